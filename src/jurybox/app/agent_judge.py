@@ -1,4 +1,4 @@
-"""An agent as the judge: what it is asked, and its replies held to the protocol (E16)."""
+"""An agent as the judge: its prompts, and its replies checked by the protocol (E16)."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
@@ -55,7 +55,7 @@ class AgentTurn(msgspec.Struct, frozen=True, kw_only=True):
         return {"complete": False, "invalid": self.invalid, "prompts": prompts}
 
     def error(self) -> InputError:
-        """Return why the replies are no vote yet: their defects, or that one is missing."""
+        """Return why the replies aren't a vote yet: their defects, or a missing reply."""
         following = "answer the next prompt, and give that reply after these"
         if not self.invalid:
             asks = f" ({self.prompts[0].asks})" if self.prompts[0].asks else ""
@@ -127,7 +127,7 @@ class _Asking:
             self._invalid = tuple(invalid)
 
     def turn(self, asked: Sequence[ModelRequest], number: int) -> AgentTurn:
-        """Return what the agent has to answer now."""
+        """Return the prompts that the agent has to answer now."""
         prompts = [
             AgentPrompt(
                 asks=self._names.get(_first(each), ""),

@@ -148,11 +148,11 @@ def _labels(path: str, row: RunRow, store: Store) -> Mapping[str, Gold]:
 MODEL: Final = "model"
 MODEL_A: Final = "model_a"
 MODEL_B: Final = "model_b"
-"""The keys of a row's metadata that say who made its responses."""
+"""The metadata keys that name the models that wrote a row's responses."""
 
 
 def observe(store: Store, run: RunRow, gold: Mapping[str, Gold] | None = None) -> Observations:
-    """Return what a run shows about its judges.
+    """Return the bias metrics of a run's judges.
 
     ``gold`` is what people say, by the samples' ids, in place of what the rows carry.
     """
@@ -251,7 +251,7 @@ class _Observer:
                 )
 
     def _makers(self, row: Row) -> tuple[str | None, str | None]:
-        """Return the families of who made the responses."""
+        """Return the model families that wrote the responses."""
         target = self._plan.target
         first = None if target is None else target.model
         names = (first or _named(row, MODEL_A) or _named(row, MODEL), _named(row, MODEL_B))
@@ -261,7 +261,7 @@ class _Observer:
     def _by_family(
         self, report: EvaluationReport, overall: float, criteria: Sequence[CriterionReport]
     ) -> Iterator[tuple[str, float]]:
-        """Yield what the judges of each family gave."""
+        """Yield the scores that the judges of each family gave."""
         families = set(self._families.values())
         if len(families) == 1:
             yield families.pop(), overall
@@ -281,7 +281,7 @@ class _Observer:
 
 
 def _given(criteria: Sequence[CriterionReport], at: int) -> float:
-    """Return what one vote gave overall, as a share of the scale."""
+    """Return the overall score of one vote, as a share of the scale."""
     total = 0.0
     for each in criteria:
         vote = each.votes[at]

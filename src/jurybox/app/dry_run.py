@@ -1,4 +1,4 @@
-"""What a run would ask and cost, without asking anything (D8)."""
+"""Estimates the calls and the cost of a run without calling a model (D8)."""
 
 import math
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ class ModelEstimate(msgspec.Struct, kw_only=True):
 
 
 class CostEstimate(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run would ask and cost."""
+    """The estimated calls and cost of a run."""
 
     samples: int
     models: tuple[ModelEstimate, ...]
@@ -96,7 +96,7 @@ def estimate_cost(prepared: Prepared) -> CostEstimate:
 
 
 def _requests(procedure: Procedure, row: Row) -> Iterator[tuple[Role, ModelRequest]]:
-    """Yield what is asked for a row, until the judges' replies would be needed."""
+    """Yield the requests for a row, up to those that depend on the judges' replies."""
     flow = evaluate_sample(procedure, row)
     try:
         requests = next(flow)

@@ -1,4 +1,4 @@
-"""Corrects a judge's metrics on a whole run by people's labels of some of its samples."""
+"""Corrects a judge's metrics on a run by human labels of some of its samples."""
 
 import math
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ class RunCorrections(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunLabels(msgspec.Struct, frozen=True, kw_only=True):
-    """What people say of a run's samples.
+    """The human labels of a run's samples.
 
     Attributes:
         gold: by sample id, from a file; None takes the labels in the run's rows.
@@ -105,7 +105,7 @@ def estimate(
 
 
 class _SampleValues:
-    """What the judge and people say of each sample."""
+    """The judge's and the human values of each sample."""
 
     def __init__(self, rubric: Rubric, plan: Plan, labels: RunLabels, cluster: str | None) -> None:
         self._scales = gold_scales(rubric)

@@ -63,7 +63,7 @@ _SHARED: Final[dict[str, Callable[[Rubric], object]]] = {
     "sample decisions": lambda rubric: rubric.sample_decisions,
     "names of scores": lambda rubric: (rubric.overall_name, rubric.components),
 }
-"""What an overlay for some rows of a run may not change."""
+"""The parts of a rubric that an overlay may not change."""
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +99,7 @@ def prepare_all(name: "str | Path | Mapping[str, Any]", options: RunOptions) -> 
 
 
 class _Attempts:
-    """Goes on after an error, so that all parts of a run are checked at once."""
+    """Collects errors, so that all parts of a run are checked before any is reported."""
 
     def __init__(self) -> None:
         self.errors: list[InputError] = []
@@ -236,7 +236,7 @@ def prepare_chosen(
 def _unseen(
     plan: Plan, demographics: set[str | None], options: RunOptions, limit: int | None
 ) -> Iterator[str]:
-    """Yield a warning about overlays that no row of the whole dataset gets."""
+    """Yield a warning about overlays that apply to no row of the dataset."""
     unseen = [name for name in plan.overlays if name not in demographics]
     if unseen and limit is None and not options.filters:
         yield f"no row is of the demographic {listed(unseen)}, which has an overlay"
@@ -273,7 +273,7 @@ def read_rubric(name: str, folder: Path | None = None) -> tuple[DocumentPlan, tu
     reading = rubric_files().check(found)
     if reading.rubric is None:
         raise RubricError(found.origin, reading.findings)
-    # A document that extends another is stored whole: resuming and auditing read no other file.
+    # An extended document is stored in full: resuming and auditing read no other file.
     text = render_rubric(reading.rubric) if reading.bases else found.data.decode()
     warnings = tuple(f"{found.origin}:{warning}" for warning in reading.warnings)
     return DocumentPlan(origin=found.origin, text=text), warnings

@@ -1,4 +1,4 @@
-"""What a reviewer is shown of a sample: before they have scored it, and after."""
+"""The parts of a sample that a reviewer sees, before and after scoring it."""
 
 import msgspec
 
@@ -15,7 +15,7 @@ from jurybox.scoring.review_reasons import KINDS
 
 
 class StoredSample(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample as it is stored, read."""
+    """A parsed stored sample."""
 
     sample: SampleRow
     row: Row

@@ -84,7 +84,7 @@ class UnrevealedReviews:
 
 
 class ReviewProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far people have come.
+    """The progress of the reviewers.
 
     Attributes:
         samples: how many the run will have.
@@ -206,7 +206,7 @@ class ReviewDesk:
         return frozenset(self.store.numbers(self.run.id))
 
     def case(self, number: int, reviewer: str, *, queue: Queue = "picked") -> ReviewCase:
-        """Return what a reviewer may see of a sample before they have scored it."""
+        """Return the parts of a sample that a reviewer may see before scoring it."""
         name, read = read_reviewer(reviewer), read_queue(queue)
         stored = self.stored(number)
         rows = self._rows_of(number, name)
@@ -262,7 +262,7 @@ class ReviewDesk:
         return self._add(sample, name, WITHDRAWAL, of=last.id, verdict=text)
 
     def revealed(self, number: int, reviewer: str) -> Revealed:
-        """Return what the judges and other people say of a sample."""
+        """Return the verdicts of the judges and other reviewers on a sample."""
         name = read_reviewer(reviewer)
         stored = self.stored(number)
         found = self._said(self.store.reviews_of(self.run.id, number)).every
@@ -297,7 +297,7 @@ class ReviewDesk:
         return found
 
     def progress(self, reviewer: str | None = None) -> ReviewProgress:
-        """Return how far people have come; without a reviewer, nothing is ``mine``."""
+        """Return the reviewers' progress; without a reviewer, nothing is ``mine``."""
         name = None if reviewer is None else read_reviewer(reviewer)
         found = self._said(self.store.reviews(self.run.id))
         part = self.part_of(found)

@@ -232,7 +232,7 @@ class Start(Protocol):
 
 
 class RunEngine(msgspec.Struct, frozen=True, kw_only=True):
-    """What works on a run: this process, or the workers of a Ray cluster at an address."""
+    """Where a run is executed: this process, or the workers of a Ray cluster at an address."""
 
     name: Literal["local", "ray"] = "local"
     address: str | None = None
@@ -362,7 +362,7 @@ resume_run = blocking("resume_run", _resume)
 
 
 def _same_dataset(plan: Plan, store: Store, run_id: str) -> "Dataset":
-    """Open the dataset of a run again; refuse it where it has changed."""
+    """Open the dataset of a run again; refuse it if it has changed."""
     recorded = plan.dataset.responses
     dataset = plan_dataset(plan)
     if dataset.recorded != plan.dataset.responses_sha256:

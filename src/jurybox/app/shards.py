@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from jurybox.integrations.ray_engine import RayCluster, StopOrder, WorkerLink
 
 _SERVER: Final = "postgresql:"
-# Small enough that all workers are busy to the end, large enough that starting one is no matter.
+# Small enough to keep all workers busy to the end, large enough to make startup negligible.
 _SHARDS_PER_WORKER: Final = 4
 _FEWEST, _MOST = 25, 10_000
 # Rows in one transaction.
@@ -75,12 +75,12 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def claim(self) -> str:
-        """What the worker claims in the store, so that no two work on the shard."""
+        """The key that a worker locks in the store, so that no other works on the shard."""
         return _claim(self.run.id, self.number)
 
 
 class _Secrets(msgspec.Struct, frozen=True, kw_only=True):
-    """What workers need that is never stored: addresses with their passwords, and keys."""
+    """Secrets that workers need and that are never stored: addresses with passwords, and keys."""
 
     version: str
     store: str

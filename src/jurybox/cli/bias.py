@@ -152,7 +152,7 @@ def command(  # noqa: PLR0917 - click passes them by name
 
 
 def _shown(report: BiasReport, wanted: tuple[Comparison, ...], as_json: bool) -> int:
-    """Print the metrics and what the gates say of them; return the exit code."""
+    """Print the metrics and the results of the gates; return the exit code."""
     import msgspec
 
     from jurybox.calibration.bias_metrics import check_bias_gates

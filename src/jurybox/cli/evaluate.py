@@ -295,7 +295,7 @@ def print_report(
 
 
 def _warnings(report: EvaluationReport | RulesReport) -> Iterator[Text]:
-    """Yield what needs a person, or explains a score."""
+    """Yield the notes on a report: reasons for a review, and explanations of scores."""
     from jurybox.scoring.review_reasons import KINDS
 
     for reason in report.review_reasons:

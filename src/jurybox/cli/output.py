@@ -1,4 +1,4 @@
-"""What commands print: JSON for machines, tables for people, and lines on standard error."""
+"""The output of commands: JSON for programs, tables for users, lines on standard error."""
 
 import contextlib
 import sys

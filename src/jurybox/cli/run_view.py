@@ -50,7 +50,7 @@ def print_view(view: RunView, store: "Store", *, everything: bool = False) -> No
     print_verdict(out, view, rubric)
     _print_head(out, view)
     most = None if everything else _MOST_LINES
-    # What holds a release back is part of its verdict.
+    # The reasons that block a release are part of its verdict.
     stated = view.release.held if view.conclusion.release_ready is not None else ()
     notes = [cut(note, 2 * out.width) for note in view.notes if note not in stated]
     _print_some(out, [plain(note, "bold red") for note in notes], most)
@@ -226,7 +226,7 @@ def _name(place: SamplePlace) -> str:
 
 
 def _print_in_short(out: "Console", view: RunView, rubric: Rubric) -> None:
-    """Print the metrics that say most, and the cost, in a line or two."""
+    """Print the most informative metrics and the cost, in a line or two."""
     means = (rubric.mean_of(criterion.id) for criterion in rubric.criteria)
     names = dict.fromkeys((key_metric(rubric), "pass_rate", *means))
     values = {name: view.summary.get(name) for name in names}

@@ -95,7 +95,7 @@ def _print(listed: "list[ListedRun]", *, more: bool) -> None:
 
 
 def _cells(each: "ListedRun") -> dict[str, str]:
-    """Return what is listed of a run, by heading."""
+    """Return the columns of a run in the list, by heading."""
     from jurybox.reporting.metric_text import dollars, metric_value
 
     return {

@@ -72,7 +72,7 @@ def _planned(row: "RunRow") -> int | None:
 
 
 def _trouble(found: "Audit", row: "RunRow", noted: str | None) -> str | None:
-    """Return what is wrong as one line."""
+    """Return the problem as one line."""
     if found.difference is not None:
         return f"run {row.id} differs: {found.difference}"
     if noted is None:

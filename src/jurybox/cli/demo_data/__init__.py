@@ -1,1 +1,1 @@
-"""What ``jurybox demo`` judges: answers to score, pairs to compare, replies for rules."""
+"""The data of ``jurybox demo``: answers to score, pairs to compare, replies for rules."""
