@@ -1,4 +1,4 @@
-"""What a reviewer is shown of a sample, before and after scoring it."""
+"""The parts of a sample that a reviewer sees, before and after scoring it."""
 
 import msgspec
 
@@ -71,7 +71,7 @@ class JudgedSample(JudgeVerdict, frozen=True, kw_only=True):
 
 
 class Revealed(msgspec.Struct, frozen=True, kw_only=True):
-    """What a reviewer sees after they have scored: the judges' verdict, and other people's.
+    """Shown to a reviewer after scoring: the verdicts of the judges and of other reviewers.
 
     Everything names two responses as the run does, for so do the judges in their reasoning;
     ``order`` is in which this reviewer saw them. ``mine`` is None where nothing was blind.

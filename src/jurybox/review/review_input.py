@@ -1,4 +1,4 @@
-"""What a reviewer gives: a verdict, read as strictly as a judge's reply, a name and a comment."""
+"""A reviewer's input: a verdict, parsed as strictly as a judge's reply, a name and a comment."""
 
 import re
 import unicodedata

@@ -170,12 +170,12 @@ def read_review(row: ReviewRow) -> Review:
 
 
 class ActiveReviews(msgspec.Struct, frozen=True, kw_only=True):
-    """What people say of a run, in their order.
+    """The reviews of a run, in order.
 
     Attributes:
         every: the newest review of each person and sample that isn't withdrawn.
-        blind: the newest of those for which the judges' verdict was hidden: who changes their mind
-            after they have seen it has been led by it, and metrics go by what they said before.
+        blind: the newest reviews made with the judges' verdict hidden; metrics use these, since a
+            reviewer who changes a review after seeing the verdict may be influenced by it.
 
     """
 
@@ -184,7 +184,7 @@ class ActiveReviews(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def active_reviews(rows: Iterable[ReviewRow]) -> ActiveReviews:
-    """Return what people say, with one look at each row.
+    """Return the reviews, in one pass over the rows.
 
     A reviewer can't withdraw another reviewer's verdict.
     """
@@ -215,7 +215,7 @@ def standing(rows: Iterable[ReviewRow], *, blind: bool = False) -> tuple[Review,
 
 
 def withdrawal_text(*, seen: bool) -> str:
-    """Return what is stored with a withdrawal: whether the judges' verdict had been shown."""
+    """Return the stored data of a withdrawal: whether the judges' verdict had been shown."""
     return _ENCODER.encode({"seen": seen}).decode()
 
 

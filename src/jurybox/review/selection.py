@@ -22,7 +22,7 @@ def pair_order(run_id: str, number: int, reviewer: str) -> Order:
 
 
 class RandomOrder:
-    """All sample numbers of a run in a random order, which anybody can draw again from its id."""
+    """All sample numbers of a run in a random order that is reproducible from the run's id."""
 
     def __init__(self, run_id: str, size: int) -> None:
         """Take the order of ``size`` numbers from 0; it is drawn when first needed."""

@@ -1,4 +1,4 @@
-"""What a store needs from a database, whichever it is."""
+"""The interface between a store and its database."""
 
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -93,7 +93,7 @@ class Database(Protocol):
         ...
 
     def trouble(self, error: Exception) -> Trouble | None:
-        """Return what an error of its driver means; None where it is none of its driver."""
+        """Classify an error of its driver; None for any other error."""
         ...
 
 
@@ -161,7 +161,7 @@ def retried(database: Database, work: Callable[[bool], T]) -> T:
 
 
 def one_line(text: str) -> str:
-    """Return what a database said, as much of it as fits in a line."""
+    """Return a database's error message, shortened to one line."""
     words = "".join(each if each.isprintable() else " " for each in text)
     line = " ".join(words.split())
     return line if len(line) <= _LONGEST else line[:_LONGEST] + "..."

@@ -56,7 +56,7 @@ _RELEASE: Final = f"SELECT pg_advisory_unlock({_KEY})"
 _LOCK: Final = f"SELECT pg_advisory_xact_lock({_KEY})"
 
 
-# What the pool has to say of lost connections is a matter for who asks for it; a run goes on.
+# Keep the pool's warnings on lost connections off standard error unless a user sets up logging.
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 

@@ -44,7 +44,7 @@ _RESPONSES: Final = msgspec.json.Decoder(_SearchedResponses)
 
 
 def finder(wanted: str) -> Callable[[str, str, str], bool]:
-    """Return what tells whether a sample's id, inputs or responses have a text in them.
+    """Return a function that checks if a sample's id, inputs or responses contain a text.
 
     In a text of ASCII alone only the case of ASCII letters is of no account: folding whatever
     else is in a long text takes ten times as long.
@@ -67,7 +67,7 @@ def finder(wanted: str) -> Callable[[str, str, str], bool]:
 
 
 def as_json(text: str) -> str:
-    """Return a text as it stands within JSON."""
+    """Return a text as it is escaped within JSON."""
     return msgspec.json.encode(text).decode()[1:-1]
 
 

@@ -244,7 +244,7 @@ class SqliteDatabase:
             return None
         said = one_line(str(error))
         code: int | None = getattr(error, "sqlite_errorcode", None)
-        if code is None:  # found by Python; the text that it can't decode is no help to anybody
+        if code is None:  # found by Python; the text that it can't decode doesn't help the user
             return Trouble(kind="damaged") if "decode" in said else Trouble(kind="other", said=said)
         if code == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
             return Trouble(kind="no run")

@@ -1,4 +1,4 @@
-"""What a store says to a database, each said once: both of them understand it.
+"""The SQL statements of a store, valid in both SQLite and PostgreSQL.
 
 ``?`` stands for a value, and ``%`` is in none of them, for one of the drivers would take it for one
 of its own signs. Where there are many answers, the next of them are asked for, after those that are

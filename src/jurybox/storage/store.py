@@ -185,7 +185,7 @@ class SqlStore:
         )
 
     def facets(self, run_id: str, numbers: range = EVERY) -> Iterator[Facets]:
-        """Yield what these samples are found by, in order, never all at once."""
+        """Yield the index entries of these samples, in order, page by page."""
         return self._reader.pages(statements.WHOLE_FACETS, run_id, numbers)
 
     def exchanges(self, run_id: str) -> Iterator[ExchangeRow]:

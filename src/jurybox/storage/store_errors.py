@@ -1,4 +1,4 @@
-"""What can be the matter with a store, in words; each database knows its own signs of it."""
+"""The error messages of a store; each database maps its own error codes to them."""
 
 from typing import Final, Literal
 
@@ -55,7 +55,7 @@ _WORDS: Final[dict[TroubleKind, tuple[str, str]]] = {
 
 
 class Trouble(msgspec.Struct, frozen=True, kw_only=True):
-    """What kind of trouble it is, and what the database itself said."""
+    """The kind of an error, and the database's own message."""
 
     kind: TroubleKind
     said: str = ""
