@@ -287,7 +287,7 @@ def test_a_prompt_may_not_show_what_the_answer_is_held_against(
 ) -> None:
     (tmp_path / "prompt.md").write_text("{{task}} {{reference}}")
     target = {"model": "openai/x-2025-01-01", "prompt": "prompt.md"}
-    with pytest.raises(InputError, match="what it is held against"):
+    with pytest.raises(InputError, match="what it is compared with"):
         jurybox.run(write(target=target))
 
 

@@ -22,7 +22,7 @@ class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Confusion(msgspec.Struct, frozen=True, kw_only=True):
-    """How often people said one thing (rows) and the judge another (columns)."""
+    """A confusion matrix: human labels in rows, the judge's in columns."""
 
     labels: tuple[str, ...]
     counts: tuple[tuple[int, ...], ...]
@@ -49,7 +49,7 @@ class JudgeBias(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CriterionAgreement(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the judge agrees with people on one criterion, or on who wins (`winner`)."""
+    """The judge's agreement with people on one criterion, or on the winner (`winner`)."""
 
     criterion: str
     scale: tuple[float, float] | None  # None for pairs, as are spearman, bias and error
@@ -102,7 +102,7 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RoundResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a changed rubric did on one part of the gold."""
+    """The effect of a changed rubric on one part of the gold."""
 
     run_id: str
     gain: Gain
@@ -157,7 +157,7 @@ class GoldSource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JudgeSetting(msgspec.Struct, frozen=True, kw_only=True):
-    """What a calibration depends on."""
+    """The inputs that a calibration depends on."""
 
     rubric_version: str
     rubric_sha256: str
@@ -181,7 +181,7 @@ class Calibration(JudgeSetting, frozen=True, kw_only=True):
 
     @property
     def dollars(self) -> float | None:
-        """What all runs cost; None where that isn't known of one."""
+        """The cost of all runs; None if the cost of any is unknown."""
         known = [each.dollars for each in self.runs if each.dollars is not None]
         return sum(known) if len(known) == len(self.runs) else None
 

@@ -1,4 +1,4 @@
-"""What people say of a sample: its gold.
+"""The human labels of a sample: its gold.
 
 A dataset's row may carry ``gold``, scores by criterion, and ``gold_winner`` for two responses. Each
 of them is one value, or several people's: a list, in which a place is a person, or an object by
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class Gold(msgspec.Struct, frozen=True, kw_only=True):
-    """What people say of one sample; people without a name are numbered from 1."""
+    """The human labels of one sample; unnamed raters are numbered from 1."""
 
     scores: dict[str, dict[str, float]] = {}  # by criterion, then by person
     winners: dict[str, Side] = {}  # by person, which of two responses is better
@@ -51,7 +51,7 @@ class Gold(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def gold_scales(rubric: Rubric) -> dict[str, Scale]:
-    """Return what people can score, and on which scale: the criteria, and the response overall."""
+    """Return the names that people can score, with scales: criteria, and the overall score."""
     return {rubric.overall_name: UNIT_SCALE} | {each.id: each.scale for each in rubric.criteria}
 
 
@@ -155,7 +155,7 @@ WORST: Final = 1.0
 
 
 class JudgeVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What the judges say of one sample; None where they gave nothing that counts."""
+    """The judges' values for one sample; None if they gave no valid one."""
 
     scores: dict[str, float | None] = {}
     reasoning: dict[str, str] = {}
@@ -178,7 +178,7 @@ class GoldCase(msgspec.Struct, frozen=True, kw_only=True):
     words: str | None = None  # the digest of what the judge read; None where it is like no other
 
     def comment(self, criterion: str) -> str:
-        """Return people's comment on a criterion, or on the whole sample."""
+        """Return people's comment on a criterion, or on the sample overall."""
         return self.comments.get(criterion) or self.comments.get(WHOLE, "")
 
 

@@ -93,7 +93,7 @@ class ScoredResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GradedResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """What judges of one family gave a response of a known family."""
+    """The score that judges of one family gave a response of a known family."""
 
     sample: str
     score: float
@@ -106,14 +106,14 @@ class ObservedVote(msgspec.Struct, frozen=True, kw_only=True):
     """One vote on a pair."""
 
     sample: str
-    straight: Side  # who won with A shown first
-    swapped: Side  # who won with B shown first, mapped back
+    straight: Side  # the winner with A shown first
+    swapped: Side  # the winner with B shown first, mapped back
     winner: Side  # what the vote counts as: where the two orders differ, a tie
     kept: dict[str, bool]  # by criterion, whether its preference stayed
     words: tuple[int, int]  # how long the two responses are
     marks: tuple[int, int]  # their marks of layout
-    judge: str  # the family of who voted
-    makers: tuple[str, str] | None = None  # the families of who made the responses
+    judge: str  # the family of the judge
+    makers: tuple[str, str] | None = None  # the families of the models that wrote the responses
     gold: Side | None = None  # which one people prefer
 
 

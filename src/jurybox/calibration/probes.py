@@ -63,7 +63,7 @@ class ProbeKind(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What its metrics begin with."""
+        """The prefix of its metrics' names."""
         return f"{self.group}.{self.id}"
 
 
@@ -241,7 +241,7 @@ def tried_side(sample_id: str, *, pair: bool) -> Side:
 
 
 def share_won(report: EvaluationReport, side: Side) -> float | None:
-    """Return what a report gives one side, as a share of the most it could; None: unscored."""
+    """Return one side's score as a share of the maximum; None if unscored."""
     if report.method == "pairwise":
         return share_of(report.winner or "tie", side) if report.votes_valid else None
     if report.responses is not None:

@@ -1,4 +1,4 @@
-"""What to try next, by rule, from where judge and people disagree on the tune part.
+"""Proposes the next change by rule, from disagreements of judge and people on the tune part.
 
 Nothing here says that a change helps: that is measured, on samples it was not made from.
 

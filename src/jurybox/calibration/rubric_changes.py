@@ -53,7 +53,7 @@ def written(rubric: Rubric) -> Rubric | None:
 
 
 def with_definition_note(rubric: Rubric, criterion: Criterion, note: str) -> Rubric:
-    """Add what calibration says about a criterion, in place of what it said before."""
+    """Add calibration's guidance on a criterion, replacing its earlier guidance."""
     if rubric.template is not None:
         return with_guidance(rubric, criterion.id, note)
     paragraphs = criterion.definition.split("\n\n")
@@ -98,7 +98,7 @@ def with_examples(rubric: Rubric, text: str) -> Rubric:
 
 
 class _Opening(msgspec.Struct, frozen=True, kw_only=True):
-    """What calibration has put in front of a judge prompt."""
+    """The text that calibration has added before a judge prompt."""
 
     guidance: tuple[str, ...]
     examples: str
@@ -125,7 +125,7 @@ def _with_opening(rubric: Rubric, opening: _Opening) -> Rubric:
 
 
 def examples_text(cases: Sequence[GoldCase], criteria: Sequence[str]) -> str:
-    """Return worked examples: what was asked and answered, and what people said of it."""
+    """Return worked examples: task, response, and people's scores."""
     intro = (
         "Samples that people have judged. They show where the levels lie; do not look for them in"
         " the material."
@@ -161,7 +161,7 @@ def quoted_samples(
 
 
 def judged_texts(case: GoldCase) -> dict[str, str]:
-    """Return what was judged, by name."""
+    """Return the judged texts, by name."""
     if case.response_b is None:
         return {"task": case.task, "response": case.response}
     return {"task": case.task, "response A": case.response, "response B": case.response_b}

@@ -92,7 +92,7 @@ def read_prompt(text: str, origin: str, fields: Mapping[str, str]) -> dict[str, 
 
 
 def _forbidden(name: str) -> str:
-    return f"`{name}` would tell the system under test what it is held against"
+    return f"`{name}` would show the system under test what it is compared with"
 
 
 def overridden(base: Generation, overrides: Mapping[str, float]) -> Generation:
