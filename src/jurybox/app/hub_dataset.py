@@ -11,7 +11,7 @@ from jurybox.suite.target_spec import HUB
 from jurybox.text_format import listed, printable
 from jurybox.wiring import store_folder
 
-_NAME: Final = re.compile(HUB + r"([\w.-]+/[\w.-]+)(?:/([\w./-]+))?(?:@([\w./-]+))?")
+_NAME: Final = re.compile(HUB + r"(\b[\w.-]+\b/\b[\w.-]+\b)(?:/([\w./-]+))?(?:@([\w./-]+))?")
 PATTERN: Final = "**/*.parquet"
 # The branch in which the hub keeps every dataset as Parquet.
 _CONVERTED: Final = "refs/convert/parquet"
