@@ -175,7 +175,7 @@ def print_why(out: "Console", view: RunView, most: int | None = None) -> None:
     if failures:
         samples: int = view.summary[SAMPLES]
         passed: float | None = view.summary["pass_rate"]
-        # Without pass rules a sample has one reason to fail at most: that something is missing.
+        # Without pass rules a sample has at most one reason: that something is missing.
         failed = (
             sum(n for _, n in failures) if passed is None else samples - round(samples * passed)
         )

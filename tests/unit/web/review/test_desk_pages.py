@@ -306,6 +306,7 @@ def test_agreement_is_shown_when_there_is_any(made: Made, anna: Reviewer) -> Non
     anna.name("Anna")
     anna.send(0, **SCORES)
     told = anna.get(f"{DESK}/agreement").text
+    assert "--gold -o gold.jsonl</code> writes them for" in told
     assert "1 review of 1 sample" in told
     assert "facts" in told
 
