@@ -30,7 +30,7 @@ class AgentPrompt(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """What is new: the whole prompt, or the request to reply again."""
+        """The new text: the full prompt, or the request to reply again."""
         return self.messages[-1].content
 
 
@@ -103,7 +103,7 @@ def judge_by_agent(
 
 
 class _Asking:
-    """What the agent was asked, and what is wrong with its replies."""
+    """The agent's prompts, and the defects of its replies."""
 
     def __init__(self, judging: Judging, sample: Sample) -> None:
         self._names = dict(_names(judging, sample))

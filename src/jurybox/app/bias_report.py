@@ -154,7 +154,7 @@ MODEL_B: Final = "model_b"
 def observe(store: Store, run: RunRow, gold: Mapping[str, Gold] | None = None) -> Observations:
     """Return the bias metrics of a run's judges.
 
-    ``gold`` is what people say, by the samples' ids, in place of what the rows carry.
+    ``gold`` has human labels by sample id, which replace the labels in the rows.
     """
     observer = _Observer(store, plan_of(run), procedure_of(run), gold)
     with reading(run):

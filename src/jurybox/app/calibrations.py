@@ -1,4 +1,4 @@
-"""Stored calibrations, and what they say about a run. Needs no numpy."""
+"""Stored calibrations, and the one that applies to a run. Needs no numpy."""
 
 import hashlib
 from itertools import islice
@@ -78,7 +78,7 @@ def find_calibration(store: "Store", name: str) -> Calibration:
 
 
 def setting_of(view: "RunView") -> JudgeSetting | None:
-    """Return what a run's judging depends on; None where no judge was asked."""
+    """Return the inputs that a run's judging depends on; None if no judge was asked."""
     metadata: dict[str, Any] = view.metadata
     rubric: dict[str, str] = metadata.get("rubric") or {}
     prompt: str | None = metadata.get("evaluator_prompt_template_version_or_hash")
@@ -108,7 +108,7 @@ def _judge_version(view: "RunView", judges: list[str]) -> str | None:
 
 
 def calibration_of_run(view: "RunView", store: "Store") -> CalibrationStatus | str | None:
-    """Return the calibration that applies to a run, or a text where it can't be read.
+    """Return the calibration that applies to a run, or an error text if it can't be read.
 
     None where its rubric was never calibrated, or the run was rescored: its judges never saw the
     rubric it names.

@@ -44,7 +44,7 @@ State = Literal["fine", "absent", "broken"]
 
 
 class DoctorCheck(msgspec.Struct, frozen=True):
-    """One check; ``absent`` is no fault. ``setting`` is the variable that configures it, if any."""
+    """One check; ``absent`` isn't an error. ``setting`` is the variable that configures it."""
 
     about: str
     name: str

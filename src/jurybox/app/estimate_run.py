@@ -30,7 +30,7 @@ from jurybox.statistics.estimates import Estimate
 from jurybox.statistics.metric_differences import SampleClusters
 
 Key = str | int
-"""What identifies samples: their ids, or with reviews their numbers."""
+"""The key of a sample: its id, or its number with reviews."""
 
 
 class RunCorrections(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,8 +55,8 @@ class RunLabels(msgspec.Struct, frozen=True, kw_only=True):
         gold: by sample id, from a file; None takes the labels in the run's rows.
         reviewed: by sample number, from reviews, in place of either.
         drawn: the numbers of all samples drawn for review. A metric that more than one in ten of
-            them lack isn't corrected: what people leave out is no random choice.
-        hint: what to do where there is no label at all.
+            them lack isn't corrected: the samples that people skip aren't a random choice.
+        hint: how to fix a run without labels.
         notes: where the labels come from, and what is left out.
 
     """
@@ -213,7 +213,7 @@ def _all_labeled(
     people: Mapping[Key, float],
     level: float,
 ) -> CorrectedMean:
-    """Return people's own value, which includes samples that the judge gave none."""
+    """Return people's own value, including samples that the judge didn't score."""
     own = corrected_mean(values.data(name, people, people, []), level=level)
     what = "every sample"
     if any(key not in people for key in values.seen):
@@ -262,7 +262,7 @@ def _described(each: CorrectedMetric, *, by_rules: bool) -> CorrectedMetric:
 
 
 def human_value(rubric: Rubric, gold: Gold, name: str) -> float | None:
-    """Return people's value; the overall one follows where they gave all criteria."""
+    """Return people's value; the overall score is computed if they scored all criteria."""
     if name == POINTS_OF_B:
         return None if gold.winner is None else POINTS[gold.winner]
     given = gold.score(name)

@@ -218,7 +218,7 @@ def outcome_report(procedure: "Procedure", row: "Row", outcome: "SampleOutcome")
 
 
 class SingleConclusion(msgspec.Struct, frozen=True, kw_only=True):
-    """What follows from a single report: the decision, the missing reviews, and the exit code."""
+    """The outcome of a single report: the decision, the missing reviews, and the exit code."""
 
     report: "SingleReport"
     decision: str | None
@@ -249,7 +249,7 @@ class SingleConclusion(msgspec.Struct, frozen=True, kw_only=True):
 def conclude_single(
     report: "SingleReport", rubric: "Rubric", *, accept_unreviewed: bool = False
 ) -> SingleConclusion:
-    """Return what follows from a single report by its rubric (E11)."""
+    """Return the outcome of a single report under its rubric (E11)."""
     from jurybox.scoring.sample_result import NEEDS_REVIEW, decide
 
     awaiting = tuple(each for each in report.review_reasons if each in rubric.require_review)
@@ -268,7 +268,7 @@ def conclude_single(
 
 
 def _default_judge(rubric: "Rubric", *, pair: bool) -> str:
-    """Return the embedded judge; refuse where it isn't installed."""
+    """Return the embedded judge; refuse if it isn't installed."""
     check_checks(rubric, judges=False, pair=pair)
     name = embedded_judge()
     if name is not None:

@@ -43,7 +43,7 @@ def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
         try:
             return done.result()
         except KeyboardInterrupt:
-            # What was done is kept, as after any other Ctrl-C.
+            # Finished work is kept, as after any other Ctrl-C.
             loop, task = started.result()
             loop.call_soon_threadsafe(task.cancel)
             raise

@@ -102,7 +102,7 @@ def drawn_at_random(
     """Return the labels of a file that may correct a run's metrics, and notes on the others.
 
     Reviewed rows are taken where they belong to a random part, and only labels that at least nine
-    in ten of that part have: what people leave out is no random choice. Rows without reviews are
+    in ten of that part have: labels that people skip aren't random. Rows without reviews are
     taken as they are.
     """
     reviewed = {name: drawn for name, drawn in _origins(path) if name in gold}
@@ -206,7 +206,7 @@ def gold_rows(desk: ReviewDesk) -> GoldRows:
     random = {
         name for name, _, reviews in groups if any(each.number in part.reviewed for each in reviews)
     }
-    # A row may stand for several repeats, so rows are counted.
+    # A row may represent several repeats, so rows are counted.
     answered = (each for each in groups if each[1].responses.response.answered)
     drawn = sum(name in random for name, _, _ in answered) + part.skipped
     for name, stored, reviews in groups:

@@ -63,7 +63,7 @@ def _client(name: str) -> Any:  # noqa: ANN401 - it has no types
     except ImportError:
         problem = "datasets of the hub need huggingface_hub"
         raise InputError(problem, "pip install 'jurybox[hub,parquet]'", name) from None
-    # It would log every attempt with its whole address, which may hold a password.
+    # It would log every attempt with its full address, which may contain a password.
     logging.set_verbosity_error()
     return hub
 
@@ -93,7 +93,7 @@ def _by_split(files: Iterable[str]) -> Mapping[str, list[str]]:
 def _chosen(
     splits: Mapping[str, list[str]], wanted: str | None, name: str
 ) -> tuple[str, list[str]]:
-    """Return the split that was asked for, by its whole name or the end of it, and its files."""
+    """Return the requested split, by its full name or the end of it, and its files."""
     fitting = [
         label
         for label in splits

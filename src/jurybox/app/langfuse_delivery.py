@@ -35,7 +35,7 @@ _CLAIM: Final = "langfuse outbox"
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a push; ``error`` says why it ended early, and what is pending is kept."""
+    """The result of a push; ``error`` is why it ended early. Pending deliveries are kept."""
 
     sent: int
     rejected: int
@@ -58,7 +58,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PulledReviews(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a pull; ``skipped`` says which scores became no review, and why."""
+    """The result of a pull; ``skipped`` lists the scores that became no review, and why."""
 
     reviews: int
     unchanged: int
@@ -66,7 +66,7 @@ class PulledReviews(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OutboxState(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of a run was delivered; ``error`` is one of those of what wasn't."""
+    """How much of a run was delivered; ``error`` is that of one failed delivery."""
 
     run_id: str
     sent: int = 0
@@ -99,7 +99,7 @@ def states(store: Store) -> tuple[OutboxState, ...]:
 
 
 def push_if_ordered(store: Store, run: RunRow) -> Delivery | None:
-    """Deliver a finished run whose suite asks for it; None where it doesn't."""
+    """Deliver a finished run if its suite asks for it; else return None."""
     asked = [*store.outbox(_PENDING, ORDER, run.id), *store.outbox(_SENT, ORDER, run.id)]
     return push(store, run, queue=asked[0].detail) if asked else None
 
@@ -245,13 +245,13 @@ class _StoredRun:
             return read_trace(self.row, sample, self._store.exchanges_of(self.row.id, number))
 
     def name(self, repeat: int) -> str:
-        """Return what the dataset run of a repeat is called."""
+        """Return the name of a repeat's dataset run."""
         from jurybox.integrations.langfuse_records import run_name
 
         return run_name(self.row.id, self.plan.suite, repeat)
 
     def experiment(self, trace: "SampleTrace", client: "LangfuseClient") -> dict[str, str]:
-        """Return the attributes by which a trace is one of a dataset run."""
+        """Return the attributes that link a trace to a dataset run."""
         if not self.dataset or not client.links_in_traces:
             return {}
         record = trace.record

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def fetch_prompt(name: str) -> "FetchedPrompt":
-    """Return the prompt ``langfuse:NAME@VERSION``; a label stands for the version it has now."""
+    """Return the prompt ``langfuse:NAME@VERSION``; a label means its current version."""
     from jurybox.integrations.langfuse_client import DeliveryError
 
     prompt, _, which = name.removeprefix(LANGFUSE).rpartition("@")

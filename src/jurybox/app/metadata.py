@@ -32,7 +32,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class RunIdentity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a run is called, belongs to, may cost and accepts; part of its metadata (D7, D8).
+    """A run's name, tags, budget and accepted changes; part of its metadata (D7, D8).
 
     ``baseline`` is the id of the run to compare it with, ``group`` that of the runs of one suite
     with several targets, ``target_name`` its target's among them.
@@ -172,7 +172,7 @@ def _git(folder: Path, *arguments: str) -> str | None:
 
 
 def version_of(model: str, folder: str) -> str | None:
-    """Return what pins a model: the version in its name, or the hash of its file.
+    """Return the pin of a model: the version in its name, or the hash of its file.
 
     Of a function only its own file is hashed; the git commit of a run covers its imports. A local
     model also depends on the build of its runtime.
@@ -210,7 +210,7 @@ def _hash(path: Path) -> str | None:
 
 
 def describe_change(dataset: Dataset, plan: Plan, store: Store, run_id: str) -> str | None:
-    """Describe how a dataset differs from when the run began; None where it doesn't."""
+    """Describe how a dataset has changed since the run began; None if it hasn't."""
     needs_response = plan.target is None
     try:
         found = survey(dataset, needs_response=needs_response)

@@ -188,7 +188,7 @@ class Budget:
         return outcome
 
     def add(self, request: ModelRequest, outcome: Outcome) -> None:
-        """Count what a reply cost; where it doesn't say, the most that it may have cost."""
+        """Add the cost of a reply; if it reports no usage, the maximum it may have cost."""
         if isinstance(outcome, Failure) or outcome.cached:
             return
         price = cost(request.model, outcome.usage, self._prices)
@@ -305,7 +305,7 @@ class JudgeBatches:
 
 
 def close_batches(store: Store, run_id: str, state: str) -> None:
-    """Mark the open batches of a run as ``read``, or as ``gone`` where they are given up."""
+    """Mark the open batches of a run as ``read``, or as ``gone`` if they are given up."""
     for row in store.batches(run_id):
         if row.state in {"submitting", "submitted"}:
             store.update_batch(sealed(msgspec.structs.replace(row, state=state)))

@@ -251,7 +251,7 @@ def _check_own_checks(rubric: Rubric, row: Row) -> None:
 
 
 def _dataset_path(chosen: ChosenSuite, given: str | None) -> tuple[str, Path, str]:
-    """Return what the dataset is called in records, and its file, or a folder and a pattern."""
+    """Return the dataset's name in records, and its file, or a folder and a pattern."""
     name = chosen.suite.dataset if given is None else given
     folder = chosen.folder if given is None else Path()
     if name.startswith(HUB):
@@ -375,7 +375,7 @@ def _plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> P
 
 
 class _PromptText(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt and what it is called in records; ``system`` where it brings its own."""
+    """A prompt and its name in records; ``system`` if it has its own system prompt."""
 
     id: str
     text: str

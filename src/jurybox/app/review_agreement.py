@@ -85,7 +85,7 @@ def _unclear(desk: Desk, reviews: Sequence[Review]) -> Iterator[UnclearCase]:
 
 
 def labels_of(reviews: Sequence[Review], part: RandomPart) -> dict[int, Gold]:
-    """Return what people say of the samples of the random part, by their numbers."""
+    """Return the reviews of the random part, by sample number."""
     return {
         number: gold_of(each)
         for number, each in by_number(reviews).items()
@@ -140,7 +140,7 @@ def _case(stored: StoredSample, reviews: Sequence[Review], *, repeated: bool) ->
         response=stored.responses.response.text,
         response_b=None if second is None else second.text,
         comments={WHOLE: "\n".join(comments)} if comments else {},
-        # Several repeats of a sample are no independent evidence.
+        # Repeats of a sample aren't independent evidence.
         cluster=sample.sample_id if repeated else None,
         words=words_of(row),
     )

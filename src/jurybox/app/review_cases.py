@@ -65,7 +65,7 @@ def case_of(
     *,
     blind: bool,
 ) -> ReviewCase:
-    """Return what a reviewer is shown of a sample, the same whenever they come back to it."""
+    """Return a sample as shown to a reviewer, the same on every visit."""
     sample, row, responses = stored.sample, stored.row, stored.responses
     order: Order = "AB"
     shown = (responses.response,)

@@ -73,7 +73,7 @@ class UnrevealedReviews:
                 self._ids.popitem(last=False)
 
     def discard(self, review_id: str) -> None:
-        """Note that its author is shown the verdict."""
+        """Note that the reviewer is shown the verdict."""
         with self._lock:
             self._ids.pop(review_id, None)
 
@@ -92,7 +92,7 @@ class ReviewProgress(msgspec.Struct, frozen=True, kw_only=True):
         mine: how many of the queued this reviewer has reviewed.
         anyone: how many of the queued have a review.
         reviews: the number of active reviews.
-        reviewers: who has reviewed.
+        reviewers: the names of the reviewers so far.
         drawn: how many samples of the random part have been come to.
         labeled: how many of these have a blind label.
         needed: how many more the random part needs before metrics are corrected by it.
@@ -146,7 +146,7 @@ class ReviewDesk:
         kind: Queue = "flagged",
         after: int | None = None,
     ) -> ReviewCase | None:
-        """Return the next sample that needs this reviewer; None where there is none.
+        """Return the next sample that needs this reviewer; None if there isn't one.
 
         No more reviewers get a sample than the overlap of the desk: one who was given it an hour
         ago and didn't review it no longer counts.
@@ -246,7 +246,7 @@ class ReviewDesk:
         return row
 
     def undo(self, reviewer: str) -> ReviewRow | None:
-        """Withdraw a reviewer's newest active review; None where there is none.
+        """Withdraw a reviewer's newest active review; None if there isn't one.
 
         The withdrawal records whether the judges' verdict had been shown: if not, the sample may be
         scored blind again.
@@ -317,7 +317,7 @@ class ReviewDesk:
         )
 
     def random_part(self) -> RandomPart:
-        """Return the samples that were drawn at random, as far as people came."""
+        """Return the randomly drawn samples up to the last one that reviewers reached."""
         return self.part_of(self._said(self.store.reviews(self.run.id)))
 
     def part_of(self, found: ActiveReviews) -> RandomPart:
