@@ -58,7 +58,7 @@ class DatasetError(DocumentError):
 
 
 class Survey(msgspec.Struct, frozen=True, kw_only=True):
-    """What one pass over a whole dataset tells.
+    """The facts found in one pass over a dataset.
 
     Attributes:
         rows: how many rows the file has.

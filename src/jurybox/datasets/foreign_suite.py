@@ -1,4 +1,4 @@
-"""What is read of another tool's file, before it is written as a suite."""
+"""The contents of another tool's file, before they are written as a suite."""
 
 import math
 from collections import Counter

@@ -190,12 +190,12 @@ def names_file(name: str) -> bool:
 
 
 def reader_or_lines(path: Path) -> Format:
-    """Return what reads a file's records: JSON lines where its ending says nothing else."""
+    """Return the reader of a file's records, by its extension; JSON lines by default."""
     return FORMATS.get(path.suffix.lower(), read_json_lines)
 
 
 def reader_of(path: Path) -> Format:
-    """Return what reads a file's records.
+    """Return the reader of a file's records.
 
     Raises:
         InputError: it is of no known kind, it can't be read, or its reader isn't installed.

@@ -31,7 +31,7 @@ class _Criterion(msgspec.Struct, kw_only=True):
     text: str
     scale: str = "0-1"
     least: float | None = 1
-    """What passes; None where the grader doesn't say it."""
+    """The passing threshold; None if the grader doesn't have one."""
 
 
 def read_openai_graders(value: Mapping[str, Any]) -> ForeignSuite:

@@ -1,4 +1,4 @@
-"""Ratings: who gave which item which score or label, one a row."""
+"""Ratings: the rater, the item, and the score or label, one per row."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -157,7 +157,7 @@ def _faults(
 def _problems(
     ratings: Sequence[_Rating], scale: Scale, cluster: str | None
 ) -> Iterator[tuple[str, str]]:
-    """Yield what keeps the ratings from being used, each with how to fix it."""
+    """Yield the problems that make the ratings unusable, each with a fix."""
     scored = [(each.line, each.score) for each in ratings if each.score is not None]
     off = [(line, score) for line, score in scored if not scale.contains(score)]
     if off:

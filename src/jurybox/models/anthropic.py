@@ -55,7 +55,7 @@ _REASONS: Final[Mapping[str, str]] = {
     "model_context_window_exceeded": "length",
     "tool_use": "tool_calls",
 }
-# Reasons to stop that explain why there is no text: the reply stands, and its reader will object.
+# Stop reasons that explain an empty text: the reply is kept, and its parser rejects it.
 _SAYS_WHY: Final = {"length", "refusal"}
 
 # Blocks that mark what the prompt cache keeps; the provider takes no more of them.
@@ -140,7 +140,7 @@ class AnthropicModel:
         return payload
 
     def payload(self, request: ModelRequest, accepted: Accepted) -> dict[str, object]:
-        """Return what is sent, as far as it is accepted."""
+        """Return the request body, limited to accepted parameters."""
         generation = request.generation
         payload: dict[str, object] = {
             "model": self._name,

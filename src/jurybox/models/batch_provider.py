@@ -1,4 +1,4 @@
-"""What a provider of batches offers, when they are submitted, and how they are listed."""
+"""The interface of a batch provider, when batches are submitted, and how they are listed."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BatchStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider reports of a batch.
+    """The status of a batch, as reported by its provider.
 
     Attributes:
         state: ``refused`` where none of its requests will ever be tried.

@@ -105,7 +105,7 @@ _NOTES: Final = msgspec.json.Decoder(_BatchNotes)
 
 
 def _mark(row: BatchRow) -> str:
-    """Return what tells a batch from all others, also from those of other runs."""
+    """Return an id that distinguishes a batch from all others, including other runs' batches."""
     return f"{row.run_id}.{row.number}"
 
 

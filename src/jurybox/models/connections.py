@@ -88,7 +88,7 @@ def _covers(entry: str, host: str, port: int) -> bool:
 
 
 class Tls(msgspec.Struct, frozen=True, kw_only=True):
-    """What secure connections are made with, as PEM.
+    """The certificates and keys of secure connections, as PEM.
 
     Attributes:
         authorities: whose certificates are trusted, in place of the system's.
@@ -257,7 +257,7 @@ def _split(url: str, what: str, hint: str) -> SplitResult:
 
 
 def _passwords(parts: SplitResult) -> tuple[str, ...]:
-    """Return what must not be shown of an address: the password, and both as they are sent."""
+    """Return the secret parts of an address: the password and the authorization token."""
     if parts.username is None:
         return ()
     password = unquote(parts.password or "")

@@ -199,7 +199,7 @@ class HttpClient:
         )
 
     def _trouble(self, error: Exception, elapsed: float) -> ModelError:
-        """Return what an error of wreq means; nothing in its text is secret."""
+        """Translate an error of wreq; its text contains no secrets."""
         # What precedes the source of an error is its address.
         text = str(error).partition("source: ")[2]
         if "TimedOut" in text:

@@ -1,4 +1,4 @@
-"""What an endpoint's refusal means: whether to try again, when, and in which words to report it."""
+"""Classifies an endpoint's errors: whether and when to retry, and how to report them."""
 
 import math
 import re
@@ -58,7 +58,7 @@ def _plain(escape: re.Match[bytes]) -> bytes:
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
-    """What an endpoint gave as its reason."""
+    """The reason that an endpoint gave."""
 
     message: str = ""
     code: str = ""
@@ -95,7 +95,7 @@ class SecretMask:
         self._finder = BytesAhoCorasick(parts) if parts else None
 
     def __call__(self, data: bytes) -> bytes:
-        """Return what came, with `[hidden]` in the place of secrets."""
+        """Return the received text, with secrets replaced by `[hidden]`."""
         if self._finder is None:
             return data
         if b"\\u00" in data:
@@ -160,7 +160,7 @@ def status_error(
     retry_after: float | None = None,
     key_variable: str | None = None,
 ) -> StatusError:
-    """Return what a status that isn't a success means."""
+    """Classify an HTTP status that isn't a success."""
     words = quoted(refusal.message)
     said = f"HTTP {status}: {words}" if words else f"HTTP {status}"
     kind = _RETRY.get(status) or ("unreachable" if status >= 500 else "refused")  # noqa: PLR2004

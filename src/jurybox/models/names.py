@@ -13,7 +13,7 @@ class ModelName(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: what the provider calls the model, or the function, or the file.
-        version: what stands behind the ``@``; it isn't sent, because no provider knows it.
+        version: the text after the ``@``; it isn't sent, because no provider knows it.
 
     """
 

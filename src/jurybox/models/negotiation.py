@@ -33,7 +33,7 @@ _REFUSED = re.compile(
 
 
 class Accepted(msgspec.Struct, frozen=True, kw_only=True):
-    """What an endpoint accepts in one model's requests, as far as is known."""
+    """The parameters that an endpoint accepts for one model, as far as known."""
 
     form: ReplyForm = "json_schema"
     token_limit: TokenLimit = "max_tokens"  # noqa: S105 - tokens of text, no secret
@@ -41,7 +41,7 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _both(one: Accepted, other: Accepted) -> Accepted:
-    """Return what both accept."""
+    """Return the parameters that both accept."""
     forms: tuple[ReplyForm, ...] = get_args(ReplyForm)
     limits: tuple[TokenLimit, ...] = get_args(TokenLimit)
     return Accepted(
@@ -84,7 +84,7 @@ Payload = dict[str, object]
 
 
 class Negotiation:
-    """What one model at an endpoint accepts; learned once, and not tried again."""
+    """The parameters that one model at an endpoint accepts; learned once, then reused."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Negotiation:
 
     @property
     def accepted(self) -> Accepted:
-        """What is known to be accepted."""
+        """The parameters known to be accepted."""
         return self._accepted
 
     def learn(self, error: StatusError, accepted: Accepted, sent: AbstractSet[str]) -> bool:

@@ -41,7 +41,7 @@ _ALWAYS_SENT: Final = ("temperature", "top_p", "seed")
 _DEFAULT_TEMPERATURE: Final = 1.0
 _DEFAULT_TOP_P: Final = 1.0
 
-# Reasons to stop that explain why there is no text: the reply stands, and its reader will object.
+# Stop reasons that explain an empty text: the reply is kept, and its parser rejects it.
 _SAYS_WHY: Final = {"length", "content_filter"}
 
 
@@ -96,7 +96,7 @@ class OpenAIModel:
         await self.client.aclose()
 
     def payload(self, request: ModelRequest, accepted: Accepted) -> dict[str, object]:
-        """Return what is sent, as far as it is accepted."""
+        """Return the request body, limited to accepted parameters."""
         generation = request.generation
         payload: dict[str, object] = {
             "model": self._name,
@@ -286,7 +286,7 @@ def _usage(usage: object) -> Usage:
 
 
 def _model_time(answer: HttpAnswer, timings: object) -> float | None:
-    """Return the milliseconds that the model took, as OpenAI or else llama.cpp tells them."""
+    """Return the model's time in milliseconds, as reported by OpenAI or else llama.cpp."""
     reported = measured(answer.headers.get("openai-processing-ms"))
     if reported is not None or timings is None:
         return reported

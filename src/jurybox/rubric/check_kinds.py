@@ -18,7 +18,7 @@ from jurybox.rubric.metrics import MEASURES
 from jurybox.text_format import counted
 
 COST: Final = "cost"
-"""What a response cost, in US dollars."""
+"""The cost of a response, in US dollars."""
 _RANGE: Final = re.compile(r"\s*([0-9.]{1,20})\s*(?:\.\.|-|\u2013)\s*([0-9.]{1,20})\s*")
 _DIGITS: Final = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?"
 _IN_TEXT: Final = re.compile(rf"(?:(?<!\w)[-+])?{_DIGITS}")
@@ -28,14 +28,14 @@ _LONGEST_ALIKE: Final = 20_000
 
 
 class CheckedAnswer(NamedTuple):
-    """What checks look at: the response, and what was measured of it."""
+    """The input of checks: the response and its measurements."""
 
     text: str
     measures: Mapping[str, float | None]
 
 
 class Seen(NamedTuple):
-    """What a check found, and where; ``passed`` is None if it could not be measured."""
+    """The finding of a check and its place; ``passed`` is None if it could not be measured."""
 
     passed: bool | None
     found: str

@@ -53,7 +53,7 @@ class CheckOutcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class CheckFault(NamedTuple):
-    """What is wrong with a check, and at which of its keys."""
+    """A mistake in a check, and the key that has it."""
 
     key: str
     code: str

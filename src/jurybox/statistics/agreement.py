@@ -277,7 +277,7 @@ def _paired(patterns: panel.RatingPatterns) -> int:
 
 
 _Clusters = Sequence[Hashable] | None
-"""What each item belongs to; None where items are independent."""
+"""The cluster of each item; None if items are independent."""
 
 
 def _of_ratings(

@@ -137,8 +137,8 @@ def first_place_win_rate(
     decided calls; 0.5 is fair. Both orders of a vote are asked, so a judge that keeps its winner
     has ``F = T / 2`` in every sample, and only inconsistent votes move the value.
 
-    ``straight`` says who won with A shown first (``A``, ``B``, or anything else for neither),
-    ``swapped`` who won with B shown first, mapped back.
+    ``straight`` has the winners with A shown first (``A``, ``B``, or anything else for neither),
+    ``swapped`` those with B shown first, mapped back.
     """
     sides = list(zip(straight, swapped, samples, strict=True))
     decided = [(a in {"A", "B"}) + (b in {"A", "B"}) for a, b, _ in sides]

@@ -98,7 +98,7 @@ class JuryCounter:
         return [seat.judge for seat in asked if seat.vote not in lost]
 
     def agreement(self) -> JuryAgreement | None:
-        """Return what was counted; None where no sample has several votes."""
+        """Return the counts; None if no sample has several votes."""
         if not self._several:
             return None
         judges = self._judges if len(self._judges) > 1 else ()
@@ -124,5 +124,5 @@ class JuryCounter:
 
 
 def _majority(votes: Sequence[Vote]) -> Vote | None:
-    """Return what more than half of the votes say."""
+    """Return the value that more than half of the votes give."""
     return next((vote for vote in votes if 2 * votes.count(vote) > len(votes)), None)

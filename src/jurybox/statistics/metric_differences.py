@@ -76,7 +76,7 @@ class SampleClusters:
         self._repeated = False
 
     def of(self, sample_id: str, repeat: int, inputs: str) -> Hashable:
-        """Return what a sample belongs to; ``inputs`` is its row of the dataset, as JSON."""
+        """Return the cluster of a sample; ``inputs`` is its row of the dataset, as JSON."""
         self._repeated = self._repeated or repeat > 0
         if self._field is None:
             return sample_id

@@ -96,7 +96,7 @@ class Units(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What the units are called."""
+        """The name of the units."""
         return "pairs" if len(self.sums) == self.sizes.sum() else "clusters"
 
 

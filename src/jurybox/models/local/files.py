@@ -273,12 +273,12 @@ def stamp(path: Path, sha256: str, folder: Path) -> None:
 
 
 def installed(folder: Path) -> tuple[InstalledModel, ...]:
-    """Return what there is of every model of the catalog."""
+    """Return the installation status of every model in the catalog."""
     return tuple(kept(entry, folder) for entry in catalog())
 
 
 def kept(entry: CatalogModel, folder: Path) -> InstalledModel:
-    """Return what there is of a model, without reading a whole file."""
+    """Return the installation status of a model, without reading entire files."""
     path, partial = path_of(entry, folder), partial_of(entry, folder)
     state: State = "absent"
     size = 0

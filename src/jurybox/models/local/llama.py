@@ -200,7 +200,7 @@ class Engine:
 
         """
         xllamacpp = _imported()
-        # Only this user can enter the folder, and only who knows the key is answered.
+        # Only this user can enter the folder, and only clients with the key are answered.
         self._folder = _private_folder()
         self._socket = str(Path(self._folder) / _SOCKET)
         self._key = secrets.token_urlsafe(32)

@@ -94,7 +94,7 @@ Weight = Annotated[float, Meta(ge=0, le=1000)]
 
 
 class FrontMatter(Protocol, msgspec.Struct, frozen=True, kw_only=True):
-    """What the front matter says, key by key."""
+    """The values of the front matter, key by key."""
 
     id: Annotated[str, TextForm("bad-id", parse_rubric_id)] = ""
     extends: str | None = None
