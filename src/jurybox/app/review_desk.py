@@ -78,7 +78,7 @@ class UnrevealedReviews:
             self._ids.pop(review_id, None)
 
     def __contains__(self, review_id: str) -> bool:
-        """Return whether its author hasn't been shown the verdict."""
+        """Return whether the reviewer hasn't been shown the verdict."""
         with self._lock:
             return review_id in self._ids
 

@@ -1,4 +1,4 @@
-"""A run on a cluster: its samples are cut into shards, and workers finish each as a run would.
+"""A run on a cluster: its samples are split into shards, and workers run one shard at a time.
 
 With PostgreSQL, workers store what they get where the run is stored. Else each shard has a file of
 its own next to the store's, which the driver checks row by row and takes over. A file that a killed

@@ -163,7 +163,7 @@ def _check_of(assertion: Mapping[str, Any], variables: Record) -> Record | None:
 
 
 def _filled(value: object, variables: Record) -> Any:  # noqa: ANN401 - as it was given
-    """Put variables into texts; what isn't a plain variable stays."""
+    """Fill variables into texts; template expressions stay unchanged."""
     if isinstance(value, list):
         return [_filled(each, variables) for each in cast("list[object]", value)]
     if not isinstance(value, str):

@@ -80,7 +80,7 @@ def _require(holds: bool, where: str, what: str) -> None:  # noqa: FBT001 - it r
 
 
 def audit(store: Store, run: RunRow, on_sample: Callable[[int], None] | None = None) -> Audit:
-    """Check a run from its foundations up, as far as the first difference."""
+    """Check a run from its stored rows up to its summary, until the first difference."""
     auditor = _Auditor(store, run)
     difference = None
     try:

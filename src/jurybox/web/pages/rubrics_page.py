@@ -90,7 +90,7 @@ def rubrics_page(request: Request, place: PlaceOf) -> Response:
 
 
 def rubric_page(request: Request, rubric: str, place: PlaceOf) -> Response:
-    """Answer with the newest version of a rubric that a run used, and with all others."""
+    """Answer with the newest version of a rubric that a run used, and the other versions."""
     history = rubric_history(place.store)
     mine = [each for each in history.versions if each.rubric_id == rubric]
     if not mine:
