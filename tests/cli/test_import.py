@@ -499,6 +499,16 @@ def test_openai_graders_are_checks_and_criteria(jurybox: Callable) -> None:
 NAMES = ("names_the_city", "exact", "close", "polite", "grade")
 
 
+def test_a_turn_with_an_image_is_listed_as_left_out(jurybox: Callable) -> None:
+    words = {"type": "input_text", "text": "Rate it."}
+    image = {"type": "input_image", "image_url": "https://example.com/a.png"}
+    turns = [{"role": "user", "content": content} for content in (words, [words, image])]
+    grader = {"type": "score_model", "name": "look", "model": "o4-mini", "input": turns}
+    done = jurybox("import", write("look.json", grader))
+    assert "not carried over: 1 turn of `look` with more than text: left out\n" in done.out
+    assert Path("look/rubric.md").read_text("utf-8").count("Rate it.") == 1
+
+
 def test_a_multi_grader_is_weighted_and_passes_by_its_sum(jurybox: Callable) -> None:
     parts = {
         name: {"type": "string_check", "name": name, "operation": "like", "reference": word}

@@ -145,6 +145,8 @@ def _instructions(grader: Mapping[str, Any], name: str, read: ForeignSuite) -> s
         return words or f"`{space}.{column}`"
 
     turns = [content_of(turn.get("content")) for turn in listing(grader["input"])]
+    if left := turns.count(None):
+        read.lose("turn", f"of `{name}` with more than text", "left out", left)
     return _PLACEHOLDER.sub(in_words, "\n\n".join(turn for turn in turns if turn))
 
 
