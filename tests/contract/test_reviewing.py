@@ -243,7 +243,9 @@ def test_flagged_samples_correct_nothing(desk: ReviewDesk) -> None:
     assert (found.reviews, found.samples, found.reviewers) == (3, 3, ("anna",))
     assert (found.flagged.samples, found.random.samples) == (3, 0)
     assert (found.estimates, found.needed) == ((), 10)
-    assert "nothing is corrected yet: 10 more from the random queue are needed" in found.lines
+    assert (
+        "nothing is corrected yet: 10 more reviews from the random queue are needed" in found.lines
+    )
     assert found.random.agreement is None
     clarity, depth = found.flagged.agreement.criteria
     assert (clarity.bias.value, clarity.exact.value) == (1.0, 0.0)

@@ -21,7 +21,7 @@ from jurybox.errors import InputError
 from jurybox.reporting.review_text import waiting_line
 from jurybox.reporting.stored import SampleRecord, plan_of, reading, rubric_of
 from jurybox.review.reviews import ActiveReviews, Review, by_number, gold_of
-from jurybox.review.selection import RandomPart
+from jurybox.review.selection import RandomPart, needed_line
 from jurybox.rubric.scale import Scale
 
 
@@ -75,7 +75,7 @@ def _left_out(found: ActiveReviews, part: RandomPart) -> Iterator[str]:
     if part.waiting:
         yield waiting_line(len(part.waiting), part.passed)
     elif part.needed:
-        yield f"{part.needed} more reviews from the random queue are needed"
+        yield needed_line(part.needed, part.unsure)
 
 
 def _samples(count: int) -> str:

@@ -22,7 +22,7 @@ from jurybox.reporting.view import (
     partial_view,
     unfinished_view,
 )
-from jurybox.review.selection import FEWEST
+from jurybox.review.selection import FEWEST, needed_line
 from jurybox.rubric.metrics import WIN_RATE
 from jurybox.sample import Usage
 from jurybox.scoring.prices import Prices, cost
@@ -183,8 +183,9 @@ def corrected_by_reviews(row: RunRow, view: RunView, store: Store) -> RunView:
             continue
         made = corrections.get(scored[metric])
         if made is None:
-            needed = FEWEST if found is None else found.needed
-            more = f": {needed} more reviews from the random queue are needed" if needed else ""
+            needed = min(FEWEST, view.planned) if found is None else found.needed
+            unsure = 0 if found is None else found.unsure
+            more = f": {needed_line(needed, unsure)}" if needed else ""
             values[metric] = None
             notes.append(f"{metric} isn't corrected yet{more}")
             continue

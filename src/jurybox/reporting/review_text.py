@@ -7,7 +7,7 @@ import msgspec
 
 from jurybox.calibration.calibration_record import Agreement, Ceiling, CriterionAgreement
 from jurybox.reporting.metric_text import shown
-from jurybox.review.selection import FEWEST
+from jurybox.review.selection import FEWEST, needed_line
 from jurybox.statistics.corrected import CorrectedMetric
 from jurybox.statistics.estimates import Estimate
 from jurybox.text_format import counted
@@ -123,7 +123,7 @@ def _doubts(found: ReviewAgreement) -> Iterator[str]:
     if found.waiting:
         yield waiting_line(found.waiting, found.passed)
     elif found.needed:
-        yield f"nothing is corrected yet: {found.needed} more from the random queue are needed"
+        yield f"nothing is corrected yet: {needed_line(found.needed, found.unsure)}"
     if found.skipped:
         yield (
             f"{counted(found.skipped, 'sample')} of the random part skipped: were they skipped for"

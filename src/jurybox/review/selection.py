@@ -64,6 +64,14 @@ def next_number(queue: Iterable[int], reviewed: Container[int], after: int | Non
     return next((number for number in chain(numbers, passed) if number not in reviewed), None)
 
 
+def needed_line(needed: int, unsure: int = 0) -> str:
+    """Return how many reviews are missing before a metric is corrected, and how to get them."""
+    reviews = "1 more review" if needed == 1 else f"{needed} more reviews"
+    verb = "is" if needed == 1 else "are"
+    again = "; `jurybox serve --overlap 2` gives what was unclear to a second reviewer"
+    return f"{reviews} from the random queue {verb} needed{again if unsure else ''}"
+
+
 class RandomPart(msgspec.Struct, frozen=True, kw_only=True):
     """The samples that were drawn at random, as far as people came.
 

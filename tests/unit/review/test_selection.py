@@ -5,7 +5,14 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.review.selection import FEWEST, RandomOrder, RandomPart, pair_order, random_part
+from jurybox.review.selection import (
+    FEWEST,
+    RandomOrder,
+    RandomPart,
+    needed_line,
+    pair_order,
+    random_part,
+)
 from jurybox.statistics.corrected import FEWEST_LABELS
 
 
@@ -109,3 +116,11 @@ def test_samples_that_arent_there_yet_are_not_missed() -> None:
 
 def test_as_many_labels_are_asked_for_as_a_correction_needs() -> None:
     assert FEWEST == FEWEST_LABELS
+
+
+def test_who_is_needed_is_said_also_where_all_that_is_left_is_unclear() -> None:
+    assert needed_line(9) == "9 more reviews from the random queue are needed"
+    assert needed_line(1, 1) == (
+        "1 more review from the random queue is needed; `jurybox serve --overlap 2` gives what was"
+        " unclear to a second reviewer"
+    )

@@ -59,7 +59,7 @@ NOTHING = said(random=part(samples=0), flagged=part(samples=0), people={})
 def test_what_the_tables_tell_isnt_told_again_in_lines(made: Callable, report: Callable) -> None:
     text = report(made("judged"), people=said())
     assert "15 reviews of 12 samples by 2 people: anna, ben" in text
-    assert "nothing is corrected yet: 8 more from the random queue are needed" in text
+    assert "nothing is corrected yet: 8 more reviews from the random queue are needed" in text
     assert "random part, tone:" not in text
     assert len(said().lines) == 5
 
