@@ -16,7 +16,7 @@ _LOST: Final = 10.0
 # Turns are given this many seconds ahead, so that a worker asks once for several of them.
 _AHEAD: Final = 0.25
 # Below the limit, for requests that are sent evenly don't arrive so.
-_MARGIN: Final = 0.95
+_MARGIN: Final = 0.9
 
 
 class _Lease(msgspec.Struct):

@@ -425,7 +425,8 @@ def test_every_reply_leaves_no_child_and_no_open_file() -> None:
             with contextlib.suppress(ModelError):
                 await python(code).complete(saying("x" * 1_000_000))
         await asyncio.to_thread(wait_for_closed_files, before)
-        assert open_files() == before
+        # Fewer, where a file of an earlier test was closed meanwhile.
+        assert open_files() <= before
 
     before = children()
     asyncio.run(main())
