@@ -81,8 +81,8 @@ def test_turns_are_spread_over_all_who_ask_and_given_a_moment_ahead() -> None:
 def test_tokens_that_were_not_used_let_the_next_request_start_sooner() -> None:
     budget = SharedBudget(64)
     spec = ModelSpec(model="openai/m", max_tokens_per_minute=6000)
-    assert budget.turns("http://x", spec, [190.0], 0.0) == ([0.0], 0.0)
-    given, pause = budget.turns("http://x", spec, [190.0], 0.0)
+    assert budget.turns("http://x", spec, [180.0], 0.0) == ([0.0], 0.0)
+    given, pause = budget.turns("http://x", spec, [180.0], 0.0)
     assert not given
     assert round(pause, 2) == 1.75
-    assert budget.turns("http://x", spec, [190.0], 0.0, correction=-190.0) == ([0.0], 0.0)
+    assert budget.turns("http://x", spec, [180.0], 0.0, correction=-180.0) == ([0.0], 0.0)
