@@ -12,10 +12,10 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from itertools import groupby
+from itertools import groupby, islice
 from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from jurybox.datasets import Dataset
     from jurybox.integrations.ray_engine import RayCluster, StopOrder, WorkerLink
 
+T = TypeVar("T")
 _SERVER: Final = "postgresql:"
 # Small enough to keep all workers busy to the end, large enough to make startup negligible.
 _SHARDS_PER_WORKER: Final = 4
@@ -393,13 +394,8 @@ def _take_over(store: Store, run: RunRow, file: Path) -> None:
         return
     with closing(shard):
         _await_release(shard, _claim(run.id, int(file.stem)), file)
-        held: list[_Sample] = []
-        for each in _checked(shard, run, file):
-            held.append(each)
-            if len(held) == _BATCH:
-                _add_missing(store, run, held)
-                held = []
-        _add_missing(store, run, held)
+        for some in _cut(_checked(shard, run, file), _BATCH):
+            _add_missing(store, run, some)
     for each in file.parent.glob(f"{file.name}*"):
         each.unlink()
     with suppress(OSError):  # others of the run are there, or of another run
@@ -409,8 +405,6 @@ def _take_over(store: Store, run: RunRow, file: Path) -> None:
 
 def _add_missing(store: Store, run: RunRow, found: Sequence[_Sample]) -> None:
     """Store what isn't stored yet; a driver may have been killed after it did that."""
-    if not found:
-        return
     span = range(found[0][0], found[-1][0] + 1)
     finished = {number for number, *_ in store.results(run.id, span)}
     known = {(row.number, row.position) for row in store.unfinished(run.id, span)}
@@ -485,12 +479,8 @@ def _aligned(slices: Iterable[range], size: int, used: int) -> Iterator[range]:
         yield range(start, used)
 
 
-def _cut(rows: Iterable[Work], size: int) -> Iterator[tuple[Work, ...]]:
-    held: list[Work] = []
-    for row in rows:
-        held.append(row)
-        if len(held) == size:
-            yield tuple(held)
-            held = []
-    if held:
-        yield tuple(held)
+def _cut(items: Iterable[T], size: int) -> Iterator[tuple[T, ...]]:
+    """Yield the items in groups of ``size``; the last one may be smaller."""
+    left = iter(items)
+    while some := tuple(islice(left, size)):
+        yield some
