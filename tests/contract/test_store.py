@@ -594,8 +594,11 @@ def _wait_until(true: Callable[[], bool]) -> None:
 @pytest.mark.usefixtures("filled")
 def test_a_deleted_run_leaves_nothing_and_the_others_alone(store: Store) -> None:
     """D7."""
+    for run in ("run-1", "other"):
+        store.put_out([OutboxRow(run_id=run, number=0, part="trace", version="1", detail="")])
     store.delete_run("run-1")
     assert [row.id for row in store.runs()] == ["other"]
+    assert [row.run_id for row in store.outbox("pending", "trace")] == ["other"]
     for rows in (store.samples, store.exchanges, store.facets, store.unfinished):
         assert list(rows("run-1")) == []
     assert list(store.samples("other")) == [sample_row(5, "other")]

@@ -142,7 +142,7 @@ DELETE_FACETS: Final = f"DELETE FROM {FACETS} WHERE run_id = ? AND number = ?"
 DELETE_RUN: Final = (
     *(
         f"DELETE FROM {table} WHERE run_id = ?"
-        for table in (CLAIMS, REVIEWS, FACETS, SAMPLES, EXCHANGES, FRAMES, BATCHES)
+        for table in (OUTBOX, CLAIMS, REVIEWS, FACETS, SAMPLES, EXCHANGES, FRAMES, BATCHES)
     ),
     f"DELETE FROM {RUNS} WHERE id = ?",
 )
