@@ -24,7 +24,7 @@ from jurybox.scoring.sample_index import Facets
 from jurybox.storage.database import Database, DatabaseSession, reading, writing
 from jurybox.storage.store_errors import Trouble, error_of
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Of the tables below; a store of another version is refused."""
 
 RUNS: Final = "runs"
@@ -50,31 +50,6 @@ ROWS: Final[dict[str, type[AnyRow | Facets | OutboxRow]]] = {
     OUTBOX: OutboxRow,
 }
 NAMES: Final = frozenset({*ROWS, FRAMES, CLAIMS, SCHEMA})
-
-# A store that was made before there was an outbox gets it when it is first used.
-CREATE_OUTBOX: Final = """
-    CREATE TABLE IF NOT EXISTS outbox (
-        run_id {text} NOT NULL REFERENCES runs (id),
-        number BIGINT NOT NULL,
-        part {text} NOT NULL,
-        version {text} NOT NULL,
-        detail {text} NOT NULL,
-        state {text} NOT NULL,
-        error {text} NOT NULL,
-        PRIMARY KEY (run_id, number, part)
-    )
-    """
-
-# The sample that each reviewer of a run has now; a store that was made before gets it likewise.
-CREATE_CLAIMS: Final = """
-    CREATE TABLE IF NOT EXISTS review_claims (
-        run_id {text} NOT NULL,
-        reviewer {text} NOT NULL,
-        number BIGINT NOT NULL,
-        claimed_at {text} NOT NULL,
-        PRIMARY KEY (run_id, reviewer)
-    )
-    """
 
 # In words that SQLite and PostgreSQL both understand. ``{text}`` stands for texts that are compared
 # byte by byte, which each calls by another name.
@@ -207,8 +182,28 @@ _TABLES: Final = (
     """,
     "CREATE INDEX reviews_by_age ON reviews (run_id, created_at, id)",
     "CREATE INDEX reviews_by_sample ON reviews (run_id, number)",
-    CREATE_OUTBOX,
-    CREATE_CLAIMS,
+    """
+    CREATE TABLE outbox (
+        run_id {text} NOT NULL REFERENCES runs (id),
+        number BIGINT NOT NULL,
+        part {text} NOT NULL,
+        version {text} NOT NULL,
+        detail {text} NOT NULL,
+        state {text} NOT NULL,
+        error {text} NOT NULL,
+        PRIMARY KEY (run_id, number, part)
+    )
+    """,
+    # The sample that each reviewer of a run has now.
+    """
+    CREATE TABLE review_claims (
+        run_id {text} NOT NULL,
+        reviewer {text} NOT NULL,
+        number BIGINT NOT NULL,
+        claimed_at {text} NOT NULL,
+        PRIMARY KEY (run_id, reviewer)
+    )
+    """,
 )
 
 

@@ -25,7 +25,7 @@ from jurybox.storage import statements
 from jurybox.storage.database import Database, DatabaseSession, Values, retried, writing
 from jurybox.storage.reader import PagedReader
 from jurybox.storage.sample_search import Finder
-from jurybox.storage.schema import CLAIMS, CREATE_CLAIMS, CREATE_OUTBOX, SCHEMA
+from jurybox.storage.schema import CLAIMS, SCHEMA
 
 T = TypeVar("T")
 _FRAME: Final = ExchangeRow.__struct_fields__.index("frame")
@@ -38,7 +38,6 @@ class SqlStore:
         self._database = database
         self._reader = PagedReader(database)
         self._has_keys = False
-        self._made: set[str] = set()
 
     def __repr__(self) -> str:
         """Show the name, which has no password in it."""
@@ -85,7 +84,6 @@ class SqlStore:
 
     def delete_run(self, run_id: str) -> None:
         """Remove a run and all that belongs to it."""
-        self._require(CREATE_CLAIMS)
         with writing(self._database) as session:
             for statement in statements.DELETE_RUN:
                 session.execute(statement, (run_id,))
@@ -250,7 +248,6 @@ class SqlStore:
         self, run_id: str, number: int, reviewer: str, *, now: str, since: str, most: int
     ) -> bool:
         """Give a reviewer a sample instead of the one before, unless enough others have it."""
-        self._require(CREATE_CLAIMS)
         with writing(self._database) as session:
             self._database.lock(session, f"{CLAIMS} {run_id}")
             holders = session.rows(statements.HOLDERS, (run_id, number, since))
@@ -272,7 +269,6 @@ class SqlStore:
 
     def put_out(self, rows: Sequence[OutboxRow]) -> None:
         """Put rows into the outbox; one that is there stays as it is unless its version changed."""
-        self._require(CREATE_OUTBOX)
         values = self._values(rows)
         with writing(self._database) as session:
             session.insert(statements.PUT_OUT, values)
@@ -288,7 +284,6 @@ class SqlStore:
         self, state: str, part: str, run_id: str | None = None, limit: int | None = None
     ) -> Sequence[OutboxRow]:
         """Return rows in that state, of one run or all, in order."""
-        self._require(CREATE_OUTBOX)
         most = statements.ALL if limit is None else limit
         own, statement = ((), statements.OUTBOX_IN)
         if run_id is not None:
@@ -297,17 +292,8 @@ class SqlStore:
 
     def outbox_counts(self) -> Sequence[tuple[str, str, str, str, int]]:
         """Return run, part, state, one of the errors, and how many rows there are of those."""
-        self._require(CREATE_OUTBOX)
         kind = list[tuple[str, str, str, str, int]]
         return self._reader.rows(kind, statements.OUTBOX_COUNTS, ())
-
-    def _require(self, table: str) -> None:
-        """Make a table that a store from before there was one doesn't have."""
-        if table not in self._made:
-            with writing(self._database) as session:
-                self._database.lock(session, SCHEMA)
-                session.execute(table.format(text=self._database.text_type))
-            self._made.add(table)
 
     def close(self) -> None:
         """Let go of the store."""
