@@ -11,7 +11,7 @@ from jurybox.review.selection import pair_order
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scenarios import scenario_texts
 from jurybox.sample import Row
-from jurybox.scoring.review_reasons import KINDS
+from jurybox.scoring.sample_index import KINDS
 
 
 class StoredSample(msgspec.Struct, frozen=True, kw_only=True):

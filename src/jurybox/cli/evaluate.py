@@ -296,7 +296,7 @@ def print_report(
 
 def _warnings(report: EvaluationReport | RulesReport) -> Iterator[Text]:
     """Yield the notes on a report: reasons for a review, and explanations of scores."""
-    from jurybox.scoring.review_reasons import KINDS
+    from jurybox.scoring.sample_index import KINDS
 
     for reason in report.review_reasons:
         yield plain(f"needs review: {KINDS[reason].meaning}", style="bold red")

@@ -11,7 +11,7 @@ from jurybox.reporting.metric_text import UNITS, cut, shown
 from jurybox.reporting.reasons import Reason, reasoning, reasons_of
 from jurybox.reporting.stored import SampleRecord, damaged, reading
 from jurybox.sample import Response
-from jurybox.scoring.review_reasons import FIRST, KINDS, Noted
+from jurybox.scoring.sample_index import FIRST, KINDS, Noted
 from jurybox.scoring.summary import Conclusion
 
 LATENCY: Final = "latency_e2e_ms"

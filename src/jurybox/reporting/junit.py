@@ -11,7 +11,7 @@ from jurybox.reporting.metric_text import cut, exact
 from jurybox.reporting.reasons import reasoning, why_failed
 from jurybox.reporting.stored import SampleRecord, reading
 from jurybox.reporting.view import RunView
-from jurybox.scoring.review_reasons import unmet
+from jurybox.scoring.sample_index import unmet
 from jurybox.scoring.sample_result import SampleResult
 from jurybox.text_format import visible
 

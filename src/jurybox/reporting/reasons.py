@@ -7,7 +7,7 @@ import msgspec
 from jurybox.judging.evaluation_report import CriterionReport
 from jurybox.reporting.metric_text import exact, listed_counts, shown
 from jurybox.reporting.stored import SampleRecord
-from jurybox.scoring.review_reasons import unmet
+from jurybox.scoring.sample_index import unmet
 from jurybox.scoring.sample_result import SampleResult
 
 

@@ -1,15 +1,110 @@
-"""The index entry of a sample, by which it is found, filtered and sorted.
+"""Why a person has to look at a sample (E15), and the index entry by which it is found.
 
-It follows from the sample's result alone. A search for samples reads this of each of them, and
-the long texts only of those that are shown.
+Both follow from the sample's result alone. A search for samples reads the entry of each of them,
+and the long texts only of those that are shown.
 """
 
+from bisect import insort
+from collections.abc import Callable
 from typing import Final, Protocol
 
 import msgspec
 
-from jurybox.scoring.review_reasons import KINDS
-from jurybox.scoring.sample_result import JUDGE_SCORE, SampleResult
+from jurybox.scoring.sample_result import JUDGE_SCORE, RuleOutcome, SampleResult
+
+FIRST: Final = 5
+"""The most samples of each kind that are noted with a run."""
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """A reason to look at samples, and how urgent it is that a person does."""
+
+    meaning: str
+    concerns: Callable[[SampleResult], bool]
+    urgency: int = 0
+
+
+def unmet(result: SampleResult) -> tuple[RuleOutcome, ...]:
+    """Return the pass rules that fail."""
+    return tuple(rule for rule in result.rules if rule.passed is False)
+
+
+def _only_fails(result: SampleResult) -> bool:
+    """Whether a sample fails though it has scores; one without is named by what is missing."""
+    is_scored = result.evaluator_error is None and result.target_error is None
+    return result.passed is False and is_scored and bool(unmet(result))
+
+
+KINDS: Final[dict[str, Kind]] = {
+    "safety": Kind("a judge sees a danger", lambda result: result.safety_flag, 5),
+    "forged_prompt": Kind(
+        "the response addresses the judge or forges lines of its prompt",
+        lambda result: "forged_prompt" in result.review_reasons,
+    ),
+    "unstable": Kind(
+        "the winner changed with the order of the responses",
+        lambda result: result.stable is False,
+        4,
+    ),
+    "low_confidence": Kind(
+        "the votes have no majority",
+        lambda result: result.confidence == "low" and result.votes_valid > 0,
+        3,
+    ),
+    "unscored": Kind(
+        "no judge gave a valid vote", lambda result: result.judged and not result.votes_valid, 2
+    ),
+    "judge_disagrees": Kind(
+        "the judge's score and the rules' differ by more than 0.3",
+        lambda result: "judge_disagrees" in result.review_reasons,
+    ),
+    "target_error": Kind(
+        "the system under test failed or was too late",
+        lambda result: result.target_error is not None,
+    ),
+    "judge_fallback": Kind(
+        "a reply could not be read, and the rubric's fallback score stands in",
+        lambda result: result.judge_fallback is True,
+    ),
+    "failed": Kind("a pass rule fails", _only_fails),
+}
+"""The reasons to look at a sample, the gravest first."""
+
+
+class Noted(msgspec.Struct, frozen=True, kw_only=True):
+    """How many samples there is a reason to look at, and the numbers of the first of them."""
+
+    kind: str
+    count: int
+    first: tuple[int, ...]
+
+
+class Notice:
+    """Counts samples by what is the matter with them, in whichever order they come."""
+
+    def __init__(self, most: int = FIRST) -> None:
+        self._most = most
+        self._counts = dict.fromkeys(KINDS, 0)
+        self._first: dict[str, list[int]] = {kind: [] for kind in KINDS}
+
+    def add(self, number: int, result: SampleResult) -> None:
+        """Look at one sample."""
+        for name, kind in KINDS.items():
+            if kind.concerns(result):
+                self._counts[name] += 1
+                first = self._first[name]
+                if len(first) < self._most or (first and number < first[-1]):
+                    insort(first, number)
+                    del first[self._most :]
+
+    def describe(self) -> tuple[Noted, ...]:
+        """Return the reasons found, most serious first."""
+        return tuple(
+            Noted(kind=name, count=count, first=tuple(self._first[name]))
+            for name, count in self._counts.items()
+            if count
+        )
+
 
 _BITS: Final = (
     "safety",
@@ -31,10 +126,6 @@ FLAGS: Final = {
 """The bit of each flag: the reasons to look at a sample, ``needs_review``, ``passed``, and
 ``split``, of votes that don't agree. Stored, so a flag keeps its bit."""
 
-_URGENCIES: Final = {"safety": 5, "unstable": 4, "low_confidence": 3, "unscored": 2}
-_REASONS: Final = tuple(
-    (kind.concerns, FLAGS[name], _URGENCIES.get(name, 0)) for name, kind in KINDS.items()
-)
 _LONGEST: Final = 300
 
 
@@ -119,10 +210,10 @@ def label(text: str | None) -> str | None:
 
 def _flags(result: SampleResult) -> tuple[int, int]:
     flags = urgency = 0
-    for concerns, bit, grade in _REASONS:
-        if concerns(result):
-            flags |= bit
-            urgency = max(urgency, grade)
+    for name, kind in KINDS.items():
+        if kind.concerns(result):
+            flags |= FLAGS[name]
+            urgency = max(urgency, kind.urgency)
     if result.needs_review:
         flags |= FLAGS["needs_review"]
         urgency = max(urgency, 1)

@@ -16,7 +16,7 @@ from jurybox.rubric.metrics import AGGREGATE_SCORE, LOWEST_SCENARIO
 from jurybox.rubric.rubric_model import Decision, Rubric
 from jurybox.sample import added_usage
 from jurybox.scoring.decision import decision_reasons
-from jurybox.scoring.review_reasons import Noted, Notice
+from jurybox.scoring.sample_index import Noted, Notice
 from jurybox.scoring.sample_result import (
     ModelUse,
     Role,

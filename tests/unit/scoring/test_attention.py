@@ -2,7 +2,7 @@
 
 import random
 
-from jurybox.scoring.review_reasons import FIRST, KINDS, Noted, Notice
+from jurybox.scoring.sample_index import FIRST, KINDS, Noted, Notice
 from jurybox.scoring.sample_result import RuleOutcome, SampleResult
 
 FINE = SampleResult(metrics={}, judged=True, votes_valid=1, confidence="high")

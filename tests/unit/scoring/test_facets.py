@@ -1,8 +1,7 @@
 import msgspec
 import pytest
 
-from jurybox.scoring.review_reasons import KINDS
-from jurybox.scoring.sample_index import FLAGS, Facets, facets_of, flag_names, label
+from jurybox.scoring.sample_index import FLAGS, KINDS, Facets, facets_of, flag_names, label
 from jurybox.scoring.sample_result import SampleResult
 
 

@@ -20,7 +20,7 @@ from jurybox.reporting.release import read_reviews, sample_decision
 from jurybox.reporting.stored import SampleRecord, exchange_notes, reading, rubric_of
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scenarios import scenario_texts
-from jurybox.scoring.review_reasons import KINDS
+from jurybox.scoring.sample_index import KINDS
 from jurybox.web.error_pages import PageError
 from jurybox.web.filters import PageFilter
 from jurybox.web.lookup import PlaceOf, TheRecord, TheRun

@@ -13,8 +13,7 @@ from jurybox.reporting.reasons import reasoning
 from jurybox.reporting.stored import SampleRecord, damaged, rubric_of
 from jurybox.rubric.metrics import SAMPLE_SCORE
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.scoring.review_reasons import KINDS
-from jurybox.scoring.sample_index import FLAGS, Facets, flag_names
+from jurybox.scoring.sample_index import FLAGS, KINDS, Facets, flag_names
 from jurybox.web.filters import PageFilter, option
 from jurybox.web.lookup import PlaceOf, TheRun
 from jurybox.web.pages.run_page import groups_of
