@@ -36,8 +36,8 @@ def fixed(value: float) -> str:
 
 
 def decimals_of(text: str) -> int:
-    """Return how many decimals a number is written with."""
-    exponent = Decimal(text).as_tuple().exponent
+    """Return how many decimals a number is written with; 0 where it is no number."""
+    exponent = Decimal(text).as_tuple().exponent if _NUMBER.fullmatch(text) else 0
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
 

@@ -219,6 +219,12 @@ def test_bands_have_the_decimals_that_they_are_written_with() -> None:
     assert parse_rubric(HEAD.replace("---\n#", bands) + "## Criteria\n### A\n").band_decimals == 2
 
 
+def test_a_band_that_begins_at_no_number_is_refused_in_place() -> None:
+    bands = HEAD.replace("---\n#", "bands: [{label: Good, from: abc}]\n---\n#")
+    with pytest.raises(RubricError, match="`from` is `abc`; give a number"):
+        parse_rubric(bands + "## Criteria\n### A\n")
+
+
 def test_closed_comments_are_text_whatever_stands_in_them() -> None:
     read = criterion("<!-- one -->\nFriendly.\n\n<!--\n\n### Not a criterion\n\n-->\n\n- a\n")
     assert read.definition == "<!-- one -->\nFriendly.\n\n<!--\n\n### Not a criterion\n\n-->"
