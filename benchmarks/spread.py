@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 from processes import endpoint, machine, replies_of
 
 from jurybox.app.shards import take_over_shards
-from jurybox.engine.ports import Store
 from jurybox.engine.records import ExchangeRow, SampleRow
 from jurybox.storage import open_store
+from jurybox.storage.store import Store
 
 JURYBOX = str(Path(sys.executable).parent / "jurybox")
 CALLS = 64

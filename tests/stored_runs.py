@@ -11,7 +11,6 @@ import pytest
 from jurybox.app.metadata import RunIdentity, run_metadata
 from jurybox.engine.caller import SampleState
 from jurybox.engine.plan import DatasetPlan, DocumentPlan, Plan, plan_text
-from jurybox.engine.ports import Store
 from jurybox.engine.records import (
     ENCODER,
     RunRow,
@@ -28,6 +27,7 @@ from jurybox.sample import Response, Row, Timing, Usage
 from jurybox.scoring.sample_result import SampleResult
 from jurybox.scoring.summary import RunTally
 from jurybox.storage import open_store
+from jurybox.storage.store import Store
 
 WHEN = "2026-03-01T09:14:00.000Z"
 Judge = Callable[[str], str | Failure]

@@ -32,7 +32,7 @@ from jurybox.settings import (
 
 if TYPE_CHECKING:
     from jurybox.engine.limiter import Limits
-    from jurybox.engine.ports import Model, Store
+    from jurybox.engine.ports import Model
     from jurybox.engine.records import RunRow
     from jurybox.integrations.langfuse_client import LangfuseClient
     from jurybox.models.connections import HttpOptions
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from jurybox.models.local.files import ModelFile
     from jurybox.rubric import Rubric
     from jurybox.rubric_files import RubricFiles
+    from jurybox.storage.store import Store
     from jurybox.suite.model_spec import ModelSpec
 
 _FOLDER = Path("rubrics")

@@ -11,7 +11,6 @@ from commands import Done
 from jurybox.app.rescore_run import rescore_run
 from jurybox.app.run_suite import run
 from jurybox.app.stored_run import load_run
-from jurybox.engine.audit import audit
 from jurybox.engine.plan import Target
 from jurybox.errors import InputError
 from jurybox.judging.protocol import Judging
@@ -23,6 +22,7 @@ from jurybox.rubric.template import Template
 from jurybox.rubric_files import RubricFiles
 from jurybox.sample import Response, Row, Turn
 from jurybox.scoring.rules import compile_rules, score_by_rules
+from jurybox.storage.audit import audit
 from jurybox.wiring import find_run, open_run_store
 
 Write = Callable[..., str]

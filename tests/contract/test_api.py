@@ -7,7 +7,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import Case
 
-from jurybox.engine.ports import Store
+from jurybox.storage.store import Store
 from jurybox.web.app_state import ServeSettings
 from jurybox.web.site import application
 from pages_client import PagesClient

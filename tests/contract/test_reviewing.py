@@ -10,13 +10,13 @@ import pytest
 
 from jurybox.app.estimate_run import RunLabels, estimate
 from jurybox.app.review_desk import ReviewDesk
-from jurybox.engine.audit import audit
-from jurybox.engine.ports import Store
 from jurybox.engine.records import ReviewRow, sealed
 from jurybox.errors import IncompleteError, InputError
 from jurybox.review.reviews import Circumstances, HumanVerdict, by_number, gold_of
 from jurybox.review.selection import RandomOrder
 from jurybox.storage import open_store
+from jurybox.storage.audit import audit
+from jurybox.storage.store import Store
 from reviewed import make_run, worth
 
 SEEN = Circumstances()

@@ -10,12 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from jurybox.engine.ports import SampleQuery, Store
 from jurybox.engine.records import ENCODER, SampleRow
 from jurybox.errors import InputError
 from jurybox.scoring.sample_index import FLAGS, Facets, facets_of
 from jurybox.scoring.sample_result import SampleResult
 from jurybox.storage import open_store
+from jurybox.storage.sample_search import SampleQuery
+from jurybox.storage.store import Store
 from stores import run_row, sample_row
 
 NAMES = ("tone", "depth", "a_b", "x1", "total_tokens")

@@ -10,13 +10,13 @@ import psycopg
 import pytest
 from msgspec.structs import astuple
 
-from jurybox.engine.ports import SampleQuery
 from jurybox.engine.records import SampleRow
 from jurybox.errors import IncompleteError, InputError
 from jurybox.storage import open_store, statements
 from jurybox.storage.database import Found, Values
 from jurybox.storage.postgres import PostgresSession
-from jurybox.storage.store import SqlStore
+from jurybox.storage.sample_search import SampleQuery
+from jurybox.storage.store import Store
 from stores import PostgresServer, exchange_row, review_row, run_row, sample_row
 
 PASSWORD = "geheim-0123456789"  # noqa: S105 - of nobody
@@ -33,9 +33,9 @@ def url(postgres: PostgresServer) -> str:
 
 
 @pytest.fixture
-def store(url: str) -> Iterator[SqlStore]:
+def store(url: str) -> Iterator[Store]:
     opened = open_store(url, patience=0.2)
-    assert isinstance(opened, SqlStore)
+    assert isinstance(opened, Store)
     opened.create_run(run_row())
     yield opened
     opened.close()
@@ -59,7 +59,7 @@ def schema(url: str) -> str:
     ],
 )
 def test_what_the_server_reports_is_said_and_nothing_is_half_written(
-    url: str, postgres: PostgresServer, store: SqlStore, state: str, said: str
+    url: str, postgres: PostgresServer, store: Store, state: str, said: str
 ) -> None:
     with postgres.connect() as connection:
         connection.execute(f"SET search_path = {schema(url)};" + DISK_FULL.format(state=state))
@@ -71,7 +71,7 @@ def test_what_the_server_reports_is_said_and_nothing_is_half_written(
 
 
 def test_a_table_that_is_locked_for_too_long(
-    url: str, postgres: PostgresServer, store: SqlStore
+    url: str, postgres: PostgresServer, store: Store
 ) -> None:
     with postgres.connect() as other, other.transaction():
         other.execute(f"LOCK TABLE {schema(url)}.samples")
@@ -81,7 +81,7 @@ def test_a_table_that_is_locked_for_too_long(
 
 
 def test_connections_that_the_server_dropped_are_made_anew(
-    postgres: PostgresServer, store: SqlStore
+    postgres: PostgresServer, store: Store
 ) -> None:
     drop = (
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
@@ -96,7 +96,7 @@ def test_connections_that_the_server_dropped_are_made_anew(
     assert list(store.numbers("run-1")) == [0]
 
 
-def test_a_missing_table_is_damage(url: str, postgres: PostgresServer, store: SqlStore) -> None:
+def test_a_missing_table_is_damage(url: str, postgres: PostgresServer, store: Store) -> None:
     with postgres.connect() as connection:
         connection.execute(f"DROP TABLE {schema(url)}.exchanges")
     with pytest.raises(IncompleteError, match=r"it is damaged \(relation \"exchanges\" does not"):
@@ -163,7 +163,7 @@ def test_a_password_is_in_no_message_no_exception_and_no_log(
         open_store(refused)
     let_in = postgres.url(user="opened", password=PASSWORD)
     store = open_store(let_in)
-    assert isinstance(store, SqlStore)
+    assert isinstance(store, Store)
     seen = [*_shown(caught.value), repr(store), repr(vars(store)), repr(store._database)]
     seen.append(repr(vars(store._database._pool)))
     store.create_run(run_row())
@@ -182,7 +182,7 @@ def _shown(error: BaseException) -> list[str]:
     return seen
 
 
-def test_a_claim_waits_for_nobody(store: SqlStore) -> None:
+def test_a_claim_waits_for_nobody(store: Store) -> None:
     ended = threading.Event()
     with store.claim("run-1"):
 
@@ -214,7 +214,7 @@ def test_a_server_that_comes_back_is_given_what_it_missed(
 
 @pytest.mark.parametrize("samples", [[sample_row(0)], []])
 def test_what_a_lost_server_had_committed_is_not_stored_twice(
-    store: SqlStore, monkeypatch: pytest.MonkeyPatch, samples: list[SampleRow]
+    store: Store, monkeypatch: pytest.MonkeyPatch, samples: list[SampleRow]
 ) -> None:
     transaction = psycopg.Connection.transaction
     lost: list[int] = []
@@ -251,9 +251,9 @@ PAGES = {
 
 
 @pytest.fixture(scope="module")
-def large(postgres: PostgresServer) -> Iterator[SqlStore]:
+def large(postgres: PostgresServer) -> Iterator[Store]:
     opened = open_store(postgres.fresh_url())
-    assert isinstance(opened, SqlStore)
+    assert isinstance(opened, Store)
     for run in range(30):
         name = f"run-{run}"
         opened.create_run(run_row(name))
@@ -276,7 +276,7 @@ def large(postgres: PostgresServer) -> Iterator[SqlStore]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_pages_find_their_rows_by_an_index(
-    large: SqlStore, monkeypatch: pytest.MonkeyPatch, page: str
+    large: Store, monkeypatch: pytest.MonkeyPatch, page: str
 ) -> None:
     plans: list[str] = []
     ask = PostgresSession.rows

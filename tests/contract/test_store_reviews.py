@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from jurybox.engine.ports import Store
 from jurybox.engine.records import ReviewRow
 from jurybox.errors import IncompleteError, InputError
 from jurybox.storage import open_store
+from jurybox.storage.store import Store
 from stores import in_process, review_row, run_row, sample_row
 
 SAMPLES = [sample_row(number) for number in range(3)]

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 import stores
-from jurybox.engine.ports import SampleQuery, Store
 from jurybox.errors import IncompleteError, InputError, JuryboxError
 from jurybox.storage import open_store
 from jurybox.storage.database import reading
-from jurybox.storage.store import SqlStore
+from jurybox.storage.sample_search import SampleQuery
+from jurybox.storage.store import Store
 
 run_row, sample_row, exchange_row = stores.run_row, stores.sample_row, stores.exchange_row
 
@@ -81,7 +81,7 @@ def filled(file: Path, samples: int = 60) -> None:
 def test_a_full_disk_keeps_what_was_stored_and_nothing_of_the_rest(
     file: Path, store: Store
 ) -> None:
-    assert isinstance(store, SqlStore)
+    assert isinstance(store, Store)
     store.append([sample_row(0)], [exchange_row(0)])
     with reading(store._database) as session:
         ((pages,),) = session.rows("PRAGMA page_count")

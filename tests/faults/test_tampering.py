@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 import jurybox
-from jurybox.engine.audit import Difference, audit
 from jurybox.engine.records import ReviewRow, sealed
 from jurybox.errors import JuryboxError
+from jurybox.storage.audit import Difference, audit
 from jurybox.wiring import find_run, open_run_store
 
 JUDGE = """

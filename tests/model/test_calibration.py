@@ -9,7 +9,7 @@ import pytest
 
 import real_models
 from jurybox.cli.app import run
-from jurybox.engine.audit import audit
+from jurybox.storage.audit import audit
 from jurybox.wiring import find_run, open_run_store
 
 pytestmark = pytest.mark.judge_model

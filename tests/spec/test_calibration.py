@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from jurybox.cli.app import run
-from jurybox.engine.audit import audit
+from jurybox.storage.audit import audit
 from jurybox.wiring import find_run, open_run_store
 
 RUBRIC = """---

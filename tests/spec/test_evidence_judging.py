@@ -14,7 +14,6 @@ import pytest
 
 import jurybox
 from jurybox import load_rubric
-from jurybox.engine.audit import audit
 from jurybox.engine.driver import drive_sync
 from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.judging.flow import Failure, ModelReply, ModelRequest, Outcome
@@ -22,6 +21,7 @@ from jurybox.judging.jury import jury
 from jurybox.judging.protocol import Judging
 from jurybox.models.scripted import ScriptedModel
 from jurybox.sample import Response, Sample
+from jurybox.storage.audit import audit
 from jurybox.wiring import find_run, open_run_store
 
 EMBEDDED = "local/qwen2.5-coder-1.5b-instruct-q4_k_m"

@@ -14,11 +14,11 @@ from jurybox.app.prepare import prepare
 from jurybox.app.rescore_run import rescore_run
 from jurybox.app.run_suite import resume_run, start_run
 from jurybox.app.suite_choice import RunOptions
-from jurybox.engine.audit import audit
-from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
 from jurybox.errors import IncompleteError, InputError
 from jurybox.reporting.view import RunView
+from jurybox.storage.audit import audit
+from jurybox.storage.store import Store
 from jurybox.wiring import find_run, open_run_store
 
 ROWS = [

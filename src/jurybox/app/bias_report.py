@@ -16,7 +16,6 @@ from jurybox.calibration.observations import (
     words_in,
 )
 from jurybox.engine.plan import Plan
-from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
 from jurybox.errors import InputError
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
@@ -25,6 +24,7 @@ from jurybox.reporting.pair_votes import stored_votes
 from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
 from jurybox.sample import Row
 from jurybox.scoring.evaluate_sample import Procedure
+from jurybox.storage.store import Store
 from jurybox.wiring import HELPER_RUN
 
 if TYPE_CHECKING:

@@ -27,7 +27,6 @@ from jurybox.calibration.gold import GoldCase, read_comments, read_verdict
 from jurybox.calibration.rubric_changes import next_version
 from jurybox.calibration.splits import words_of
 from jurybox.engine.plan import DocumentPlan
-from jurybox.engine.ports import Store
 from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.protocol import way_of
 from jurybox.reporting.output_file import whole_file
@@ -35,6 +34,7 @@ from jurybox.reporting.stored import SampleRecord
 from jurybox.reporting.view import RunView, finished_view
 from jurybox.rubric import parse_rubric, render_rubric
 from jurybox.rubric.rubric_model import Rubric
+from jurybox.storage.store import Store
 from jurybox.suite import JudgeSpec, Suite
 from jurybox.suite.model_spec import ModelSpec
 from jurybox.wiring import (

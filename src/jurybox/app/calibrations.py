@@ -20,8 +20,8 @@ from jurybox.reporting.output_file import whole_file
 from jurybox.wiring import store_folder
 
 if TYPE_CHECKING:
-    from jurybox.engine.ports import Store
     from jurybox.reporting.view import RunView
+    from jurybox.storage.store import Store
 
 LAST = "last"
 _MANY = 5

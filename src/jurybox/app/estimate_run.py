@@ -7,7 +7,6 @@ import msgspec
 
 from jurybox.calibration.gold import Gold, gold_scales, row_gold
 from jurybox.engine.plan import Plan
-from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow, read_result
 from jurybox.errors import InputError
 from jurybox.reporting.metric_text import shown
@@ -28,6 +27,7 @@ from jurybox.statistics.corrected import (
 )
 from jurybox.statistics.estimates import Estimate
 from jurybox.statistics.metric_differences import SampleClusters
+from jurybox.storage.store import Store
 
 Key = str | int
 """The key of a sample: its id, or its number with reviews."""

@@ -16,7 +16,6 @@ from jurybox.app.model_session import Budget, JudgeBatches, close_batches, open_
 from jurybox.app.view_run import run_cost
 from jurybox.engine.limiter import Share
 from jurybox.engine.plan import Plan
-from jurybox.engine.ports import Store
 from jurybox.engine.records import (
     ENCODER,
     ExchangeRow,
@@ -37,6 +36,7 @@ from jurybox.reporting.stored import damaged
 from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.scoring.sample_result import SampleResult
 from jurybox.scoring.summary import RunTally
+from jurybox.storage.store import Store
 from jurybox.wiring import read_settings
 
 if TYPE_CHECKING:

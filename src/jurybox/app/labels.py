@@ -15,7 +15,6 @@ from jurybox.datasets.open_dataset import reader_of
 from jurybox.datasets.row_reader import FileContext, Record
 from jurybox.datasets.source import open_source
 from jurybox.documents.findings import Findings, Place, TooManyError
-from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
 from jurybox.errors import InputError
 from jurybox.reporting.review_text import waiting_line
@@ -23,6 +22,7 @@ from jurybox.reporting.stored import SampleRecord, plan_of, reading, rubric_of
 from jurybox.review.reviews import ActiveReviews, Review, by_number, gold_of
 from jurybox.review.selection import RandomPart, needed_line
 from jurybox.rubric.scale import Scale
+from jurybox.storage.store import Store
 
 
 def read_labels(path: Path, run: RunRow) -> Mapping[str, Gold]:

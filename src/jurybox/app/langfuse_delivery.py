@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from jurybox.app.review_desk import ReviewDesk
-from jurybox.engine.ports import Store
 from jurybox.engine.records import OutboxRow, RunRow, read_result
 from jurybox.errors import IncompleteError, InputError
 from jurybox.reporting.stored import damaged, plan_of, reading, rubric_of
 from jurybox.review.reviews import Circumstances, Score, standing
 from jurybox.scoring.tally import MetricTally
+from jurybox.storage.store import Store
 from jurybox.suite.target_spec import LANGFUSE
 from jurybox.text_format import counted
 from jurybox.wiring import langfuse_client

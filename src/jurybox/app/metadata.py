@@ -14,7 +14,6 @@ import msgspec
 from jurybox import __version__
 from jurybox.datasets import Dataset, DatasetError, survey
 from jurybox.engine.plan import Metadata, Plan, planned_metadata
-from jurybox.engine.ports import Store
 from jurybox.engine.records import SampleRow
 from jurybox.engine.replay import StoredResponses
 from jurybox.errors import InputError
@@ -22,6 +21,7 @@ from jurybox.models.names import ModelName
 from jurybox.sample import Row
 from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.settings import REGION
+from jurybox.storage.store import Store
 from jurybox.wiring import LAST
 
 ALLOW_VERSION_DRIFT: Final = "allow_version_drift"

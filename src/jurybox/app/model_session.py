@@ -14,7 +14,7 @@ from jurybox.engine.caller import Callers, SampleState
 from jurybox.engine.driver import Call
 from jurybox.engine.limiter import Limits, Share
 from jurybox.engine.plan import Plan
-from jurybox.engine.ports import Model, Store
+from jurybox.engine.ports import Model
 from jurybox.engine.records import read_outcome, sealed
 from jurybox.engine.transcript import ModelSession
 from jurybox.errors import IncompleteError, InputError
@@ -27,6 +27,7 @@ from jurybox.sample import Usage
 from jurybox.scoring.prices import cost
 from jurybox.scoring.sample_result import Role
 from jurybox.settings import PRICES, Settings
+from jurybox.storage.store import Store
 from jurybox.suite.model_spec import ModelSpec
 from jurybox.text_format import listed
 from jurybox.wiring import ModelBuilder, read_limits, read_settings

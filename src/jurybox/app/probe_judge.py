@@ -25,7 +25,6 @@ from jurybox.calibration.probes import (
     tried_side,
 )
 from jurybox.engine.plan import DatasetPlan, DocumentPlan, Plan, plan_text
-from jurybox.engine.ports import Store
 from jurybox.engine.records import ENCODER, RunRow
 from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.formats.reply_format import Side, mirror
@@ -35,6 +34,7 @@ from jurybox.reporting.output_file import whole_file
 from jurybox.reporting.stored import SampleRecord, damaged, plan_of
 from jurybox.rubric import render_rubric
 from jurybox.sample import Sample
+from jurybox.storage.store import Store
 from jurybox.suite.model_spec import ModelSpec, chosen_models
 from jurybox.wiring import read_settings, store_folder
 

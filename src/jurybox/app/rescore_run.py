@@ -10,7 +10,6 @@ from jurybox.app.prepare import read_rubric
 from jurybox.app.run_suite import RunResult, new_run
 from jurybox.app.view_run import run_cost
 from jurybox.engine.plan import Plan
-from jurybox.engine.ports import Store
 from jurybox.engine.records import (
     ExchangeRow,
     RunRow,
@@ -22,7 +21,7 @@ from jurybox.engine.records import (
     read_result,
     sealed,
 )
-from jurybox.engine.replay import derive, stored_rows
+from jurybox.engine.replay import derive
 from jurybox.errors import InputError
 from jurybox.models.providers import load_prices
 from jurybox.reporting.stored import plan_of, rubric_of
@@ -30,6 +29,7 @@ from jurybox.reporting.view import finished_view
 from jurybox.rubric import parse_rubric
 from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.scoring.summary import RunTally
+from jurybox.storage.store import Store
 from jurybox.wiring import read_settings
 
 _BATCH: Final = 200
@@ -93,7 +93,7 @@ def _copy(store: Store, old: str, new: str, plan: Plan, procedure: Procedure) ->
     tally = RunTally(procedure.judging.rubric, plan.repeats)
     samples: list[SampleRow] = []
     exchanges: list[ExchangeRow] = []
-    for stored in stored_rows(store, old):
+    for stored in store.stored_rows(old):
         if stored.sample is None:
             continue
         copies = [

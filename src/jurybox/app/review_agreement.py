@@ -8,7 +8,6 @@ from jurybox.app.review_cases import StoredSample
 from jurybox.calibration.calibration_record import Agreement
 from jurybox.calibration.gold import WHOLE, Gold, GoldCase
 from jurybox.calibration.splits import words_of
-from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
 from jurybox.reporting.review_text import ReviewAgreement, SubsetAgreement, UnclearCase
 from jurybox.reporting.stored import damaged, plan_of
@@ -16,6 +15,7 @@ from jurybox.review.reviews import ActiveReviews, Review, by_number, gold_of
 from jurybox.review.selection import RandomPart
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.statistics.corrected import CorrectedMetric
+from jurybox.storage.store import Store
 
 
 class Desk(Protocol):

@@ -15,7 +15,6 @@ import msgspec
 
 from jurybox.app.ids import new_id, now_utc
 from jurybox.app.review_cases import StoredSample, case_of, read_stored
-from jurybox.engine.ports import MOST, SampleQuery, Store
 from jurybox.engine.records import ReviewRow, RunRow, SampleRow, sealed
 from jurybox.errors import InputError
 from jurybox.reporting.release import read_reviews
@@ -44,6 +43,8 @@ from jurybox.review.reviews import (
 )
 from jurybox.review.selection import RandomOrder, RandomPart, next_number, random_part
 from jurybox.scoring.sample_index import facets_of
+from jurybox.storage.sample_search import MOST, SampleQuery
+from jurybox.storage.store import Store
 
 if TYPE_CHECKING:
     from jurybox.reporting.review_text import ReviewAgreement

@@ -39,7 +39,6 @@ from jurybox.app.telemetry import deliver_run
 from jurybox.app.view_run import accept_unreviewed as accept_reviews
 from jurybox.app.view_run import view_unfinished
 from jurybox.engine.plan import Plan, plan_text
-from jurybox.engine.ports import Store
 from jurybox.engine.records import (
     ENCODER,
     RunRow,
@@ -53,6 +52,7 @@ from jurybox.models.function import Function, function_names
 from jurybox.reporting.stored import plan_of
 from jurybox.reporting.view import RunView, finished_view
 from jurybox.scoring.evaluate_sample import Procedure
+from jurybox.storage.store import Store
 from jurybox.wiring import find_run, open_run_store, read_settings, takes_base_url
 
 if TYPE_CHECKING:

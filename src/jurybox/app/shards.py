@@ -22,7 +22,6 @@ import msgspec
 from jurybox import __version__
 from jurybox.app.job import Job, Known, Progress
 from jurybox.engine.plan import Plan, read_plan
-from jurybox.engine.ports import Store
 from jurybox.engine.records import (
     ExchangeRow,
     RunRow,
@@ -35,6 +34,7 @@ from jurybox.engine.records import (
 )
 from jurybox.engine.transcript import Work
 from jurybox.errors import IncompleteError, InputError, JuryboxError
+from jurybox.storage.store import Store
 from jurybox.suite.target_spec import HUB
 from jurybox.wiring import model_variables, open_run_store, read_limits, read_settings
 

@@ -2,10 +2,10 @@
 
 import logging
 
-from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
 from jurybox.errors import IncompleteError, InputError, JuryboxError
 from jurybox.reporting.stored import plan_of, reading
+from jurybox.storage.store import Store
 from jurybox.wiring import telemetry_signals
 
 

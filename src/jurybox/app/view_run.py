@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from jurybox.app.ids import now_utc
-from jurybox.engine.ports import EVERY, Store
 from jurybox.engine.records import ENCODER, RunRow, StoredOutcome, read_result, sealed
 from jurybox.errors import InputError
 from jurybox.judging.flow import Failure, ModelRequest, Outcome
@@ -29,6 +28,8 @@ from jurybox.scoring.prices import Prices, cost
 from jurybox.scoring.sample_result import POINTS_OF_B, ModelUse
 from jurybox.scoring.summary import Acceptance, RunTally, check_gates
 from jurybox.settings import Settings
+from jurybox.storage.database import EVERY
+from jurybox.storage.store import Store
 from jurybox.text_format import listed
 from jurybox.wiring import read_settings
 

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from jurybox.app.probe_judge import ProbeOptions, ProbePlan, ProbeTrial
     from jurybox.calibration.bias_metrics import Bias, BiasGate, BiasReport, Probed
-    from jurybox.engine.ports import Store
     from jurybox.engine.records import RunRow
     from jurybox.rubric.conditions import Comparison
     from jurybox.statistics.bias_estimates import BiasMetric
+    from jurybox.storage.store import Store
 
 
 @click.command("bias")

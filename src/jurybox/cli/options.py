@@ -14,8 +14,8 @@ from jurybox.wiring import read_settings
 
 if TYPE_CHECKING:
     from jurybox.app.run_suite import RunEngine
-    from jurybox.engine.ports import Store
     from jurybox.engine.records import RunRow
+    from jurybox.storage.store import Store
 
 run_argument = click.argument("run", metavar="RUN")
 json_option = click.option(

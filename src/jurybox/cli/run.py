@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from jurybox.app.prepare import Prepared
     from jurybox.app.run_suite import RunResult, Start
     from jurybox.engine.plan import Plan
-    from jurybox.engine.ports import Store
     from jurybox.reporting.view import RunView
+    from jurybox.storage.store import Store
 
 
 @click.command("run")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from jurybox.engine.ports import Store
+    from jurybox.storage.store import Store
 
 _MOST_LINES: Final = 3
 """The most lines of each part, so that a run fits a screen."""

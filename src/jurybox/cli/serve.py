@@ -18,7 +18,7 @@ from jurybox.errors import InputError
 if TYPE_CHECKING:
     import socket
 
-    from jurybox.engine.ports import Store
+    from jurybox.storage.store import Store
     from jurybox.web.app_state import ServeSettings
 
 _HOST: Final = "127.0.0.1"

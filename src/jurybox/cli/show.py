@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from jurybox.engine.ports import Store
     from jurybox.engine.records import ExchangeRow, RunRow
     from jurybox.reporting.stored import SampleRecord
     from jurybox.sample import Response
     from jurybox.scoring.sample_result import SampleResult
+    from jurybox.storage.store import Store
 
 _LONGEST_REASONING: Final = 300
 

@@ -11,8 +11,8 @@ from jurybox.cli.signals import FINE, INCOMPLETE, fail
 from jurybox.errors import InputError
 
 if TYPE_CHECKING:
-    from jurybox.engine.audit import Audit
     from jurybox.engine.records import RunRow
+    from jurybox.storage.audit import Audit
 
 _DIGEST = re.compile(r"(?:sha256:)?([0-9a-f]{64})", re.IGNORECASE)
 
@@ -39,7 +39,7 @@ def command(run: str, digest: str | None, store_url: str | None, as_json: bool) 
       jurybox verify last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.cli.progress import sample_bar
-    from jurybox.engine.audit import audit
+    from jurybox.storage.audit import audit
 
     noted = None if digest is None else _read(digest)
     with opened_run(run, store_url) as (store, row), sample_bar(_planned(row)) as draw:

@@ -1,23 +1,18 @@
 """Stored replies in place of models."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from heapq import merge
-from itertools import groupby
-from operator import attrgetter
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from jurybox.engine.driver import drive_sync
 from jurybox.engine.plan import Plan
-from jurybox.engine.ports import Store
 from jurybox.engine.records import ExchangeRow, SampleRow, framed, read_outcome, read_request
 from jurybox.engine.runner import sample_row
 from jurybox.engine.transcript import Work
 from jurybox.judging.flow import Failure, ModelRequest, Outcome
 from jurybox.sample import Response, Row
 from jurybox.scoring.evaluate_sample import Procedure, evaluate_sample
-from jurybox.scoring.sample_index import Facets
 from jurybox.scoring.sample_result import Role, model_uses
 
 
@@ -114,37 +109,6 @@ class StoredResponses(msgspec.Struct, frozen=True, kw_only=True):
 
 _RESPONSES = msgspec.json.Decoder(StoredResponses)
 _INPUTS = msgspec.json.Decoder(Row)
-
-
-class StoredRows(msgspec.Struct, frozen=True, kw_only=True):
-    """All rows of one sample; a sample that isn't finished has no row of its own."""
-
-    number: int
-    sample: SampleRow | None
-    facets: Facets | None
-    exchanges: list[ExchangeRow]
-
-    @property
-    def name(self) -> str:
-        """The record's name in messages."""
-        if self.sample is None:
-            return f"record {self.number}"
-        return f"record {self.number}, sample {self.sample.sample_id}, repeat {self.sample.repeat}"
-
-
-def stored_rows(store: Store, run_id: str) -> Iterator[StoredRows]:
-    """Yield the rows of every sample of a run, in order."""
-    number = attrgetter("number")
-    # The samples first: a run in progress then has stored all that belongs to those read.
-    rows = merge(store.samples(run_id), store.facets(run_id), store.exchanges(run_id), key=number)
-    for key, several in groupby(rows, key=number):
-        group = list(several)
-        yield StoredRows(
-            number=key,
-            sample=next((row for row in group if isinstance(row, SampleRow)), None),
-            facets=next((row for row in group if isinstance(row, Facets)), None),
-            exchanges=[row for row in group if isinstance(row, ExchangeRow)],
-        )
 
 
 def derive(

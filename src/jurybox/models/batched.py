@@ -18,13 +18,14 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from jurybox.engine.limiter import Limits, delay
-from jurybox.engine.ports import ModelError, Store
+from jurybox.engine.ports import ModelError
 from jurybox.engine.records import ENCODER, BatchRow, sealed
 from jurybox.judging.flow import ModelReply, ModelRequest
 from jurybox.models.batch_provider import BatchableModel, BatchStatus, Pace
 from jurybox.models.http import HttpAnswer, HttpCall, read_json
 from jurybox.models.model_errors import StatusError
 from jurybox.models.negotiation import Accepted
+from jurybox.storage.store import Store
 
 T = TypeVar("T")
 

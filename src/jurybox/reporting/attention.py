@@ -5,7 +5,6 @@ from typing import Any, Final
 
 import msgspec
 
-from jurybox.engine.ports import SampleQuery, Store
 from jurybox.engine.records import RunRow, SampleRow
 from jurybox.reporting.metric_text import UNITS, cut, shown
 from jurybox.reporting.reasons import Reason, reasoning, reasons_of
@@ -13,6 +12,8 @@ from jurybox.reporting.stored import SampleRecord, damaged, reading
 from jurybox.sample import Response
 from jurybox.scoring.sample_index import FIRST, KINDS, Noted
 from jurybox.scoring.summary import Conclusion
+from jurybox.storage.sample_search import SampleQuery
+from jurybox.storage.store import Store
 
 LATENCY: Final = "latency_e2e_ms"
 _LONGEST_REASONING: Final = 300

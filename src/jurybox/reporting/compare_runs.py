@@ -12,7 +12,6 @@ import msgspec
 
 from jurybox.calibration.gold import Gold, gold_scales, share_right
 from jurybox.engine.plan import Metadata
-from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow, read_result
 from jurybox.reporting.attention import LATENCY, SamplePlace
 from jurybox.reporting.metric_text import difference, headline, key_metric, metrics_of
@@ -39,6 +38,7 @@ from jurybox.statistics.metric_differences import (
     comparable_scores,
     score_of,
 )
+from jurybox.storage.store import Store
 
 Key = tuple[str, int]
 Rubrics = tuple[Rubric, Rubric]

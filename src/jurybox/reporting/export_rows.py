@@ -12,7 +12,6 @@ from typing import Any, BinaryIO, Final, Literal
 
 import msgspec
 
-from jurybox.engine.ports import Store
 from jurybox.engine.records import (
     ExchangeRow,
     RunRow,
@@ -21,7 +20,6 @@ from jurybox.engine.records import (
     read_result,
     request_hash,
 )
-from jurybox.engine.replay import stored_rows
 from jurybox.errors import InputError
 from jurybox.reporting.output_file import whole_folder
 from jurybox.reporting.release import read_reviews, sample_decision
@@ -31,6 +29,7 @@ from jurybox.rubric.metrics import SAMPLE_SCORE, TOTAL_SCORE
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Response, Row
 from jurybox.scoring.sample_result import SampleResult, sent_parameters
+from jurybox.storage.store import Store
 from jurybox.text_format import visible_json
 
 ColumnType = Literal["text", "integer", "number", "boolean", "json"]
@@ -371,7 +370,7 @@ def exported_rows(
     reviews = by_number(read_reviews(run, store.reviews(run.id)).every)
     with reading(run):
         if shape.raw:
-            for each in stored_rows(store, run.id):
+            for each in store.stored_rows(run.id):
                 if each.sample is not None:
                     yield shape.row(each.sample, each.exchanges, reviews.get(each.number, ()))
         else:

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 from typing import BinaryIO, Final
 from xml.sax.saxutils import escape, quoteattr
 
-from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow, read_result
 from jurybox.reporting.metric_text import cut, exact
 from jurybox.reporting.reasons import reasoning, why_failed
@@ -13,6 +12,7 @@ from jurybox.reporting.stored import SampleRecord, reading
 from jurybox.reporting.view import RunView
 from jurybox.scoring.sample_index import unmet
 from jurybox.scoring.sample_result import SampleResult
+from jurybox.storage.store import Store
 from jurybox.text_format import visible
 
 _LONGEST_BODY: Final = 2000

@@ -6,7 +6,6 @@ from typing import Final
 import msgspec
 
 from jurybox.engine.driver import drive_sync
-from jurybox.engine.ports import Store
 from jurybox.engine.records import ExchangeRow, in_order
 from jurybox.engine.replay import ByThread, role_of
 from jurybox.judging.evidence.evidence_votes import compare
@@ -17,6 +16,7 @@ from jurybox.judging.protocol import Seat
 from jurybox.reporting.stored import SampleRecord
 from jurybox.sample import Sample
 from jurybox.scoring.evaluate_sample import Procedure
+from jurybox.storage.store import Store
 
 _NO_LEAD: Final = 1e-9
 

@@ -6,7 +6,6 @@ from typing import Any, Final, get_args
 
 import msgspec
 
-from jurybox.engine.ports import SampleQuery, Store
 from jurybox.engine.records import ReviewRow, RunRow, StoredOutcome, seal_of
 from jurybox.reporting.stored import damaged, reading
 from jurybox.review.reviews import ActiveReviews, Review, active_reviews, by_number
@@ -14,6 +13,8 @@ from jurybox.rubric.rubric_model import ReviewReason, Rubric, releases
 from jurybox.scoring.sample_index import flag_names
 from jurybox.scoring.sample_result import NEEDS_REVIEW, SampleResult, decide
 from jurybox.scoring.summary import Acceptance, Conclusion
+from jurybox.storage.sample_search import SampleQuery
+from jurybox.storage.store import Store
 from jurybox.text_format import counted
 
 _REASONS: Final[tuple[str, ...]] = get_args(ReviewReason)

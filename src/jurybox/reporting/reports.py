@@ -10,7 +10,6 @@ from typing import BinaryIO, Final, Literal, cast
 
 import msgspec
 
-from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
 from jurybox.errors import InputError
 from jurybox.reporting.attention import Attention, gather
@@ -20,6 +19,7 @@ from jurybox.reporting.metric_text import headline
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import RunView
+from jurybox.storage.store import Store
 from jurybox.text_format import visible_json
 
 ReportFormat = Literal["html", "md", "json", "junit"]

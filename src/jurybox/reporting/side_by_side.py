@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
-from jurybox.engine.ports import Store
 from jurybox.engine.records import SampleRow
 from jurybox.reporting.compare_runs import ComparedRun, CompareOptions, compare_runs
 from jurybox.reporting.metric_text import cut, key_metric
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.stored import SampleRecord, reading, rubric_of
 from jurybox.reporting.view import RunView
+from jurybox.storage.store import Store
 
 _LONGEST_TASK = 2000
 

@@ -8,7 +8,6 @@ from typing import Final
 import msgspec
 
 from jurybox.engine.plan import Plan, read_plan
-from jurybox.engine.ports import SampleQuery, Store
 from jurybox.engine.records import ExchangeRow, RunRow, SampleRow, in_order, read_result
 from jurybox.engine.replay import StoredResponses
 from jurybox.errors import IncompleteError, InputError, JuryboxError
@@ -19,6 +18,8 @@ from jurybox.sample import Row, Sample
 from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.scoring.rules import AutomatedReport
 from jurybox.scoring.sample_result import SampleResult
+from jurybox.storage.sample_search import SampleQuery
+from jurybox.storage.store import Store
 from jurybox.text_format import nearest
 
 _INPUTS: Final = msgspec.json.Decoder(Row)

@@ -12,7 +12,6 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from jurybox.engine.plan import RECORDED, Metadata, Plan, read_plan
-from jurybox.engine.ports import Store
 from jurybox.engine.records import (
     ExchangeRow,
     RunRow,
@@ -31,6 +30,7 @@ from jurybox.reporting.stored import plan_of, reading, rubric_of
 from jurybox.rubric import parse_rubric
 from jurybox.scoring.sample_result import WIN, Exchange, model_uses, sent_parameters
 from jurybox.scoring.summary import Conclusion, GateOutcome, RunTally
+from jurybox.storage.store import Store
 
 if TYPE_CHECKING:
     from jurybox.statistics.estimates import Interval

@@ -1,8 +1,17 @@
-"""The store: runs, samples and exchanges in SQLite or PostgreSQL, behind the engine's `Store`."""
+"""The store: runs, samples and exchanges in SQLite or PostgreSQL."""
 
-from jurybox.engine.ports import Store
+import re
+from typing import Final
 
-PATIENCE = 30.0
+from jurybox.errors import InputError
+from jurybox.storage.database import Database
+from jurybox.storage.schema import require_tables
+from jurybox.storage.store import Store
+
+PATIENCE: Final = 30.0
+_SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
+_SERVERS: Final = {"postgres", "postgresql", "postgresql+psycopg"}
+_FORMS: Final = "give the path of a file, sqlite:///PATH or postgresql://..."
 
 
 def open_store(url: str, *, create: bool = True, patience: float = PATIENCE) -> Store:
@@ -18,7 +27,40 @@ def open_store(url: str, *, create: bool = True, patience: float = PATIENCE) -> 
         IncompleteError: it is damaged, locked, read-only, out of space or out of reach.
 
     """
-    from jurybox.storage.store import SqlStore
-    from jurybox.storage.store_url import open_database
+    database = _database(url, create=create, patience=patience)
+    try:
+        require_tables(database, create=create)
+    except BaseException:
+        database.close()
+        raise
+    return Store(database)
 
-    return SqlStore(open_database(url, create=create, patience=patience))
+
+def _database(url: str, *, create: bool, patience: float) -> Database:
+    # Only its beginning is ever repeated in a message, for there may be a password in the rest.
+    match = _SCHEME.match(url)
+    scheme, rest = (match[1].lower(), url[match.end() :]) if match else ("", "")
+    if scheme in _SERVERS and rest.startswith("//"):
+        try:
+            from jurybox.storage.postgres import PostgresDatabase
+        except ImportError:
+            raise InputError(
+                "PostgreSQL needs a driver that isn't installed", "pip install 'jurybox[postgres]'"
+            ) from None
+        return PostgresDatabase(f"postgresql:{rest}", patience=patience)
+    from jurybox.storage.sqlite import SqliteDatabase
+
+    return SqliteDatabase(_path(url, scheme, rest), create=create, patience=patience)
+
+
+def _path(url: str, scheme: str, rest: str) -> str:
+    path = url
+    if scheme == "sqlite":
+        if not rest.startswith("///") or "?" in rest:
+            raise InputError("that is no address of an SQLite file", "write sqlite:///PATH")
+        path = rest.removeprefix("///")
+    elif rest.startswith("//") or scheme in _SERVERS:
+        raise InputError(f"`{scheme}:` begins no address of a store", _FORMS)
+    if path in {"", ":memory:"} or "\0" in path:
+        raise InputError("a store needs a file", _FORMS)
+    return path

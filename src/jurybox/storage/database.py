@@ -1,16 +1,101 @@
-"""The interface between a store and its database."""
+"""The interface between a store and its database, and the messages for what goes wrong there.
+
+Many rows are read in pages, each in a transaction of its own that goes on where the last one ended.
+So nothing is held between two pages: not the rows, not a connection, and not a snapshot that would
+keep SQLite's write-ahead log from being emptied.
+"""
 
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Final, Protocol, TypeVar
+from operator import lt
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
-from jurybox.storage.store_errors import StoreUnreachableError, Trouble, error_of
+import msgspec
+
+from jurybox.errors import IncompleteError, InputError, JuryboxError
+
+TroubleKind = Literal[
+    "full",
+    "locked",
+    "damaged",
+    "read-only",
+    "unopenable",
+    "unreachable",
+    "refused",
+    "input-output",
+    "stored already",
+    "no run",
+    "unstorable",
+    "other",
+]
+
+
+_GO_ON: Final = "then continue with `jurybox resume`"
+_WORDS: Final[dict[TroubleKind, tuple[str, str]]] = {
+    "full": ("the disk is full", f"make room, {_GO_ON}"),
+    "locked": (
+        "it has been locked by another process",
+        f"let that one finish, or end it, {_GO_ON}",
+    ),
+    "damaged": ("it is damaged", "restore it from a copy, or name another one with --store"),
+    "read-only": ("it can't be written", "make the file and its folder writable"),
+    "unopenable": ("it can't be opened", "check the path, and that you may write in its folder"),
+    "unreachable": (
+        "it can't be reached",
+        f"check the address, the password and the server, {_GO_ON}",
+    ),
+    "refused": ("the server refuses it", "check the rights of the user on the database"),
+    "input-output": (
+        "it can't be read or written",
+        f"check the disk and the room on it, {_GO_ON}",
+    ),
+    "stored already": (
+        "the sample, exchange or run is stored already, as if two processes worked on one run",
+        f"let the other one finish, {_GO_ON}",
+    ),
+    "no run": ("the run isn't in it", "restore it from a copy, or run the suite again"),
+    "unstorable": (
+        "a text has a character that can't be stored, NUL or half of a surrogate pair",
+        "take it out of the data",
+    ),
+    "other": ("it failed", f"fix that, {_GO_ON}"),
+}
+
+
+class Trouble(msgspec.Struct, frozen=True, kw_only=True):
+    """The kind of an error, and the database's own message."""
+
+    kind: TroubleKind
+    said: str = ""
+
+
+class StoreUnreachableError(IncompleteError):
+    """The server can't be reached now; whether it did what it was asked last isn't known."""
+
+
+def error_of(trouble: Trouble, store: str, patience: float) -> JuryboxError:
+    """Return the error for a person: what is the matter, and how to fix it."""
+    where = f"store {store}"
+    problem, hint = _WORDS[trouble.kind]
+    if trouble.kind == "unstorable":
+        return InputError(problem, hint, where)
+    if trouble.kind == "locked":
+        problem = f"{problem} for more than {patience:g} s"
+    said = f" ({trouble.said})" if trouble.said else ""
+    kind = StoreUnreachableError if trouble.kind == "unreachable" else IncompleteError
+    return kind(f"{where}: {problem}{said}; {hint}")
+
 
 Values = Sequence[str | float | None]
+Key = tuple[int, ...]
 Found = list[tuple[Any, ...]]
 
 T = TypeVar("T")
+EVERY: Final = range(-(2**63), 2**63)
+"""The numbers of all samples that a store could hold, also those that no run has."""
+ALL: Final = 2**63 - 1
+"""A limit that is none, in words that both databases understand."""
 _LONGEST: Final = 200
 _PAUSE: Final = 0.1
 
@@ -165,3 +250,96 @@ def one_line(text: str) -> str:
     words = "".join(each if each.isprintable() else " " for each in text)
     line = " ".join(words.split())
     return line if len(line) <= _LONGEST else line[:_LONGEST] + "..."
+
+
+class Paged(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+    """A question with many answers.
+
+    Attributes:
+        statement: asks for N rows after a key; its values are the run, the key, the last sample
+            that may be among them, and the size.
+        kind: what a page is made of.
+        key: the key of an answer; each is greater than the one before.
+        width: the length of a key.
+        size: how many answers make a page.
+
+    """
+
+    statement: str
+    kind: type[list[T]]
+    key: Callable[[T], Key]
+    width: int
+    size: int
+
+    def before(self, number: int) -> Key:
+        """Return a key before all those of a sample and of whatever comes after it."""
+        if number <= EVERY.start:
+            return (EVERY.start,) * self.width
+        return (number - 1, *(ALL,) * (self.width - 1))
+
+
+class PagedReader:
+    """Reads rows of a database; any thread may call it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def rows(self, kind: type[list[T]], statement: str, values: Values) -> list[T]:
+        """Return all that is found."""
+        if not all(map(storable, values)):
+            return []  # no row has it, and the databases wouldn't agree about the question
+        with reading(self._database) as session:
+            found = session.rows(statement, values)
+        return self.read(kind, found)
+
+    def pages(self, paged: Paged[T], run_id: str, numbers: range = EVERY) -> Iterator[T]:
+        """Yield what is found of these samples of a run, in order."""
+        last, end = paged.before(numbers.start), numbers.stop - 1
+        while True:
+            values = (run_id, *last, end, paged.size)
+            page = self._page(paged, values)
+            keys = [last, *map(paged.key, page)]
+            if not all(map(lt, keys, keys[1:])):
+                # An index is out of order, and would lead in circles.
+                raise self.error("damaged")
+            last = keys[-1]
+            yield from page
+            if len(page) < paged.size:
+                return
+
+    def _page(self, paged: Paged[T], values: Values) -> list[T]:
+        return retried(self._database, lambda _: self.rows(paged.kind, paged.statement, values))
+
+    def stream(self, kind: type[list[T]], statement: str, values: Values) -> Generator[T]:
+        """Yield all that is found, from one state of the database, never all at once."""
+        if not all(map(storable, values)):
+            return
+        with (
+            reading(self._database) as session,
+            session.stream(statement, values) as pages,
+        ):
+            for page in pages:
+                yield from self.read(kind, page)
+
+    def read(self, kind: type[list[T]], found: Found) -> list[T]:
+        """Make rows of what was found; a whole page at once costs a tenth of one by one."""
+        try:
+            return msgspec.convert(found, kind)
+        except msgspec.ValidationError:
+            pass
+        raise self.error("damaged")
+
+    def error(self, kind: TroubleKind) -> Exception:
+        """Return an error about the database."""
+        return error_of(Trouble(kind=kind), self._database.name, self._database.patience)
+
+
+def storable(value: str | float | None) -> bool:
+    """Tell whether a value can be in a row at all."""
+    if not isinstance(value, str):
+        return True
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in value

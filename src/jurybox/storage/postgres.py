@@ -13,9 +13,16 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool
 
 from jurybox.errors import InputError
-from jurybox.storage.database import DatabaseSession, Found, Values, one_line, telling
+from jurybox.storage.database import (
+    DatabaseSession,
+    Found,
+    Trouble,
+    TroubleKind,
+    Values,
+    one_line,
+    telling,
+)
 from jurybox.storage.schema import NAMES
-from jurybox.storage.store_errors import Trouble, TroubleKind
 
 _CONNECT_TIMEOUT: Final = 10
 _MOST_CONNECTIONS: Final = 16

@@ -4,6 +4,7 @@ First the numbers of the samples are found, in their order, then the rows of one
 database that sorts whole rows takes several times as long.
 """
 
+import math
 import sys
 from array import array
 from collections.abc import Callable, Iterator
@@ -14,13 +15,99 @@ from typing import Final
 import msgspec
 
 from jurybox.documents.field_reader import NAME
-from jurybox.engine.ports import SamplePage, SampleQuery
+from jurybox.errors import InputError
 from jurybox.sample import Turn
 from jurybox.scoring.sample_index import FLAGS, Facets, label
-from jurybox.storage.database import Database, Values
-from jurybox.storage.reader import PagedReader
+from jurybox.storage.database import Database, PagedReader, Values
 from jurybox.storage.schema import FACETS, SAMPLES
 from jurybox.storage.statements import columns
+from jurybox.text_format import nearest
+
+MOST: Final = 1000
+"""The most samples on a page."""
+MOST_GROUPS: Final = 200
+"""The most scenarios, and the most demographics, that are listed."""
+LONGEST_SEARCH: Final = 1000
+_FARTHEST: Final = 2**62
+_METRIC: Final = "metric:"
+_ORDERS: Final = ("number", "urgency", "id")
+
+
+class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which samples to return; every condition has to be met.
+
+    Attributes:
+        search: a text in the sample's id, task, context, reference, messages or responses. Case
+            counts for nothing; where the text has only ASCII in it, that is so for A to Z.
+        flags: names of `FLAGS`, all of which a sample has.
+        any_flags: names of `FLAGS`, at least one of which a sample has.
+        metric: the name of a metric that a sample has, from ``low`` to ``high``, ends included.
+        sort: ``number``, ``urgency``, ``id`` or ``metric:NAME``. Samples without the metric come
+            last in either direction, and of equals the one that comes first in the run.
+        queued: only samples in the review queue.
+
+    """
+
+    search: str = ""
+    flags: tuple[str, ...] = ()
+    any_flags: tuple[str, ...] = ()
+    scenario: str | None = None
+    demographic: str | None = None
+    winner: str | None = None
+    metric: str | None = None
+    low: float | None = None
+    high: float | None = None
+    sort: str = "number"
+    descending: bool = False
+    queued: bool = False
+    offset: int = 0
+    limit: int = 50
+
+    @property
+    def sort_metric(self) -> str | None:
+        """The name of the metric by which samples are sorted."""
+        return self.sort.removeprefix(_METRIC) if self.sort.startswith(_METRIC) else None
+
+    def check(self) -> None:
+        """Validate the query.
+
+        Raises:
+            InputError: it makes no sense.
+
+        """
+        if not 1 <= self.limit <= MOST:
+            raise InputError(f"a page can't have {self.limit} samples", f"ask for 1 to {MOST}")
+        if not 0 <= self.offset <= _FARTHEST:
+            raise InputError(f"a page can't begin at {self.offset}", "begin at 0 or later")
+        if self.sort not in _ORDERS and not self.sort_metric:
+            hint = f"sort by {', '.join(_ORDERS)} or {_METRIC}NAME"
+            raise InputError(f"samples can't be sorted by `{self.sort[:80]}`", hint)
+        for name in (*self.flags, *self.any_flags):
+            if name not in FLAGS:
+                hint = nearest(name[:80], FLAGS, f"give some of {', '.join(FLAGS)}")
+                raise InputError(f"there is no flag `{name[:80]}`", hint)
+        if len(self.search) > LONGEST_SEARCH:
+            problem = f"the text to search for has {len(self.search)} characters"
+            raise InputError(problem, f"search for at most {LONGEST_SEARCH}")
+        for end in (self.low, self.high):
+            if end is not None and not math.isfinite(end):
+                raise InputError(f"{end} is no end of a range", "give a number")
+        if self.metric is None and (self.low, self.high) != (None, None):
+            raise InputError("a range needs a metric", "name the metric")
+
+
+class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of the samples that match, and how many match in all."""
+
+    rows: tuple[Facets, ...]
+    total: int
+
+
+class Groups(msgspec.Struct, frozen=True, kw_only=True):
+    """The first scenarios and demographics of a run in the order of their names."""
+
+    scenarios: tuple[str, ...]
+    demographics: tuple[str, ...]
 
 
 class _Inputs(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,8 +21,7 @@ from jurybox.engine.records import (
 )
 from jurybox.errors import InputError
 from jurybox.scoring.sample_index import Facets
-from jurybox.storage.database import Database, DatabaseSession, reading, writing
-from jurybox.storage.store_errors import Trouble, error_of
+from jurybox.storage.database import Database, DatabaseSession, Trouble, error_of, reading, writing
 
 VERSION: Final = 3
 """Of the tables below; a store of another version is refused."""
@@ -101,7 +100,7 @@ _TABLES: Final = (
         PRIMARY KEY (run_id, sha256)
     )
     """,
-    # The index of keys is made by who looks for one (see `SqlStore.find_exchange`). Keys are
+    # The index of keys is made by who looks for one (see `Store.find_exchange`). Keys are
     # hashes, so each goes to another page of it: a quarter of what storing takes in a large store.
     """
     CREATE TABLE exchanges (

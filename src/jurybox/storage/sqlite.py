@@ -15,8 +15,15 @@ from pathlib import Path
 from typing import Final
 
 from jurybox.errors import IncompleteError, InputError
-from jurybox.storage.database import DatabaseSession, Found, Values, one_line, telling
-from jurybox.storage.store_errors import Trouble, TroubleKind
+from jurybox.storage.database import (
+    DatabaseSession,
+    Found,
+    Trouble,
+    TroubleKind,
+    Values,
+    one_line,
+    telling,
+)
 
 _KINDS: Final[dict[int, TroubleKind]] = {
     sqlite3.SQLITE_FULL: "full",

@@ -9,12 +9,11 @@ known.
 
 from collections.abc import Callable
 from operator import attrgetter, itemgetter
-from typing import Any, Final, Generic, TypeVar
-
-import msgspec
+from typing import Any, Final
 
 from jurybox.engine.records import ExchangeRow, SampleRow
 from jurybox.scoring.sample_index import Facets
+from jurybox.storage.database import Key, Paged
 from jurybox.storage.schema import (
     BATCHES,
     CALIBRATIONS,
@@ -29,40 +28,7 @@ from jurybox.storage.schema import (
     SAMPLES,
 )
 
-T = TypeVar("T")
-Key = tuple[int, ...]
 Result = tuple[int, int, str, str]
-
-_BEFORE_ALL: Final = -(2**63)
-ALL: Final = 2**63 - 1
-"""A limit that is none, in words that both databases understand."""
-
-
-class Paged(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
-    """A question with many answers.
-
-    Attributes:
-        statement: asks for N rows after a key; its values are the run, the key, the last sample
-            that may be among them, and the size.
-        kind: what a page is made of.
-        key: the key of an answer; each is greater than the one before.
-        width: the length of a key.
-        size: how many answers make a page.
-
-    """
-
-    statement: str
-    kind: type[list[T]]
-    key: Callable[[T], Key]
-    width: int
-    size: int
-
-    def before(self, number: int) -> Key:
-        """Return a key before all those of a sample and of whatever comes after it."""
-        if number <= _BEFORE_ALL:
-            return (_BEFORE_ALL,) * self.width
-        return (number - 1, *(ALL,) * (self.width - 1))
-
 
 # An exchange has its frame's hash, and is read with the frame's text. Where that is missing, its
 # hash takes its place: what comes of that is no request, and an audit finds it.

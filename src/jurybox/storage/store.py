@@ -1,12 +1,15 @@
-"""The engine's `Store` over either database."""
+"""The store of runs, over either database: written once, and read in order."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from heapq import merge
+from itertools import groupby
+from operator import attrgetter
 from typing import Final, TypeVar
 
+import msgspec
 from msgspec.structs import astuple
 
-from jurybox.engine.ports import EVERY, MOST_GROUPS, Groups, SamplePage, SampleQuery
 from jurybox.engine.records import (
     AnyRow,
     BatchRow,
@@ -22,17 +25,45 @@ from jurybox.errors import InputError
 from jurybox.review.reviews import active_rows
 from jurybox.scoring.sample_index import Facets, facets_of
 from jurybox.storage import statements
-from jurybox.storage.database import Database, DatabaseSession, Values, retried, writing
-from jurybox.storage.reader import PagedReader
-from jurybox.storage.sample_search import Finder
+from jurybox.storage.database import (
+    ALL,
+    EVERY,
+    Database,
+    DatabaseSession,
+    PagedReader,
+    Values,
+    retried,
+    writing,
+)
+from jurybox.storage.sample_search import MOST_GROUPS, Finder, Groups, SamplePage, SampleQuery
 from jurybox.storage.schema import CLAIMS, SCHEMA
 
 T = TypeVar("T")
 _FRAME: Final = ExchangeRow.__struct_fields__.index("frame")
 
 
-class SqlStore:
-    """Runs, samples and exchanges in a database; any thread may call it."""
+class StoredRows(msgspec.Struct, frozen=True, kw_only=True):
+    """All rows of one sample; a sample that isn't finished has no row of its own."""
+
+    number: int
+    sample: SampleRow | None
+    facets: Facets | None
+    exchanges: list[ExchangeRow]
+
+    @property
+    def name(self) -> str:
+        """The record's name in messages."""
+        if self.sample is None:
+            return f"record {self.number}"
+        return f"record {self.number}, sample {self.sample.sample_id}, repeat {self.sample.repeat}"
+
+
+class Store:
+    """Runs, samples and exchanges in a database; any thread may call it.
+
+    Calls block. Every method raises `IncompleteError` where the store itself fails: damaged, locked
+    for too long, out of space, out of reach. What a call had to write is then not written at all.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -41,7 +72,7 @@ class SqlStore:
 
     def __repr__(self) -> str:
         """Show the name, which has no password in it."""
-        return f"SqlStore({self._database.name!r})"
+        return f"Store({self._database.name!r})"
 
     @property
     def address(self) -> str:
@@ -71,7 +102,7 @@ class SqlStore:
 
     def runs(self, limit: int | None = None) -> Sequence[RunRow]:
         """Return runs, the newest first."""
-        most = statements.ALL if limit is None else limit
+        most = ALL if limit is None else limit
         return self._reader.rows(list[RunRow], statements.NEWEST_RUNS, (most,))
 
     def find_runs(self, prefix: str) -> Sequence[RunRow]:
@@ -89,7 +120,10 @@ class SqlStore:
                 session.execute(statement, (run_id,))
 
     def claim(self, run_id: str) -> AbstractContextManager[bool]:
-        """Hold a run, so that no other process works on it; False where another one does."""
+        """Lock a run so that no other process works on it; False if another process does.
+
+        A process that dies lets go of it.
+        """
         return self._database.claim(run_id)
 
     def append(self, samples: Sequence[SampleRow], exchanges: Sequence[ExchangeRow]) -> None:
@@ -111,7 +145,10 @@ class SqlStore:
     def replace_sample(
         self, row: RunRow, sample: SampleRow, exchanges: Sequence[ExchangeRow]
     ) -> None:
-        """Replace the row of a run and a sample of it; its exchanges so far stay."""
+        """Replace the row of a run and a sample of it that was done again, with new exchanges.
+
+        Its exchanges so far stay: replies were used again, and what failed is never forgotten.
+        """
         (values,) = self._values([row])
         batches = self._batches([sample], exchanges)
         with writing(self._database) as session:
@@ -226,7 +263,7 @@ class SqlStore:
         return self._reader.rows(list[BatchRow], statements.BATCHES_OF, (run_id,))
 
     def add_calibration(self, row: CalibrationRow) -> None:
-        """Store what holding judges against people gave."""
+        """Store a calibration."""
         values = self._values([row])
         with writing(self._database) as session:
             session.insert(statements.INSERT_CALIBRATION, values)
@@ -247,7 +284,10 @@ class SqlStore:
     def claim_sample(
         self, run_id: str, number: int, reviewer: str, *, now: str, since: str, most: int
     ) -> bool:
-        """Give a reviewer a sample instead of the one before, unless enough others have it."""
+        """Give a reviewer a sample instead of the one before, unless ``most`` others have it.
+
+        Counts reviewers who were given the sample at or after ``since``, or have reviewed it.
+        """
         with writing(self._database) as session:
             self._database.lock(session, f"{CLAIMS} {run_id}")
             holders = session.rows(statements.HOLDERS, (run_id, number, since))
@@ -284,7 +324,7 @@ class SqlStore:
         self, state: str, part: str, run_id: str | None = None, limit: int | None = None
     ) -> Sequence[OutboxRow]:
         """Return rows in that state, of one run or all, in order."""
-        most = statements.ALL if limit is None else limit
+        most = ALL if limit is None else limit
         own, statement = ((), statements.OUTBOX_IN)
         if run_id is not None:
             own, statement = ((run_id,), statements.OUTBOX_OF)
@@ -294,6 +334,20 @@ class SqlStore:
         """Return run, part, state, one of the errors, and how many rows there are of those."""
         kind = list[tuple[str, str, str, str, int]]
         return self._reader.rows(kind, statements.OUTBOX_COUNTS, ())
+
+    def stored_rows(self, run_id: str) -> Iterator[StoredRows]:
+        """Yield the rows of every sample of a run, in order."""
+        number = attrgetter("number")
+        # The samples first: a run in progress then has stored all that belongs to those read.
+        rows = merge(self.samples(run_id), self.facets(run_id), self.exchanges(run_id), key=number)
+        for key, several in groupby(rows, key=number):
+            group = list(several)
+            yield StoredRows(
+                number=key,
+                sample=next((row for row in group if isinstance(row, SampleRow)), None),
+                facets=next((row for row in group if isinstance(row, Facets)), None),
+                exchanges=[row for row in group if isinstance(row, ExchangeRow)],
+            )
 
     def close(self) -> None:
         """Let go of the store."""

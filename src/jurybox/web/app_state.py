@@ -12,10 +12,10 @@ from starlette.requests import HTTPConnection
 from jurybox.app.labels import labels_for_diff
 from jurybox.app.review_desk import ReviewDesk, UnrevealedReviews
 from jurybox.app.view_run import LiveRuns
-from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
 from jurybox.reporting.compare_runs import ComparedRun, CompareOptions, compare_runs
 from jurybox.reporting.run_diff import RunDiff
+from jurybox.storage.store import Store
 
 if TYPE_CHECKING:
     from jurybox.reporting.review_text import ReviewAgreement

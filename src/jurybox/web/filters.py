@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 from pydantic import BaseModel, Field
 
-from jurybox.engine.ports import LONGEST_SEARCH, MOST, Groups, SampleQuery
 from jurybox.scoring.sample_index import FLAGS
+from jurybox.storage.sample_search import LONGEST_SEARCH, MOST, Groups, SampleQuery
 from jurybox.web.lookup import ANY_TEXT
 from jurybox.web.template_engine import harmless
 

@@ -12,7 +12,7 @@ from jurybox.errors import IncompleteError
 from jurybox.storage.database import reading, writing
 from jurybox.storage.schema import require_tables
 from jurybox.storage.sqlite import SqliteDatabase
-from jurybox.storage.store import SqlStore
+from jurybox.storage.store import Store
 from stores import run_row, sample_row
 
 
@@ -69,7 +69,7 @@ def test_closing_leaves_one_file(database: SqliteDatabase) -> None:
 
 
 def test_reading_in_pages_lets_the_log_be_emptied(database: SqliteDatabase) -> None:
-    store = SqlStore(database)
+    store = Store(database)
     store.create_run(run_row())
     store.append([sample_row(number) for number in range(300)], [])
     reading_on = store.samples("run-1")
@@ -143,7 +143,7 @@ def test_what_is_lent_while_the_store_is_closed_is_closed_when_it_comes_back(
 
 @pytest.mark.parametrize("count", [0, 1, 2, 63, 64, 65, 200])
 def test_rows_go_in_many_at_once_and_none_is_lost(database: SqliteDatabase, count: int) -> None:
-    store = SqlStore(database)
+    store = Store(database)
     store.create_run(run_row())
     rows = [sample_row(number) for number in range(count)]
     store.append(rows, ())
@@ -151,7 +151,7 @@ def test_rows_go_in_many_at_once_and_none_is_lost(database: SqliteDatabase, coun
 
 
 def test_one_row_that_is_there_already_keeps_all_the_others_out(database: SqliteDatabase) -> None:
-    store = SqlStore(database)
+    store = Store(database)
     store.create_run(run_row())
     store.append([sample_row(70)], ())
     with pytest.raises(IncompleteError, match="stored already"):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from jurybox.engine.ports import Store
+from jurybox.storage.store import Store
 from jurybox.web.app_state import ServeSettings
 from jurybox.web.site import application
 from pages_client import PagesClient

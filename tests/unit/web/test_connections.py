@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from jurybox.engine.ports import Store
+from jurybox.storage.store import Store
 from jurybox.web.app_state import ServeSettings
 from jurybox.web.server import open_port, serve
 from jurybox.web.site import application

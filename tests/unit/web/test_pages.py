@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from jurybox.engine.ports import SamplePage, SampleQuery
 from jurybox.judging.flow import Failure
 from jurybox.reporting import view
 from jurybox.sample import Response
+from jurybox.storage.sample_search import SamplePage, SampleQuery
 from pages_client import PagesClient
 from stored_runs import Made, MakeRun, answered
 

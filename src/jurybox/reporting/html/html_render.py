@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
-from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
 from jurybox.reporting.attention import Attention, card
 from jurybox.reporting.html.page import Extras, RunPage, run_page
@@ -26,6 +25,7 @@ from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, readin
 from jurybox.reporting.view import RunView
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.statistics.jury_agreement import JuryAgreement, JuryCounter
+from jurybox.storage.store import Store
 from jurybox.text_format import visible
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 import msgspec
 
-from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
 from jurybox.reporting.attention import Concern, SampleCard, numbered_card
 from jurybox.reporting.html.histograms import (
@@ -37,6 +36,7 @@ from jurybox.statistics.bias_estimates import (
 )
 from jurybox.statistics.estimates import Interval
 from jurybox.statistics.intervals import wilson
+from jurybox.storage.store import Store
 
 MOST: Final = 100
 """The most groups shown."""

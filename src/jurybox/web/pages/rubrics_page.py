@@ -8,11 +8,11 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jurybox.engine.ports import Store
 from jurybox.engine.records import RunRow
 from jurybox.errors import JuryboxError
 from jurybox.reporting.stored import plan_of
 from jurybox.rubric import parse_rubric
+from jurybox.storage.store import Store
 from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import PlaceOf, TheRun
 from jurybox.web.markdown_text import render_markdown

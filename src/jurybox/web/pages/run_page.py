@@ -8,7 +8,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from jurybox.app.calibrations import calibration_of_run
-from jurybox.engine.ports import Groups
 from jurybox.engine.records import RunRow
 from jurybox.reporting.attention import LATENCY, concerns_of, extremes
 from jurybox.reporting.html.page import Baseline, Extras, RunPage, run_page
@@ -16,6 +15,7 @@ from jurybox.reporting.html.panels import independence
 from jurybox.reporting.metric_text import headline
 from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import RunView
+from jurybox.storage.sample_search import Groups
 from jurybox.web.app_state import AppState, StatusPending
 from jurybox.web.lookup import PlaceOf, TheRun
 from jurybox.web.template_engine import page_response, segment

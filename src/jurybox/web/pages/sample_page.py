@@ -10,7 +10,6 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jurybox.engine.ports import Store
 from jurybox.engine.records import ExchangeRow, RunRow, read_outcome, read_request
 from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.judging.flow import Failure, ModelReply
@@ -21,6 +20,7 @@ from jurybox.reporting.stored import SampleRecord, exchange_notes, reading, rubr
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scenarios import scenario_texts
 from jurybox.scoring.sample_index import KINDS
+from jurybox.storage.store import Store
 from jurybox.web.error_pages import PageError
 from jurybox.web.filters import PageFilter
 from jurybox.web.lookup import PlaceOf, TheRecord, TheRun

@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple, cast
 import msgspec
 
 from jurybox.engine.plan import Plan, planned_metadata, read_plan
-from jurybox.engine.ports import Store
 from jurybox.engine.records import (
     ENCODER,
     ReviewRow,
@@ -26,7 +25,7 @@ from jurybox.engine.records import (
     run_digest,
     seal_of,
 )
-from jurybox.engine.replay import DifferentError, StoredResponses, StoredRows, derive, stored_rows
+from jurybox.engine.replay import DifferentError, StoredResponses, derive
 from jurybox.errors import JuryboxError
 from jurybox.review.review_input import fault_of
 from jurybox.review.reviews import REVIEW, read_review
@@ -35,6 +34,7 @@ from jurybox.rubric.scale import Scale
 from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.scoring.sample_index import Facets, facets_of
 from jurybox.scoring.summary import RunTally
+from jurybox.storage.store import Store, StoredRows
 
 _RESPONSES: Final = msgspec.json.Decoder(StoredResponses)
 _LONGEST: Final = 80
@@ -110,7 +110,7 @@ class _Auditor:
     def check_all(self, on_sample: Callable[[int], None]) -> None:
         plan, procedure = self._checked_plan()
         tally = RunTally(procedure.judging.rubric, plan.repeats)
-        for rows in stored_rows(self._store, self._run.id):
+        for rows in self._store.stored_rows(self._run.id):
             self._check_seals(rows)
             if rows.sample is None:
                 _require(
