@@ -77,19 +77,13 @@ def write(tmp_path: Path) -> Write:
     return written
 
 
-def test_a_run_prints_the_verdict_then_why_and_all_metrics_on_demand(
-    started: Callable, write: Write
-) -> None:
+def test_a_run_prints_the_verdict_then_why(started: Callable, write: Write) -> None:
     write()
     done = started("run", "suite.yaml")
     assert done.code == 0
     assert done.out.startswith("release ready  yes\n")
     assert re.search(r"^aggregate_score >= 0.8 +1 +yes +\+0\.2$", done.out, re.MULTILINE)
     assert "look at" not in done.out
-    shown = started("show", "last", "--all").out
-    assert re.search(r"^accuracy_full_credit_rate +100% +3$", shown, re.MULTILINE)
-    assert re.search(r"^latency_model_p95_ms +- +0$", shown, re.MULTILINE)
-    assert re.search(r"^python/judges:kind +judge +3 +0 +0 +unknown", shown, re.MULTILINE)
 
 
 def test_progress_goes_to_standard_error_as_plain_lines(jurybox: Callable, write: Write) -> None:
@@ -167,8 +161,7 @@ def test_one_unscored_sample_is_named_and_counted_and_stops_nothing(
     assert done.code == 0
     assert "  unscored, 1 sample: no judge gave a valid vote: q1\n" in done.out
     assert "failed  1 of 10 samples\n  1  no valid vote\n" in done.out
-    shown = jurybox("show", "last", "--all").out
-    assert re.search(r"^evaluator_error_rate +10% +10$", shown, re.MULTILINE)
+    assert jurybox("show", "last", "--json").json["summary"]["evaluator_error_rate"] == 0.1
 
 
 PARTLY = """---

@@ -90,23 +90,6 @@ def test_a_damaged_run_does_not_hide_the_others(jurybox: Callable, run_id: str) 
     assert "`jurybox verify` says where" in done.err
 
 
-def test_a_run_is_shown_with_all_its_metrics_by_name(jurybox: Callable, run_id: str) -> None:
-    done = jurybox("show", "last", "--all")
-    assert (done.code, done.err) == (0, "")
-    summary = jurybox("show", "last", "--json").json["summary"]
-    for name, value in summary.items():
-        if not isinstance(value, dict):
-            assert re.search(rf"^{name} +\S+ *\d*$", done.out, re.MULTILINE), name
-    assert re.search(
-        r"^aggregate_score +0\.8333 +\u00b1 0 +0\.8333 0\.8333", done.out, re.MULTILINE
-    )
-    assert re.search(r"^literature +3 +0\.7 +0% +2 +0$", done.out, re.MULTILINE)
-    assert re.search(r"^digest +[0-9a-f]{64} *$", done.out, re.MULTILINE)
-    for field in ("run_id", "timestamp_utc", "dataset_version_or_hash", "code_version"):
-        assert re.search(rf"^{field} +\S", done.out, re.MULTILINE)
-    assert run_id in done.out
-
-
 def test_samples_that_need_a_person_are_named_first(jurybox: Callable, run_id: str) -> None:
     lines = jurybox("show", run_id).out.splitlines()
     assert lines[0] == "release ready  no: 2 of 4 gates fail"

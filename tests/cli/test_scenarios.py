@@ -24,9 +24,9 @@ def test_a_bundled_suite_reads_well_to_a_product_manager(started: Callable) -> N
     )
     # Not what a level means, which would read better than the decision (C12).
     assert re.search(r"^quality level  Adequate$", done.out, re.MULTILINE)
-    shown = started("show", "last", "--all").out
-    assert re.search(r"^emotional_support +7 ", shown, re.MULTILINE)
-    assert re.search(r"^vulnerable +3 ", shown, re.MULTILINE)
+    shown = started("report", "last", "-o", "-").out
+    assert "| emotional\\_support | 7 |" in shown
+    assert "| vulnerable | 3 |" in shown
 
 
 def test_recorded_responses_come_from_a_file_too(jurybox: Callable, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """A run on the terminal: the verdict first, then why, then what to look at."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from jurybox.cli.output import add_row, plain, table, wide_console
@@ -14,9 +14,7 @@ from jurybox.reporting.metric_text import (
     failures_of,
     key_metric,
     metric_value,
-    metrics_of,
     rounding_misleads,
-    shown,
 )
 from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import RunView
@@ -24,7 +22,7 @@ from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import SAMPLES, WIN_RATE
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.summary import GateOutcome
-from jurybox.text_format import as_text, counted
+from jurybox.text_format import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,29 +39,25 @@ _STYLES: Final = {"judge_fallback": "yellow", "failed": "yellow"}
 _COLORS: Final = {"finished": "green", "running": "yellow", "stopped": "red"}
 
 
-def print_view(view: RunView, store: "Store", *, everything: bool = False) -> None:
-    """Print a run: the verdict, why, and what to look at; or everything that is known of it."""
+def print_view(view: RunView, store: "Store") -> None:
+    """Print a run: the verdict, why, and what to look at."""
     row = store.run(view.run_id)
     if row is None:
         raise IncompleteError(f"run {view.run_id} was removed from the store; start a new one")
     rubric, out = rubric_of(row), wide_console()
     print_verdict(out, view, rubric)
     _print_head(out, view)
-    most = None if everything else _MOST_LINES
     # The reasons that block a release are part of its verdict.
     stated = view.release.held if view.conclusion.release_ready is not None else ()
     notes = [cut(note, 2 * out.width) for note in view.notes if note not in stated]
-    _print_some(out, [plain(note, "bold red") for note in notes], most)
+    _print_some(out, [plain(note, "bold red") for note in notes], _MOST_LINES)
     if view.summary[SAMPLES]:
-        print_why(out, view, most)
+        print_why(out, view, _MOST_LINES)
         _print_baseline(out, view, store, rubric)
-        _print_look_at(out, view, concerns_of(store, row, view.conclusion), most)
+        _print_look_at(out, view, concerns_of(store, row, view.conclusion))
         _print_in_short(out, view, rubric)
-    if everything:
-        _print_everything(out, view, rubric)
-    else:
-        out.print(plain(f"all metrics and settings: jurybox show {view.run_id} --all"))
-    _print_people(out, view, store, everything=everything)
+    out.print(plain(f"all metrics and settings: jurybox report {view.run_id} -o -"))
+    _print_people(out, view, store)
 
 
 def _print_some(out: "Console", lines: "Sequence[Text]", most: int | None) -> None:
@@ -184,9 +178,7 @@ def print_why(out: "Console", view: RunView, most: int | None = None) -> None:
         _print_some(out, lines, most)
 
 
-def _print_look_at(
-    out: "Console", view: RunView, concerns: Sequence[Concern], most: int | None
-) -> None:
+def _print_look_at(out: "Console", view: RunView, concerns: Sequence[Concern]) -> None:
     """Print which samples to look at, and the commands that show them."""
     queued: int = view.conclusion.review["queued"]
     commands = [] if view.status == "finished" else [f"resume {view.run_id}"]
@@ -203,7 +195,7 @@ def _print_look_at(
     lines = [plain(_concern(each, out.width), _STYLES.get(each.kind, "red")) for each in concerns]
     if queued:
         lines.append(plain(f"  {counted(queued, 'sample')} queued for human review", "yellow"))
-    _print_some(out, lines, most)
+    _print_some(out, lines, _MOST_LINES)
     for command in commands:
         out.print(plain(f"  jurybox {command}"), soft_wrap=True)
 
@@ -238,37 +230,19 @@ def _print_in_short(out: "Console", view: RunView, rubric: Rubric) -> None:
     out.print(plain(", ".join([*listed, f"cost {cost}"])))
 
 
-def _print_people(out: "Console", view: RunView, store: "Store", *, everything: bool) -> None:
+def _print_people(out: "Console", view: RunView, store: "Store") -> None:
     """Print how far judges and people agree: here, and where that was measured before."""
     from jurybox.app.calibrations import calibration_of_run
     from jurybox.app.view_run import standing_of
 
     people = standing_of(view, store)
     if people is not None:
-        head, *rest = people.lines
-        out.print(plain(f"people so far  {head}", style="bold"))
-        for line in rest if everything else ():
-            out.print(plain(f"  {line}"))
+        out.print(plain(f"people so far  {people.lines[0]}", style="bold"))
     found = calibration_of_run(view, store)
     if found is not None:
         current = not isinstance(found, str) and not found.stale
         line = found if isinstance(found, str) else found.line
         out.print(plain(line, style="green" if current else "yellow"))
-
-
-def _print_everything(out: "Console", view: RunView, rubric: Rubric) -> None:
-    if view.summary[SAMPLES]:
-        out.print()
-        out.print(_metrics(view, rubric))
-    if "repeats" in view.summary:
-        out.print()
-        out.print(_repeats(view.summary["repeats"]))
-    for name, heading in (("scenarios", "scenario"), ("demographics", "demographic")):
-        if name in view.summary:
-            _print_groups(out, heading, view.summary[name], rubric)
-    if view.cost:
-        _print_cost(out, view.cost)
-    _print_metadata(out, view)
 
 
 def _gates(gates: Sequence[GateOutcome]) -> "Table":
@@ -293,59 +267,3 @@ def _gate_value(gate: GateOutcome) -> tuple[str, str]:
         return exact(gate.value), exact(apart)
     margin = f"{'+' if apart > 0 else ''}{metric_value(wanted.name, apart)}"
     return metric_value(wanted.name, gate.value), margin
-
-
-def _metrics(view: RunView, rubric: Rubric) -> "Table":
-    made = table("metric", "value", "n", right=("value", "n"))
-    for metric in metrics_of(view.summary, rubric):
-        value = metric_value(metric.name, metric.value)
-        add_row(made, metric.name, value, "" if metric.n is None else str(metric.n))
-    return made
-
-
-def _repeats(repeats: Mapping[str, Any]) -> "Table":
-    made = table(f"over {repeats['n']} repeats", "mean", "sd", "each", right=("mean", "sd"))
-    for name, spread in repeats.items():
-        if name != "n":
-            each = " ".join(shown(value) for value in spread["values"])
-            add_row(made, name, shown(spread["mean"]), f"\u00b1 {shown(spread['sd'])}", each)
-    return made
-
-
-def _print_groups(
-    out: "Console", heading: str, groups: Mapping[str, Mapping[str, Any]], rubric: Rubric
-) -> None:
-    means = [rubric.mean_of(criterion.id) for criterion in rubric.criteria]
-    names = list(dict.fromkeys((SAMPLES, key_metric(rubric), "pass_rate", *means)))
-    out.print()
-    made = table(heading, *names, right=names)
-    for group, values in list(groups.items())[:_MOST_GROUPS]:
-        add_row(made, group, *(metric_value(name, values.get(name)) for name in names))
-    out.print(made)
-    more = len(groups) - _MOST_GROUPS
-    if more > 0:
-        out.print(plain(f"and {more} more {heading}s, all of them with --json", style="dim"))
-
-
-def _print_cost(out: "Console", cost: Mapping[str, Any]) -> None:
-    columns = ("calls", "cached", "failed", "input_tokens", "output_tokens", "dollars")
-    models: list[dict[str, Any]] = cost["models"]
-    out.print()
-    if models:
-        made = table("model", "role", *columns, right=columns)
-        for use in models:
-            known = ("unknown" if use[name] is None else shown(use[name]) for name in columns)
-            role = f"{use['role']}, batched" if use.get("batched") else use["role"]
-            add_row(made, use["model"], role, *known)
-        out.print(made)
-    out.print(plain(f"cost  {dollars(cost['dollars'])}"))
-
-
-def _print_metadata(out: "Console", view: RunView) -> None:
-    out.print()
-    made = table("metadata", "")
-    known = {**view.metadata, "finished_utc": view.finished_at, "elapsed_s": view.elapsed_s}
-    for name, value in known.items():
-        add_row(made, name, as_text(value))
-    add_row(made, "digest", view.digest or "not yet: the run isn't finished")
-    out.print(made)

@@ -36,17 +36,13 @@ _LONGEST_REASONING: Final = 300
 @click.option(
     "--failed", is_flag=True, help="List the samples that failed, with why, instead of the run."
 )
-@click.option(
-    "--all", "everything", is_flag=True, help="Show all metrics, groups, costs and settings."
-)
 @store_option
 @json_option
-def command(  # noqa: PLR0917 - click passes them by name
+def command(
     run: str,
     sample_id: str | None,
     repeat: int | None,
     failed: bool,
-    everything: bool,
     store_url: str | None,
     as_json: bool,
 ) -> None:
@@ -54,19 +50,20 @@ def command(  # noqa: PLR0917 - click passes them by name
 
     RUN is a run's id, its name, a tag, or `last`. If people have reviewed samples, it shows
     how far the judges agree with them so far. With --sample it shows everything stored of one
-    sample: the task, the responses, and the judges' full replies.
+    sample: the task, the responses, and the judges' full replies. All metrics, groups, costs and
+    settings are in `jurybox report RUN -o -`.
 
     \b
     Examples:
       jurybox show last
       jurybox show last --failed
-      jurybox show 20260301-0914 --all
+      jurybox show 20260301-0914
       jurybox show last --sample q17 --repeat 2
     """  # noqa: D301 - click reads \b as "keep these lines"
     if repeat is not None and sample_id is None:
         raise click.UsageError("--repeat needs --sample")
-    if (sample_id is not None) + failed + everything > 1:
-        raise click.UsageError("--sample, --failed and --all exclude each other")
+    if sample_id is not None and failed:
+        raise click.UsageError("--sample and --failed exclude each other")
     with opened_run(run, store_url) as (store, row):
         if sample_id is not None:
             from jurybox.reporting.export_rows import record_as_data
@@ -93,7 +90,7 @@ def command(  # noqa: PLR0917 - click passes them by name
         if as_json:
             print_json(view_as_data(view, store))
         else:
-            print_view(view, store, everything=everything)
+            print_view(view, store)
 
 
 def _print_failed(store: Store, row: RunRow, *, as_json: bool) -> None:
