@@ -416,7 +416,6 @@ def test_what_was_stopped_goes_on_and_pays_for_nothing_twice(calibrate: Calibrat
     # Two rubrics on each of three parts; nobody was asked twice.
     assert before == 0
     assert asked() == 120
-    assert len(list(Path(".jurybox/calibrations").iterdir())) == 1
 
 
 @pytest.mark.parametrize(("how", "twice"), [("SIGINT", 0), ("SIGKILL", 12)])
@@ -455,35 +454,27 @@ def test_whatever_stops_it_the_same_command_goes_on(
     made: Data = json.loads(done.stdout)
     assert made["tuning"]["gain"]["clear"]
     assert 120 <= asked() <= 120 + 2 * twice
-    assert len(list(Path(".jurybox/calibrations").iterdir())) == 1
 
 
-def test_another_version_of_the_judge_does_not_go_on_with_what_the_old_one_began(
-    calibrate: Calibrate,
-) -> None:
-    Path("broken").touch()
-    assert calibrate("broken")[0] == 3
-    Path("broken").unlink()
+def test_another_version_of_the_judge_judges_anew(calibrate: Calibrate) -> None:
+    _, first = calibrate("fair")
     (file,) = Path().glob("cal_*.py")
     file.write_text(f"{file.read_text()}\n")
-    assert calibrate("broken")[0] == 0
-    assert len(list(Path(".jurybox/calibrations").iterdir())) == 2
+    code, made = calibrate("fair")
+    assert (code, asked()) == (0, 120)
+    assert made["runs"][0]["run_id"] != first["runs"][0]["run_id"]
 
 
-def test_a_finished_calibration_is_measured_anew_and_that_is_said(
-    calibrate: Calibrate, capfd: pytest.CaptureFixture[str]
-) -> None:
-    _, first = calibrate("fair")
-    judge = first["judges"][0]
-    command = ["calibrate", "--rubric", "rubric.md", "--gold", "gold.jsonl", "--judge", judge]
-    assert run([*command, "--allow-unpinned", "--json"]) == 0
-    out, err = capfd.readouterr()
-    assert first["id"] != json.loads(out)["id"]
-    date = first["created_at"][:10]
-    assert f"this was measured before ({first['id']}, {date}); judging it again" in err
-    assert asked() == 120
-    assert run([*command, "--allow-unpinned", "--json", "--seed", "1"]) == 0
-    assert "measured before" not in capfd.readouterr().err
+def test_a_finished_calibration_is_not_paid_for_again(calibrate: Calibrate) -> None:
+    _, first = calibrate("lenient", "--rounds", "1")
+    before = asked()
+    Path("answers-1.1.0.md").unlink()
+    _, again = calibrate("lenient", "--rounds", "1", "--concurrency", "1")
+    assert asked() == before
+    assert Path("answers-1.1.0.md").exists()
+    assert {**again, "id": first["id"], "created_at": first["created_at"]} == first
+    _, fewer = calibrate("lenient", "--limit", "30")
+    assert (fewer["gold"]["used"], asked()) == (30, before + 30)
 
 
 def test_two_of_the_same_at_once_do_not_pay_twice(calibrate: Calibrate) -> None:
@@ -514,11 +505,10 @@ def test_two_of_the_same_at_once_do_not_pay_twice(calibrate: Calibrate) -> None:
         out, _ = first.communicate(timeout=60)
     assert second.returncode == 2
     said = second.stderr.decode()
-    assert "another process is working on the same calibration; wait for it" in said
+    assert "another process is working on the run; wait for it" in said
     assert first.returncode == 0
     assert json.loads(out)["metrics"]["n"] == 60
     assert asked() == 60
-    assert len(list(Path(".jurybox/calibrations").iterdir())) == 1
     # Nothing is held any longer.
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0
 

@@ -1,32 +1,30 @@
 """Calibrate a judge against people's labels, and tune its rubric."""
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from jurybox.app.calibrations import (
-    CalibrationFolder,
-    calibration_row,
-    key_of,
-    open_folder,
-    setting_of,
-)
+from jurybox.app.calibrations import calibration_row, setting_of
 from jurybox.app.event_loop import run_blocking
-from jurybox.app.gold_sets import GoldSet, read_gold_set, write_rows
-from jurybox.app.ids import now_utc
-from jurybox.app.job import Job, OnProgress, OnStart
-from jurybox.app.metadata import RunIdentity, version_of
+from jurybox.app.gold_sets import GoldSet, read_gold_set
+from jurybox.app.ids import kept_dataset, new_id, now_utc
+from jurybox.app.metadata import RunIdentity
 from jurybox.app.model_session import checked_route
 from jurybox.app.prepare import Prepared, prepare_chosen, read_rubric
-from jurybox.app.run_suite import RunResult, Start, resume_run, start_run
+from jurybox.app.run_suite import RunResult, Start, equal_run, start_or_resume
 from jurybox.app.suite_choice import ChosenSuite, RunOptions
 from jurybox.calibration.calibration_record import Calibration, JudgedRun
 from jurybox.calibration.gold import GoldCase, read_comments, read_verdict
 from jurybox.calibration.rubric_changes import next_version
-from jurybox.calibration.splits import words_of
+from jurybox.calibration.splits import GoldRow, words_of
+from jurybox.datasets.row_reader import record_of
 from jurybox.engine.plan import DocumentPlan
+from jurybox.engine.ports import ModelError
+from jurybox.engine.records import RunRow
 from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.protocol import way_of
 from jurybox.reporting.output_file import whole_file
@@ -49,12 +47,14 @@ from jurybox.wiring import (
 if TYPE_CHECKING:
     from jurybox.calibration.calibration_record import Agreement, Tuning
     from jurybox.calibration.proposals import Proposal
-    from jurybox.calibration.splits import GoldRow, Part
+    from jurybox.calibration.splits import Part
     from jurybox.calibration.tuning_loop import ToPropose, Tuned, Unusable
     from jurybox.judging.flow import ModelRequest, Outcome
 
 Watch = Callable[[Start], RunResult]
 """Starts or resumes a run, and shows its progress."""
+_FOLDER: Final = "calibrations"
+_SAME_AGAIN: Final = "nothing is lost, run the same command again to resume"
 
 
 class CalibrateOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,16 +93,12 @@ class CalibrateOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Readied(msgspec.Struct, frozen=True, kw_only=True):
-    """The checked inputs of a calibration, with warnings for the user.
-
-    ``versions`` are those of the judges: another version is another measurement.
-    """
+    """The checked inputs of a calibration, with warnings for the user."""
 
     options: CalibrateOptions
     document: DocumentPlan
     gold: GoldSet
     parts: "dict[Part, tuple[GoldRow, ...]]"
-    versions: tuple[str | None, ...]
     warnings: tuple[str, ...]
 
 
@@ -129,83 +125,58 @@ def ready(options: CalibrateOptions) -> Readied:
     builder = ModelBuilder(read_settings(), options.base_url)
     for spec in (*options.judges, *filter(None, [options.proposer])):
         builder.build(spec)
-    here = str(Path.cwd())
     return Readied(
         options=options,
         document=document,
         gold=gold,
         parts=parts,
-        versions=tuple(version_of(judge.model, here) for judge in options.judges),
         warnings=(*warnings, *gold.warnings),
     )
 
 
-def calibrate(
-    readied: Readied, store: Store, store_url: str | None, watch: Watch, say: Callable[[str], None]
-) -> Calibration:
+def calibrate(readied: Readied, store: Store, store_url: str | None, watch: Watch) -> Calibration:
     """Judge the gold, compare, tune the rubric if rounds are asked for, and store the record.
 
-    ``say`` prints a notice before the first call.
+    What an equal calibration judged before, finished or not, isn't judged again.
     """
-    # Everything that decides what is asked; where to write and how fast decides nothing.
-    options = msgspec.structs.replace(
-        readied.options,
-        output=None,
-        concurrency=None,
-        allow_unpinned=False,
-        allow_version_drift=False,
-        rubric="",
-        gold="",
-    )
-    key = key_of([options, readied.document.text, readied.gold.file.sha256, readied.versions])
-    # Claimed by key: two processes that start at once would each make a folder.
-    with store.claim(f"calibration {key}") as mine:
-        if not mine:
-            problem = "another process is working on the same calibration"
-            raise InputError(problem, "wait for it")
-        return _Calibrator(readied, store, open_folder(store_url, key), watch).run(say)
+    record = _Calibrator(readied, store, store_url, watch).run()
+    store.add_calibration(calibration_row(record))
+    return record
 
 
 class _Calibrator:
-    """Runs one calibration: judges parts of the gold, each in a run, and writes the record."""
+    """Runs one calibration: judges parts of the gold, each in a run, and returns the record."""
 
-    def __init__(
-        self, readied: Readied, store: Store, folder: CalibrationFolder, watch: Watch
-    ) -> None:
+    def __init__(self, readied: Readied, store: Store, store_url: str | None, watch: Watch) -> None:
         self._options = readied.options
         self._document = readied.document
         self._base = parse_rubric(readied.document.text, readied.document.origin)
         self._gold = readied.gold
-        self._parts = readied.parts
         self._store = store
-        self._folder = folder
         self._watch = watch
         self._runs: list[JudgedRun] = []
         self._views: dict[str, RunView] = {}
         self._rows = {each.row.id: each for each in readied.gold.rows}
+        self._parts = readied.parts
+        self._files = {
+            part: kept_dataset(_FOLDER, part, _lines(rows), store_url)
+            for part, rows in (readied.parts or {"gold": readied.gold.rows}).items()
+        }
         version = next_version(self._base.version)
         self._output = Path(self._options.output or f"{self._base.id}-{version}.md")
 
-    def run(self, say: Callable[[str], None]) -> Calibration:
-        """Return the stored record."""
-        folder, store = self._folder, self._store
-        if self._options.rounds and folder.is_new and self._output.exists():
-            folder.discard()
+    def run(self) -> Calibration:
+        """Return the record."""
+        if not self._options.rounds:
+            return self._measure()
+        is_new = equal_run(self._store, self._prepared(self._base, "tune").plan) is None
+        if is_new and self._output.exists():
             raise self._output_exists()
-        if folder.before is not None:
-            known = {row.id: row.created_at[:10] for row in store.calibrations(self._base.id)}
-            which = ", ".join(filter(None, (folder.before, known.get(folder.before))))
-            say(f"this was measured before ({which}); judging it again")
-        record = self._tune() if self._options.rounds else self._measure()
-        if not any(row.id == record.id for row in store.calibrations(record.rubric_id)):
-            store.add_calibration(calibration_row(record))
-        folder.save(finished=True)
-        return record
+        return self._tune()
 
     def _measure(self) -> Calibration:
         from jurybox.calibration.judge_comparison import Options, compare
 
-        write_rows(self._folder.path / "gold.jsonl", self._gold.rows)
         run_id, cases = self._judge(self._base, "gold", 0)
         chosen = Options(level=self._options.level, seed=self._options.seed)
         metrics = compare(cases, self._base, chosen)
@@ -216,8 +187,6 @@ class _Calibrator:
         from jurybox.calibration.tuning_loop import JudgedPart, LoopOptions, ToJudge, improve
 
         options = self._options
-        for part, rows in self._parts.items():
-            write_rows(self._folder.path / f"{part}.jsonl", rows)
         loop = improve(
             self._base,
             {part: len(rows) for part, rows in self._parts.items()},
@@ -249,63 +218,42 @@ class _Calibrator:
         return self._record(rubric, tuned.metrics, tuned.report_run, tuning)
 
     def _judge(self, rubric: Rubric, part: str, number: int) -> tuple[str, tuple[GoldCase, ...]]:
-        """Judge a part by a rubric; return the run and its samples."""
-        view = self._judged_view(rubric, part)
+        """Judge a part by a rubric, unless it was; return the run and its samples."""
+        prepared = self._prepared(rubric, part)
+        known = equal_run(self._store, prepared.plan)
+        if known is None or known.status != "finished":
+            view = self._work_on(prepared, known)
+        elif any(map(_is_scored, self._cases(known.id, rubric))):
+            view = finished_view(known, self._store)
+        else:  # whatever kept the judge from scoring, it is asked anew
+            view = self._work_on(prepared, None)
         self._views[view.run_id] = view
         self._runs.append(
             JudgedRun(run_id=view.run_id, part=part, round=number, dollars=view.cost.get("dollars"))
         )
         cases = tuple(self._cases(view.run_id, rubric))
-        if not any(_is_scored(case) for case in cases):
-            self._folder.forget_run(view.run_id)
+        if not any(map(_is_scored, cases)):
             what = f"run {view.run_id}: the judge scored nothing that people scored"
             raise IncompleteError(f"{what}; `jurybox show {view.run_id}` says why")
         return view.run_id, cases
 
-    def _judged_view(self, rubric: Rubric, part: str) -> RunView:
-        """Return the finished run of a part and a rubric: an earlier one, or a new one."""
-        label = f"{part} {rubric.sha256}"
-        known = self._folder.state.runs.get(label)
-        row = None if known is None else self._store.run(known)
-        if row is not None and row.status == "finished":
-            return finished_view(row, self._store)
-
-        def start(on_progress: OnProgress, on_start: OnStart) -> RunResult:
-            if row is not None:
-                return resume_run(
-                    row,
-                    self._store,
-                    base_url=self._options.base_url,
-                    concurrency=self._options.concurrency,
-                    allow_version_drift=self._options.allow_version_drift,
-                    on_progress=on_progress,
-                    on_start=on_start,
-                )
-
-            def note(job: Job) -> None:
-                self._folder.note_run(label, job.row.id)
-                on_start(job)
-
-            return start_run(prepared, self._store, on_progress=on_progress, on_start=note)
-
-        if row is None:
-            prepared = self._prepared(rubric, part)
-        result = self._watch(start)
+    def _work_on(self, prepared: Prepared, known: RunRow | None) -> RunView:
+        result = self._watch(start_or_resume(prepared, self._store, known))
         if result.stopped is not None:
             what = f"run {result.view.run_id} was stopped: {result.stopped}"
-            raise IncompleteError(f"{what}; nothing is lost, run the same command again to resume")
+            raise IncompleteError(f"{what}; {_SAME_AGAIN}")
         return result.view
 
     def _prepared(self, rubric: Rubric, part: str) -> Prepared:
-        options = self._options
+        options, file = self._options, self._files[part]
         text = self._document.text if rubric.sha256 == self._base.sha256 else render_rubric(rubric)
         suite = Suite(
             suite=f"{rubric.id}{HELPER_RUN}calibration",
             rubric=rubric.id,
-            dataset=f"{part}.jsonl",
+            dataset=file.name,
             judge=JudgeSpec(models=options.judges, votes=options.votes),
         )
-        chosen = ChosenSuite(suite=suite, origin="calibrate", folder=self._folder.path, home=Path())
+        chosen = ChosenSuite(suite=suite, origin="calibrate", folder=file.parent, home=Path())
         run_options = RunOptions(
             concurrency=options.concurrency,
             base_url=options.base_url,
@@ -336,23 +284,26 @@ class _Calibrator:
         from jurybox.calibration.model_proposals import suggest
         from jurybox.engine.driver import drive
         from jurybox.judging.flow import ModelReply
+        from jurybox.models.recorded import Recorder, ReplayModel
 
-        label = f"round {request.round}"
-        known = list(self._folder.state.replies.get(label, []))
         spec = self._options.proposer or ModelSpec(model="")
+        name = re.sub(r"[^A-Za-z0-9.-]+", "-", spec.model)
+        file = self._files["tune"].with_name(f"proposals-{name}.jsonl")
+        file.touch()
+        known = ReplayModel(file)
         model = ModelBuilder(read_settings(), self._options.base_url).build(spec)
         allow = self._options.allow_version_drift
         route = checked_route({spec.model: model}, [spec], allow_version_drift=allow)
 
         async def call(asked: "ModelRequest") -> "Outcome":
-            if known:
-                return ModelReply(text=known.pop(0))
+            with suppress(ModelError):
+                return await known.complete(asked)
             outcome = await route(asked)
             if isinstance(outcome, ModelReply):
-                self._folder.note_reply(label, outcome.text)
+                with Recorder(file) as record:
+                    record(asked, outcome)
             elif outcome.fatal:
-                what = f"{outcome.message}; nothing is lost, run the same command again to resume"
-                raise IncompleteError(what)
+                raise IncompleteError(f"{outcome.message}; {_SAME_AGAIN}")
             return outcome
 
         try:
@@ -378,7 +329,7 @@ class _Calibrator:
         if setting is None:
             raise InputError("no judge was asked", "name one with --judge", "calibrate")
         return Calibration(
-            id=self._folder.id,
+            id=new_id("cal-"),
             created_at=now_utc(),
             rubric_id=rubric.id,
             **msgspec.structs.asdict(setting),
@@ -394,3 +345,7 @@ def _is_scored(case: GoldCase) -> bool:
     if case.gold.winners:
         return case.verdict.winner is not None
     return any(case.verdict.scores.get(name) is not None for name in case.gold.scores)
+
+
+def _lines(rows: Iterable[GoldRow]) -> bytes:
+    return b"".join(msgspec.json.encode(record_of(each.row)) + b"\n" for each in rows)

@@ -1,13 +1,10 @@
 """Stored calibrations, and the one that applies to a run. Needs no numpy."""
 
-import hashlib
 from itertools import islice
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from jurybox.app.ids import new_id
 from jurybox.calibration.calibration_record import (
     Calibration,
     CalibrationStatus,
@@ -16,8 +13,6 @@ from jurybox.calibration.calibration_record import (
 )
 from jurybox.engine.records import ENCODER, CalibrationRow, seal_of, sealed
 from jurybox.errors import IncompleteError, InputError
-from jurybox.reporting.output_file import whole_file
-from jurybox.wiring import store_folder
 
 if TYPE_CHECKING:
     from jurybox.reporting.view import RunView
@@ -151,92 +146,3 @@ def calibration_as_data(view: "RunView", store: "Store") -> dict[str, Any] | Non
 def as_data(made: Calibration) -> dict[str, Any]:
     """Return a calibration as ``calibrate --json`` prints it."""
     return {**msgspec.to_builtins(made), "dollars": made.dollars}
-
-
-_FOLDER: Final = "calibrations"
-_STATE: Final = "state.json"
-
-
-class CalibrationState(msgspec.Struct, frozen=True, kw_only=True):
-    """The progress of a calibration.
-
-    Attributes:
-        key: the hash of everything that decides what it does.
-        runs: the run of each part and rubric.
-        replies: the proposer's replies by round.
-        finished: whether its record is stored.
-
-    """
-
-    key: str
-    runs: dict[str, str] = {}
-    replies: dict[str, list[str]] = {}
-    finished: bool = False
-
-
-class CalibrationFolder:
-    """The folder of one calibration."""
-
-    def __init__(
-        self, path: Path, state: CalibrationState, *, is_new: bool, before: str | None = None
-    ) -> None:
-        self.path = path
-        self.state = state
-        self.is_new = is_new
-        self.before = before
-        """The last finished calibration with the same key, if this one is new."""
-
-    @property
-    def id(self) -> str:
-        """The calibration's id."""
-        return self.path.name
-
-    def note_run(self, label: str, run_id: str) -> None:
-        """Record a run before its first call."""
-        self.save(runs={**self.state.runs, label: run_id})
-
-    def forget_run(self, run_id: str) -> None:
-        """Remove a run without results, so that another is made."""
-        self.save(runs={label: each for label, each in self.state.runs.items() if each != run_id})
-
-    def note_reply(self, label: str, text: str) -> None:
-        """Record a reply of the proposer, which was paid for."""
-        replies = [*self.state.replies.get(label, []), text]
-        self.save(replies={**self.state.replies, label: replies})
-
-    def discard(self) -> None:
-        """Delete a folder in which nothing was done yet."""
-        (self.path / _STATE).unlink(missing_ok=True)
-        self.path.rmdir()
-
-    def save(self, **changes: object) -> None:
-        """Store the state with some fields changed."""
-        self.state = msgspec.structs.replace(self.state, **changes)
-        with whole_file(self.path / _STATE) as file:
-            file.write(ENCODER.encode(self.state))
-
-
-def key_of(ingredients: object) -> str:
-    """Return the hash of everything that decides what a calibration does."""
-    return hashlib.sha256(ENCODER.encode(ingredients)).hexdigest()
-
-
-def open_folder(store_url: str | None, key: str) -> CalibrationFolder:
-    """Return the folder of the calibration with this key, a new one if there is none."""
-    home = store_folder(store_url) / _FOLDER
-    before: str | None = None
-    for path in sorted(home.glob(f"*/{_STATE}"), reverse=True):
-        try:
-            state = msgspec.json.decode(path.read_bytes(), type=CalibrationState)
-        except (OSError, msgspec.DecodeError):
-            continue
-        if state.key != key:
-            continue
-        if not state.finished:
-            return CalibrationFolder(path.parent, state, is_new=False)
-        before = before or path.parent.name
-    path = home / new_id("cal-")
-    path.mkdir(parents=True)
-    made = CalibrationFolder(path, CalibrationState(key=key), is_new=True, before=before)
-    made.save()
-    return made

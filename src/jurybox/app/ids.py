@@ -1,8 +1,14 @@
-"""Ids and times of stored rows."""
+"""Ids and times of stored rows, and datasets that are kept next to the store."""
 
+import hashlib
 import secrets
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
+
+from jurybox.errors import IncompleteError
+from jurybox.reporting.output_file import whole_file
+from jurybox.wiring import store_folder
 
 # Without characters that are mistaken for each other.
 _CHARACTERS: Final = "abcdefghjkmnpqrstuvwxyz23456789"
@@ -17,3 +23,19 @@ def new_id(prefix: str = "", time: str = "%Y%m%d-%H%M%S") -> str:
     """Return an id that sorts by time, such as 20260301-091425-x7kq."""
     tail = "".join(secrets.choice(_CHARACTERS) for _ in range(4))
     return f"{prefix}{datetime.now(UTC):{time}}-{tail}"
+
+
+def kept_dataset(folder: str, name: str, data: bytes, store_url: str | None = None) -> Path:
+    """Write JSON lines next to the store, unless they are there; equal ones are one file."""
+    digest = hashlib.sha256(data).hexdigest()[:12]
+    path = store_folder(store_url) / folder / f"{name}-{digest}.jsonl"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_file() and path.read_bytes() == data:
+            return path
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise IncompleteError(f"{path.parent}: can't be written ({reason})") from None
+    with whole_file(path) as file:
+        file.write(data)
+    return path

@@ -1,6 +1,5 @@
 """Prompts and datasets that a suite takes from Langfuse, fetched once and kept as they were."""
 
-import hashlib
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from jurybox.app.ids import kept_dataset
 from jurybox.datasets.foreign_files import langfuse_row
 from jurybox.errors import IncompleteError, InputError
-from jurybox.reporting.output_file import whole_file
 from jurybox.suite.target_spec import LANGFUSE
-from jurybox.wiring import langfuse_client, store_folder
+from jurybox.wiring import langfuse_client
 
 if TYPE_CHECKING:
     from jurybox.integrations.langfuse_client import DeliveryError, FetchedPrompt
@@ -44,14 +43,9 @@ def fetch_dataset(name: str) -> tuple[str, Path]:
     if not rows:
         raise InputError("the dataset has no active items", "add some in Langfuse", name)
     data = b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
-    digest = hashlib.sha256(data).hexdigest()[:12]
-    file = f"{re.sub(r'[^A-Za-z0-9._-]+', '-', dataset)}-{digest}.jsonl"
-    folder = store_folder() / "datasets"
-    folder.mkdir(parents=True, exist_ok=True)
-    with whole_file(folder / file) as out:
-        out.write(data)
+    file = kept_dataset("datasets", re.sub(r"[^A-Za-z0-9._-]+", "-", dataset), data)
     at = version.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return f"{LANGFUSE}{dataset}@{at}", folder / file
+    return f"{LANGFUSE}{dataset}@{at}", file
 
 
 def _dated(name: str) -> tuple[str, datetime]:

@@ -14,7 +14,7 @@ import msgspec
 from jurybox import __version__
 from jurybox.datasets import Dataset, DatasetError, survey
 from jurybox.engine.plan import Metadata, Plan, planned_metadata
-from jurybox.engine.records import SampleRow
+from jurybox.engine.records import RunRow, SampleRow
 from jurybox.engine.replay import StoredResponses
 from jurybox.errors import InputError
 from jurybox.models.names import ModelName
@@ -128,8 +128,32 @@ def judge_versions(plan: Plan) -> str | None:
     return _joined([_version(judge, plan) for judge in plan.judges])
 
 
+def recorded_versions(row: RunRow) -> object:
+    """Return the versions of a run's judges as they were."""
+    metadata = msgspec.json.decode(row.metadata, type=dict[str, object])
+    return metadata.get("evaluator_model_version")
+
+
 def _version(model: str, plan: Plan) -> str | None:
-    return None if model.startswith("command/") else version_of(model, plan.folder)
+    """Return the pin of a model: the version in its name, or the hash of its file.
+
+    Of a function only its own file is hashed; the git commit of a run covers its imports. A local
+    model also depends on the build of its runtime.
+    """
+    name = ModelName.parse(model)
+    match name.provider:
+        case "command":
+            return None
+        case "python":
+            module = sys.modules.get(name.name.partition(":")[0])
+            file = getattr(module, "__file__", None)
+            return name.version or (None if file is None else _hash(Path(file)))
+        case "replay":
+            return _hash(Path(plan.folder) / name.name)
+        case "local":
+            return _local(name.name, plan.folder)
+        case _:
+            return name.pin
 
 
 def _joined(versions: list[str | None]) -> str | None:
@@ -169,26 +193,6 @@ def _git(folder: Path, *arguments: str) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip() if done.returncode == 0 else None
-
-
-def version_of(model: str, folder: str) -> str | None:
-    """Return the pin of a model: the version in its name, or the hash of its file.
-
-    Of a function only its own file is hashed; the git commit of a run covers its imports. A local
-    model also depends on the build of its runtime.
-    """
-    name = ModelName.parse(model)
-    match name.provider:
-        case "python":
-            module = sys.modules.get(name.name.partition(":")[0])
-            file = getattr(module, "__file__", None)
-            return name.version or (None if file is None else _hash(Path(file)))
-        case "replay":
-            return _hash(Path(folder) / name.name)
-        case "local":
-            return _local(name.name, folder)
-        case _:
-            return name.pin
 
 
 def _local(name: str, folder: str) -> str | None:

@@ -3,15 +3,16 @@
 import hashlib
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from jurybox.app.bias_report import PROBE
-from jurybox.app.metadata import RunIdentity, judge_versions
+from jurybox.app.ids import kept_dataset
+from jurybox.app.metadata import RunIdentity, judge_versions, recorded_versions
 from jurybox.app.model_session import plan_models
 from jurybox.app.prepare import Prepared, without_secrets
+from jurybox.app.run_suite import equal_run
 from jurybox.calibration.probes import (
     KINDS,
     MARK,
@@ -24,19 +25,18 @@ from jurybox.calibration.probes import (
     share_won,
     tried_side,
 )
-from jurybox.engine.plan import DatasetPlan, DocumentPlan, Plan, plan_text
+from jurybox.engine.plan import DatasetPlan, DocumentPlan, Plan
 from jurybox.engine.records import ENCODER, RunRow
 from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.formats.reply_format import Side, mirror
 from jurybox.judging.protocol import equal_votes
 from jurybox.models.names import ModelName
-from jurybox.reporting.output_file import whole_file
 from jurybox.reporting.stored import SampleRecord, damaged, plan_of
 from jurybox.rubric import render_rubric
 from jurybox.sample import Sample
 from jurybox.storage.store import Store
 from jurybox.suite.model_spec import ModelSpec, chosen_models
-from jurybox.wiring import read_settings, store_folder
+from jurybox.wiring import read_settings
 
 if TYPE_CHECKING:
     from jurybox.calibration.bias_metrics import Bias
@@ -147,7 +147,7 @@ def plan_probe(store: Store, row: RunRow, options: ProbeOptions) -> ProbePlan:
         # A rescored run's replies answer another prompt; another version is another judge.
         comparable=judges == plan.judges
         and plan.derived_from is None
-        and _versions_in(row) == judge_versions(base),
+        and recorded_versions(row) == judge_versions(base),
         skipped=skipped,
         calls=_calls(trials, procedure, picked),
     )
@@ -206,7 +206,7 @@ def _trial(
 
     procedure = plan.procedure()
     data = b"".join(_lines(kinds, picked, procedure))
-    path = _write(data, run_id, options)
+    path = kept_dataset(_FOLDER, run_id, data, options.store_url)
     dataset = open_dataset(path)
     plan_models(plan, read_settings(), options.base_url)
     found = survey(dataset, needs_response=True)
@@ -221,16 +221,6 @@ def _trial(
     for each in picked:
         if procedure.judging.asks_for_verdicts(plan.judges):
             procedure.judging.check(each.sample)
-    text = plan_text(plan)
-    versions = judge_versions(plan)
-    known = next(
-        (
-            row
-            for row in store.runs()
-            if (row.suite, row.plan, _versions_in(row)) == (plan.suite, text, versions)
-        ),
-        None,
-    )
     prepared = Prepared(
         plan=plan,
         procedure=procedure,
@@ -238,12 +228,7 @@ def _trial(
         base_url=options.base_url,
         identity=RunIdentity(allow_version_drift=options.allow_version_drift),
     )
-    return ProbeTrial(kinds=tuple(kinds), prepared=prepared, known=known)
-
-
-def _versions_in(row: RunRow) -> object:
-    metadata = msgspec.json.decode(row.metadata, type=dict[str, object])
-    return metadata.get("evaluator_model_version")
+    return ProbeTrial(kinds=tuple(kinds), prepared=prepared, known=equal_run(store, plan))
 
 
 def _lines(
@@ -266,22 +251,6 @@ def _lines(
             }
             record = {name: value for name, value in row.items() if value is not None}
             yield ENCODER.encode(record) + b"\n"
-
-
-def _write(data: bytes, run_id: str, options: ProbeOptions) -> Path:
-    """Write changed samples next to the store; equal ones of a run are one file."""
-    home = store_folder(options.store_url) / _FOLDER
-    path = home / f"{run_id}-{hashlib.sha256(data).hexdigest()[:12]}.jsonl"
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        if path.is_file() and path.read_bytes() == data:
-            return path
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise IncompleteError(f"{home}: can't be written ({reason})") from None
-    with whole_file(path) as file:
-        file.write(data)
-    return path
 
 
 def _calls(

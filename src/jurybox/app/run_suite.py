@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, contextmanager, redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
@@ -20,6 +21,8 @@ from jurybox.app.metadata import (
     NAMELESS,
     RunIdentity,
     describe_change,
+    judge_versions,
+    recorded_versions,
     run_metadata,
 )
 from jurybox.app.model_session import close_batches
@@ -359,6 +362,33 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
 
 
 resume_run = blocking("resume_run", _resume)
+
+
+def equal_run(store: Store, plan: Plan) -> RunRow | None:
+    """Return the newest run of the same plan by the same versions of judges, finished or not."""
+    wanted, versions = _what_is_asked(plan), judge_versions(plan)
+    rows = (row for row in store.runs() if row.suite == plan.suite)
+    known = (row for row in rows if recorded_versions(row) == versions)
+    return next((row for row in known if _what_is_asked(plan_of(row)) == wanted), None)
+
+
+def _what_is_asked(plan: Plan) -> str:
+    """Return a plan as it is stored, but for how fast it is worked on."""
+    return plan_text(msgspec.structs.replace(plan, concurrency=None))
+
+
+def start_or_resume(prepared: Prepared, store: Store, known: RunRow | None) -> Start:
+    """Return what starts a run, or resumes an equal one."""
+    if known is None:
+        return partial(start_run, prepared, store)
+    return partial(
+        resume_run,
+        known,
+        store,
+        base_url=prepared.base_url,
+        concurrency=prepared.plan.concurrency,
+        allow_version_drift=prepared.identity.allow_version_drift,
+    )
 
 
 def _same_dataset(plan: Plan, store: Store, run_id: str) -> "Dataset":

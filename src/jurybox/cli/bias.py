@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -204,20 +203,10 @@ def _announced(probe: ProbePlan) -> str:
 
 def _run(store: Store, trial: ProbeTrial, options: ProbeOptions) -> str | None:
     """Start or resume a trial; return its run's id, None where it was stopped."""
-    from jurybox.app.run_suite import resume_run, start_run
+    from jurybox.app.run_suite import start_or_resume
     from jurybox.cli.run import run_until_stopped
 
-    start = (
-        partial(start_run, trial.prepared, store)
-        if trial.known is None
-        else partial(
-            resume_run,
-            trial.known,
-            store,
-            base_url=options.base_url,
-            allow_version_drift=options.allow_version_drift,
-        )
-    )
+    start = start_or_resume(trial.prepared, store, trial.known)
     ended = run_until_stopped(start, options.store_url)
     if ended is None:
         return None

@@ -120,7 +120,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     the third, and written as a new version of the rubric. The old version is never changed.
 
     Low agreement is a finding, not a failure: the exit code is 0. It is 3 when the judge is
-    unreachable; the same command then continues, and pays for nothing twice.
+    unreachable; the same command then continues. Nothing is ever judged and paid for twice.
 
     \b
     Examples:
@@ -156,7 +156,7 @@ def command(  # noqa: PLR0917 - click passes them by name
             say(f"warning: {warning}")
         with opened(store_url, create=True) as store:
             made = calibrate(
-                readied, store, store_url, lambda start: run_with_progress(start, store_url), say
+                readied, store, store_url, lambda start: run_with_progress(start, store_url)
             )
     if as_json:
         print_json(as_data(made))
