@@ -12,8 +12,7 @@ import msgspec
 import pytest
 
 from jurybox.app.gold_sets import gold_rows
-from jurybox.app.review_cases import StoredSample
-from jurybox.app.review_desk import ReviewDesk
+from jurybox.app.review_desk import ReviewDesk, StoredSample
 from jurybox.cli.app import run as jurybox
 from jurybox.review.reviews import Circumstances
 from jurybox.storage import open_store
@@ -277,12 +276,10 @@ def test_rows_of_gold_never_share_a_name(monkeypatch: pytest.MonkeyPatch) -> Non
         # The target answered differently in each repeat, and a sample is called like a repeat.
         found = whole(number)
         text = msgspec.structs.replace(found.responses.response, text=f"answer {number}")
-        name = "s0 (repeat 1)" if number % 4 == 3 else found.sample.sample_id
-        return msgspec.structs.replace(
-            found,
-            sample=msgspec.structs.replace(found.sample, sample_id=name),
-            responses=msgspec.structs.replace(found.responses, response=text),
-        )
+        name = "s0 (repeat 1)" if number % 4 == 3 else found.id
+        responses = msgspec.structs.replace(found.responses, response=text)
+        changed = {"sample_id": name, "responses": msgspec.json.encode(responses).decode()}
+        return StoredSample(msgspec.structs.replace(found.row, **changed), desk.rubric)
 
     monkeypatch.setattr(desk, "stored", told)
     real = store.find_sample

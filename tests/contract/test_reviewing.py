@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from jurybox.app.estimate_run import RunLabels, estimate
+from jurybox.app.review_agreement import review_agreement
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.engine.records import ReviewRow, sealed
 from jurybox.errors import IncompleteError, InputError
@@ -171,7 +172,7 @@ def test_judges_are_held_against_people_on_pairs(pairs: ReviewDesk) -> None:
     for _ in range(12):
         case = pairs.next("anna", kind="random")
         pairs.submit(case.number, "anna", {"winner": "tie"}, shown=case.shown)
-    found = pairs.standing()
+    found = review_agreement(pairs)
     (winner,) = found.random.agreement.criteria
     assert (winner.criterion, winner.n, winner.exact.value) == ("winner", 12, 0.0)
     assert [each.metric for each in found.estimates] == ["points_of_b"]
@@ -237,9 +238,9 @@ def by_people(desk: ReviewDesk, queue: str, count: int, *names: str) -> None:
 
 
 def test_flagged_samples_correct_nothing(desk: ReviewDesk) -> None:
-    assert desk.standing() is None
+    assert review_agreement(desk) is None
     by_people(desk, "flagged", 3)
-    found = desk.standing()
+    found = review_agreement(desk)
     assert (found.reviews, found.samples, found.reviewers) == (3, 3, ("anna",))
     assert (found.flagged.samples, found.random.samples) == (3, 0)
     assert (found.estimates, found.needed) == ((), 10)
@@ -257,12 +258,12 @@ def test_flagged_samples_correct_nothing(desk: ReviewDesk) -> None:
 def test_the_random_part_corrects_the_judge(desk: ReviewDesk) -> None:
     by_people(desk, "flagged", 3)
     by_people(desk, "random", 9)
-    found = desk.standing()
+    found = review_agreement(desk)
     # Those who come to a flagged sample that they know already don't review it twice.
     assert found.drawn == found.random.samples
     assert found.skipped == 0
     by_people(desk, "random", 4)
-    found = desk.standing()
+    found = review_agreement(desk)
     assert found.needed == 0
     mean = {each.metric: each.mean for each in found.estimates}["clarity"]
     truth = sum(worth(number) for number in range(30)) / 30
@@ -277,7 +278,7 @@ def test_people_are_held_against_each_other(desk: ReviewDesk) -> None:
     case = desk.next("ben", kind="random")
     for name, score in (("anna", 1), ("ben", 5)):
         desk.submit(case.number, name, scores(score), shown=case.shown)
-    found = desk.standing()
+    found = review_agreement(desk)
     people = found.people["clarity"]
     assert (people.people, people.n) == (2, 7)
     assert people.exact == pytest.approx(6 / 7)
@@ -287,7 +288,7 @@ def test_people_are_held_against_each_other(desk: ReviewDesk) -> None:
 
 def test_what_was_said_with_the_verdict_in_sight_counts_in_no_metric(desk: ReviewDesk) -> None:
     by_people(ReviewDesk(desk.store, desk.run, blind=False, overlap=9), "random", 12)
-    found = desk.standing()
+    found = review_agreement(desk)
     assert (found.reviews, found.open, found.random.samples, found.needed) == (12, 12, 0, 10)
     assert any("in sight" in line for line in found.lines)
 
@@ -296,7 +297,7 @@ def test_who_cant_tell_gives_no_label(desk: ReviewDesk) -> None:
     for _ in range(12):
         case = desk.next("anna", kind="random")
         desk.submit(case.number, "anna", scores(None, None), "no idea", shown=case.shown)
-    found = desk.standing()
+    found = review_agreement(desk)
     assert (found.random.samples, found.random.agreement, found.estimates) == (12, None, ())
 
 
@@ -306,7 +307,7 @@ def test_can_tell_nothing_is_no_label_of_the_random_part(desk: ReviewDesk) -> No
         given = scores(4) if place < 2 else scores(None, None)
         desk.submit(case.number, "anna", given, shown=case.shown)
     assert (desk.progress().labeled, desk.progress().needed, desk.progress().drawn) == (2, 8, 12)
-    assert any("that no reviewer could judge" in line for line in desk.standing().lines)
+    assert any("that no reviewer could judge" in line for line in review_agreement(desk).lines)
 
 
 def test_a_criterion_that_many_drawn_samples_have_no_label_for_isnt_corrected(
@@ -317,7 +318,7 @@ def test_a_criterion_that_many_drawn_samples_have_no_label_for_isnt_corrected(
         case = desk.next("anna", kind="random")
         said = worth(case.number)
         desk.submit(case.number, "anna", scores(said if said > 2 else None, 0.25), shown=case.shown)
-    found = desk.standing()
+    found = review_agreement(desk)
     assert (found.needed, found.skipped, found.unsure) == (0, 0, 0)
     made = {each.metric: each for each in found.estimates}
     assert made["depth"].mean.corrected.value is not None
@@ -338,7 +339,7 @@ def test_reviews_behind_samples_that_were_passed_over_say_what_to_go_back_to(
         after = case.number
     found = desk.progress("anna")
     assert (found.drawn, found.waiting, found.passed) == (0, 22, 3)
-    (line,) = (line for line in desk.standing().lines if "wait to be counted" in line)
+    (line,) = (line for line in review_agreement(desk).lines if "wait to be counted" in line)
     assert line.startswith("22 reviewed samples wait to be counted: 3 samples before")
     by_people(desk, "random", 3)
     assert (desk.progress().labeled, desk.progress().waiting) == (25, 0)
@@ -385,7 +386,7 @@ def test_an_open_review_stays_open_though_it_is_undone(desk: ReviewDesk) -> None
 def test_after_the_only_review_is_undone_nothing_is_said(desk: ReviewDesk) -> None:
     desk.submit(3, "anna", scores(1), shown=SEEN)
     desk.undo("anna")
-    assert desk.standing() is None
+    assert review_agreement(desk) is None
 
 
 def test_a_queue_or_an_order_that_there_isnt_is_refused(desk: ReviewDesk) -> None:
@@ -436,9 +437,9 @@ def test_a_verdict_that_cant_be_one_is_found_by_verify_and_can_be_taken_back(
     assert says in str(difference)
     if "winner" not in text:
         with pytest.raises(IncompleteError, match="`jurybox verify` says where"):
-            desk.standing()
+            review_agreement(desk)
     assert desk.undo("mallory").of == "poison"
-    assert desk.standing() is None
+    assert review_agreement(desk) is None
 
 
 def test_a_withdrawal_may_seem_older_than_what_it_withdraws(desk: ReviewDesk) -> None:
@@ -458,7 +459,7 @@ def test_few_labels_are_told_to_be_few_and_no_interval_is_wider_than_the_scale(
         number = desk.order.number(place)
         shown = Circumstances(queue="random")
         desk.submit(number, "anna", scores(score), shown=shown)
-    found = desk.standing()
+    found = review_agreement(desk)
     clarity = found.random.agreement.criteria[0]
     assert -4 <= clarity.bias.interval.low <= clarity.bias.interval.high <= 4
     (line,) = (line for line in found.lines if "random part, clarity" in line)
@@ -467,13 +468,13 @@ def test_few_labels_are_told_to_be_few_and_no_interval_is_wider_than_the_scale(
 
 def test_how_an_interval_was_made_is_told_where_pairs_were_imagined(desk: ReviewDesk) -> None:
     by_people(desk, "random", 5)
-    (line,) = (line for line in desk.standing().lines if "random part, clarity" in line)
+    (line,) = (line for line in review_agreement(desk).lines if "random part, clarity" in line)
     assert "two of them imagined" in line
 
 
 def test_what_cant_be_told_of_a_continuous_scale_isnt_said(desk: ReviewDesk) -> None:
     by_people(desk, "random", 12, "anna", "ben")
-    lines = desk.standing().lines
+    lines = review_agreement(desk).lines
     assert any("random part, depth: kappa " in line for line in lines)
     assert not any("unknown share" in line for line in lines)
 
@@ -483,7 +484,7 @@ def test_a_run_of_which_every_sample_has_a_label_tells_peoples_own_metric(
 ) -> None:
     by_people(desk, "random", 30)
     truth = sum(worth(number) for number in range(30)) / 30
-    (line,) = (line for line in desk.standing().lines if line.startswith("clarity: "))
+    (line,) = (line for line in review_agreement(desk).lines if line.startswith("clarity: "))
     assert f"people's own value needs no correction, {truth:.4f} (" in line
     assert "the judge alone says 3.4" in line
 
@@ -510,7 +511,7 @@ def test_where_no_judge_was_asked_it_is_the_rules_that_people_are_held_against(
     ruled = msgspec.structs.replace(run, plan=msgspec.json.encode(plan).decode())
     desk = ReviewDesk(store, ruled)
     by_people(desk, "random", 12)
-    lines = "\n".join(desk.standing().lines)
+    lines = "\n".join(review_agreement(desk).lines)
     assert "rules against people, random part, clarity: " in lines
     assert "rules minus people" in lines
     assert "the rules alone say " in lines
@@ -526,7 +527,7 @@ def test_repeats_of_a_sample_are_reviewed_one_by_one_and_are_no_independent_evid
     desk = ReviewDesk(store, store.runs()[0])
     assert (desk.case(20, "anna").sample_id, desk.case(20, "anna").repeat) == ("s5", 1)
     by_people(desk, "random", 28)
-    found = desk.standing()
+    found = review_agreement(desk)
     clarity = {each.metric: each.mean for each in found.estimates}["clarity"]
     assert (clarity.human.n, clarity.corrected.n) == (28, 30)
     assert clarity.clusters is not None

@@ -1,14 +1,13 @@
 """Gold rows: read from datasets and reviews, and written as datasets."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, Final, cast
 
 import msgspec
 
-from jurybox.app.review_cases import StoredSample
-from jurybox.app.review_desk import ReviewDesk
+from jurybox.app.review_desk import ReviewDesk, StoredSample
 from jurybox.calibration.calibration_record import GoldSource
 from jurybox.calibration.gold import (
     COMMENT,
@@ -27,7 +26,6 @@ from jurybox.datasets.row_reader import FileContext, record_of
 from jurybox.datasets.source import open_source
 from jurybox.documents.findings import Findings
 from jurybox.errors import InputError
-from jurybox.reporting.output_file import whole_file
 from jurybox.review.reviews import Review, by_number, gold_of
 from jurybox.review.selection import too_many_missing
 from jurybox.rubric.rubric_model import Rubric
@@ -85,15 +83,6 @@ def _cluster(row: Row, field: str | None) -> str | None:
     if value is None:
         raise InputError(f"the row has no `{field}`", "add it, or leave --cluster out")
     return str(value)
-
-
-def write_rows(path: Path, rows: Iterable[GoldRow]) -> None:
-    """Write rows as a dataset, unless the file has them already."""
-    lines = b"".join(msgspec.json.encode(record_of(each.row)) + b"\n" for each in rows)
-    if path.is_file() and path.read_bytes() == lines:
-        return
-    with whole_file(path) as file:
-        file.write(lines)
 
 
 def drawn_at_random(
@@ -234,7 +223,7 @@ def _grouped(
         stored = desk.stored(number)
         shown = (stored.responses.response, stored.responses.response_b)
         texts = (each.text for each in shown if each is not None)
-        key = (stored.sample.sample_id, *texts)
+        key = (stored.id, *texts)
         _, people = groups.setdefault(key, (stored, {}))
         for each in reviews[number]:
             known = people.get(each.reviewer)
@@ -249,7 +238,7 @@ def _grouped(
 
 def _new_name(desk: ReviewDesk, stored: StoredSample, taken: Collection[str]) -> str:
     """Return an id that no row and no sample of the run has."""
-    first = f"{stored.sample.sample_id} (repeat {stored.sample.repeat})"
+    first = f"{stored.id} (repeat {stored.repeat})"
     names = chain([first], (f"{first} ({step})" for step in count(2)))
     return next(
         name
@@ -259,11 +248,11 @@ def _new_name(desk: ReviewDesk, stored: StoredSample, taken: Collection[str]) ->
 
 
 def _row(name: str, stored: StoredSample, reviews: Sequence[Review], drawn: int) -> dict[str, Any]:
-    metadata = {key: value for key, value in stored.row.metadata.items() if key not in _OWN}
-    metadata[SAMPLE] = stored.sample.sample_id
+    metadata = {key: value for key, value in stored.inputs.metadata.items() if key not in _OWN}
+    metadata[SAMPLE] = stored.id
     metadata[REVIEWS] = [_review_record(each) for each in reviews]
     metadata[RANDOM_PART] = drawn
-    record = record_of(msgspec.structs.replace(stored.row, id=name, metadata={}))
+    record = record_of(msgspec.structs.replace(stored.answered, id=name, metadata={}))
     gold = gold_of(reviews)
     comments = [f"{each.reviewer}: {each.comment}" for each in reviews if each.comment]
     labels = {

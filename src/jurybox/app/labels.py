@@ -110,7 +110,7 @@ def labels_of_samples(store: Store, run: RunRow) -> RunLabels:
     desk = ReviewDesk(store, run)
     named: dict[str, list[Review]] = {}
     for number, reviews in by_number(desk.reviews(blind=True)).items():
-        named.setdefault(desk.stored(number).sample.sample_id, []).extend(reviews)
+        named.setdefault(desk.stored(number).id, []).extend(reviews)
     gold = _of_rows(store, run) | {name: gold_of(each) for name, each in named.items()}
     head = f"labels are taken from the reviews of {_samples(len(named))}, of others from their rows"
     return RunLabels(gold=gold, notes=(head,))

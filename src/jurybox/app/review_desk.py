@@ -9,17 +9,16 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from jurybox.app.ids import new_id, now_utc
-from jurybox.app.review_cases import StoredSample, case_of, read_stored
 from jurybox.engine.records import ReviewRow, RunRow, SampleRow, sealed
 from jurybox.errors import InputError
 from jurybox.reporting.release import read_reviews
-from jurybox.reporting.stored import damaged, plan_of, rubric_of
-from jurybox.review.review_case import Revealed, ReviewCase
+from jurybox.reporting.stored import SampleRecord, damaged, plan_of, reading, rubric_of
+from jurybox.review.review_case import JudgedSample, Revealed, ReviewCase
 from jurybox.review.review_input import (
     fault_of,
     read_comment,
@@ -34,6 +33,7 @@ from jurybox.review.reviews import (
     ActiveReviews,
     Circumstances,
     HumanVerdict,
+    Order,
     Queue,
     Review,
     active_rows,
@@ -41,14 +41,12 @@ from jurybox.review.reviews import (
     verdict_text,
     withdrawal_text,
 )
-from jurybox.review.selection import RandomOrder, RandomPart, next_number, random_part
-from jurybox.scoring.sample_index import facets_of
+from jurybox.review.selection import RandomOrder, RandomPart, next_number, pair_order, random_part
+from jurybox.rubric.rubric_model import Rubric
+from jurybox.rubric.scenarios import scenario_texts
+from jurybox.scoring.sample_index import KINDS, facets_of
 from jurybox.storage.sample_search import MOST, SampleQuery
 from jurybox.storage.store import Store
-
-if TYPE_CHECKING:
-    from jurybox.reporting.review_text import ReviewAgreement
-
 
 _MAX_UNREVEALED: Final = 100_000
 # How long a sample stays with a reviewer who was shown it.
@@ -113,6 +111,22 @@ class ReviewProgress(msgspec.Struct, frozen=True, kw_only=True):
     needed: int
     waiting: int = 0
     passed: int = 0
+
+
+class StoredSample(SampleRecord):
+    """A sample of a run, decoded at once, with the verdict that the run's metrics are made of."""
+
+    def __init__(self, row: SampleRow, rubric: Rubric) -> None:
+        super().__init__(row)
+        self.judged = _judged(self, rubric)
+        given = {"response": self.responses.response, "response_b": self.responses.response_b}
+        self.answered = msgspec.structs.replace(self.inputs, **given)
+        """The row of the dataset with its responses."""
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether two responses are compared."""
+        return self.responses.response_b is not None
 
 
 class ReviewDesk:
@@ -215,7 +229,7 @@ class ReviewDesk:
         blind = self.blind and not is_led(rows)
         if mine is not None and not blind:
             self._unrevealed.discard(mine.id)  # the reasons reveal the verdict
-        return case_of(stored, self.rubric, name, read, mine, blind=blind)
+        return _case_of(stored, self.rubric, name, read, mine, blind=blind)
 
     def submit(
         self,
@@ -238,10 +252,10 @@ class ReviewDesk:
         blind = shown.blind and self.blind and not is_led(self._rows_of(number, name))
         queue, order = read_queue(shown.queue), read_order(shown.order)
         order = order if stored.is_pair else "AB"
-        queued = facets_of(stored.sample).urgency > 0
+        queued = facets_of(stored.row).urgency > 0
         how = Circumstances(queue=queue, order=order, blind=blind)
         text = verdict_text(read.in_order(order), how, queued=queued)
-        row = self._add(stored.sample, name, REVIEW, verdict=text, comment=words)
+        row = self._add(stored.row, name, REVIEW, verdict=text, comment=words)
         if blind:
             self._unrevealed.add(row.id)
         return row
@@ -259,7 +273,7 @@ class ReviewDesk:
         if last is None:
             return None
         text = withdrawal_text(seen=last.id not in self._unrevealed)
-        sample = self.stored(last.number).sample
+        sample = self.stored(last.number).row
         return self._add(sample, name, WITHDRAWAL, of=last.id, verdict=text)
 
     def revealed(self, number: int, reviewer: str) -> Revealed:
@@ -270,8 +284,8 @@ class ReviewDesk:
         mine = next((each for each in found if each.reviewer == name), None)
         if mine is None and self.blind:
             problem = "the judges' verdict is hidden until you have scored the sample"
-            raise InputError(problem, "score it first", stored.sample.sample_id)
-        shown = case_of(stored, self.rubric, name, "picked", mine, blind=False)
+            raise InputError(problem, "score it first", stored.id)
+        shown = _case_of(stored, self.rubric, name, "picked", mine, blind=False)
         if mine is not None:
             self._unrevealed.discard(mine.id)
         return Revealed(
@@ -333,20 +347,6 @@ class ReviewDesk:
             labeled={each.number for each in blind if each.verdict.is_label},
         )
 
-    def standing(self) -> "ReviewAgreement | None":
-        """Return how far the judges agree with the reviewers; None without active reviews.
-
-        Reads every result of the run: about a second for 1,000 reviewed samples and 6 criteria.
-        """
-        if not self.store.reviews(self.run.id):
-            return None
-        found = self.active_reviews()
-        if not found.every:
-            return None
-        from jurybox.app.review_agreement import review_agreement
-
-        return review_agreement(self, found)
-
     def stored(self, number: int) -> StoredSample:
         """Return a sample."""
         sample = None
@@ -355,10 +355,8 @@ class ReviewDesk:
         if sample is None:
             problem = f"run {self.run.id} has no sample {number}"
             raise InputError(problem, f"its samples are 0 to {self.order.size - 1}")
-        try:
-            return read_stored(sample, self.rubric)
-        except msgspec.DecodeError as error:
-            raise damaged(self.run, error) from None
+        with reading(self.run):
+            return StoredSample(sample, self.rubric)
 
     def _rows_of(self, number: int, name: str) -> tuple[ReviewRow, ...]:
         """Return all that a reviewer ever did about a sample, also what is withdrawn."""
@@ -395,3 +393,56 @@ class ReviewDesk:
         )
         self.store.add_review(row)
         return row
+
+
+def _judged(record: SampleRecord, rubric: Rubric) -> JudgedSample:
+    """Return the verdict that the run's metrics are made of: the judges', or that of the rules."""
+    result, criteria = record.result, () if record.report is None else record.report.criteria
+    return JudgedSample(
+        scores={each.id: result.metrics.get(each.id) for each in rubric.criteria},
+        overall=result.metrics.get(rubric.overall_name),
+        reasoning={each.id: each.reasoning for each in criteria if each.reasoning},
+        winner=result.winner,
+        preferences={each.id: each.preference for each in criteria if each.preference},
+        stable=result.stable,
+        confidence=result.confidence,
+        reasons=tuple(name for name, kind in KINDS.items() if kind.concerns(result)),
+    )
+
+
+def _case_of(
+    stored: StoredSample,
+    rubric: Rubric,
+    reviewer: str,
+    queue: Queue,
+    mine: Review | None,
+    *,
+    blind: bool,
+) -> ReviewCase:
+    """Return a sample as shown to a reviewer, the same on every visit."""
+    sample, row, responses = stored.row, stored.inputs, stored.responses
+    order: Order = "AB"
+    shown = (responses.response,)
+    if responses.response_b is not None:
+        order = pair_order(sample.run_id, sample.number, reviewer)
+        shown = (responses.response, responses.response_b)
+    return ReviewCase(
+        run_id=sample.run_id,
+        number=sample.number,
+        sample_id=sample.sample_id,
+        repeat=sample.repeat,
+        task=row.task,
+        context=row.context,
+        reference=row.reference,
+        messages=row.messages,
+        scenario=row.scenario,
+        scenario_text=scenario_texts(rubric).get(row.scenario or ""),
+        responses=shown if order == "AB" else shown[::-1],
+        order=order,
+        criteria=rubric.criteria,
+        queue=queue,
+        blind=blind,
+        reasons=() if blind else stored.judged.reasons,
+        mine=None if mine is None else mine.verdict.in_order(order),
+        comment="" if mine is None else mine.comment,
+    )

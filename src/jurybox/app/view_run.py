@@ -143,9 +143,10 @@ def standing_of(view: RunView, store: Store) -> "ReviewAgreement | None":
     row = store.run(view.run_id) if store.reviews(view.run_id) else None
     if row is None:
         return None
+    from jurybox.app.review_agreement import review_agreement
     from jurybox.app.review_desk import ReviewDesk
 
-    return ReviewDesk(store, row).standing()
+    return review_agreement(ReviewDesk(store, row))
 
 
 def accept_unreviewed(row: RunRow, store: Store) -> RunView:

@@ -4,12 +4,14 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import msgspec
 from starlette.requests import HTTPConnection
 
 from jurybox.app.labels import labels_for_diff
+from jurybox.app.review_agreement import review_agreement
 from jurybox.app.review_desk import ReviewDesk, UnrevealedReviews
 from jurybox.app.view_run import LiveRuns
 from jurybox.engine.records import RunRow
@@ -142,9 +144,10 @@ class AppState:
         desk = ReviewDesk(self.store, run)
         # While a run is in progress, its metrics change without a review.
         if run.status != "finished":
-            return self._worker.submit(desk.standing)
+            return self._worker.submit(review_agreement, desk)
         key = ("standing", run.id, rows[-1].id, len(rows))
-        return self._once(key, lambda made: self._worker.submit(_settle, made, desk.standing))
+        make = partial(review_agreement, desk)
+        return self._once(key, lambda made: self._worker.submit(_settle, made, make))
 
     def comparison(self, one: RunRow, other: RunRow) -> RunDiff:
         """Compare two runs."""

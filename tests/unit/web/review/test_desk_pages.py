@@ -7,6 +7,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
+from jurybox.app.review_agreement import review_agreement
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.sample import Response, Row
 from pages_client import PagesClient
@@ -324,7 +325,7 @@ def test_what_is_unclear_is_collected_for_the_authors_of_the_rubric(
     assert "is a joke a fact?" in listed
     assert "fine" not in listed
     assert re.search(r'samples/1"><bdi>s1</bdi>', listed)
-    (case,) = desk(made).standing().unclear
+    (case,) = review_agreement(desk(made)).unclear
     assert (case.sample_id, case.reviewer, case.criteria) == ("s1", "Anna", ("facts",))
 
 
