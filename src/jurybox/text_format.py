@@ -82,3 +82,15 @@ def counted(count: int, noun: str) -> str:
 def as_text(value: object) -> str:
     """Return a text as it is, anything else as JSON."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def cut(text: str, most: int) -> str:
+    """Return a text in one line of bounded length, cut between words."""
+    # Only the beginning is put on one line: a text may be very long.
+    flat = " ".join(text[: 8 * most].split())
+    if len(flat) <= most and len(text) <= 8 * most:
+        return flat
+    start = flat[: most - 1]
+    words = start.rpartition(" ")[0]
+    # A single long word is cut anywhere.
+    return f"{words if 2 * len(words) > most else start}…"

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from jurybox.cli.output import harmless, print_json
-from jurybox.text_format import visible
+from jurybox.text_format import cut, visible
 
 HIDDEN = {
     "C0": "\x1b",
@@ -56,3 +56,19 @@ def test_joiners_in_a_row_hide_nothing() -> None:
 def test_lines_of_a_terminal_stay_lines() -> None:
     assert harmless("a\n\tb\rc") == "a\n\tb c"
     assert visible("a\n\tb") == "a  b"
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "short"),
+    [
+        ("a\n b\t c", 10, "a b c"),
+        ("abcdefghij", 10, "abcdefghij"),
+        ("abcdefghijk", 10, "abcdefghi…"),
+        ("abcdef ghijk", 10, "abcdef…"),
+        ("a" + " " * 100, 10, "a…"),
+    ],
+)
+def test_a_text_is_cut_between_words_and_a_long_word_anywhere(
+    text: str, most: int, short: str
+) -> None:
+    assert cut(text, most) == short

@@ -6,10 +6,10 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 import msgspec
 
 from jurybox.calibration.gold import Gold, gold_scales, row_gold
+from jurybox.documents.numbers import shown
 from jurybox.engine.plan import Plan
 from jurybox.engine.records import RunRow, read_result
 from jurybox.errors import InputError
-from jurybox.reporting.metric_text import shown
 from jurybox.reporting.stored import SampleRecord, plan_of, reading, rubric_of
 from jurybox.review.selection import too_many_missing
 from jurybox.rubric.rubric_model import Rubric

@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 
 from jurybox.app.view_run import view_run
+from jurybox.documents.numbers import exact, shown
 from jurybox.errors import InputError
 from jurybox.reporting.export_rows import exported_rows
-from jurybox.reporting.metric_text import exact, metrics_of, shown
+from jurybox.reporting.metric_text import metrics_of
 from jurybox.reporting.stored import SampleRecord, rubric_of
 from jurybox.reporting.view import RunView
 from jurybox.wiring import find_run, open_run_store

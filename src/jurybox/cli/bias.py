@@ -18,6 +18,7 @@ from jurybox.cli.options import (
 )
 from jurybox.cli.output import add_row, plain, print_json, say, table, wide_console
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE
+from jurybox.documents.numbers import exact, shown
 from jurybox.errors import InputError
 from jurybox.text_format import counted
 
@@ -277,8 +278,6 @@ def _unmeasured(bias: Bias) -> dict[str, list[str]]:
 
 
 def _metrics(metrics: list[BiasMetric]) -> Table:
-    from jurybox.reporting.metric_text import shown
-
     headings = ("  metric", "value", "from", "to", "n", "samples")
     made = table(*headings, right=headings[1:])
     for each in metrics:
@@ -291,8 +290,6 @@ def _metrics(metrics: list[BiasMetric]) -> Table:
 
 
 def _gates(gates: tuple[BiasGate, ...]) -> Table:
-    from jurybox.reporting.metric_text import exact
-
     made = table("gate", "value", "passes", "why", right=("value",))
     for gate in gates:
         passes = plain("yes", "green") if gate.passed else plain("no", "red")

@@ -18,7 +18,8 @@ from jurybox.cli.options import (
     version_drift_option,
 )
 from jurybox.cli.output import add_row, plain, print_json, say, table, wide_console
-from jurybox.text_format import counted
+from jurybox.documents.numbers import dollars, signed
+from jurybox.text_format import counted, cut
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -168,8 +169,6 @@ _LONGEST: Final = 300
 
 
 def _print(made: Calibration) -> None:
-    from jurybox.reporting.metric_text import dollars
-
     out = wide_console()
     out.print(plain(f"calibration {made.id}", style="bold"))
     gold = made.gold
@@ -272,8 +271,7 @@ def _disagreement(found: Disagreement) -> Iterable[str]:
     yield f"  {found.sample_id}: people {_verdict(found.people)}, judge {_verdict(found.judge)}"
     for who, why in (("judge", found.judge_reasoning), ("people", found.people_reasoning)):
         if why:
-            flat = " ".join(why.split())
-            yield f"    {who}: {flat if len(flat) <= _LONGEST else flat[:_LONGEST] + '...'}"
+            yield f"    {who}: {cut(why, _LONGEST)}"
 
 
 def _verdict(value: float | str | None) -> str:
@@ -320,8 +318,7 @@ def _print_round(out: Console, each: Round) -> None:
         _line(out, f"  because {each.hypothesis}")
     for line in each.change.split("\n"):
         if line[:1] in {"+", "-"} and line[:3] not in {"+++", "---"}:
-            shown = line if len(line) <= _LONGEST else line[:_LONGEST] + "..."
-            _line(out, f"  {shown}", "green" if line[0] == "+" else "red")
+            _line(out, f"  {cut(line, _LONGEST)}", "green" if line[0] == "+" else "red")
     for part, trial in (("tune", each.tune), ("select", each.select)):
         if trial is not None:
             _line(out, f"  {part}: {trial.gain.sentence}")
@@ -330,8 +327,6 @@ def _print_round(out: Console, each: Round) -> None:
 
 
 def _briefly(trial: RoundResult) -> str:
-    from jurybox.reporting.metric_text import signed
-
     parts: list[str] = []
     for each in trial.criteria:
         bias = "" if each.bias is None else f", bias {signed(round(each.bias, 2))}"

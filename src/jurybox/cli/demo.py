@@ -10,6 +10,7 @@ import click
 from jurybox.cli.options import json_option, opened
 from jurybox.cli.output import add_row, harmless, print_json, say, styled, table, wide_console
 from jurybox.cli.signals import FINE, INCOMPLETE
+from jurybox.documents.numbers import shown
 from jurybox.errors import InputError
 
 if TYPE_CHECKING:
@@ -223,8 +224,6 @@ def _print_start(judge: str) -> None:
 
 def _print_answers(runs: Sequence[Data], criteria: Sequence[str]) -> None:
     """Print the last run, next to the scores by words if that was an earlier one."""
-    from jurybox.reporting.metric_text import shown
-
     words = {each["id"]: each["scores"] for each in runs[0]["answers"]} if len(runs) > 1 else {}
     made = table("answer", *criteria, "passes", *(["by words"] if words else []))
     for each in runs[-1]["answers"]:

@@ -18,6 +18,7 @@ from jurybox.cli.options import (
 )
 from jurybox.cli.output import add_row, output_file, plain, print_json, say, table, wide_console
 from jurybox.cli.signals import FAILED, FINE
+from jurybox.documents.numbers import MISSING, dollars, metric_value, shown, signed
 from jurybox.text_format import counted
 
 if TYPE_CHECKING:
@@ -163,8 +164,6 @@ def _put(compared: SideBySide, output: str | None, *, as_json: bool) -> None:
 
 def print_side_by_side(compared: SideBySide) -> None:
     """Print the metrics of several runs in columns, and each against the first."""
-    from jurybox.reporting.metric_text import dollars, metric_value
-
     out = wide_console()
     made = table("metric", *compared.names, right=compared.names)
     for name, values in compared.metrics.items():
@@ -237,7 +236,6 @@ def _print_tested(out: Console, diff: RunDiff) -> None:
 
 
 def _tested(tested: MetricDifference) -> Iterator[str]:
-    from jurybox.reporting.metric_text import shown, signed
     from jurybox.reporting.run_diff import p_value
 
     made = tested.comparison
@@ -272,8 +270,6 @@ def _samples(diff: RunDiff) -> Table:
 
 
 def _sample(change: SampleChange, headline: str | None) -> Iterator[str]:
-    from jurybox.reporting.metric_text import shown, signed
-
     yield from (change.id, str(change.repeat), change.change)
     whole = next((each for each in change.metrics if each.metric == headline), None)
     if whole is None:
@@ -284,8 +280,6 @@ def _sample(change: SampleChange, headline: str | None) -> Iterator[str]:
 
 
 def _metrics(diff: RunDiff) -> Table:
-    from jurybox.reporting.metric_text import shown, signed
-
     headings = ("metric", "A", "n A", "B", "n B", "difference")
     made = table(*headings, right=headings[1:])
     for each in diff.metrics:
@@ -295,8 +289,6 @@ def _metrics(diff: RunDiff) -> Table:
 
 
 def _gates(gates: Sequence[GatePair]) -> Table:
-    from jurybox.reporting.metric_text import shown
-
     made = table("gate", "A", "passes", "B", "passes", right=("A", "B"))
     for each in gates:
         cells = [plain(each.gate)]
@@ -346,6 +338,4 @@ def _cell(values: MetricPair) -> Text:
 
 
 def _short(value: float | None) -> str:
-    from jurybox.reporting.metric_text import MISSING
-
     return MISSING if value is None else f"{value:.2f}"

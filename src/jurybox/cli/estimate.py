@@ -15,6 +15,7 @@ from jurybox.cli.options import (
     store_option,
 )
 from jurybox.cli.output import add_row, plain, print_json, say, table, wide_console
+from jurybox.documents.numbers import shown
 from jurybox.text_format import counted
 
 if TYPE_CHECKING:
@@ -108,8 +109,6 @@ def _print(found: "RunCorrections") -> None:
 
 
 def _table(found: "RunCorrections") -> "Table":
-    from jurybox.reporting.metric_text import shown
-
     alone = f"{_scorer(found)} alone"
     headings = (alone, "people alone", "labels", "corrected", "more labels to halve it")
     made = table("metric", *headings, right=headings)
@@ -122,8 +121,6 @@ def _table(found: "RunCorrections") -> "Table":
 
 
 def _ranged(metric: "Estimate") -> str:
-    from jurybox.reporting.metric_text import shown
-
     if metric.value is None:
         return "-"
     made = metric.interval

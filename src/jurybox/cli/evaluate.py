@@ -18,7 +18,8 @@ from jurybox.cli.options import (
 )
 from jurybox.cli.output import add_row, console, plain, print_json, say, table, wide_console
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE
-from jurybox.documents.numbers import show_number
+from jurybox.documents.numbers import dollars as show_dollars
+from jurybox.documents.numbers import show_number, shown, signed
 from jurybox.errors import InputError
 
 if TYPE_CHECKING:
@@ -369,21 +370,17 @@ def rule_line(rule: RuleOutcome) -> Text:
 
 
 def _usage_line(usage: Usage, dollars: float | None) -> Text:
-    from jurybox.reporting.metric_text import dollars as shown_dollars
-
     counts = [
         f"{'unknown' if count is None else count} {what}"
         for count, what in ((usage.input_tokens, "input"), (usage.output_tokens, "output"))
     ]
-    return plain(f"tokens  {', '.join(counts)}; cost {shown_dollars(dollars)}", style="dim")
+    return plain(f"tokens  {', '.join(counts)}; cost {show_dollars(dollars)}", style="dim")
 
 
 def _print_rules_report(
     report: RulesReport, rubric: Rubric, dollars: float | None, *, explain: bool
 ) -> None:
     """Print a report whose scores are the rules', and a judge's score apart."""
-    from jurybox.reporting.metric_text import shown
-
     out = wide_console()
     head = plain(f"{report.rubric.id} {report.rubric.version}", style="bold")
     out.print(head.append_text(plain("  by the rubric's rules")))
@@ -426,14 +423,11 @@ def print_trace(out: Console, automated: AutomatedReport) -> None:
 
 
 def _reached(criterion: CheckedCriterion) -> str:
-    from jurybox.reporting.metric_text import shown
-
     return f"{shown(criterion.score)} {criterion.band or ''}".strip()
 
 
 def _rule_trace(automated: AutomatedReport) -> Table:
     """Return every score with its base and each rule that fired, on which words, for how much."""
-    from jurybox.reporting.metric_text import shown, signed
     from jurybox.scoring.by_rules import quoted
 
     made = table("criterion", "score", "amount", "why", "when", "on the words", right=("amount",))

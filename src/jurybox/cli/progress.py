@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Final
 
 from jurybox.cli.output import console, say
-from jurybox.reporting.metric_text import dollars
+from jurybox.documents.numbers import dollars
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar

@@ -24,6 +24,7 @@ from jurybox.cli.options import (
 )
 from jurybox.cli.output import harmless, print_json, say
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE, fail, stop_on_signals
+from jurybox.documents.numbers import dollars
 from jurybox.errors import IncompleteError
 from jurybox.text_format import counted
 
@@ -219,8 +220,6 @@ def _print_estimate(found: "CostEstimate") -> None:
 
 
 def _range(low: float | None, high: float | None) -> str:
-    from jurybox.reporting.metric_text import dollars
-
     return dollars(high) if low is None or low == high else f"{dollars(low)} to {dollars(high)}"
 
 

@@ -5,24 +5,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from jurybox.cli.output import add_row, plain, table, wide_console
+from jurybox.documents.numbers import dollars, exact, metric_value, rounding_misleads
 from jurybox.errors import IncompleteError, Unreadable
 from jurybox.reporting.attention import Concern, SamplePlace, concerns_of
-from jurybox.reporting.metric_text import (
-    cut,
-    dollars,
-    exact,
-    failures_of,
-    key_metric,
-    metric_value,
-    rounding_misleads,
-)
+from jurybox.reporting.metric_text import failures_of, key_metric
 from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import RunView
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import SAMPLES, WIN_RATE
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.summary import GateOutcome
-from jurybox.text_format import counted
+from jurybox.text_format import counted, cut
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,6 +8,7 @@ import msgspec
 
 from jurybox.cli.options import json_option, opened, opened_run, store_option
 from jurybox.cli.output import add_row, plain, print_json, say, table, wide_console
+from jurybox.documents.numbers import dollars, metric_value
 
 if TYPE_CHECKING:
     from jurybox.reporting.view import ListedRun
@@ -96,8 +97,6 @@ def _print(listed: "list[ListedRun]", *, more: bool) -> None:
 
 def _cells(each: "ListedRun") -> dict[str, str]:
     """Return the columns of a run in the list, by heading."""
-    from jurybox.reporting.metric_text import dollars, metric_value
-
     return {
         "run": each.run_id,
         "suite": each.suite,

@@ -9,6 +9,8 @@ import msgspec
 
 from jurybox.cli.options import json_option, opened_run, run_argument, store_option
 from jurybox.cli.output import add_row, plain, print_json, table, wide_console
+from jurybox.documents.numbers import shown
+from jurybox.text_format import cut
 from jurybox.wiring import read_settings
 
 if TYPE_CHECKING:
@@ -95,7 +97,6 @@ def command(
 
 def _print_failed(store: Store, row: RunRow, *, as_json: bool) -> None:
     """Print the samples that didn't pass, each with why and with the judges' reasoning."""
-    from jurybox.reporting.metric_text import cut
     from jurybox.reporting.reasons import reasoning, why_failed
     from jurybox.reporting.stored import SampleRecord, reading
 
@@ -185,8 +186,6 @@ def _print_response(out: Console, title: str, response: Response) -> None:
 
 
 def _measures(result: SampleResult) -> Table:
-    from jurybox.reporting.metric_text import shown
-
     made = table("score", "value", right=("value",))
     scores = {**result.metrics, **result.components, "judge_score": result.judge_score}
     for name, value in scores.items():
@@ -215,7 +214,6 @@ def _print_report(record: SampleRecord, run: RunRow, decision: str | None) -> No
 def _print_exchange(out: Console, name: str, exchange: ExchangeRow, run: RunRow) -> None:
     from jurybox.engine.records import read_outcome, read_request
     from jurybox.judging.flow import Failure
-    from jurybox.reporting.metric_text import shown
     from jurybox.reporting.stored import damaged, exchange_notes
 
     try:

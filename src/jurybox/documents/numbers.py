@@ -1,13 +1,17 @@
-"""Numbers as a document writes them."""
+"""Numbers as documents write them, and as tables and sentences show them."""
 
 import math
 import re
 from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import Final
 
 # A bounded length keeps a document from making Python work on numbers of a million digits.
 NUMBER = r"[-+]?(?:[0-9]{1,20}(?:\.[0-9]{1,30})?|\.[0-9]{1,30})(?:[eE][-+]?[0-9]{1,3})?"
 _NUMBER = re.compile(NUMBER)
 _SMALL, _LARGE = 1e-9, 1e15
+MISSING: Final = "-"
+_DECIMALS, _SHORT, _COMPARED = 4, 3, 6
+_IN_THOUSANDS: Final = 1000
 # Wide enough for any number that a document can hold.
 _WIDE = Context(prec=400)
 
@@ -49,3 +53,55 @@ def round_half_up(value: float, decimals: int) -> float:
     steady = Decimal(repr(round(value, 6)))
     step = Decimal(1).scaleb(-decimals)
     return float(steady.quantize(step, rounding=ROUND_HALF_UP, context=_WIDE))
+
+
+def shown(value: float | None) -> str:
+    """Return a number for a table: integers in full, others to four decimals."""
+    if value is None:
+        return MISSING
+    rounded = round(value, 1 if abs(value) >= _IN_THOUSANDS else _DECIMALS)
+    # A value too small to show is still no zero.
+    return show_number(rounded) if rounded or not value else f"{value:.2g}"
+
+
+def rounded(value: float) -> float:
+    """Return a metric to the precision at which it is shown: three decimals, or 0.1%."""
+    return round(value, 1 if abs(value) >= _IN_THOUSANDS else _SHORT)
+
+
+def metric_value(name: str, value: float | None) -> str:
+    """Return a metric for people: a rate as a percentage, others to three decimals."""
+    if value is None:
+        return MISSING
+    if name.endswith("_rate"):
+        return f"{show_number(round(100 * rounded(value), 1))}%"
+    return show_number(rounded(value)) if rounded(value) or not value else f"{value:.2g}"
+
+
+def rounding_misleads(value: float, threshold: float) -> bool:
+    """Return whether rounding for display moves a value across a threshold."""
+    shown_at = rounded(value)
+    return (shown_at > threshold, shown_at < threshold) != (value > threshold, value < threshold)
+
+
+def dollars(value: float | None) -> str:
+    """Return a formatted cost."""
+    return "unknown" if value is None else f"${value:,.4f}"
+
+
+def exact(value: float | None) -> str:
+    """Return a number at the precision of comparisons: 0.84999 isn't shown as 0.85."""
+    return MISSING if value is None else show_number(round(value, _COMPARED))
+
+
+def difference(one: float | None, other: float | None) -> float | None:
+    """Return how much the second is above the first, where both are known."""
+    if one is None or other is None:
+        return None
+    # Rounded: in floats, 0.3 - 0.1 is not quite 0.2.
+    return round(other - one, 9)
+
+
+def signed(value: float | None) -> str:
+    """Return a difference with its sign."""
+    return f"+{shown(value)}" if value is not None and value > 0 else shown(value)

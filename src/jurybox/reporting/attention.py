@@ -5,8 +5,9 @@ from typing import Any, Final
 
 import msgspec
 
+from jurybox.documents.numbers import shown
 from jurybox.engine.records import RunRow, SampleRow
-from jurybox.reporting.metric_text import UNITS, cut, shown
+from jurybox.reporting.metric_text import UNITS
 from jurybox.reporting.reasons import Reason, reasoning, reasons_of
 from jurybox.reporting.stored import SampleRecord, damaged, reading
 from jurybox.sample import Response
@@ -14,6 +15,7 @@ from jurybox.scoring.sample_index import FIRST, KINDS, Noted
 from jurybox.scoring.summary import Conclusion
 from jurybox.storage.sample_search import SampleQuery
 from jurybox.storage.store import Store
+from jurybox.text_format import cut
 
 LATENCY: Final = "latency_e2e_ms"
 _LONGEST_REASONING: Final = 300

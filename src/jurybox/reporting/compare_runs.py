@@ -11,10 +11,11 @@ from typing import Any, Final, cast
 import msgspec
 
 from jurybox.calibration.gold import Gold, gold_scales, share_right
+from jurybox.documents.numbers import difference
 from jurybox.engine.plan import Metadata
 from jurybox.engine.records import RunRow, read_result
 from jurybox.reporting.attention import LATENCY, SamplePlace
-from jurybox.reporting.metric_text import difference, headline, key_metric, metrics_of
+from jurybox.reporting.metric_text import headline, key_metric, metrics_of
 from jurybox.reporting.run_diff import (
     VERDICTS,
     ChangeCounts,

@@ -5,15 +5,15 @@ from collections.abc import Iterable, Iterator
 from typing import BinaryIO, Final
 from xml.sax.saxutils import escape, quoteattr
 
+from jurybox.documents.numbers import exact
 from jurybox.engine.records import RunRow, read_result
-from jurybox.reporting.metric_text import cut, exact
 from jurybox.reporting.reasons import reasoning, why_failed
 from jurybox.reporting.stored import SampleRecord, reading
 from jurybox.reporting.view import RunView
 from jurybox.scoring.sample_index import unmet
 from jurybox.scoring.sample_result import SampleResult
 from jurybox.storage.store import Store
-from jurybox.text_format import visible
+from jurybox.text_format import cut, visible
 
 _LONGEST_BODY: Final = 2000
 

@@ -1,23 +1,15 @@
-"""The order of a run's metrics, and the formatting of numbers and texts."""
+"""The order of a run's metrics, and why its samples failed."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 
-from jurybox.documents.numbers import show_number
 from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLE_SCORE, SAMPLES, run_metrics
 from jurybox.rubric.rubric_model import Rubric
 
-MISSING: Final = "-"
 UNITS: Final = {"latency_e2e_ms": "ms", "total_tokens": "tokens"}
 """The units of a sample's measures."""
-
-_DECIMALS: Final = 4
-_SHORT: Final = 3
-_COMPARED: Final = 6
-_LARGE: Final = 1000
-_MORE: Final = "..."
 
 
 class RunMetric(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,58 +54,6 @@ def headline(summary: Mapping[str, Any], rubric: Rubric) -> str:
     return SAMPLE_SCORE if counts.get(AGGREGATE_SCORE) else rubric.overall_name
 
 
-def shown(value: float | None) -> str:
-    """Return a number for a table: integers in full, others to four decimals."""
-    if value is None:
-        return MISSING
-    rounded = round(value, 1 if abs(value) >= _LARGE else _DECIMALS)
-    # A value too small to show is still no zero.
-    return show_number(rounded) if rounded or not value else f"{value:.2g}"
-
-
-def rounded(value: float) -> float:
-    """Return a metric to the precision at which it is shown: three decimals, or 0.1%."""
-    return round(value, 1 if abs(value) >= _LARGE else _SHORT)
-
-
-def metric_value(name: str, value: float | None) -> str:
-    """Return a metric for people: a rate as a percentage, others to three decimals."""
-    if value is None:
-        return MISSING
-    if name.endswith("_rate"):
-        return f"{show_number(round(100 * rounded(value), 1))}%"
-    return show_number(rounded(value)) if rounded(value) or not value else f"{value:.2g}"
-
-
-def rounding_misleads(value: float, threshold: float) -> bool:
-    """Return whether rounding for display moves a value across a threshold."""
-    shown_at = rounded(value)
-    return (shown_at > threshold, shown_at < threshold) != (value > threshold, value < threshold)
-
-
-def dollars(value: float | None) -> str:
-    """Return a formatted cost."""
-    return "unknown" if value is None else f"${value:,.4f}"
-
-
-def exact(value: float | None) -> str:
-    """Return a number at the precision of comparisons: 0.84999 isn't shown as 0.85."""
-    return MISSING if value is None else show_number(round(value, _COMPARED))
-
-
-def difference(one: float | None, other: float | None) -> float | None:
-    """Return how much the second is above the first, where both are known."""
-    if one is None or other is None:
-        return None
-    # Rounded: in floats, 0.3 - 0.1 is not quite 0.2.
-    return round(other - one, 9)
-
-
-def signed(value: float | None) -> str:
-    """Return a difference with its sign."""
-    return f"+{shown(value)}" if value is not None and value > 0 else shown(value)
-
-
 _CAUSES: Final = {
     "failed_samples": "why samples fail",
     "target_errors": "why the target gave no response",
@@ -141,12 +81,3 @@ def listed_counts(counts: Mapping[str, int]) -> str:
     """Return causes with their counts in one line, the most frequent first."""
     ranked = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
     return "; ".join(f"{count} x {cause}" for cause, count in ranked)
-
-
-def cut(text: str, most: int) -> str:
-    """Return a text in one line of bounded length."""
-    # Only the beginning is put on one line: a text may be very long.
-    flat = " ".join(text[: 8 * most].split())
-    if len(flat) <= most and len(text) <= 8 * most:
-        return flat
-    return flat[: most - len(_MORE)].rstrip() + _MORE

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from jurybox.documents.numbers import exact, shown
 from jurybox.judging.evaluation_report import CriterionReport
-from jurybox.reporting.metric_text import exact, listed_counts, shown
+from jurybox.reporting.metric_text import listed_counts
 from jurybox.reporting.stored import SampleRecord
 from jurybox.scoring.sample_index import unmet
 from jurybox.scoring.sample_result import SampleResult

@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from jurybox.calibration.calibration_record import Agreement, Ceiling, CriterionAgreement
-from jurybox.reporting.metric_text import shown
+from jurybox.documents.numbers import shown
 from jurybox.review.selection import FEWEST, needed_line
 from jurybox.statistics.corrected import CorrectedMetric
 from jurybox.statistics.estimates import Estimate

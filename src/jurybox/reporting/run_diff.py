@@ -6,8 +6,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from jurybox.documents.numbers import shown, signed
 from jurybox.reporting.attention import SamplePlace
-from jurybox.reporting.metric_text import shown, signed
 from jurybox.reporting.view import RunView
 from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.metric_differences import RIGHT, MetricDifference

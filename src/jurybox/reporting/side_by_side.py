@@ -8,11 +8,12 @@ import msgspec
 
 from jurybox.engine.records import SampleRow
 from jurybox.reporting.compare_runs import ComparedRun, CompareOptions, compare_runs
-from jurybox.reporting.metric_text import cut, key_metric
+from jurybox.reporting.metric_text import key_metric
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.stored import SampleRecord, reading, rubric_of
 from jurybox.reporting.view import RunView
 from jurybox.storage.store import Store
+from jurybox.text_format import cut
 
 _LONGEST_TASK = 2000
 

@@ -30,6 +30,7 @@ from jurybox.rubric.rubric_model import (
 )
 from jurybox.sample import Response, Row, Sample, Usage, added_usage
 from jurybox.scoring.rules import AutomatedReport, overall_score
+from jurybox.text_format import cut
 
 Measures = dict[str, float | None]
 
@@ -380,7 +381,7 @@ _LONGEST_CAUSE: Final = 200
 def cause_of(error: str) -> str:
     """Return the text of an error without what differs between errors of one cause."""
     flat = _VARIABLE.sub("", " ".join(error[: 8 * _LONGEST_CAUSE].split()))
-    return _NAME_OF_ONE.sub("...", flat)[:_LONGEST_CAUSE]
+    return cut(_NAME_OF_ONE.sub("...", flat), _LONGEST_CAUSE)
 
 
 def _lost_cause(lost: LostVote, report: EvaluationReport) -> str:

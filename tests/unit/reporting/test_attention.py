@@ -9,7 +9,7 @@ from jurybox.engine.plan import read_plan
 from jurybox.engine.records import SampleRow
 from jurybox.errors import IncompleteError
 from jurybox.reporting.attention import Attention, concerns_of, extremes, gather
-from jurybox.reporting.metric_text import cut, headline
+from jurybox.reporting.metric_text import headline
 
 
 def scored(accuracy: int, faithfulness: int = 2, why: str = "Because.") -> str:
@@ -108,7 +108,7 @@ def test_reasoning_is_cut(make_run: Callable, row: Callable) -> None:
     made = make_run([row("a")], lambda _: scored(0, why="x" * 500))
     (worst,) = gathered(made).worst
     assert len(worst.as_data()["reasoning"]) == 300
-    assert worst.as_data()["reasoning"].endswith("...")
+    assert worst.as_data()["reasoning"].endswith("…")
 
 
 def test_a_sample_without_a_response_says_what_went_wrong(
@@ -136,19 +136,6 @@ def test_a_result_that_cannot_be_read_is_told(make_run: Callable, row: Callable)
 
     with pytest.raises(IncompleteError, match="run run-a can't be read"):
         extremes(Damaged(), made.row, "overall", 1)
-
-
-@pytest.mark.parametrize(
-    ("text", "most", "short"),
-    [
-        ("a\n b\t c", 10, "a b c"),
-        ("abcdefghij", 10, "abcdefghij"),
-        ("abcdefghijk", 10, "abcdefg..."),
-        ("a" + " " * 100, 10, "a..."),
-    ],
-)
-def test_a_cut_text_is_one_line_of_bounded_length(text: str, most: int, short: str) -> None:
-    assert cut(text, most) == short
 
 
 def test_without_measures_the_worst_are_those_with_the_lowest_overall_score(

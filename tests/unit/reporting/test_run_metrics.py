@@ -2,7 +2,7 @@
 
 import pytest
 
-from jurybox.reporting.metric_text import difference, exact, shown, signed
+from jurybox.documents.numbers import difference, exact, shown, signed
 
 
 @pytest.mark.parametrize(

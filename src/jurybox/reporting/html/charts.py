@@ -8,9 +8,8 @@ from typing import Final
 
 import msgspec
 
-from jurybox.documents.numbers import show_number
+from jurybox.documents.numbers import show_number, shown
 from jurybox.reporting.html.histograms import Distribution
-from jurybox.reporting.metric_text import shown
 from jurybox.scoring.spread import Bin
 
 _FONT: Final = 11

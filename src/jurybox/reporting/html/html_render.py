@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
+from jurybox.documents.numbers import dollars, exact, metric_value, shown, signed
 from jurybox.engine.records import RunRow
 from jurybox.reporting.attention import Attention, card
 from jurybox.reporting.html.page import Extras, RunPage, run_page
@@ -26,7 +27,7 @@ from jurybox.reporting.view import RunView
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.statistics.jury_agreement import JuryAgreement, JuryCounter
 from jurybox.storage.store import Store
-from jurybox.text_format import visible
+from jurybox.text_format import counted, visible
 
 if TYPE_CHECKING:
     from jinja2 import BaseLoader, Environment, Template
@@ -49,11 +50,9 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
     from jurybox.reporting.html.charts import HistogramLayout, px, within
     from jurybox.reporting.html.histograms import WHOLE, Axis
     from jurybox.reporting.html.html_text import moment, percent, prose, seen, whole
-    from jurybox.reporting.metric_text import dollars, exact, metric_value, shown, signed
     from jurybox.reporting.review_text import near
     from jurybox.reporting.run_diff import p_value
     from jurybox.review.selection import FEWEST
-    from jurybox.text_format import counted
 
     def metric(value: float | None, name: str) -> str:
         return metric_value(name, value)

@@ -13,8 +13,8 @@ from typing import Final
 import msgspec
 from markupsafe import Markup
 
-from jurybox.reporting.metric_text import cut, shown
-from jurybox.text_format import visible
+from jurybox.documents.numbers import shown
+from jurybox.text_format import cut, visible
 
 NAME: Final = 80
 """The most characters of a name shown."""

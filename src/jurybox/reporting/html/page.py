@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from jurybox.calibration.calibration_record import CalibrationStatus
-from jurybox.documents.numbers import show_number
+from jurybox.documents.numbers import difference, metric_value, show_number
 from jurybox.errors import Unreadable
 from jurybox.reporting.attention import Concern, SampleCard
 from jurybox.reporting.html.histograms import (
@@ -31,14 +31,7 @@ from jurybox.reporting.html.panels import (
     jury_of,
     position_of,
 )
-from jurybox.reporting.metric_text import (
-    causes_of,
-    difference,
-    failures_of,
-    key_metric,
-    metric_value,
-    metrics_of,
-)
+from jurybox.reporting.metric_text import causes_of, failures_of, key_metric, metrics_of
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.view import RunView
 from jurybox.rubric.conditions import Comparison

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from jurybox.documents.numbers import exact, metric_value, rounding_misleads
 from jurybox.engine.records import RunRow
 from jurybox.reporting.attention import Concern, SampleCard, numbered_card
 from jurybox.reporting.html.histograms import (
@@ -16,12 +17,7 @@ from jurybox.reporting.html.histograms import (
     above,
     axis_of,
 )
-from jurybox.reporting.metric_text import (
-    exact,
-    key_metric,
-    metric_value,
-    rounding_misleads,
-)
+from jurybox.reporting.metric_text import key_metric
 from jurybox.reporting.pair_votes import OrderedVote, stored_votes
 from jurybox.reporting.stored import SampleRecord, procedure_of, reading
 from jurybox.reporting.view import RunView

@@ -12,11 +12,11 @@ from starlette.responses import RedirectResponse, Response
 from jurybox.engine.records import RunRow
 from jurybox.reporting.compare_runs import ComparedRun, CompareOptions
 from jurybox.reporting.html.histograms import Axis, PlottedMetric
-from jurybox.reporting.metric_text import cut
 from jurybox.reporting.run_diff import SampleChange, places
 from jurybox.reporting.side_by_side import SideBySide, side_by_side
 from jurybox.reporting.stored import SampleRecord
 from jurybox.statistics.metric_differences import MetricDifference
+from jurybox.text_format import cut
 from jurybox.web.app_state import AppState
 from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import PlaceOf, known_run

@@ -10,11 +10,11 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
+from jurybox.documents.numbers import shown
 from jurybox.engine.records import ExchangeRow, RunRow, read_outcome, read_request
 from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.judging.flow import Failure, ModelReply
 from jurybox.reporting.html.html_text import cut_pieces, word_diff
-from jurybox.reporting.metric_text import shown
 from jurybox.reporting.release import read_reviews, sample_decision
 from jurybox.reporting.stored import SampleRecord, exchange_notes, reading, rubric_of
 from jurybox.rubric.rubric_model import Rubric

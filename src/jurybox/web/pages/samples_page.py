@@ -7,13 +7,13 @@ from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jurybox.reporting.metric_text import cut
 from jurybox.reporting.reasons import reasoning
 from jurybox.reporting.stored import SampleRecord, damaged, rubric_of
 from jurybox.rubric.metrics import SAMPLE_SCORE
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_index import FLAGS, KINDS, Facets, flag_names
 from jurybox.storage.store import Store
+from jurybox.text_format import cut
 from jurybox.web.filters import PageFilter, option
 from jurybox.web.lookup import PlaceOf, TheRun
 from jurybox.web.pages.run_page import groups_of

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from jurybox.app.review_desk import ReviewDesk
-from jurybox.reporting.metric_text import shown
+from jurybox.documents.numbers import shown
 from jurybox.review.review_case import JudgedSample, Revealed
 from jurybox.review.reviews import Review
 from jurybox.rubric.rubric_model import Rubric

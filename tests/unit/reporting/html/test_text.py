@@ -30,7 +30,7 @@ def test_markup_is_escaped() -> None:
 
 def test_a_long_name_is_cut_and_whole_for_who_points_at_it() -> None:
     made = seen("n" * 500)
-    assert f">{'n' * 77}...<" in made
+    assert f">{'n' * 79}…<" in made
     assert f'title="{"n" * 500}"' in made
 
 
