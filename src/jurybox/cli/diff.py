@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
     from jurybox.statistics.metric_differences import MetricDifference
 
 _LIMIT: Final = 20
+_MOST_LINES: Final = 3
 _MOST_IN_PAGE: Final = 200
-_ALL: Final = 10**9
 # More columns don't fit on a screen.
 _MOST_ACROSS: Final = 8
 _VISIBLE: Final = 0.005
@@ -48,7 +49,6 @@ _VISIBLE: Final = 0.005
     metavar="FILE.html",
     help="Write the outputs of the runs in columns, with the tests, to a page.",
 )
-@click.option("--all", "everything", is_flag=True, help="List all samples, also unchanged ones.")
 @click.option(
     "--limit",
     type=click.IntRange(0),
@@ -75,7 +75,6 @@ def command(  # noqa: PLR0917 - click passes them by name
     run_b: str,
     more: tuple[str, ...],
     output: str | None,
-    everything: bool,
     limit: int | None,
     fail_on: str | None,
     gold: str | None,
@@ -111,18 +110,15 @@ def command(  # noqa: PLR0917 - click passes them by name
     from jurybox.reporting.side_by_side import side_by_side
     from jurybox.wiring import find_run
 
-    if everything and limit is not None:
-        raise click.UsageError("--all and --limit exclude each other")
     if gold is not None and more:
         raise click.UsageError("--gold is for two runs")
     if output is not None and not output.endswith(".html"):
         raise click.UsageError("--output is an .html file")
-    unbounded = everything or (as_json and limit is None)
+    usual = None if as_json else _LIMIT
     with opened(store_url) as store:
         rows = [find_run(store, run) for run in (run_a, run_b, *more)]
         options = CompareOptions(
-            limit=None if unbounded else _LIMIT if limit is None else limit,
-            same=everything,
+            limit=usual if limit is None else limit,
             cluster=cluster,
             level=level,
             seed=seed,
@@ -132,10 +128,8 @@ def command(  # noqa: PLR0917 - click passes them by name
         )
         runs = [ComparedRun(row=row, view=view_run(row, store)) for row in rows]
         if more or output is not None:
-            most = _ALL if unbounded else _LIMIT if limit is None else limit
-            compared = side_by_side(
-                store, runs, options, most if as_json or everything else _MOST_IN_PAGE
-            )
+            most = sys.maxsize if as_json else _MOST_IN_PAGE
+            compared = side_by_side(store, runs, options, most if limit is None else limit)
             _put(compared, output, as_json=as_json)
             lost = any(each.regressions for each in compared.differences)
             return FAILED if fail_on and lost else FINE
@@ -257,7 +251,7 @@ def _print_counts(out: Console, diff: RunDiff) -> None:
     left = counts.higher + counts.lower + counts.changed - len(diff.samples)
     if left > 0:
         more = counted(left, "more changed sample")
-        out.print(plain(f"--all shows {more}", style="dim"))
+        out.print(plain(f"--limit N lists {more}", style="dim"))
 
 
 def _samples(diff: RunDiff) -> Table:
@@ -276,7 +270,15 @@ def _sample(change: SampleChange, headline: str | None) -> Iterator[str]:
         yield from ("-", "-", "-")
     else:
         yield from (shown(whole.a), shown(whole.b), signed(whole.difference))
-    yield "\n".join(change.details(headline))
+    yield "\n".join(_few([*change.details(headline)]))
+
+
+def _few(lines: Sequence[str]) -> Sequence[str]:
+    """Return so few lines that many samples fit on a screen."""
+    if len(lines) <= _MOST_LINES:
+        return lines
+    first = lines[: _MOST_LINES - 1]
+    return [*first, f"and {len(lines) - len(first)} more in --json"]
 
 
 def _metrics(diff: RunDiff) -> Table:

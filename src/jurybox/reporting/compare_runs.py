@@ -64,7 +64,6 @@ class CompareOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         limit: how many changed samples are listed; None for all.
-        same: whether unchanged ones are listed too.
         cluster: the field that groups samples that aren't independent.
         level: of the intervals.
         seed: of the sign flips that p values come from.
@@ -73,7 +72,6 @@ class CompareOptions(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     limit: int | None = 20
-    same: bool = False
     cluster: str | None = None
     level: float = 0.95
     seed: int = 0
@@ -191,8 +189,6 @@ class _Changes:
         self._scales = gold_scales(rubrics[0])
         self._names = tuple(dict.fromkeys(name for each in rubrics for name in _names(each)))
         self._limit = options.limit
-        self._list_same = options.same
-        self._same: list[SampleChange] = []
         # The largest changes; of equals the first.
         self._heap: list[tuple[tuple[float, ...], int, SampleChange]] = []
 
@@ -221,8 +217,6 @@ class _Changes:
                 heapq.heappush(self._heap, entry)
             elif self._limit:
                 heapq.heappushpop(self._heap, entry)
-        elif self._list_same and (self._limit is None or len(self._same) < self._limit):
-            self._same.append(change)
 
     def _share_right(self, side: StoredSide) -> float | None:
         gold = self._gold.get(side.key[0])
@@ -246,9 +240,7 @@ class _Changes:
         return msgspec.structs.replace(change, change=_kind(change, self.headline))
 
     def samples(self) -> tuple[SampleChange, ...]:
-        changed = [change for _, _, change in sorted(self._heap, reverse=True)]
-        room = None if self._limit is None else self._limit - len(changed)
-        return (*changed, *self._same[:room])
+        return tuple(change for _, _, change in sorted(self._heap, reverse=True))
 
 
 def _pair(name: str, a: float | None, b: float | None) -> MetricPair:

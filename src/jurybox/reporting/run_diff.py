@@ -88,10 +88,10 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
         return {name: (a, b) for name, (a, b) in both.items() if a != b}
 
     def details(self, headline: str | None) -> Iterator[str]:
-        """Yield the changes apart from the overall score."""
+        """Yield the changes apart from the overall score; of scores, the largest first."""
         for name, (a, b) in self.flips().items():
             yield f"{name} {word(a)} -> {word(b)}"
-        for each in self.metrics:
+        for each in sorted(self.metrics, key=lambda each: -abs(each.difference or 0)):
             if each.metric != headline and each.a != each.b:
                 apart = "" if each.difference is None else f" ({signed(each.difference)})"
                 yield f"{each.metric} {shown(each.a)} -> {shown(each.b)}{apart}"

@@ -54,7 +54,6 @@ def test_a_rerun_with_equal_replies_has_identical_records(
     assert diff.fields == ()
     assert (diff.counts.same, diff.counts.identical_records) == (2, 2)
     assert diff.samples == ()
-    assert compared(one, other, same=True).samples[0].change == "same"
 
 
 def test_changed_samples_come_first_and_the_largest_before_all(
@@ -111,10 +110,8 @@ def test_a_danger_seen_in_one_run_only_is_a_change_before_all_e15(
 def test_time_alone_is_no_change_of_the_verdict(make_run: Callable, row: Callable) -> None:
     one = make_run([row("a", ms=1000.0)], lambda _: scored(2), run_id="x")
     other = make_run([row("a", ms=2000.0)], lambda _: scored(2), run_id="y")
-    diff = compared(one, other, same=True)
+    diff = compared(one, other)
     assert (diff.counts.same, diff.counts.identical_records) == (1, 0)
-    latency = next(each for each in diff.samples[0].metrics if each.metric == "latency_e2e_ms")
-    assert latency.difference == 1000.0
 
 
 def test_what_only_one_run_has_is_counted_and_named(make_run: Callable, row: Callable) -> None:
