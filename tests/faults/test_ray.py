@@ -11,6 +11,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from judge_server import JudgeServer, general_verdict
@@ -58,6 +60,76 @@ def write_suite(place: Path, judge: JudgeServer) -> None:
         "suite: spread\nrubric: general\ndataset: rows.jsonl\n"
         f"judge: {{models: [{model}], votes: {VOTES}}}\nconcurrency: {CALLS}\n"
     )
+
+
+CHECKED = """---
+id: length
+version: 1.0.0
+scale: 0-1
+gates: ["pass_rate >= 0"]
+pass: ["overall >= 0.5"]
+---
+# Length
+
+## Criteria
+
+### Short
+Not long.
+
+```yaml checks
+- characters: "<= 3"
+```
+"""
+
+
+def write_parquet(*ids: str) -> None:
+    """A suite of checks alone, on files of 1,000 rows each."""
+    rows = range(len(ids))
+    for start in rows[::1000]:
+        part = rows[start : start + 1000]
+        columns = {
+            "id": [ids[each] for each in part],
+            "task": [f"Count to {each}." for each in part],
+            "response": [str(each) for each in part],
+        }
+        pq.write_table(pa.table(columns), f"part{start // 1000}.parquet", row_group_size=300)
+    Path("length.md").write_text(CHECKED)
+    Path("suite.yaml").write_text("suite: p\nrubric: length.md\ndataset: part*.parquet\n")
+
+
+# A driver that can't read a single row.
+BLIND = """
+from jurybox.cli import main
+from jurybox.datasets.dataset import Pass
+Pass.__iter__ = None
+main()
+"""
+
+
+def test_workers_check_and_score_parquet_that_the_driver_never_reads(nodes: RayNodes) -> None:
+    """A13."""
+    write_parquet(*(f"r{number}" for number in range(2500)))
+    finish("run", "suite.yaml", "--store", "local.db")
+    arguments = ("run", "suite.yaml", "--engine", "ray", "--address", nodes.address)
+    blind = subprocess.run(
+        [sys.executable, "-c", BLIND, *arguments, "--store", "spread.db"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert blind.returncode in {0, 1}, blind.stderr
+    assert digest("spread.db") == digest("local.db")
+
+
+def test_faults_that_workers_find_are_named_in_order(nodes: RayNodes) -> None:
+    """D2."""
+    write_parquet(*(f"r{number}" for number in range(1500)), "r3", *(f"s{n}" for n in range(600)))
+    arguments = ("run", "suite.yaml", "--engine", "ray", "--address", nodes.address)
+    done = subprocess.run([JURYBOX, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "part1.parquet:501" in done.stderr
+    assert "the id `r3` is given twice (first on part0.parquet, row 4)" in done.stderr
 
 
 def start(*arguments: str) -> "subprocess.Popen[str]":

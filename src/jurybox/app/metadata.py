@@ -213,20 +213,22 @@ def _hash(path: Path) -> str | None:
         return None
 
 
-def describe_change(dataset: Dataset, plan: Plan, store: Store, run_id: str) -> str | None:
-    """Describe how a dataset has changed since the run began; None if it hasn't."""
-    needs_response = plan.target is None
+def describe_change(
+    dataset: Dataset, plan: Plan, store: Store, run_id: str, sha256: str
+) -> str | None:
+    """Describe how a dataset, which has that hash now, has changed since the run began."""
+    if sha256 == plan.dataset.sha256:
+        # It may have been changed during the run, and changed back.
+        first = _first_other(dataset, plan, store, run_id)
+        return None if first is None else f"the run has samples of another version: {first}"
     try:
-        found = survey(dataset, needs_response=needs_response)
+        rows = survey(dataset, needs_response=plan.target is None).rows
     except DatasetError as error:
         where = dataset.shown(error.files[0], error.findings[0].line)
         return f"the dataset has changed since the run began, and {where} has an error"
     first = _first_other(dataset, plan, store, run_id)
-    if found.sha256 != plan.dataset.sha256:
-        what = f"the dataset has changed since the run began: {_counted(found.rows, plan)}"
-        return what if first is None else f"{what}, {first}"
-    # It may have been changed during the run, and changed back.
-    return None if first is None else f"the run has samples of another version: {first}"
+    what = f"the dataset has changed since the run began: {_counted(rows, plan)}"
+    return what if first is None else f"{what}, {first}"
 
 
 def _counted(rows: int, plan: Plan) -> str:

@@ -1,7 +1,7 @@
 """Prepare a run: read the suite, open the dataset and build the plan."""
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from glob import has_magic
 from pathlib import Path
@@ -13,6 +13,7 @@ import msgspec
 from jurybox.app.evaluate_once import CHECKLIST, check_checks, missing_rules
 from jurybox.app.metadata import NAMELESS, RunIdentity
 from jurybox.app.model_session import Budget, check_batchable, plan_models
+from jurybox.app.row_check import RowCheck
 from jurybox.app.suite_choice import ChosenSuite, RunOptions, choose_suite, choose_targets
 from jurybox.engine.plan import (
     DatasetPlan,
@@ -28,17 +29,13 @@ from jurybox.judging.protocol import equal_votes, raised_votes
 from jurybox.models.names import ModelName
 from jurybox.models.providers import load_prices
 from jurybox.rubric import parse_rubric, render_rubric
-from jurybox.rubric.checks import ROW_CHECKS
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.rubric.template import Template
 from jurybox.rubric_files import RubricFile, read_path
-from jurybox.sample import Response, Row
 from jurybox.scoring.prices import price_of
-from jurybox.scoring.sample_result import demographic_of
 from jurybox.suite import JudgeSpec, LangfuseSpec
 from jurybox.suite.model_spec import ModelSpec, chosen_models
 from jurybox.suite.target_spec import HUB, LANGFUSE, TargetSpec, is_inline
-from jurybox.text_format import listed, nearest
+from jurybox.text_format import listed
 from jurybox.wiring import (
     DEFAULT_JUDGE_NOTICE,
     embedded_judge,
@@ -50,6 +47,8 @@ from jurybox.wiring import (
 
 if TYPE_CHECKING:
     from jurybox.datasets import Dataset
+    from jurybox.datasets.dataset import Survey
+    from jurybox.integrations.ray_engine import RayCluster
     from jurybox.scoring.evaluate_sample import Procedure
 
 
@@ -87,14 +86,18 @@ def prepare(name: "str | Path | Mapping[str, Any]", options: RunOptions) -> Prep
     return found[0]
 
 
-def prepare_all(name: "str | Path | Mapping[str, Any]", options: RunOptions) -> list[Prepared]:
-    """Do the same for every target of a suite (D5)."""
+def prepare_all(
+    name: "str | Path | Mapping[str, Any]",
+    options: RunOptions,
+    cluster: "RayCluster | None" = None,
+) -> list[Prepared]:
+    """Do the same for every target of a suite (D5); a ``cluster`` checks large datasets."""
     found: list[Prepared] = []
     for chosen, own in choose_targets(choose_suite(name, options), options):
         rubric = own.rubric or chosen.suite.rubric
         folder = chosen.folder if own.rubric is None else None
         read = partial(read_rubric, rubric, folder)
-        found.append(prepare_chosen(chosen, own, read))
+        found.append(prepare_chosen(chosen, own, read, cluster))
     return found
 
 
@@ -116,50 +119,14 @@ class _Attempts:
         return self.errors[0] if len(self.errors) == 1 else SeveralErrors(self.errors)
 
 
-class _PromptCheck:
-    """Sees that a target's prompt shows what rows have; each fault is noted once per file."""
-
-    def __init__(self, target: TargetPlan | None, unused: Collection[str]) -> None:
-        prompt = None if target is None else target.prompt
-        shown = frozenset[str]() if prompt is None else Template(text=prompt).parts()
-        fields = {} if target is None else target.columns
-        self._drops = prompt is not None and "context" not in {*shown, *fields.values(), *unused}
-        self._columns = shown - {"task", "context", "messages", *fields}
-
-    def check(self, row: Row) -> None:
-        """Check one row."""
-        for name in sorted(self._columns - row.metadata.keys()):
-            self._columns = frozenset[str]()
-            hint = nearest(name, row.metadata, "show `{{task}}` or a column that all rows have")
-            raise InputError(f"the prompt shows `{name}`, and the row has no such column", hint)
-        if self._drops and row.context:
-            self._drops = False
-            problem = "the target's prompt drops the rows' `context`"
-            hint = "put `{{context}}` into the prompt, or `unused: [context]` into the suite"
-            raise InputError(problem, hint)
-
-
-class _PairCheck:
-    """Refuses pass rules for pairs, which no rule about one response can apply to (D6); once."""
-
-    def __init__(self, rubric: Rubric | None) -> None:
-        self._rubric = rubric if rubric is not None and rubric.pass_rules else None
-
-    def check(self, row: Row) -> None:
-        """Check one row."""
-        if row.response_b is not None and self._rubric is not None:
-            name, self._rubric = self._rubric.id, None
-            problem = f"the row is a pair, and the `pass` rules of `{name}` are about one response"
-            hint = 'extend it with `pass: []` and `gates: ["win_rate >= 0.5"]`'
-            raise InputError(problem, hint)
-
-
 def prepare_chosen(
     chosen: ChosenSuite,
     options: RunOptions,
     read: Callable[[], tuple[DocumentPlan, tuple[str, ...]]],
+    cluster: "RayCluster | None" = None,
 ) -> Prepared:
     """Read everything that a suite needs; ``read`` returns its rubric."""
+    from jurybox.app.cluster_survey import survey_on
     from jurybox.datasets import open_dataset, survey
 
     suite = chosen.suite
@@ -171,22 +138,7 @@ def prepare_chosen(
     rubric, warnings = attempt(read) or (None, ())
     plan = None if rubric is None else attempt(lambda: _checked_plan(chosen, options, rubric))
     procedure = None if plan is None else plan.procedure()
-    prompt = _PromptCheck(None if plan is None else plan.target, suite.unused)
-    pairs = _PairCheck(None if procedure is None else procedure.judging.rubric)
-    demographics: set[str | None] = set()
-    judging = None if procedure is None else procedure.judging
-    asks = procedure is not None and procedure.judging.asks_for_verdicts(procedure.judges)
-
-    def check(row: Row) -> None:
-        demographics.add(demographic_of(row))
-        if judging is not None:
-            check_checks(judging.rubric, judges=False, pair=row.response_b is not None)
-            _check_own_checks(judging.rubric, row)
-        pairs.check(row)
-        prompt.check(row)
-        if judging is not None and asks:
-            judging.check(row.sample(row.response or Response(text="")))
-
+    check = RowCheck(procedure, None if plan is None else plan.target, suite.unused)
     dataset = attempt(
         lambda: open_dataset(
             path,
@@ -197,23 +149,34 @@ def prepare_chosen(
             filters=options.filters,
         )
     )
-    needed = suite.target is None
-    found = dataset and attempt(lambda: survey(dataset, needs_response=needed, check=check))
-    if attempt.errors or plan is None or procedure is None or dataset is None or found is None:
-        raise attempt.failed()
     described = DatasetPlan(
         id=name,
         path=str(path.resolve()),
-        sha256=found.sha256,
-        bytes=found.bytes,
-        rows=found.rows,
+        sha256="",
+        bytes=0,
+        rows=0,
         limit=limit,
         columns=suite.columns,
         filters=options.filters,
-        files=dataset.files,
+        files=() if dataset is None else dataset.files,
         responses_id=options.responses,
         responses=None if chosen.responses is None else str(chosen.responses.resolve()),
-        responses_sha256=dataset.recorded,
+        responses_sha256=None if dataset is None else dataset.recorded,
+    )
+    planned = None if plan is None else msgspec.structs.replace(plan, dataset=described)
+
+    def look(dataset: "Dataset") -> "Survey":
+        checked = cluster and planned and survey_on(cluster, dataset, planned, suite.unused)
+        if not checked:
+            return survey(dataset, needs_response=suite.target is None, check=check)
+        check.demographics |= checked[1]
+        return checked[0]
+
+    found = None if dataset is None else attempt(lambda: look(dataset))
+    if attempt.errors or plan is None or procedure is None or dataset is None or found is None:
+        raise attempt.failed()
+    described = msgspec.structs.replace(
+        described, sha256=found.sha256, bytes=found.bytes, rows=found.rows
     )
     if not plan.judges:
         warnings = ()  # a rubric's warnings concern judges
@@ -229,7 +192,7 @@ def prepare_chosen(
         base_url=options.base_url,
         identity=options.identity,
         langfuse=suite.langfuse,
-        warnings=(*warnings, *found.warnings, *_unseen(plan, demographics, options, limit)),
+        warnings=(*warnings, *found.warnings, *_unseen(plan, check.demographics, options, limit)),
     )
 
 
@@ -240,14 +203,6 @@ def _unseen(
     unseen = [name for name in plan.overlays if name not in demographics]
     if unseen and limit is None and not options.filters:
         yield f"no row is of the demographic {listed(unseen)}, which has an overlay"
-
-
-def _check_own_checks(rubric: Rubric, row: Row) -> None:
-    """Refuse a row's own checks where the rubric has no place for them (D4)."""
-    placed = any(each.kind == ROW_CHECKS for one in rubric.checked for each in one.checks)
-    if row.checks is not msgspec.UNSET and not placed:
-        hint = f'put `- "{ROW_CHECKS}"` into the `yaml checks` block of a criterion'
-        raise InputError(f"the row has `checks`, and `{rubric.id}` has no place for them", hint)
 
 
 def _dataset_path(chosen: ChosenSuite, given: str | None) -> tuple[str, Path, str]:

@@ -8,10 +8,11 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, contextmanager, redirect_stdout
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from jurybox.app.cluster_survey import hash_dataset, plan_dataset
 from jurybox.app.event_loop import blocking
 from jurybox.app.ids import new_id, now_utc
 from jurybox.app.job import Job, OnProgress, OnStart
@@ -31,7 +32,6 @@ from jurybox.app.shards import (
     ShardedRun,
     check_shardable,
     forget_shards,
-    plan_dataset,
     shared_calls,
     take_over_shards,
     worker_secrets,
@@ -60,6 +60,7 @@ from jurybox.wiring import find_run, open_run_store, read_settings, takes_base_u
 
 if TYPE_CHECKING:
     from jurybox.datasets import Dataset
+    from jurybox.integrations.ray_engine import RayCluster
 
 
 async def arun(  # noqa: PLR0913 - overrides of the suite, all by keyword
@@ -234,16 +235,6 @@ class Start(Protocol):
         ...
 
 
-class RunEngine(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a run is executed: this process, or the workers of a Ray cluster at an address."""
-
-    name: Literal["local", "ray"] = "local"
-    address: str | None = None
-
-
-LOCAL: Final = RunEngine()
-
-
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """A run that was worked on; ``stopped`` says why it isn't finished."""
 
@@ -281,18 +272,18 @@ async def _start(
     prepared: Prepared,
     store: Store,
     *,
-    engine: RunEngine = LOCAL,
+    cluster: "RayCluster | None" = None,
     on_progress: OnProgress | None = None,
     on_start: OnStart | None = None,
 ) -> RunResult:
     """Store the plan of a run, and work on it until it is finished or stopped."""
-    if engine.name == "ray" and prepared.identity.max_cost is not None:
+    if cluster is not None and prepared.identity.max_cost is not None:
         hint = "leave it out, or use --engine local"
         raise InputError("no worker knows what the others spend", hint, "--max-cost")
     row = new_run(prepared.plan, prepared.procedure, prepared.identity)
     with (
         store.claim(row.id),
-        _spread(engine, store, prepared.plan, prepared.base_url) as spread,
+        _spread(cluster, store, prepared.plan, prepared.base_url) as spread,
     ):
         store.create_run(row)
         if prepared.langfuse is not None:
@@ -315,7 +306,7 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
     allow_version_drift: bool = False,
     retry_failed: bool = False,
     max_cost: float | None = None,
-    engine: RunEngine = LOCAL,
+    cluster: "RayCluster | None" = None,
     on_progress: OnProgress | None = None,
     on_start: OnStart | None = None,
 ) -> RunResult:
@@ -345,19 +336,19 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
         if current.status == "finished" and not failed:
             hint = "`jurybox show` shows it"
             raise InputError("nothing in it failed for a transient reason", hint, row.id)
-        dataset = _same_dataset(plan, store, row.id)
+        dataset = _same_dataset(plan, store, row.id, cluster)
         if concurrency is not None:
             plan = msgspec.structs.replace(plan, concurrency=concurrency)
         changed = {ALLOW_VERSION_DRIFT: True} if allow_version_drift else {}
         changed |= {} if max_cost is None else {MAX_COST: max_cost}
-        if engine.name == "ray" and (msgspec.json.decode(current.metadata) | changed).get(MAX_COST):
+        if cluster is not None and (msgspec.json.decode(current.metadata) | changed).get(MAX_COST):
             problem = "the run has a maximum cost, and no worker knows what the others spend"
             raise InputError(problem, "use --engine local", "--engine")
         if changed:
             current = _with_metadata(current, **changed)
             store.update_run(current)
         job = Job(store, current, plan, plan.procedure(), on_progress, retry=failed)
-        with _spread(engine, store, plan, base_url) as spread:
+        with _spread(cluster, store, plan, base_url) as spread:
             return await _work(job, store, dataset, base_url, on_start, spread)
 
 
@@ -391,7 +382,7 @@ def start_or_resume(prepared: Prepared, store: Store, known: RunRow | None) -> S
     )
 
 
-def _same_dataset(plan: Plan, store: Store, run_id: str) -> "Dataset":
+def _same_dataset(plan: Plan, store: Store, run_id: str, cluster: "RayCluster | None") -> "Dataset":
     """Open the dataset of a run again; refuse it if it has changed."""
     recorded = plan.dataset.responses
     dataset = plan_dataset(plan)
@@ -403,7 +394,11 @@ def _same_dataset(plan: Plan, store: Store, run_id: str) -> "Dataset":
         what = f"`{other[0]}` is {'new' if other[0] in dataset.files else 'missing'}"
         problem = f"the dataset's files have changed since the run began: {what}"
         raise InputError(problem, "restore them, or start a new run", dataset.origin)
-    changed = describe_change(dataset, plan, store, run_id)
+    if cluster is not None and dataset.slices():
+        sha256, _ = cluster.result(cluster.call(hash_dataset, plan))
+    else:
+        sha256, _ = dataset.hashed()
+    changed = describe_change(dataset, plan, store, run_id, sha256)
     if changed is not None:
         raise InputError(changed, "restore the file, or start a new run", dataset.origin)
     return dataset
@@ -453,22 +448,16 @@ def forget_batches(row: RunRow, store: Store) -> None:
 
 @contextmanager
 def _spread(
-    engine: RunEngine, store: Store, plan: Plan, base_url: str | None
+    cluster: "RayCluster | None", store: Store, plan: Plan, base_url: str | None
 ) -> Generator[ShardedRun | None]:
-    """Connect to the cluster that an engine names, if it names one."""
-    if engine.name == "local":
+    """Have a cluster ready for a run, if there is one."""
+    if cluster is None:
         yield None
         return
-    from jurybox.integrations.ray_engine import RayCluster
-
     check_shardable(plan, store)
-    secrets = worker_secrets(store, plan, base_url)
     with redirect_stdout(sys.stderr):  # Ray prints there that it lost a node
-        cluster = RayCluster(engine.address, shared_calls(plan), secrets)
-        try:
-            yield ShardedRun(cluster, store, plan)
-        finally:
-            cluster.close()
+        cluster.begin_run(shared_calls(plan), worker_secrets(store, plan, base_url))
+        yield ShardedRun(cluster, store, plan)
 
 
 async def _work(

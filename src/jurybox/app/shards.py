@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from jurybox import __version__
+from jurybox.app.cluster_survey import aligned, hash_dataset, plan_dataset
 from jurybox.app.job import Job, Known, Progress
 from jurybox.engine.plan import Plan, read_plan
 from jurybox.engine.records import (
@@ -35,7 +36,6 @@ from jurybox.engine.records import (
 from jurybox.engine.transcript import Work
 from jurybox.errors import IncompleteError, InputError, JuryboxError
 from jurybox.storage.store import Store
-from jurybox.suite.target_spec import HUB
 from jurybox.wiring import model_variables, open_run_store, read_limits, read_settings
 
 if TYPE_CHECKING:
@@ -157,45 +157,6 @@ def _rows(shard: Shard, plan: Plan) -> Iterator[Work]:
             yield Work(number=number, repeat=repeat, row=row)
 
 
-def plan_dataset(plan: Plan) -> "Dataset":
-    """Open the dataset of a plan; whether it has changed is for the caller to see.
-
-    Raises:
-        InputError: it can't be read.
-
-    """
-    from jurybox.datasets import open_dataset
-
-    described = plan.dataset
-    pattern = described.id if described.files else ""
-    if pattern.startswith(HUB):
-        from jurybox.app.hub_dataset import PATTERN
-
-        pattern = PATTERN
-    return open_dataset(
-        Path(described.path),
-        None if described.responses is None else Path(described.responses),
-        pattern=pattern,
-        limit=described.limit,
-        columns=described.columns,
-        filters=described.filters,
-    )
-
-
-def check_hash(plan: Plan, link: "WorkerLink") -> str:
-    """Read the files of a dataset in a worker; return what is wrong if they have changed."""
-    del link
-    dataset = plan_dataset(plan)
-    try:
-        return (
-            ""
-            if dataset.sha256() == plan.dataset.sha256
-            else str(dataset.changed("its SHA-256 is another"))
-        )
-    except JuryboxError as error:
-        return str(error)
-
-
 class ShardedRun:
     """Has a cluster finish the missing samples of a job."""
 
@@ -226,13 +187,15 @@ class ShardedRun:
         shards = self._shards(job, self._pieces(job, dataset, slices))
         try:
             # Workers read their own slices; so one of them reads the files once for their hash.
-            check = slices and self._cluster.submit(check_hash, "hash", self._plan)
+            check = slices and self._cluster.call(hash_dataset, self._plan)
             if slices and not self._plan.model_specs():
                 await self._map(job, shards, known)
             else:
                 await self._hand_out(job, shards, known)
-            if check and not job.stop.requested and (changed := self._cluster.result(check)):
-                raise IncompleteError(changed)
+            if check and not job.stop.requested:
+                sha256, _ = self._cluster.result(check)
+                if sha256 != self._plan.dataset.sha256:
+                    raise dataset.changed("its SHA-256 is another")
         finally:
             self._reports = []
             job.stop.on_request = tell
@@ -299,7 +262,7 @@ class ShardedRun:
             return
         used = self._plan.dataset.used
         for repeat in range(self._plan.repeats):
-            for piece in _aligned(slices, self._size(), used):
+            for piece in aligned(slices, self._size(), used):
                 numbers = range(repeat * used + piece.start, repeat * used + piece.stop)
                 if any(map(job.is_missing, numbers)):
                     yield numbers, None
@@ -464,19 +427,6 @@ def _is_whole(sample: SampleRow, exchanges: Sequence[ExchangeRow]) -> bool:
         and seal_of(sample) == sample.seal
         and all(exchange_seal(row, hashes[row.position]) == row.seal for row in exchanges)
     )
-
-
-def _aligned(slices: Iterable[range], size: int, used: int) -> Iterator[range]:
-    """Join neighboring slices until they have enough rows; split those that have too many."""
-    start = 0
-    for each in slices:
-        end = min(each.stop, used)
-        while end - start >= size:
-            piece = range(start, end if end - start <= 2 * size else start + size)
-            yield piece
-            start = piece.stop
-    if start < used:
-        yield range(start, used)
 
 
 def _cut(items: Iterable[T], size: int) -> Iterator[tuple[T, ...]]:

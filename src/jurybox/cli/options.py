@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -13,8 +13,8 @@ from jurybox.text_format import closest
 from jurybox.wiring import read_settings
 
 if TYPE_CHECKING:
-    from jurybox.app.run_suite import RunEngine
     from jurybox.engine.records import RunRow
+    from jurybox.integrations.ray_engine import RayCluster
     from jurybox.storage.store import Store
 
 run_argument = click.argument("run", metavar="RUN")
@@ -91,15 +91,20 @@ address_option = click.option(
 )
 
 
-def engine_of(name: str, address: str | None) -> "RunEngine":
-    """Return the engine that the two options name."""
-    from jurybox.app.run_suite import RunEngine
-
-    if name == "local" and address is not None:
-        raise InputError("the local engine has no address", "add --engine ray", "--address")
+@contextmanager
+def cluster_of(name: str, address: str | None) -> "Generator[RayCluster | None]":
+    """Yield the cluster that the two options name, if they name one, and leave it at the end."""
+    if name == "local":
+        if address is not None:
+            raise InputError("the local engine has no address", "add --engine ray", "--address")
+        yield None
+        return
     if address == "":
         raise InputError("it is empty", "give HOST:PORT, or leave it out", "--address")
-    return RunEngine(name="ray" if name == "ray" else "local", address=address)
+    from jurybox.integrations.ray_engine import RayCluster
+
+    with closing(RayCluster(address)) as cluster:
+        yield cluster
 
 
 class CommandGroup(click.Group):

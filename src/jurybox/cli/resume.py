@@ -7,8 +7,8 @@ import click
 
 from jurybox.cli.options import (
     address_option,
+    cluster_of,
     concurrency_option,
-    engine_of,
     engine_option,
     json_option,
     opened_run,
@@ -76,9 +76,8 @@ def command(
     from jurybox.app.run_suite import forget_batches, resume_run
     from jurybox.cli.run import run_and_print
 
-    chosen = engine_of(engine, address)
-    with opened_run(run, store_url) as (store, row):
+    with cluster_of(engine, address) as cluster, opened_run(run, store_url) as (store, row):
         if forget:
             forget_batches(row, store)
-        start = partial(resume_run, row, store, engine=chosen, **options)
+        start = partial(resume_run, row, store, cluster=cluster, **options)
         return run_and_print({"": start}, store, store_url, as_json=as_json)

@@ -11,8 +11,8 @@ from jurybox.cli.options import (
     accept_option,
     address_option,
     base_url_option,
+    cluster_of,
     concurrency_option,
-    engine_of,
     engine_option,
     json_option,
     opened,
@@ -172,19 +172,21 @@ def command(  # noqa: PLR0917 - click passes them by name
         max_cost=max_cost,
         allow_version_drift=allow_version_drift,
     )
-    chosen = engine_of(engine, address)
-    targets = prepare_all(suite, RunOptions(**options, identity=identity))
-    for warning in dict.fromkeys(each for one in targets for each in one.warnings):
-        say(f"warning: {warning}")
-    if dry_run:
-        _print_estimates(targets, as_json=as_json)
-        return FINE
-    with opened(store_url, create=True) as store:
-        starts = {
-            each.identity.target_name or "": partial(start_run, each, store, engine=chosen)
-            for each in targets
-        }
-        return run_and_print(starts, store, store_url, as_json=as_json, accept=accept_unreviewed)
+    with cluster_of(engine, address) as cluster:
+        targets = prepare_all(suite, RunOptions(**options, identity=identity), cluster)
+        for warning in dict.fromkeys(each for one in targets for each in one.warnings):
+            say(f"warning: {warning}")
+        if dry_run:
+            _print_estimates(targets, as_json=as_json)
+            return FINE
+        with opened(store_url, create=True) as store:
+            starts = {
+                each.identity.target_name or "": partial(start_run, each, store, cluster=cluster)
+                for each in targets
+            }
+            return run_and_print(
+                starts, store, store_url, as_json=as_json, accept=accept_unreviewed
+            )
 
 
 def _print_estimates(targets: "list[Prepared]", *, as_json: bool) -> None:

@@ -1,5 +1,6 @@
 """A dataset: files that are read in passes, each from the first row to the last."""
 
+import hashlib
 from array import array
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -74,6 +75,26 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str
     bytes: int
     warnings: tuple[str, ...] = ()
+
+
+class PartSurvey(msgspec.Struct, frozen=True, kw_only=True):
+    """The facts found in some rows of a dataset.
+
+    Attributes:
+        ids: hashes of the rows' ids, eight bytes each.
+        has_ids: whether the ids are the rows' own, or their numbers; one of both.
+        warnings: what is no fault, but may not be meant.
+
+    """
+
+    ids: bytes
+    has_ids: set[bool]
+    warnings: tuple[str, ...]
+
+
+def _stable_hash(text: str) -> int:
+    """Return a hash that is the same in all processes."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
 
 
 class Pass:
@@ -208,24 +229,52 @@ class Dataset:
             DatasetError: a row has a fault; it is the first one.
 
         """
+        for each in self._files_of(rows, needs_response=needs_response):
+            with self._reading(*each) as going:
+                yield from (row for _, row in going)
+
+    def survey_between(self, rows: range, *, needs_response: bool, check: "Check") -> "PartSurvey":
+        """Check some rows of a dataset that has slices, counted from 0; it reads no others.
+
+        Raises:
+            InputError: a file can't be read, or a row can't be used.
+            DatasetError: a row has a fault.
+
+        """
+        ids = array("Q")
+        has_ids: set[bool] = set()
+        warnings: dict[str, None] = {}
+        for each in self._files_of(rows, needs_response=needs_response):
+            with self._reading(*each) as going:
+                for _, row in going:
+                    check(row)
+                    ids.append(_stable_hash(row.id))
+                has_ids.add(going.reader.has_ids)
+                warnings |= dict.fromkeys(going.warnings)
+        return PartSurvey(ids=ids.tobytes(), has_ids=has_ids, warnings=(*warnings,))
+
+    def _files_of(self, rows: range, *, needs_response: bool) -> Iterator[tuple[int, range, Needs]]:
+        """Yield the index of each file that has some of the rows, and which of its own they are."""
         before = 0
         for index, path in enumerate(self._paths):
             size = sum(group_sizes(path))
             wanted = range(max(0, rows.start - before), min(size, rows.stop - before))
             if wanted:
-                needs = msgspec.structs.replace(
-                    self._needs, responses=needs_response, first=before + wanted.start
+                first = before + wanted.start
+                yield (
+                    index,
+                    wanted,
+                    msgspec.structs.replace(self._needs, responses=needs_response, first=first),
                 )
-                yield from self._rows_of(index, wanted, needs)
             before += size
 
-    def _rows_of(self, index: int, wanted: range, needs: Needs) -> Iterator[Row]:
+    @contextmanager
+    def _reading(self, index: int, rows: range, needs: Needs) -> Generator[Pass]:
         findings = _FirstFault()
-        read = partial(read_between, rows=wanted)
+        read = partial(read_between, rows=rows)
         with open_source(self._paths[index]) as source:
-            going = Pass(source, read, findings, Columns(self._columns), needs)
             try:
-                yield from (row for _, row in going)
+                yield Pass(source, read, findings, Columns(self._columns), needs)
             except TooManyError:
                 fault = findings.in_order()[0]
                 line = index * FILE_LINES + fault.line
@@ -258,8 +307,8 @@ class Dataset:
         index, line = divmod(number, FILE_LINES)
         return printable(str(self._paths[index])), line
 
-    def sha256(self) -> str:
-        """Return the hash of the files' bytes, without reading rows.
+    def hashed(self) -> tuple[str, int]:
+        """Return the hash of the files' bytes, and how many these are, without reading rows.
 
         Raises:
             InputError: one can't be read.
@@ -269,7 +318,7 @@ class Dataset:
             for path in self._paths:
                 with open_source(path, whole) as part:
                     part.read_whole()
-            return whole.sha256
+            return whole.sha256, whole.size
 
     def changed(self, how: str) -> IncompleteError:
         """Return the error for files that aren't those that were surveyed."""

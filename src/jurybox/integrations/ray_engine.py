@@ -15,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import cached_property
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -235,35 +236,48 @@ def _knock(address: str) -> None:
 
 
 class RayCluster:
-    """A connection to Ray; without an address, to the cluster of this machine, or a new one."""
+    """A connection to Ray; without an address, to a cluster of its own on this machine."""
 
-    def __init__(self, address: str | None, calls: int, secrets: bytes) -> None:
-        """Connect, and allow each endpoint so many calls at once; workers get the secrets.
+    def __init__(self, address: str | None) -> None:
+        """Take the address; the first use connects."""
+        self._address = address
+        self._coordinator: Ray = None
+
+    @cached_property
+    def _ray(self) -> Ray:
+        """The library, connected.
 
         Raises:
             InputError: Ray isn't installed.
             IncompleteError: the cluster can't be reached.
 
         """
-        self._ray = _library()
+        ray, address = _library(), self._address
         quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
         own = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
         try:
             _knock(address or "")
-            self._ray.init(address=address or "local", **quiet, **({} if address else own))
+            ray.init(address=address or "local", **quiet, **({} if address else own))
         except (OSError, OverflowError, RuntimeError, ValueError) as error:
             reason = str(error).strip().partition("\n")[0]
             where = address or "on this machine"
             problem = f"no Ray cluster {where} ({reason}); check --address and `ray status`"
             raise IncompleteError(problem) from None
+        return ray
+
+    @cached_property
+    def cpus(self) -> int:
+        """How many parts can be done at once."""
+        return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+
+    def begin_run(self, calls: int, secrets: bytes) -> None:
+        """Allow each endpoint so many calls at once from now on; workers get the secrets."""
         self._coordinator = (
             self._ray.remote(Coordinator)
             .options(num_cpus=0, scheduling_strategy=self._here())
             .remote(calls)
         )
         self._ray.get(self._coordinator.keep.remote(secrets))  # before any worker asks for them
-        self._do = self._ray.remote(_do_part).options(num_cpus=1, max_retries=_MOST_LOSSES)
-        self.cpus = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
     def _here(self) -> Ray:
         # With the driver, so that the two are lost together.
@@ -271,9 +285,14 @@ class RayCluster:
         node = self._ray.get_runtime_context().get_node_id()
         return strategies.NodeAffinitySchedulingStrategy(node, soft=False)
 
+    def call(self, function: Callable[..., object], *given: object) -> Ray:
+        """Have some worker call a function of a module, and another where that one is lost."""
+        remote = self._ray.remote(function).options(num_cpus=1, max_retries=_MOST_LOSSES)
+        return remote.remote(*given)
+
     def submit(self, work: PartWork[P], name: str, part: P) -> Ray:
-        """Have a part done by some worker, and by another where that one is lost."""
-        return self._do.remote(work, self._coordinator, name, part)
+        """Have a part of the run done by some worker."""
+        return self.call(_do_part, work, self._coordinator, name, part)
 
     def map(self, work: PartWork[P], parts: Mapping[str, P]) -> Iterator[tuple[str, str]]:
         """Have parts done by Ray Data; yield each one's name and what kept it from its end.
@@ -305,8 +324,8 @@ class RayCluster:
         )
         return done
 
-    def result(self, part: Ray) -> str:
-        """Return what kept a part that is done from its end.
+    def result(self, part: Ray) -> Any:  # noqa: ANN401 - what the function returned
+        """Wait for a part, and return what came of it.
 
         Raises:
             IncompleteError: a bug ended it, or too many workers were lost.
@@ -327,4 +346,5 @@ class RayCluster:
 
     def close(self) -> None:
         """Disconnect; a cluster that was started here ends."""
-        self._ray.shutdown()
+        if "_ray" in self.__dict__:
+            self._ray.shutdown()

@@ -1,0 +1,93 @@
+"""Whether a run can use a row; checked for all rows before the first call."""
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from jurybox.app.evaluate_once import check_checks
+from jurybox.engine.plan import TargetPlan
+from jurybox.errors import InputError
+from jurybox.rubric.checks import ROW_CHECKS
+from jurybox.rubric.rubric_model import Rubric
+from jurybox.rubric.template import Template
+from jurybox.sample import Response, Row
+from jurybox.scoring.sample_result import demographic_of
+from jurybox.text_format import nearest
+
+if TYPE_CHECKING:
+    from jurybox.scoring.evaluate_sample import Procedure
+
+
+class RowCheck:
+    """Refuses rows that a run can't use; ``demographics`` are those of the rows so far."""
+
+    def __init__(
+        self,
+        procedure: "Procedure | None",
+        target: TargetPlan | None,
+        unused: Collection[str],
+    ) -> None:
+        """Check for a procedure, or less where there is none yet; ``unused`` is the suite's."""
+        self.demographics: set[str | None] = set()
+        self._judging = None if procedure is None else procedure.judging
+        self._asks = procedure is not None and procedure.judging.asks_for_verdicts(procedure.judges)
+        self._prompt = _PromptCheck(target, unused)
+        self._pairs = _PairCheck(None if procedure is None else procedure.judging.rubric)
+
+    def __call__(self, row: Row) -> None:
+        """Check one row."""
+        self.demographics.add(demographic_of(row))
+        if self._judging is not None:
+            check_checks(self._judging.rubric, judges=False, pair=row.response_b is not None)
+            _check_own_checks(self._judging.rubric, row)
+        self._pairs.check(row)
+        self._prompt.check(row)
+        if self._judging is not None and self._asks:
+            self._judging.check(row.sample(row.response or Response(text="")))
+
+
+class _PromptCheck:
+    """Sees that a target's prompt shows what rows have; each fault is noted once per file."""
+
+    def __init__(self, target: TargetPlan | None, unused: Collection[str]) -> None:
+        prompt = None if target is None else target.prompt
+        shown = frozenset[str]() if prompt is None else Template(text=prompt).parts()
+        fields = {} if target is None else target.columns
+        self._drops = prompt is not None and "context" not in {*shown, *fields.values(), *unused}
+        self._columns = shown - {"task", "context", "messages", *fields}
+
+    def check(self, row: Row) -> None:
+        """Check one row."""
+        for name in sorted(self._columns - row.metadata.keys()):
+            self._columns = frozenset[str]()
+            hint = nearest(name, row.metadata, "show `{{task}}` or a column that all rows have")
+            raise InputError(f"the prompt shows `{name}`, and the row has no such column", hint)
+        if self._drops and row.context:
+            self._drops = False
+            problem = "the target's prompt drops the rows' `context`"
+            hint = "put `{{context}}` into the prompt, or `unused: [context]` into the suite"
+            raise InputError(problem, hint)
+
+
+class _PairCheck:
+    """Refuses pass rules for pairs, which no rule about one response can apply to (D6); once."""
+
+    def __init__(self, rubric: Rubric | None) -> None:
+        self._rubric = rubric if rubric is not None and rubric.pass_rules else None
+
+    def check(self, row: Row) -> None:
+        """Check one row."""
+        if row.response_b is not None and self._rubric is not None:
+            name, self._rubric = self._rubric.id, None
+            problem = f"the row is a pair, and the `pass` rules of `{name}` are about one response"
+            hint = 'extend it with `pass: []` and `gates: ["win_rate >= 0.5"]`'
+            raise InputError(problem, hint)
+
+
+def _check_own_checks(rubric: Rubric, row: Row) -> None:
+    """Refuse a row's own checks where the rubric has no place for them (D4)."""
+    placed = any(each.kind == ROW_CHECKS for one in rubric.checked for each in one.checks)
+    if row.checks is not msgspec.UNSET and not placed:
+        hint = f'put `- "{ROW_CHECKS}"` into the `yaml checks` block of a criterion'
+        raise InputError(f"the row has `checks`, and `{rubric.id}` has no place for them", hint)
