@@ -252,7 +252,7 @@ def one_line(text: str) -> str:
     return line if len(line) <= _LONGEST else line[:_LONGEST] + "..."
 
 
-class Paged(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+class Paged(msgspec.Struct, Generic[T], frozen=True):
     """A question with many answers.
 
     Attributes:
@@ -268,8 +268,8 @@ class Paged(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     statement: str
     kind: type[list[T]]
     key: Callable[[T], Key]
-    width: int
     size: int
+    width: int = 1
 
     def before(self, number: int) -> Key:
         """Return a key before all those of a sample and of whatever comes after it."""

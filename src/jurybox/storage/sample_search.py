@@ -8,15 +8,15 @@ import math
 import sys
 from array import array
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from itertools import islice
 from typing import Final
 
 import msgspec
 
 from jurybox.documents.field_reader import NAME
+from jurybox.engine.replay import StoredResponses
 from jurybox.errors import InputError
-from jurybox.sample import Turn
+from jurybox.sample import Row
 from jurybox.scoring.sample_index import FLAGS, Facets, label
 from jurybox.storage.database import Database, PagedReader, Values
 from jurybox.storage.schema import FACETS, SAMPLES
@@ -110,24 +110,8 @@ class Groups(msgspec.Struct, frozen=True, kw_only=True):
     demographics: tuple[str, ...]
 
 
-class _Inputs(msgspec.Struct, frozen=True, kw_only=True):
-    task: str
-    reference: str | None = None
-    context: str | None = None
-    messages: tuple[Turn, ...] = ()
-
-
-class _SearchedResponse(msgspec.Struct, frozen=True, kw_only=True):
-    text: str
-
-
-class _SearchedResponses(msgspec.Struct, frozen=True, kw_only=True):
-    response: _SearchedResponse
-    response_b: _SearchedResponse | None = None
-
-
-_INPUTS: Final = msgspec.json.Decoder(_Inputs)
-_RESPONSES: Final = msgspec.json.Decoder(_SearchedResponses)
+_ROW: Final = msgspec.json.Decoder(Row)
+_RESPONSES: Final = msgspec.json.Decoder(StoredResponses)
 
 
 def finder(wanted: str) -> Callable[[str, str, str], bool]:
@@ -136,21 +120,30 @@ def finder(wanted: str) -> Callable[[str, str, str], bool]:
     In a text of ASCII alone only the case of ASCII letters is of no account: folding whatever
     else is in a long text takes ten times as long.
     """
-    fold = _ascii_folded if wanted.isascii() else _folded
+    fold = str.encode if wanted.isascii() else _folded
     try:
-        needle = fold(wanted)
+        needle = fold(wanted).lower()
     except UnicodeEncodeError:
-        return _nowhere  # half of a surrogate pair is in no stored text
-    in_json = fold(as_json(wanted))
+        return lambda *_: False  # half of a surrogate pair is in no stored text
 
     def has(sample_id: str, inputs: str, responses: str) -> bool:
-        return (
-            needle in fold(sample_id)
-            or (in_json in fold(inputs) and _among(needle, fold, _of_inputs(inputs)))
-            or (in_json in fold(responses) and _among(needle, fold, _of_responses(responses)))
-        )
+        return any(needle in fold(text).lower() for text in _texts(sample_id, inputs, responses))
 
     return has
+
+
+def _folded(text: str) -> bytes:
+    return text.casefold().encode()
+
+
+def _texts(sample_id: str, inputs: str, responses: str) -> tuple[str, ...]:
+    """Return all that may be searched of a sample; its id, if the rest can't be read."""
+    try:
+        row, stored = _ROW.decode(inputs), _RESPONSES.decode(responses)
+    except msgspec.DecodeError:
+        return (sample_id,)  # an audit finds it
+    row = msgspec.structs.replace(row, response_b=stored.response_b)
+    return (sample_id, *row.sample(stored.response).texts)
 
 
 def as_json(text: str) -> str:
@@ -165,48 +158,11 @@ def pattern(text: str) -> str:
     return f"%{text}%"
 
 
-def _nowhere(*_texts: str) -> bool:
-    return False
-
-
-def _ascii_folded(text: str) -> bytes:
-    return text.encode().lower()
-
-
-def _folded(text: str) -> bytes:
-    return text.casefold().encode()
-
-
-def _among(needle: bytes, fold: Callable[[str], bytes], texts: Iterator[str | None]) -> bool:
-    return any(text is not None and needle in fold(text) for text in texts)
-
-
-def _of_inputs(stored: str) -> Iterator[str | None]:
-    try:
-        inputs = _INPUTS.decode(stored)
-    except msgspec.DecodeError:
-        return  # an audit finds it
-    yield from (inputs.task, inputs.context, inputs.reference)
-    yield from (turn.content for turn in inputs.messages)
-
-
-def _of_responses(stored: str) -> Iterator[str | None]:
-    try:
-        responses = _RESPONSES.decode(stored)
-    except msgspec.DecodeError:
-        return
-    yield responses.response.text
-    if responses.response_b is not None:
-        yield responses.response_b.text
-
-
 # ruff: noqa: S608 - the names are ours, and values are never written into a statement
 
 
 _SOME: Final = 500
 _TEXTS: Final = 100
-# From here on SQLite is faster when it sorts all at once than when it keeps the first few.
-_DEEP: Final = 5000
 _BEFORE_ALL: Final = -(2**63)
 _LARGEST: Final = sys.float_info.max
 _ROWS: Final = f"SELECT {', '.join(columns(FACETS))} FROM {FACETS} WHERE run_id = ? AND number IN "
@@ -253,10 +209,6 @@ class Finder:
 
     def _ordered(self, limit: int, offset: int) -> list[int]:
         statement, values = self._in_order()
-        if offset > _DEEP and self._query.sort != "number":
-            every = self._reader.stream(list[tuple[int]], statement, values)
-            with closing(every):
-                return [number for (number,) in islice(every, offset, offset + limit)]
         found = self._reader.rows(
             list[tuple[int]], f"{statement} LIMIT ? OFFSET ?", (*values, limit, offset)
         )

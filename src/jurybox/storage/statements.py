@@ -181,43 +181,28 @@ _number_and_position: Callable[[ExchangeRow], Key] = attrgetter("number", "posit
 # Whole rows may have many kilobytes each, and results have some hundred bytes. Larger pages save
 # nothing that can be measured: a question costs less than one of its rows.
 NUMBERS: Final = Paged(
-    statement=f"SELECT number FROM {SAMPLES} {_NEXT_SAMPLES}",
-    kind=list[tuple[int]],
-    key=_first,
-    width=1,
-    size=5000,
+    f"SELECT number FROM {SAMPLES} {_NEXT_SAMPLES}", list[tuple[int]], key=_first, size=5000
 )
 RESULTS: Final = Paged(
-    statement=f"SELECT number, repeat, record_sha256, result FROM {SAMPLES} {_NEXT_SAMPLES}",
-    kind=list[Result],
+    f"SELECT number, repeat, record_sha256, result FROM {SAMPLES} {_NEXT_SAMPLES}",
+    list[Result],
     key=_first,
-    width=1,
     size=500,
 )
-WHOLE_FACETS: Final = Paged(
-    statement=_select(FACETS, _NEXT_SAMPLES),
-    kind=list[Facets],
-    key=_number,
-    width=1,
-    size=500,
-)
+WHOLE_FACETS: Final = Paged(_select(FACETS, _NEXT_SAMPLES), list[Facets], key=_number, size=500)
 WHOLE_SAMPLES: Final = Paged(
-    statement=_select(SAMPLES, _NEXT_SAMPLES),
-    kind=list[SampleRow],
-    key=_number,
-    width=1,
-    size=100,
+    _select(SAMPLES, _NEXT_SAMPLES), list[SampleRow], key=_number, size=100
 )
 WHOLE_EXCHANGES: Final = Paged(
-    statement=_select_exchanges(f"{_NEXT_EXCHANGES} {_IN_ORDER}"),
-    kind=list[ExchangeRow],
+    _select_exchanges(f"{_NEXT_EXCHANGES} {_IN_ORDER}"),
+    list[ExchangeRow],
     key=_number_and_position,
     width=2,
     size=100,
 )
 UNFINISHED: Final = Paged(
-    statement=_select_exchanges(f"{_NEXT_EXCHANGES} {_WITHOUT_SAMPLE} {_IN_ORDER}"),
-    kind=list[ExchangeRow],
+    _select_exchanges(f"{_NEXT_EXCHANGES} {_WITHOUT_SAMPLE} {_IN_ORDER}"),
+    list[ExchangeRow],
     key=_number_and_position,
     width=2,
     size=100,

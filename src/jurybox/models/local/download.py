@@ -26,9 +26,9 @@ from jurybox.models.local.files import (
     checked,
     downloads_of,
     locked,
+    note_digest,
     partial_of,
     path_of,
-    stamp,
 )
 from jurybox.settings import MODELS
 
@@ -78,7 +78,7 @@ def pull(entry: CatalogModel, folder: Path, report: Report) -> Pulled:
             source = _pull(entry, folder, report)
             partial_of(entry, folder).replace(path)
             shutil.rmtree(downloads_of(entry, folder), ignore_errors=True)
-            stamp(path, entry.sha256, folder)
+            note_digest(path, entry.sha256, folder)
             return Pulled(path=path, source=source)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()

@@ -1,7 +1,7 @@
 """The models that can be pulled, the folder they are in, and the runtime that loads them.
 
-A hash of a gigabyte takes seconds, so it is taken once: a small stamp records the state of the
-file, and the hash is taken again as soon as the file looks any different.
+A hash of a gigabyte takes seconds, so it is taken once and noted for the state of the file; it is
+taken again as soon as the file looks any different.
 """
 
 import contextlib
@@ -9,6 +9,7 @@ import fcntl
 import hashlib
 import importlib.metadata
 import os
+import re
 import shutil
 from collections.abc import Generator, Mapping
 from functools import cache
@@ -141,7 +142,7 @@ def format_bytes(count: int) -> str:
 
 
 SUFFIX: Final = ".gguf"
-_STAMPS: Final = ".checked"
+_NOTES: Final = ".checked"
 _PULLING: Final = ".pulling"
 
 
@@ -166,16 +167,6 @@ class InstalledModel(msgspec.Struct, frozen=True, kw_only=True):
     state: State
     path: Path
     bytes: int
-
-
-class _Stamp(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a file for which its hash is known."""
-
-    path: str
-    bytes: int
-    mtime_ns: int
-    ctime_ns: int
-    sha256: str = ""
 
 
 def models_folder(named: str | None, environment: Mapping[str, str]) -> Path:
@@ -243,14 +234,14 @@ def locate(name: str, folder: Path, start: Path | None = None) -> ModelFile:
 
 
 def checked(path: Path, entry: CatalogModel, folder: Path) -> str:
-    """Return the hash of a model's file; the whole file is read only where no stamp fits.
+    """Return the hash of a model's file; the whole file is read only if it changed.
 
     Raises:
         InputError: it isn't the file that the catalog means, or it can't be read.
 
     """
     hint = f"run `jurybox model pull {entry.name}`, which gets it anew"
-    size = _state(path).bytes
+    size = path.stat().st_size
     if size != entry.bytes:
         problem = f"the file is damaged: {size:,} bytes instead of {entry.bytes:,}"
         raise InputError(problem, hint, str(path))
@@ -260,16 +251,15 @@ def checked(path: Path, entry: CatalogModel, folder: Path) -> str:
     return digest
 
 
-def stamp(path: Path, sha256: str, folder: Path) -> None:
-    """Note for which state of a file its hash is known."""
-    where = _stamp_of(path, folder)
-    data = msgspec.json.encode(msgspec.structs.replace(_state(path), sha256=sha256))
+def note_digest(path: Path, sha256: str, folder: Path) -> None:
+    """Note the hash of a file in its present state."""
+    note = _note_of(path, folder)
     # In a folder that can't be written, the next start takes the hash again.
     with contextlib.suppress(OSError):
-        where.parent.mkdir(parents=True, exist_ok=True)
-        fresh = where.with_suffix(f".{os.getpid()}")
-        fresh.write_bytes(data)
-        fresh.replace(where)
+        note.parent.mkdir(parents=True, exist_ok=True)
+        fresh = note.with_suffix(f".{os.getpid()}")
+        fresh.write_text(sha256)
+        fresh.replace(note)
 
 
 def installed(folder: Path) -> tuple[InstalledModel, ...]:
@@ -283,9 +273,8 @@ def kept(entry: CatalogModel, folder: Path) -> InstalledModel:
     state: State = "absent"
     size = 0
     if path.is_file():
-        now = _state(path)
-        size = now.bytes
-        digest = _known_digest(path, now, folder)
+        size = path.stat().st_size
+        digest = _noted_digest(path, folder)
         whole = size == entry.bytes and digest in {None, entry.sha256}
         state = "damaged" if not whole else "unchecked" if digest is None else "ready"
     elif partial.is_file() and partial.stat().st_size:
@@ -307,7 +296,8 @@ def remove(entry: CatalogModel, folder: Path) -> int:
     try:
         with locked(entry, folder, wait=False):
             shutil.rmtree(downloads_of(entry, folder), ignore_errors=True)
-            _stamp_of(path, folder).unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                _note_of(path, folder).unlink()
             partial.unlink(missing_ok=True)
             path.unlink(missing_ok=True)
     except BlockingIOError:
@@ -333,50 +323,34 @@ def _own_file(name: str, folder: Path, start: Path | None) -> ModelFile:
 
 
 def _digest(path: Path, folder: Path) -> str:
-    """Return the hash of a file from its stamp, or else from its bytes."""
-    state = _state(path)
-    known = _known_digest(path, state, folder)
-    if known is not None:
-        return known
+    """Return the hash of a file; it is taken once for each state of the file."""
     try:
+        known = _noted_digest(path, folder)
+        if known is not None:
+            return known
+        note = _note_of(path, folder)
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
+        # What changed meanwhile has no hash that could be noted.
+        if _note_of(path, folder) == note:
+            note_digest(path, digest, folder)
     except OSError as error:
-        raise _unreadable(path, error) from None
-    # What changed meanwhile has no hash that could be noted.
-    if _state(path) == state:
-        stamp(path, digest, folder)
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(f"can't be read ({reason})", "check the path", str(path)) from None
     return digest
 
 
-def _state(path: Path) -> _Stamp:
-    try:
-        found = path.stat()
-    except OSError as error:
-        raise _unreadable(path, error) from None
-    return _Stamp(
-        path=str(path.resolve()),
-        bytes=found.st_size,
-        mtime_ns=found.st_mtime_ns,
-        ctime_ns=found.st_ctime_ns,
-    )
-
-
-def _stamp_of(path: Path, folder: Path) -> Path:
+def _note_of(path: Path, folder: Path) -> Path:
+    """Return where the hash of a file in its present state is noted."""
+    now = path.stat()
+    state = (str(path.resolve()), now.st_size, now.st_mtime_ns, now.st_ctime_ns)
     # In the folder of models even for a file of the user's own, whose folder is not ours.
-    digest = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()
-    return folder / _STAMPS / f"{digest[:32]}.json"
+    return folder / _NOTES / hashlib.sha256(repr(state).encode()).hexdigest()[:32]
 
 
-def _known_digest(path: Path, state: _Stamp, folder: Path) -> str | None:
-    """Return the hash that was noted for just this state of a file."""
+def _noted_digest(path: Path, folder: Path) -> str | None:
     try:
-        noted = msgspec.json.decode(_stamp_of(path, folder).read_bytes(), type=_Stamp)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        noted = _note_of(path, folder).read_text()
+    except (OSError, UnicodeDecodeError):
         return None
-    return noted.sha256 if msgspec.structs.replace(noted, sha256="") == state else None
-
-
-def _unreadable(path: Path, error: OSError) -> InputError:
-    reason = (error.strerror or str(error)).lower()
-    return InputError(f"can't be read ({reason})", "check the path", str(path))
+    return noted if re.fullmatch("[0-9a-f]{64}", noted) else None

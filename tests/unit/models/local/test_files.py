@@ -19,10 +19,10 @@ from jurybox.models.local.files import (
     locate,
     locked,
     models_folder,
+    note_digest,
     partial_of,
     path_of,
     remove,
-    stamp,
 )
 
 TINY = b"the bytes of a model" * 10
@@ -142,8 +142,8 @@ def test_a_change_that_keeps_size_and_time_is_found(folder: Path, known: Catalog
         checked(path, known, folder)
 
 
-@pytest.mark.parametrize("garbage", [b"", b"{}", b"[1]", b"\xff", b'{"path": 3}'])
-def test_a_damaged_stamp_is_no_stamp(folder: Path, known: CatalogModel, garbage: bytes) -> None:
+@pytest.mark.parametrize("garbage", [b"", b"abc", b"\xff"])
+def test_a_damaged_note_is_no_note(folder: Path, known: CatalogModel, garbage: bytes) -> None:
     path = path_of(known, folder)
     path.write_bytes(TINY)
     checked(path, known, folder)
@@ -154,7 +154,7 @@ def test_a_damaged_stamp_is_no_stamp(folder: Path, known: CatalogModel, garbage:
     assert [kept.state for kept in installed(folder)] == ["ready"]
 
 
-def test_a_file_of_ones_own_is_stamped_in_our_folder_and_never_beside_it(
+def test_a_file_of_ones_own_is_noted_in_our_folder_and_never_beside_it(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = tmp_path / "own"
@@ -220,7 +220,7 @@ def test_removing_leaves_nothing_of_a_model_and_all_of_the_others(folder: Path) 
     partial_of(ENTRY, folder).write_bytes(b"12345")
     downloads_of(ENTRY, folder).mkdir(parents=True)
     (downloads_of(ENTRY, folder) / "x.whl").write_bytes(b"")
-    stamp(path_of(ENTRY, folder), ENTRY.sha256, folder)
+    note_digest(path_of(ENTRY, folder), ENTRY.sha256, folder)
     (folder / "other.gguf").write_bytes(b"other")
     assert remove(ENTRY, folder) == len(TINY) + 5
     left = {path.name for path in folder.rglob("*") if path.is_file()}
