@@ -19,8 +19,7 @@ import numpy as np
 from judge import CASES, Case, cases
 from numpy.typing import NDArray
 
-from jurybox.engine.caller import Callers
-from jurybox.engine.driver import drive
+from jurybox.engine.driver import Callers, drive
 from jurybox.judging.evidence.questions import Readings, inquire, logit
 from jurybox.judging.evidence.sources import by_text
 from jurybox.judging.protocol import Seat

@@ -30,6 +30,7 @@ from jurybox.engine.records import (
     RunRow,
     SampleRow,
     StoredOutcome,
+    Work,
     framed,
     hashed_sample,
     hashes_of,
@@ -38,10 +39,9 @@ from jurybox.engine.records import (
     request_hash,
     request_key,
     run_digest,
+    sample_row,
     sealed,
 )
-from jurybox.engine.runner import sample_row
-from jurybox.engine.transcript import Work
 from jurybox.judging.flow import ModelReply, ModelRequest, Outcome
 from jurybox.rubric_files import RubricFiles
 from jurybox.sample import Response, Row, Timing, Usage

@@ -39,13 +39,11 @@ PLACES = (
     ("documents/", "prompt"),
     ("rubric/", "prompt"),
     ("models/", "call"),
-    ("engine/caller", "call"),
     ("engine/driver", "call"),
-    ("engine/transcript", "store"),
     ("engine/records", "store"),
     ("storage/", "store"),
 )
-FUNCTIONS = {"sample_row": "store", "_json": "store"}
+FUNCTIONS = {"_answer": "store", "_stored_form": "store"}
 """Of modules that belong to no stage as a whole."""
 CLIENT_THREADS = ("wreq",)
 CLIENTS = ("/asyncio/selector_events",)

@@ -9,18 +9,18 @@ import msgspec
 import pytest
 
 from jurybox.app.metadata import RunIdentity, run_metadata
-from jurybox.engine.caller import SampleState
+from jurybox.engine.driver import SampleState
 from jurybox.engine.plan import DatasetPlan, DocumentPlan, Plan, plan_text
 from jurybox.engine.records import (
     ENCODER,
     RunRow,
     StoredOutcome,
+    Work,
     read_result,
     run_digest,
     sealed,
 )
-from jurybox.engine.runner import Runner, Stop
-from jurybox.engine.transcript import ModelSession, Work
+from jurybox.engine.runner import ModelSession, Runner, Stop
 from jurybox.judging.flow import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.reporting.view import RunView, finished_view, unfinished_view
 from jurybox.sample import Response, Row, Timing, Usage

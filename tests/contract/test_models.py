@@ -11,7 +11,7 @@ import pytest
 
 import loopback
 import real_models
-from jurybox.engine.caller import Callers
+from jurybox.engine.driver import Callers
 from jurybox.engine.ports import Model, ModelError
 from jurybox.judging.flow import Failure, ModelReply, ModelRequest
 from jurybox.models.anthropic import AnthropicModel, anthropic_client

@@ -12,7 +12,7 @@ import pytest
 
 import loopback
 from clocks import Clock
-from jurybox.engine.caller import Callers
+from jurybox.engine.driver import Callers
 from jurybox.engine.limiter import Limits
 from jurybox.judging.flow import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.models.connections import HttpOptions, Proxies

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 import loopback
-from jurybox.engine.caller import Callers
+from jurybox.engine.driver import Callers
 from jurybox.engine.limiter import Limits
 from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError

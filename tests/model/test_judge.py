@@ -7,8 +7,7 @@ import pytest
 
 import real_models
 from jurybox import EvaluationReport, load_rubric
-from jurybox.engine.caller import Callers
-from jurybox.engine.driver import drive
+from jurybox.engine.driver import Callers, drive
 from jurybox.judging.evidence.evidence_votes import compare
 from jurybox.judging.flow import Unscored
 from jurybox.judging.jury import jury

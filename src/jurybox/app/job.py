@@ -22,6 +22,7 @@ from jurybox.engine.records import (
     RunRow,
     SampleRow,
     StoredOutcome,
+    Work,
     read_outcome,
     read_request,
     read_result,
@@ -29,7 +30,6 @@ from jurybox.engine.records import (
     sealed,
 )
 from jurybox.engine.runner import Runner, Stop
-from jurybox.engine.transcript import Work
 from jurybox.errors import IncompleteError
 from jurybox.models.providers import load_prices
 from jurybox.reporting.stored import damaged

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from jurybox.app.ids import now_utc
-from jurybox.engine.caller import Callers, SampleState
-from jurybox.engine.driver import Call
+from jurybox.engine.driver import Call, Callers, SampleState
 from jurybox.engine.limiter import Limits, Share
 from jurybox.engine.plan import Plan
 from jurybox.engine.ports import Model
 from jurybox.engine.records import read_outcome, sealed
-from jurybox.engine.transcript import ModelSession
+from jurybox.engine.runner import ModelSession
 from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.flow import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.model_versions import contradiction

@@ -27,13 +27,13 @@ from jurybox.engine.records import (
     ExchangeRow,
     RunRow,
     SampleRow,
+    Work,
     exchange_seal,
     hashes_of,
     in_order,
     record_hash,
     seal_of,
 )
-from jurybox.engine.transcript import Work
 from jurybox.errors import IncompleteError, InputError, JuryboxError
 from jurybox.storage.store import Store
 from jurybox.wiring import model_variables, open_run_store, read_limits, read_settings

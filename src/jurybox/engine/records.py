@@ -19,6 +19,8 @@ import msgspec
 
 from jurybox.judging.flow import Failure, Frame, ModelReply, ModelRequest, Outcome
 from jurybox.review.reviews import ReviewRow
+from jurybox.sample import Row
+from jurybox.scoring.evaluate_sample import SampleOutcome
 from jurybox.scoring.sample_result import SampleResult
 from jurybox.scoring.summary import Acceptance, Conclusion
 
@@ -119,6 +121,33 @@ class SampleRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     notes: str
     record_sha256: str
     seal: str = ""
+
+
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """One row in one repeat, and its number in the plan."""
+
+    number: int
+    repeat: int
+    row: Row
+
+
+def sample_row(run_id: str, work: Work, outcome: SampleOutcome, notes: str) -> SampleRow:
+    """Return the stored form of a sample, without its hashes."""
+    inputs = msgspec.structs.replace(work.row, response=None, response_b=None)
+    responses = {"response": outcome.response, "response_b": work.row.response_b}
+    return SampleRow(
+        run_id=run_id,
+        number=work.number,
+        sample_id=work.row.id,
+        repeat=work.repeat,
+        inputs=_json_of(inputs),
+        responses=_json_of(responses),
+        report=None if outcome.report is None else _json_of(outcome.report),
+        automated=None if outcome.automated is None else _json_of(outcome.automated),
+        result=_json_of(outcome.result),
+        notes=notes,
+        record_sha256="",
+    )
 
 
 class ExchangeRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -341,6 +370,10 @@ class _Notes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 _NOTES: Final = msgspec.json.Decoder(_Notes)
+
+
+def _json_of(value: object) -> str:
+    return ENCODER.encode(value).decode()
 
 
 def request_key(request_sha256: str, endpoint: str, repeat: int) -> str:

@@ -7,9 +7,15 @@ import msgspec
 
 from jurybox.engine.driver import drive_sync
 from jurybox.engine.plan import Plan
-from jurybox.engine.records import ExchangeRow, SampleRow, framed, read_outcome, read_request
-from jurybox.engine.runner import sample_row
-from jurybox.engine.transcript import Work
+from jurybox.engine.records import (
+    ExchangeRow,
+    SampleRow,
+    Work,
+    framed,
+    read_outcome,
+    read_request,
+    sample_row,
+)
 from jurybox.judging.flow import Failure, ModelRequest, Outcome
 from jurybox.sample import Response, Row
 from jurybox.scoring.evaluate_sample import Procedure, evaluate_sample

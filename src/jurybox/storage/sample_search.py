@@ -124,7 +124,9 @@ def finder(wanted: str) -> Callable[[str, str, str], bool]:
     try:
         needle = fold(wanted).lower()
     except UnicodeEncodeError:
-        return lambda *_: False  # half of a surrogate pair is in no stored text
+        return lambda _id, _inputs, _responses: (
+            False
+        )  # half of a surrogate pair is in no stored text
 
     def has(sample_id: str, inputs: str, responses: str) -> bool:
         return any(needle in fold(text).lower() for text in _texts(sample_id, inputs, responses))

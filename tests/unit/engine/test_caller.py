@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from clocks import Clock
-from jurybox.engine.caller import Callers, SystemClock
+from jurybox.engine.driver import Callers, SystemClock
 from jurybox.engine.limiter import Limits
 from jurybox.engine.ports import ModelError
 from jurybox.judging.flow import Failure, FailureKind, ModelReply, ModelRequest, Outcome

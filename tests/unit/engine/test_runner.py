@@ -8,11 +8,10 @@ import msgspec
 import pytest
 
 from jurybox import load_rubric
-from jurybox.engine.caller import Callers, SampleState
+from jurybox.engine.driver import Callers, SampleState
 from jurybox.engine.limiter import Limits
-from jurybox.engine.records import ExchangeRow, SampleRow, read_outcome, seal_of
-from jurybox.engine.runner import Runner, RunObserver, Stop
-from jurybox.engine.transcript import ModelSession, Work
+from jurybox.engine.records import ExchangeRow, SampleRow, Work, read_outcome, seal_of
+from jurybox.engine.runner import ModelSession, Runner, RunObserver, Stop
 from jurybox.errors import IncompleteError
 from jurybox.judging.flow import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.protocol import Judging

@@ -15,7 +15,7 @@ from typing import Literal
 import msgspec
 import pytest
 
-from jurybox.engine.caller import Callers
+from jurybox.engine.driver import Callers
 from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError
 from jurybox.judging.flow import Failure, ModelReply, ModelRequest

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jurybox.engine.caller import Callers
+from jurybox.engine.driver import Callers
 from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError
 from jurybox.judging.flow import Failure, ModelReply, ModelRequest
