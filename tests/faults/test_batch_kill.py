@@ -16,7 +16,7 @@ import pytest
 from batch_server import BatchServer
 from commands import call
 from judge_server import general_verdict
-from jurybox.models.batch_provider import Pace
+from jurybox.models.batched import Pace
 
 JURYBOX = str(Path(sys.executable).parent / "jurybox")
 SAMPLES = 12

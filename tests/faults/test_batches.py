@@ -14,7 +14,7 @@ from batch_server import BatchServer, Data
 from judge_server import general_verdict
 from jurybox.cli.app import run as command
 from jurybox.engine.ports import ModelError
-from jurybox.models.batch_provider import Pace
+from jurybox.models.batched import Pace
 from jurybox.models.http import HttpAnswer, HttpCall, HttpClient, HttpOptions
 
 SAMPLES = 24

@@ -283,12 +283,12 @@ class JudgeBatches:
 
     def wrap(self, models: Mapping[str, Model]) -> Mapping[str, Model]:
         """Return the judges as models that collect their requests into batches."""
-        from jurybox.models.batch_provider import BatchableModel
         from jurybox.models.batched import BatchedModel, BatchLog
+        from jurybox.models.chat_model import ChatModel
 
         log = BatchLog(self._store, self._run_id, now_utc)
         for name, model in models.items():
-            if not isinstance(model, BatchableModel):
+            if not isinstance(model, ChatModel):
                 raise InputError("the judge can't be asked in batches", _NO_BATCH, name)
             batched = self._models[name] = BatchedModel(name, model, log)
             batched.on_change, batched.warn = self.on_change, self._warn

@@ -9,7 +9,7 @@ import msgspec
 
 from jurybox.engine.ports import ModelError
 from jurybox.judging.flow import ModelReply, ModelRequest
-from jurybox.models.batch_provider import BatchStatus, listed_batches
+from jurybox.models.chat_model import Accepted, BatchStatus, ChatModel, listed_batches
 from jurybox.models.http import (
     HttpAnswer,
     HttpCall,
@@ -22,7 +22,6 @@ from jurybox.models.http import (
     secret_header,
 )
 from jurybox.models.model_errors import quoted, read_refusal, status_error
-from jurybox.models.negotiation import Accepted, Negotiation
 from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Usage
 
@@ -77,44 +76,48 @@ def anthropic_client(
     return HttpClient(address, headers, secrets=secrets, options=options)
 
 
-class AnthropicModel:
+class AnthropicModel(ChatModel):
     """One model."""
 
+    path = _PATH
+    # Its limit of tokens has one name only, and a reply needs one.
+    needed = frozenset({"max_tokens"})
+    within = frozenset({_MARK})
+
     def __init__(self, name: str, client: HttpClient) -> None:
-        self._name = name
-        self.client = client
-        # Its limit of tokens has one name only, and a reply needs one.
-        self.negotiation = Negotiation(
-            client, _PATH, needed=frozenset({"max_tokens"}), within=frozenset({_MARK})
-        )
+        super().__init__(name, client)
         self._begun: set[str] = set()
 
-    @property
-    def endpoint(self) -> str:
-        """The address."""
-        return self.client.address
-
     async def complete(self, request: ModelRequest) -> ModelReply:
-        """Ask once; a parameter that the model won't have is left out and not tried again."""
+        """Ask once; what many requests begin with alike is marked for the cache of prompts."""
         again = self._comes_again(request)
-        answer, payload = await self.negotiation.post(
-            lambda accepted: self._marked(request, accepted, again=again)
-        )
-        return self.reply(answer, payload)
+        return await self.ask(lambda accepted: self._marked(request, accepted, again=again))
 
     def reply(self, answer: HttpAnswer, payload: Mapping[str, object]) -> ModelReply:
-        """Return the reply that an answer to a payload holds.
-
-        Raises:
-            ModelError: there is none.
-
-        """
-        without = self.negotiation.accepted.without
-        return _reply(answer, payload, tuple(name for name in _OPTIONAL if name in without))
-
-    async def aclose(self) -> None:
-        """Let go of connections."""
-        await self.client.aclose()
+        """Return the reply that an answer to a payload holds."""
+        said = decode(answer, _Answer)
+        reason = _REASONS.get(said.stop_reason or "", said.stop_reason)
+        blocks = [block.get("text") for block in said.content or () if block.get("type") == "text"]
+        texts = [text for text in blocks if isinstance(text, str)]
+        if not texts and reason not in _SAYS_WHY:
+            raise ModelError("unreadable", "the answer has no text", retry=True)
+        return ModelReply(
+            text="".join(texts),
+            usage=_usage(said.usage),
+            sent=Generation(
+                temperature=cast("float", payload.get("temperature", _DEFAULT_TEMPERATURE)),
+                top_p=cast("float", payload.get("top_p", _DEFAULT_TOP_P)),
+                max_tokens=cast("int", payload["max_tokens"]),
+            ),
+            # The API has none.
+            seed_sent=False,
+            refused=tuple([name for name in _OPTIONAL if name in self.accepted.without]),
+            model=said.model if isinstance(said.model, str) else None,
+            finish_reason=reason,
+            latency_ms=answer.elapsed_ms,
+            attempts=answer.attempts,
+            attempt_ms=answer.attempt_ms,
+        )
 
     def _comes_again(self, request: ModelRequest) -> bool:
         """Tell whether the request begins like an earlier one.
@@ -143,7 +146,7 @@ class AnthropicModel:
         """Return the request body, limited to accepted parameters."""
         generation = request.generation
         payload: dict[str, object] = {
-            "model": self._name,
+            "model": self.name,
             "max_tokens": generation.max_tokens,
             "temperature": generation.temperature,
             "messages": [
@@ -228,34 +231,6 @@ class _Answer(msgspec.Struct):
     stop_reason: str | None = None
     model: object = None
     usage: object = None
-
-
-def _reply(
-    answer: HttpAnswer, payload: Mapping[str, object], refused: tuple[str, ...]
-) -> ModelReply:
-    said = decode(answer, _Answer)
-    reason = _REASONS.get(said.stop_reason or "", said.stop_reason)
-    blocks = [block.get("text") for block in said.content or () if block.get("type") == "text"]
-    texts = [text for text in blocks if isinstance(text, str)]
-    if not texts and reason not in _SAYS_WHY:
-        raise ModelError("unreadable", "the answer has no text", retry=True)
-    return ModelReply(
-        text="".join(texts),
-        usage=_usage(said.usage),
-        sent=Generation(
-            temperature=cast("float", payload.get("temperature", _DEFAULT_TEMPERATURE)),
-            top_p=cast("float", payload.get("top_p", _DEFAULT_TOP_P)),
-            max_tokens=cast("int", payload["max_tokens"]),
-        ),
-        # The API has none.
-        seed_sent=False,
-        refused=refused,
-        model=said.model if isinstance(said.model, str) else None,
-        finish_reason=reason,
-        latency_ms=answer.elapsed_ms,
-        attempts=answer.attempts,
-        attempt_ms=answer.attempt_ms,
-    )
 
 
 def _usage(usage: object) -> Usage:

@@ -12,7 +12,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Awaitable, Callable, Container, Coroutine, Sequence
 from contextlib import nullcontext, suppress
-from http import HTTPStatus
 from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -21,19 +20,14 @@ from jurybox.engine.limiter import Limits, delay
 from jurybox.engine.ports import ModelError
 from jurybox.engine.records import ENCODER, BatchRow, sealed
 from jurybox.judging.flow import ModelReply, ModelRequest
-from jurybox.models.batch_provider import BatchableModel, BatchStatus, Pace
+from jurybox.models.chat_model import Accepted, BatchStatus, ChatModel
 from jurybox.models.http import HttpAnswer, HttpCall, read_json
 from jurybox.models.model_errors import StatusError
-from jurybox.models.negotiation import Accepted
 from jurybox.storage.store import Store
 
 T = TypeVar("T")
 
-_UNSUPPORTED: Final = {
-    HTTPStatus.NOT_FOUND,
-    HTTPStatus.METHOD_NOT_ALLOWED,
-    HTTPStatus.NOT_IMPLEMENTED,
-}
+_UNSUPPORTED: Final = {404, 405, 501}
 _ACCEPTED: Final = msgspec.json.Decoder(Accepted)
 _FORGET: Final = "`jurybox resume --forget-batches` asks anew, and pays again"
 _BACKOFF: Final = Limits(longest_delay=60.0)
@@ -43,6 +37,18 @@ _WORTH_A_WARNING: Final = 5
 # Providers take names of at most 64 characters: the request's key, the batch's tag, a number.
 _KEY_LENGTH: Final = 40
 _TAG_LENGTH: Final = 12
+
+
+class Pace(msgspec.Struct, frozen=True, kw_only=True):
+    """When batches are submitted and how they are polled; times in seconds."""
+
+    idle: float = 2.0  # a batch is submitted when no request has come for this long
+    requests: int = 10_000  # or when it holds this many; providers take at least 50,000
+    bytes: int = 25_000_000  # or this many, which are in memory; providers take 200 MB
+    first: float = 0.2  # before the first poll; a local server may answer at once
+    growth: float = 1.6  # each wait is this many times as long as the one before
+    longest: float = 60.0  # providers take minutes to hours, up to a day
+    patience: float = 900.0  # how long a provider may be out of reach for a submission
 
 
 class BatchLog:
@@ -70,23 +76,22 @@ class BatchLog:
             submitted_at=self._now(),
         )
 
-    async def write(self, row: BatchRow, state: str, batch_id: str | None = None) -> BatchRow:
+    async def write(self, row: BatchRow, state: str, batch_id: str = "") -> BatchRow:
         """Store a batch in a new state."""
-        batch_id = row.batch_id if batch_id is None else batch_id
-        row = sealed(msgspec.structs.replace(row, state=state, batch_id=batch_id))
+        row = sealed(msgspec.structs.replace(row, state=state, batch_id=batch_id or row.batch_id))
         save = self._store.update_batch if row.number in self._rows else self._store.add_batch
         self._rows[row.number] = row
         await asyncio.to_thread(save, row)
         return row
 
+    def ids(self) -> set[str]:
+        """Return the provider's names of the run's batches."""
+        return {row.batch_id for row in self._rows.values()}
+
     def open_rows(self, model: str) -> Sequence[BatchRow]:
         """Return the batches of a model that were submitted and may hold answers."""
         rows = [row for row in self._rows.values() if row.model == model]
         return [row for row in rows if row.state in {"submitting", "submitted"}]
-
-    def has(self, batch_id: str) -> bool:
-        """Return whether a batch of the run has this id."""
-        return any(row.batch_id == batch_id for row in self._rows.values())
 
     def stored_names(self, rows: Sequence[BatchRow]) -> dict[str, set[str]]:
         """Return the names of requests of these batches whose replies are stored, by tag."""
@@ -147,7 +152,7 @@ class BatchedModel:
     """Collects requests, submits them in batches, and answers each when its batch has ended."""
 
     def __init__(
-        self, name: str, model: BatchableModel, log: BatchLog, pace: Pace | None = None
+        self, name: str, model: ChatModel, log: BatchLog, pace: Pace | None = None
     ) -> None:
         self._name = name
         self._model = model
@@ -187,7 +192,7 @@ class BatchedModel:
                 answer = HttpAnswer(body=body, headers={}, elapsed_ms=0.0)
                 reply = self._model.reply(answer, payload)
             except StatusError as error:
-                if not self._model.negotiation.learn(error, accepted, payload.keys()):
+                if not self._model.learn(error, accepted, payload.keys()):
                     raise
             else:
                 reference = f"{row.batch_id}/{name}"
@@ -201,7 +206,7 @@ class BatchedModel:
         if found := self._found.get(key):
             return found.pop()
         if self._stopped is not None:
-            raise _fatal(self._stopped)
+            raise ModelError("unreachable", self._stopped, retry=False, fatal=True)
         size = len(self._line("", request))
         pending = _Pending(request, key, size, asyncio.get_running_loop().create_future())
         self._pending.add(pending.result)
@@ -210,7 +215,7 @@ class BatchedModel:
         return await pending.result
 
     def _line(self, name: str, request: ModelRequest) -> bytes:
-        payload = self._model.payload(request, self._model.negotiation.accepted)
+        payload = self._model.payload(request, self._model.accepted)
         return self._model.batch_line(name, payload)
 
     def _enqueue(self, pending: _Pending) -> None:
@@ -266,7 +271,7 @@ class BatchedModel:
 
         A batch that is submitted twice is paid for twice.
         """
-        terms = ENCODER.encode(self._model.negotiation.accepted).decode()
+        terms = ENCODER.encode(self._model.accepted).decode()
         row = self._log.draft(self._name, self.endpoint, terms, len(part))
         # The index keeps equal requests apart.
         sent = {f"{each.key}-{_tag(row)}-{index}": each for index, each in enumerate(part)}
@@ -312,9 +317,7 @@ class BatchedModel:
             row,
             self._pace.patience,
         )
-        for batch_id in candidates:
-            if self._log.has(batch_id):
-                continue
+        for batch_id in [each for each in candidates if each not in self._log.ids()]:
             candidate = msgspec.structs.replace(row, batch_id=batch_id)
             status = await self._wait(candidate)
             if status.state == "ended":
@@ -461,7 +464,8 @@ class BatchedModel:
         self._stopped = self._stopped or reason
         for result in tuple(self._pending):
             if not result.done():
-                result.set_exception(_fatal(self._stopped))
+                ended = ModelError("unreachable", self._stopped, retry=False, fatal=True)
+                result.set_exception(ended)
         for task in self._tasks:
             task.cancel()
         if at_once:
@@ -494,7 +498,3 @@ def _now() -> float:
 async def _pause(error: ModelError, attempts: int) -> None:
     wait = delay(attempts - 1, _BACKOFF, random.random)
     await asyncio.sleep(max(min(error.retry_after or 0.0, _LONGEST_RETRY_AFTER), wait))
-
-
-def _fatal(reason: str) -> ModelError:
-    return ModelError("unreachable", reason, retry=False, fatal=True)

@@ -12,7 +12,7 @@ import msgspec
 from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError
 from jurybox.judging.flow import ModelReply, ModelRequest
-from jurybox.models.batch_provider import BatchStatus, listed_batches
+from jurybox.models.chat_model import Accepted, BatchStatus, ChatModel, listed_batches
 from jurybox.models.http import (
     HttpAnswer,
     HttpCall,
@@ -25,7 +25,6 @@ from jurybox.models.http import (
     secret_header,
 )
 from jurybox.models.model_errors import Refusal, measured, quoted, read_refusal, status_error
-from jurybox.models.negotiation import Accepted, Negotiation
 from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Usage
 
@@ -62,44 +61,16 @@ def openai_client(
     return HttpClient(address, headers, secrets=secrets, options=options)
 
 
-class OpenAIModel:
+class OpenAIModel(ChatModel):
     """One model at an endpoint."""
 
-    def __init__(self, name: str, client: HttpClient) -> None:
-        self._name = name
-        self.client = client
-        self.negotiation = Negotiation(client, _PATH)
-
-    @property
-    def endpoint(self) -> str:
-        """The address."""
-        return self.client.address
-
-    async def complete(self, request: ModelRequest) -> ModelReply:
-        """Ask once; a parameter that the endpoint won't have is left out and not tried again."""
-        answer, payload = await self.negotiation.post(
-            lambda accepted: self.payload(request, accepted)
-        )
-        return self.reply(answer, payload)
-
-    def reply(self, answer: HttpAnswer, payload: Mapping[str, object]) -> ModelReply:
-        """Return the reply that an answer to a payload holds.
-
-        Raises:
-            ModelError: there is none.
-
-        """
-        return _reply(answer, payload)
-
-    async def aclose(self) -> None:
-        """Let go of connections."""
-        await self.client.aclose()
+    path = _PATH
 
     def payload(self, request: ModelRequest, accepted: Accepted) -> dict[str, object]:
         """Return the request body, limited to accepted parameters."""
         generation = request.generation
         payload: dict[str, object] = {
-            "model": self._name,
+            "model": self.name,
             "messages": [{"role": m.role, "content": m.content} for m in request.messages],
             "temperature": generation.temperature,
             "top_p": generation.top_p,
@@ -116,6 +87,33 @@ class OpenAIModel:
         if not accepted.without:
             return payload
         return {name: value for name, value in payload.items() if name not in accepted.without}
+
+    def reply(self, answer: HttpAnswer, payload: Mapping[str, object]) -> ModelReply:
+        """Return the reply that an answer to a payload holds."""
+        completion = decode(answer, _Completion)
+        if not completion.choices:
+            raise _without_choices(completion)
+        choice = completion.choices[0]
+        refusal = choice.message.refusal
+        text = _text(choice.message.content)
+        if text is None and refusal is None and choice.finish_reason not in _SAYS_WHY:
+            raise ModelError("unreadable", "the answer has no text", retry=True)
+        logprobs = bytes(choice.logprobs)
+        return ModelReply(
+            text=text or refusal or "",
+            usage=_usage(completion.usage),
+            sent=_sent(payload),
+            seed_sent="seed" in payload,
+            refused=tuple([name for name in _ALWAYS_SENT if name not in payload]),
+            model=_string(completion.model),
+            fingerprint=_string(completion.system_fingerprint),
+            finish_reason="refusal" if refusal and not text else choice.finish_reason,
+            latency_ms=answer.elapsed_ms,
+            attempts=answer.attempts,
+            attempt_ms=answer.attempt_ms,
+            latency_model_ms=_model_time(answer, completion.timings),
+            logprobs=None if logprobs == b"null" else logprobs.decode(),
+        )
 
     def batch_line(self, name: str, payload: Mapping[str, object]) -> bytes:
         """Return a request as a line of the file."""
@@ -212,33 +210,6 @@ _Milliseconds = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
 class _Timings(msgspec.Struct):
     prompt_ms: _Milliseconds
     predicted_ms: _Milliseconds
-
-
-def _reply(answer: HttpAnswer, payload: Mapping[str, object]) -> ModelReply:
-    completion = decode(answer, _Completion)
-    if not completion.choices:
-        raise _without_choices(completion)
-    choice = completion.choices[0]
-    refusal = choice.message.refusal
-    text = _text(choice.message.content)
-    if text is None and refusal is None and choice.finish_reason not in _SAYS_WHY:
-        raise ModelError("unreadable", "the answer has no text", retry=True)
-    logprobs = bytes(choice.logprobs)
-    return ModelReply(
-        text=text or refusal or "",
-        usage=_usage(completion.usage),
-        sent=_sent(payload),
-        seed_sent="seed" in payload,
-        refused=tuple([name for name in _ALWAYS_SENT if name not in payload]),
-        model=_string(completion.model),
-        fingerprint=_string(completion.system_fingerprint),
-        finish_reason="refusal" if refusal and not text else choice.finish_reason,
-        latency_ms=answer.elapsed_ms,
-        attempts=answer.attempts,
-        attempt_ms=answer.attempt_ms,
-        latency_model_ms=_model_time(answer, completion.timings),
-        logprobs=None if logprobs == b"null" else logprobs.decode(),
-    )
 
 
 def _without_choices(completion: _Completion) -> ModelError:
