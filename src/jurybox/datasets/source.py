@@ -4,7 +4,7 @@ import hashlib
 import os
 import stat
 import sys
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -54,60 +54,38 @@ class Source:
     def lines(self, findings: Findings) -> Iterator[tuple[int, bytes]]:
         """Yield every line with its number, without its line feed; note those that are too long."""
         number = 0
-        pending: list[bytes] = []
-        held = 0
-        skipping = False
-        for piece in self._text_pieces(findings):
-            *lines, rest = piece.split(b"\n")
-            if lines:
-                if pending:
-                    lines[0] = b"".join((*pending, lines[0]))
-                    pending, held = [], 0
-                if skipping:
-                    del lines[0]
-                    number += 1
-                    skipping = False
-                for line in lines:
-                    number += 1
-                    yield number, line
-            if not skipping:
-                pending.append(rest)
-                held += len(rest)
-            if held > self.most:
+        # Two bytes more: the line feed, and one that shows that it is too long.
+        while line := self._read(self.file.readline, self.most + 2):
+            number += 1
+            if number == 1:
+                if line.startswith(_UTF16_MARKS):
+                    findings.add(Place(1), "encoding", "the file is UTF-16", SAVE_AS_UTF8)
+                    return
+                line = line.removeprefix(_BOM)
+            if len(line.removesuffix(b"\n")) > self.most:
                 problem = f"the line is longer than {self.most / 1_000_000:g} MB"
-                findings.add(Place(number + 1), "too-long", problem, "give each row a line")
-                pending, held, skipping = [], 0, True
-        if held:
-            yield number + 1, b"".join(pending)
+                findings.add(Place(number), "too-long", problem, "give each row a line")
+                while line and not line.endswith(b"\n"):
+                    line = self._read(self.file.readline, _PIECE)
+                continue
+            yield number, line.removesuffix(b"\n")
 
     def read_whole(self) -> None:
         """Read the file from its beginning, for its hash alone."""
         self.file.seek(0)
-        for _ in self._pieces():
+        while self._read(self.file.read, _PIECE):
             pass
 
-    def _text_pieces(self, findings: Findings) -> Iterator[bytes]:
-        pieces = self._pieces()
-        first = next(pieces, b"")
-        if first.startswith(_UTF16_MARKS):
-            findings.add(Place(1), "encoding", "the file is UTF-16", SAVE_AS_UTF8)
-            return
-        yield first.removeprefix(_BOM)
-        yield from pieces
-
-    def _pieces(self) -> Iterator[bytes]:
-        while piece := self._read():
-            self.digest.update(piece)
-            self.bytes += len(piece)
-            yield piece
-
-    def _read(self) -> bytes:
+    def _read(self, read: Callable[[int], bytes], most: int) -> bytes:
         try:
-            return self.file.read(_PIECE)
+            data = read(most)
         except OSError as error:
             reason = str(error.strerror or error).lower()
             problem = f"{self.origin}: reading broke off ({reason}); check the disk"
             raise IncompleteError(problem) from None
+        self.digest.update(data)
+        self.bytes += len(data)
+        return data
 
 
 @contextmanager
@@ -127,7 +105,7 @@ def open_source(path: Path, whole: Source | None = None) -> Generator[Source]:
         if not stat.S_ISREG(kind):
             problem = "not a file that can be read twice, but a pipe or a device"
             raise InputError(problem, "save the rows to a file first", origin)
-        file = path.open("rb", buffering=0)
+        file = path.open("rb", buffering=_PIECE)
     except FileNotFoundError:
         raise InputError("no such file", "check the path", origin) from None
     except (OSError, ValueError) as error:
