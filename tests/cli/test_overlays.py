@@ -11,7 +11,7 @@ from commands import Done
 from jurybox.app.rescore_run import rescore_run
 from jurybox.app.run_suite import run
 from jurybox.app.stored_run import load_run
-from jurybox.engine.plan import Target
+from jurybox.engine.plan import TargetPlan
 from jurybox.errors import InputError
 from jurybox.judging.protocol import Judging
 from jurybox.reporting.export_rows import exported_rows
@@ -156,7 +156,7 @@ def test_c13_judges_see_the_focus_and_the_key_criteria_and_the_target_does_not()
     assert KEY in context
     assert "The user is 22." in context
     assert "Example test cases" not in context
-    asked = Target(model="m", generation=Generation()).request(row)
+    asked = TargetPlan(model="m", generation=Generation(), timeout=60).request(row)
     assert FOCUS not in str(asked)
     unnamed = Row(id="a", task="I feel low.", scenario="another").sample(Response(text="Oh no."))
     assert (
@@ -173,11 +173,11 @@ def test_c13_every_scenario_of_the_suite_has_its_focus() -> None:
 def test_c13_earlier_turns_are_where_the_prompt_shows_them() -> None:
     row = Row(id="a", task="And now?", messages=(Turn(role="user", content="Hi"),))
     template = Template(text="History:\n{{messages}}\nNow: {{task}}")
-    target = Target(model="m", generation=Generation(), prompt=template)
+    target = TargetPlan(model="m", generation=Generation(), timeout=60, prompt=template.text)
     assert [each.content for each in target.request(row).messages] == [
         "History:\nuser: Hi\nNow: And now?"
     ]
-    plain = Target(model="m", generation=Generation(), prompt=Template(text="{{task}}"))
+    plain = TargetPlan(model="m", generation=Generation(), timeout=60, prompt="{{task}}")
     assert [each.content for each in plain.request(row).messages] == ["Hi", "And now?"]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from jurybox import load_rubric
 from jurybox.engine.driver import drive_sync
-from jurybox.engine.plan import Target
+from jurybox.engine.plan import TargetPlan
 from jurybox.judging.flow import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.protocol import Judging
 from jurybox.rubric.metrics import percentile
@@ -313,7 +313,7 @@ def test_a7_a_target_that_timed_out_is_not_judged() -> None:
 def test_a7_a_target_that_failed_counts_as_non_responsive(
     failure: Failure, *, timed_out: bool
 ) -> None:
-    target = Target(model="openai/target-2025-01-01", generation=Generation())
+    target = TargetPlan(model="openai/target-2025-01-01", generation=Generation(), timeout=60)
     procedure = msgspec.structs.replace(PROCEDURE, target=target)
     judge = Judge(failure)
     outcome = drive_sync(evaluate_sample(procedure, row(None)), judge)
@@ -349,7 +349,7 @@ def test_a12_one_run_alone_has_no_deviation() -> None:
 
 
 def test_a9_a_cached_latency_is_kept_and_never_counts_as_measured() -> None:
-    target = Target(model="openai/target-2025-01-01", generation=Generation())
+    target = TargetPlan(model="openai/target-2025-01-01", generation=Generation(), timeout=60)
     procedure = msgspec.structs.replace(PROCEDURE, target=target)
     reply = ModelReply(text="Paris.", latency_ms=800, cached=True)
     outcome = drive_sync(evaluate_sample(procedure, row(None)), Judge(reply, verdict(2, 2)))

@@ -36,41 +36,6 @@ _SHOWN: Final = ("task", "context", "messages")
 """The fields that a system under test may see; the reference would give the answer away."""
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """A model or a command, with the words it is asked in."""
-
-    model: str
-    generation: Generation
-    prompt: Template | None = None
-    system: str | None = None
-    columns: dict[str, str] = {}
-
-    def request(self, row: Row) -> ModelRequest:
-        """Return the messages sent for one row: the earlier turns, then the task.
-
-        A prompt that shows the turns itself is sent alone.
-        """
-        turns = row.messages
-        if self.prompt is not None:
-            written = "\n".join(f"{turn.role}: {turn.content}" for turn in turns)
-            parts = {"task": row.task, "context": row.context or "", "messages": written}
-            own = {name: _as_text(value) for name, value in row.metadata.items()}
-            aliases = {name: parts[field] for name, field in self.columns.items()}
-            asked = self.prompt.fill({**own, **aliases, **parts})
-            turns = () if turns and "messages" in self.prompt.parts() else turns
-        elif row.context:
-            asked = f"{row.context}\n\n{row.task}"
-        else:
-            asked = row.task
-        system = () if self.system is None else (Turn(role="system", content=self.system),)
-        messages = (*system, *turns, Turn(role="user", content=asked))
-        return ModelRequest(model=self.model, messages=messages, generation=self.generation)
-
-
-def _as_text(value: object) -> str:
-    return value if isinstance(value, str) else ENCODER.encode(value).decode()
-
-
 def read_prompt(text: str, origin: str, fields: Mapping[str, str]) -> dict[str, str]:
     """Check the prompt of a system under test; return the fields that it shows by other names.
 
@@ -85,14 +50,11 @@ def read_prompt(text: str, origin: str, fields: Mapping[str, str]) -> dict[str, 
     for name, part in shown.items():
         if part is not None and part not in _SHOWN:
             known = "a prompt may show `{{task}}`, `{{context}}`, `{{messages}}` and other columns"
-            raise InputError(_forbidden(name), known, origin)
+            problem = f"`{name}` would show the system under test what it is compared with"
+            raise InputError(problem, known, origin)
     if "task" not in shown.values():
         raise InputError("the prompt never shows the task", "put `{{task}}` into it", origin)
     return {name: part for name, part in shown.items() if part and name not in PLACEHOLDERS}
-
-
-def _forbidden(name: str) -> str:
-    return f"`{name}` would show the system under test what it is compared with"
 
 
 def overridden(base: Generation, overrides: Mapping[str, float]) -> Generation:
@@ -154,6 +116,33 @@ class TargetPlan(msgspec.Struct, frozen=True, kw_only=True):
     endpoint: ModelSpec | None = None
     price: Price | None = None
     columns: dict[str, str] = {}
+
+    def request(self, row: Row) -> ModelRequest:
+        """Return the messages sent for one row: the earlier turns, then the task.
+
+        A prompt that shows the turns itself is sent alone.
+        """
+        turns = row.messages
+        if self.prompt is not None:
+            prompt = Template(text=self.prompt)
+            written = "\n".join(f"{turn.role}: {turn.content}" for turn in turns)
+            parts = {"task": row.task, "context": row.context or "", "messages": written}
+            own = {name: _written(value) for name, value in row.metadata.items()}
+            aliases = {name: parts[field] for name, field in self.columns.items()}
+            asked = prompt.fill({**own, **aliases, **parts})
+            turns = () if turns and "messages" in prompt.parts() else turns
+        elif row.context:
+            asked = f"{row.context}\n\n{row.task}"
+        else:
+            asked = row.task
+        system = () if self.system is None else (Turn(role="system", content=self.system),)
+        messages = (*system, *turns, Turn(role="user", content=asked))
+        return ModelRequest(model=self.model, messages=messages, generation=self.generation)
+
+
+def _written(value: object) -> str:
+    # In one order of keys: an audit reads the row from the store.
+    return value if isinstance(value, str) else ENCODER.encode(value).decode()
 
 
 class DocumentPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -228,7 +217,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             ),
             judges=self.judges,
             votes=self.votes,
-            target=None if self.target is None else _target(self.target),
+            target=self.target,
             rules=compile_rules(rubric),
             price=None if self.target is None else self.target.price,
         )
@@ -248,16 +237,6 @@ def extended_rubric(overlay: DocumentPlan, base: DocumentPlan) -> Rubric:
 def _base(document: DocumentPlan) -> Base:
     data = document.text.encode()
     return Base(origin=document.origin, key="", data=data, find=lambda _: _base(document))
-
-
-def _target(plan: TargetPlan) -> Target:
-    return Target(
-        model=plan.model,
-        generation=plan.generation,
-        prompt=None if plan.prompt is None else Template(text=plan.prompt),
-        system=plan.system,
-        columns=plan.columns,
-    )
 
 
 def plan_text(plan: Plan) -> str:
