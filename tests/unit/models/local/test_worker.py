@@ -69,14 +69,6 @@ def submitted(worker: Worker, *texts: str) -> list[QueuedRequest]:
     return tickets
 
 
-def test_requests_are_answered_in_order_with_the_time_it_took(worker: Worker, engine: Slow) -> None:
-    engine.allowed.set()
-    tickets = submitted(worker, "a", "b", "c")
-    assert [ticket.answer.result(SOON).text for ticket in tickets] == ["a", "b", "c"]
-    assert engine.asked == ["a", "b", "c"]
-    assert all(ticket.elapsed_ms > 0 for ticket in tickets)
-
-
 def test_who_gives_up_in_the_queue_is_never_asked_for(worker: Worker, engine: Slow) -> None:
     first, second = submitted(worker, "first", "second")
     assert engine.begun.wait(SOON)
@@ -85,34 +77,6 @@ def test_who_gives_up_in_the_queue_is_never_asked_for(worker: Worker, engine: Sl
     assert isinstance(result(first), Completion)
     assert isinstance(result(second), RequestCancelledError)
     assert engine.asked == ["first"]
-
-
-def test_who_gives_up_in_the_middle_is_stopped_and_the_next_goes_on(
-    worker: Worker, engine: Slow
-) -> None:
-    first, second = submitted(worker, "first", "second")
-    assert engine.begun.wait(SOON)
-    first.cancel()
-    assert isinstance(result(first), RequestCancelledError)
-    engine.allowed.set()
-    assert isinstance(result(second), Completion)
-
-
-def test_a_fault_is_handed_to_who_waits_and_ends_nothing(worker: Worker, engine: Slow) -> None:
-    engine.allowed.set()
-    bad, good = submitted(worker, "fail", "good")
-    assert isinstance(result(bad), ValueError)
-    assert isinstance(result(good), Completion)
-
-
-def test_closing_stops_in_the_middle_and_frees_the_engine(worker: Worker, engine: Slow) -> None:
-    first, second = submitted(worker, "first", "second")
-    assert engine.begun.wait(SOON)
-    worker.close()
-    assert isinstance(result(first), RequestCancelledError)
-    assert isinstance(result(second), RequestCancelledError)
-    assert engine.closed
-    worker.close()
 
 
 def test_a_file_that_cannot_be_loaded_is_tried_again_by_who_asks_next(engine: Slow) -> None:
