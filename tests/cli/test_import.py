@@ -576,7 +576,7 @@ def test_a_cell_that_is_nested_too_deeply_is_refused(jurybox: Callable) -> None:
     items = [{"id": "1", "input": "[" * 5000, "expectedOutput": "4"}]
     done = jurybox("import", write("items.json", items))
     assert done.code == 2
-    assert done.err.startswith("items.json: Langfuse dataset of an unknown shape (RecursionError")
+    assert done.err.startswith("items.json: item 1: Langfuse dataset of an unknown shape; ")
 
 
 def test_an_unknown_format_names_the_known_ones(jurybox: Callable) -> None:
@@ -593,7 +593,7 @@ def test_an_unknown_format_names_the_known_ones(jurybox: Callable) -> None:
 def test_a_file_that_is_not_what_it_seems_is_one_line(jurybox: Callable) -> None:
     done = jurybox("import", write("log.json", {"eval": 1, "samples": [2]}))
     assert done.code == 2
-    assert done.err.startswith("log.json: Inspect log of an unknown shape (")
+    assert done.err.startswith("log.json: Inspect log of an unknown shape; ")
     assert not Path("log").exists()
 
 
@@ -604,3 +604,98 @@ def test_existing_files_are_kept(jurybox: Callable) -> None:
     done = jurybox("import", "g.json")
     assert (done.code, done.err) == (2, "g/rows.jsonl: the file exists; name another folder\n")
     assert not Path("g/suite.yaml").exists()
+
+
+def grader(**given: object) -> dict[str, object]:
+    """Return a grader that a model plays."""
+    asked = [{"role": "user", "content": "Grade {{sample.output_text}}"}]
+    return {"type": "score_model", "name": "q", "model": "m-2025-01-01", "input": asked, **given}
+
+
+@pytest.mark.parametrize(
+    ("odd", "problem"),
+    [
+        (grader(range=[5, 1]), "`q`: left out, the scale `5.0..1.0` runs downwards"),
+        (grader(range=[1]), "`q` whose `range` or `pass_threshold` aren't numbers: left out"),
+        (grader(pass_threshold=9), "`q`: left out, `q >= 9` asks for a value that `q` never has"),
+        (
+            grader(type="label_model", labels=["good", "bad"], passing_labels=["great"]),
+            "`q` whose `passing_labels` aren't some of its `labels`: left out",
+        ),
+        (
+            {"type": "string_check", "name": "q", "input": "x", "reference": "y", "operation": {}},
+            "`q` of type `string_check`: no counterpart; write a criterion",
+        ),
+    ],
+)
+def test_a_grader_that_jurybox_would_refuse_is_left_out(
+    jurybox: Callable, odd: dict[str, object], problem: str
+) -> None:
+    done = jurybox("import", write("alone.json", odd))
+    assert (done.code, problem in done.err) == (2, True)
+    assert not Path("alone").exists()
+    done = jurybox("import", write("two.json", {"testing_criteria": [odd, grader(name="fine")]}))
+    assert f"not carried over: 1 grader {problem}\n" in done.out
+    row = {"task": "t", "response": "r"}
+    ran = jurybox("run", "two/suite.yaml", "--dry-run", "--dataset", write("one.jsonl", row))
+    assert "OPENAI_API_KEY" in ran.err, "all else is accepted"
+
+
+def test_a_grader_with_the_name_of_a_metric_gets_another(jurybox: Callable) -> None:
+    jurybox("import", write("eval.json", {"testing_criteria": [grader(name="Overall")]}))
+    assert "### Overall `overall_grader`" in Path("eval/rubric.md").read_text("utf-8")
+
+
+def test_verdicts_rows_and_models_that_jurybox_would_refuse_are_left_out(
+    jurybox: Callable,
+) -> None:
+    pair = {"question_id": 1, "judge": "j", "model_1": "m", "g1_winner": "model_1"}
+    lines = [json.dumps({**pair, "model_2": other}) for other in ("m", "n", "n")]
+    done = jurybox("import", write("judgments.jsonl", "\n".join(lines)))
+    assert "not carried over: 1 verdict left out: `m` is compared with itself\n" in done.out
+    assert jurybox("rank", "judgments/verdicts.jsonl").code == 0
+    providers = ["openai:gpt-4.1-2025-04-14", "openai:chatgpt-4o-latest"]
+    hot = {"id": "openai:gpt-4.1-2025-04-14", "config": {"temperature": 9}}
+    config = {
+        "prompts": ["{{x}}"],
+        "providers": [*providers, hot],
+        "tests": [{"vars": {"x": "a"}, "assert": [{"type": "is-json"}]}],
+    }
+    done = jurybox("import", write("config.json", config))
+    assert "1 model `openai/chatgpt-4o-latest`: left out, name its version" in done.out
+    assert "1 model `openai/gpt-4.1-2025-04-14`: left out, `temperature` is 9\n" in done.out
+    ran = jurybox("run", "config/suite.yaml", "--dry-run", "--target", "python/textwrap:dedent")
+    assert ran.code == 0
+    items = [{"id": "1", "input": each, "expectedOutput": "e"} for each in ("a", "b", " ")]
+    done = jurybox("import", write("items.json", items))
+    assert "1 row left out: `task` is blank\n" in done.out
+    assert [row["task"] for row in rows("items/rows.jsonl")] == ["a"]
+
+
+def test_columns_without_a_known_name_are_carried_over_with_a_hint(jurybox: Callable) -> None:
+    items = [{"id": str(x), "input": {"q": "a"}, "expectedOutput": "e"} for x in range(3)]
+    done = jurybox("import", write("items.json", items))
+    assert "not carried over: 1 column is missing, 3 rows have no `task`" in done.out
+    assert len(rows("items/rows.jsonl")) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "odd", "where"),
+    [
+        ("odd.jsonl", {"input": "2"}, "odd.jsonl:2: OpenAI evals samples, and this one lacks"),
+        ("odd.json", 5, "odd.json: item 2: OpenAI evals samples, and this one lacks"),
+        (
+            "deep.json",
+            {"input": "[" * 5000, "expectedOutput": "e"},
+            "deep.json: item 2: Langfuse dataset of an unknown shape; correct this one, or leave",
+        ),
+    ],
+)
+def test_an_odd_one_among_others_is_named(
+    jurybox: Callable, name: str, odd: object, where: str
+) -> None:
+    fine = {"input": "1", "expectedOutput" if name == "deep.json" else "ideal": "x"}
+    parts = [fine, odd, fine]
+    lines = "".join(json.dumps(each) + "\n" for each in parts)
+    done = jurybox("import", write(name, lines if name.endswith("l") else parts))
+    assert (done.code, done.err.startswith(where)) == (2, True)

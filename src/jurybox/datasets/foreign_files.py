@@ -46,12 +46,13 @@ def read_foreign(path: Path) -> ForeignSuite:
 
     """
     with open_source(path) as source:
-        value = _value_of(path, source)
+        value, lines = _value_of(path, source)
+        file = _ForeignFile(value, source.origin, lines)
         known = next((each for each in FORMATS if each.fits(value)), None)
         if known is None:
-            names = ", ".join(each.name for each in FORMATS)
-            raise InputError("no known format", f"known are: {names}", source.origin)
-        read = _read_as(known, value, source.origin)
+            raise _unknown(file)
+        read = _read_as(known, file)
+        read.keep_readable()
         if not (read.rows or read.verdicts or read.ratings or read.rubric):
             problem = "; ".join([f"{known.name} without anything usable", *read.losses()])
             raise InputError(problem, "check the file", source.origin)
@@ -64,25 +65,80 @@ def read_foreign(path: Path) -> ForeignSuite:
         return read
 
 
-def _read_as(known: "ForeignFormat", value: object, origin: str) -> ForeignSuite:
+class _ForeignFile(NamedTuple):
+    """The value of a file, and the line of each of its parts where it is a file of lines."""
+
+    value: Any
+    origin: str
+    lines: list[int]
+
+    def where(self, index: int, keys: tuple[str, ...] = ()) -> str:
+        """Return where a part is."""
+        if self.lines:
+            return f"{self.origin}:{self.lines[index]}"
+        place = f"{'.'.join(keys)}[{index}]" if keys else f"item {index + 1}"
+        return f"{self.origin}: {place}"
+
+
+def _unknown(file: _ForeignFile) -> InputError:
+    """Return the error for a file of no known format, or for the first odd part of a list."""
+    parts = listing(file.value)
+    for known in FORMATS:
+        odd = [index for index, part in enumerate(parts) if not known.fits(part)]
+        if odd and 2 * len(odd) < len(parts):
+            has = {*mapping(parts[odd[0]])}
+            lacks = min((keys - has for keys in known.keys), key=len)
+            names = ", ".join(f"`{key}`" for key in sorted(lacks))
+            problem = f"{known.name}, and this one lacks {names}"
+            hint = "add what is missing, or leave this one out"
+            return InputError(problem, hint, file.where(odd[0]))
+    names = ", ".join(each.name for each in FORMATS)
+    return InputError("no known format", f"known are: {names}", file.origin)
+
+
+def _read_as(known: "ForeignFormat", file: _ForeignFile) -> ForeignSuite:
     try:
-        return known.read(value)
-    except (*_MISFITS, RecursionError) as error:
-        problem = f"{known.name} of an unknown shape ({type(error).__name__}: {error})"
-        raise InputError(problem, "write the file again with a current version", origin) from None
+        return known.read(file.value)
+    except (*_MISFITS, RecursionError):
+        problem = f"{known.name} of an unknown shape"
+        keys = known.parts if mapping(file.value) else ()
+        parts = _parts(file.value, keys)
+        if parts and known.reads(_with_parts(file.value, keys, [])):
+            alone = [_with_parts(file.value, keys, [part]) for part in parts]
+            odd = (index for index, value in enumerate(alone) if not known.reads(value))
+            hint = "correct this one, or leave it out"
+            raise InputError(problem, hint, file.where(next(odd, 0), keys)) from None
+        hint = "write the file again with a current version"
+        raise InputError(problem, hint, file.origin) from None
 
 
-def _value_of(path: Path, source: Source) -> Any:  # noqa: ANN401 - whatever a tool wrote
-    """Return the objects of a file of lines or cells, or else its one value."""
+def _parts(value: Any, keys: tuple[str, ...]) -> list[Any]:  # noqa: ANN401 - whatever a tool wrote
+    """Return the list at some keys; an empty one where there is none."""
+    for key in keys:
+        value = mapping(value).get(key)
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def _with_parts(value: Any, keys: tuple[str, ...], parts: list[Any]) -> Any:  # noqa: ANN401
+    """Return the value with another list at some keys."""
+    if not keys:
+        return parts
+    return {**value, keys[0]: _with_parts(value[keys[0]], keys[1:], parts)}
+
+
+def _value_of(path: Path, source: Source) -> tuple[Any, list[int]]:
+    """Return the objects of a file of lines or cells with their lines, or else its one value."""
     ending = path.suffix.lower()
     findings = Findings()
     if zipfile.is_zipfile(path):
-        return _zipped_log(path, source.origin)
+        return _zipped_log(path, source.origin), []
     value: object = None
+    lines: list[int] = []
     if ending in {".csv", ".jsonl", ".ndjson"}:
         read = read_csv if ending == ".csv" else read_json_lines
         with contextlib.suppress(TooManyError):
-            value = [record for _, record in read(source, FileContext(findings))]
+            found = [*read(source, FileContext(findings))]
+            value, lines = [record for _, record in found], [line for line, _ in found]
     else:
         data = b"\n".join(line for _, line in source.lines(findings))
         text = decode_text(data, findings)
@@ -93,7 +149,7 @@ def _value_of(path: Path, source: Source) -> Any:  # noqa: ANN401 - whatever a t
             value = _json_value(text, ending, source.origin)
     if findings.in_order():
         raise DatasetError(source.origin, findings.in_order())
-    return value
+    return value, lines
 
 
 def _json_value(text: str, ending: str, origin: str) -> object:
@@ -208,7 +264,8 @@ def _read_deepeval(goldens: list[Record]) -> ForeignSuite:
         row |= _reference(golden.get("expected_output"), read)
         context = golden.get("retrieval_context") or golden.get("context")
         row |= {"context": context} if context else {}
-        row |= {"response": golden["actual_output"]} if golden.get("actual_output") else {}
+        answer = golden.get("actual_output")
+        row |= {"response": as_text(answer)} if answer else {}
         if golden.get("additional_metadata"):
             row["metadata"] = {"additional_metadata": golden["additional_metadata"]}
         if golden.get("context") and golden.get("retrieval_context"):
@@ -348,11 +405,23 @@ def _parsed(value: object) -> object:
 
 
 class ForeignFormat(NamedTuple):
-    """A format of another tool, recognized by the keys of its object or of all its rows."""
+    """A format of another tool, recognized by the keys of its object or of all its rows.
+
+    ``parts`` are the keys that lead to the list in its object.
+    """
 
     name: str
     read: Callable[[Any], ForeignSuite]
     keys: tuple[set[str], ...]
+    parts: tuple[str, ...] = ()
+
+    def reads(self, value: object) -> bool:
+        """Tell whether a value can be read."""
+        try:
+            self.read(value)
+        except (*_MISFITS, RecursionError):
+            return False
+        return True
 
     def fits(self, value: object) -> bool:
         """Tell whether a file's value has one of the sets of keys."""
@@ -361,9 +430,14 @@ class ForeignFormat(NamedTuple):
 
 
 FORMATS: Final = (
-    ForeignFormat("promptfoo results", read_promptfoo_results, ({"evalId", "results"},)),
-    ForeignFormat("promptfoo config", read_promptfoo_config, ({"prompts", "tests"},)),
-    ForeignFormat("Inspect log", _read_inspect, ({"eval", "samples"},)),
+    ForeignFormat(
+        "promptfoo results",
+        read_promptfoo_results,
+        ({"evalId", "results"},),
+        ("results", "results"),
+    ),
+    ForeignFormat("promptfoo config", read_promptfoo_config, ({"prompts", "tests"},), ("tests",)),
+    ForeignFormat("Inspect log", _read_inspect, ({"eval", "samples"},), ("samples",)),
     ForeignFormat(
         "AlpacaEval annotations",
         _read_alpaca,
@@ -388,12 +462,16 @@ FORMATS: Final = (
             {"type", "graders", "calculate_output"},
             {"type", "source"},
         ),
+        ("testing_criteria",),
     ),
-    ForeignFormat("OpenAI eval results", read_openai_results, ({"object", "data"},)),
+    ForeignFormat("OpenAI eval results", read_openai_results, ({"object", "data"},), ("data",)),
     ForeignFormat("OpenAI eval items", read_openai_items, ({"item"},)),
     ForeignFormat("OpenAI evals samples", _read_openai_evals, ({"input", "ideal"},)),
     ForeignFormat(
-        "Langfuse dataset", _read_langfuse, ({"input", "expectedOutput"}, {"data", "meta"})
+        "Langfuse dataset",
+        _read_langfuse,
+        ({"input", "expectedOutput"}, {"data", "meta"}),
+        ("data",),
     ),
     ForeignFormat(
         "DeepEval dataset", _read_deepeval, ({"input", "actual_output", "expected_output"},)

@@ -11,6 +11,8 @@ from jurybox.datasets.foreign_suite import ForeignSuite, content_of, is_number, 
 from jurybox.datasets.row_reader import Record
 from jurybox.documents.numbers import show_number
 from jurybox.documents.plain_yaml import as_yaml
+from jurybox.errors import RubricError
+from jurybox.rubric import parse_rubric
 from jurybox.rubric.checks import read_check
 from jurybox.text_format import as_text
 
@@ -46,9 +48,16 @@ def read_openai_graders(value: Mapping[str, Any]) -> ForeignSuite:
             criterion = _criterion(part, key or as_text(part.get("name") or "grader"), read)
             if criterion is not None:
                 criterion.least = None if key else criterion.least
-                named[key] = _new_id(criterion.name, criteria)
-                criteria[named[key]] = criterion
-        if grader["type"] == "multi":
+                plain = _new_id(criterion.name, criteria)
+                # A name may be taken by a metric.
+                problems = {name: _problem(name, criterion) for name in (plain, f"{plain}_grader")}
+                accepted = next((name for name, each in problems.items() if each is None), None)
+                if accepted is None:
+                    read.lose("grader", f"`{criterion.name}`", f"left out, {problems[plain]}")
+                else:
+                    named[key] = accepted
+                    criteria[accepted] = criterion
+        if grader["type"] == "multi" and named:
             weights |= _weights(as_text(grader.get("calculate_output")), named, read)
     read.rubric = _document(read.name, criteria, weights) if criteria else ""
     return read
@@ -60,7 +69,12 @@ def read_openai_items(lines: list[dict[str, Any]]) -> ForeignSuite:
     for number, line in enumerate(lines, start=1):
         answer = mapping(line.get("sample")).get("output_text")
         recorded = {} if answer is None else {"response": as_text(answer)}
-        read.rows.append({"id": str(number), **line["item"], **recorded})
+        item = {**line["item"]}
+        if recorded:
+            # The recorded response is meant, whatever the item calls its right answer.
+            own = {key: item.pop(key) for key in [*item] if Columns().field(key) == "response"}
+            item |= {"metadata": {**mapping(item.get("metadata")), **own}} if own else {}
+        read.rows.append({"id": str(number), **item, **recorded})
     return read
 
 
@@ -79,29 +93,45 @@ def read_openai_results(listed: Mapping[str, Any]) -> ForeignSuite:
     return read
 
 
+def _problem(name: str, criterion: _Criterion) -> str | None:
+    """Return why jurybox would refuse a criterion, if it would."""
+    try:
+        parse_rubric(_document("Grader", {name: criterion}, {}))
+    except RubricError as error:
+        return error.findings[0].problem
+    return None
+
+
 def _criterion(grader: Mapping[str, Any], name: str, read: ForeignSuite) -> _Criterion | None:
     """Return a grader as a criterion; None, and a loss, where there is no counterpart."""
-    kind = grader["type"]
+    kind = as_text(grader["type"])
     if kind in {"string_check", "text_similarity"}:
         check = _check(grader)
         if check is not None:
             return _Criterion(name=name, text=f"```yaml checks\n- {as_yaml(check)}\n```")
     elif kind in {"label_model", "score_model"}:
-        model = f"openai/{grader['model']}"
+        model = f"openai/{as_text(grader['model'])}"
         read.judges = read.judges or [model]
         if read.judges != [model]:
             read.lose("grader", f"`{name}` with another model", "the first one judges")
         text = _fenced(_instructions(grader, name, read))
         if kind == "score_model":
-            low, high = map(float, grader.get("range") or _BAND)
-            return _Criterion(
-                name=name, text=text, scale=f"{low}..{high}", least=grader.get("pass_threshold")
-            )
-        passing = listing(grader["passing_labels"])
-        failing = [label for label in listing(grader["labels"]) if label not in passing]
+            ends, least = listing(grader.get("range") or _BAND), grader.get("pass_threshold")
+            if len(ends) == len(_BAND) and all(map(is_number, [*ends, least or 0])):
+                low, high = map(float, ends)
+                return _Criterion(name=name, text=text, scale=f"{low}..{high}", least=least)
+            which = f"`{name}` whose `range` or `pass_threshold` aren't numbers"
+            read.lose("grader", which, "left out")
+            return None
+        passing, labels = listing(grader.get("passing_labels")), listing(grader.get("labels"))
+        if not passing or any(label not in labels for label in passing):
+            which = f"`{name}` whose `passing_labels` aren't some of its `labels`"
+            read.lose("grader", which, "left out")
+            return None
+        failing = [label for label in labels if label not in passing]
         return _Criterion(name=name, text=f"{text}\n\n{_levels(passing, failing)}")
     how = grader.get("operation") or grader.get("evaluation_metric")
-    which = f"`{name}` of type `{as_text(kind)}`" + (f" with `{as_text(how)}`" if how else "")
+    which = f"`{name}` of type `{kind}`" + (f" with `{as_text(how)}`" if how else "")
     read.lose("grader", which, "no counterpart; write a criterion")
     return None
 
@@ -109,7 +139,7 @@ def _criterion(grader: Mapping[str, Any], name: str, read: ForeignSuite) -> _Cri
 def _check(grader: Mapping[str, Any]) -> Record | None:
     """Return the check of the response that does what a grader does, if there is one."""
     given, wanted = as_text(grader["input"]), as_text(grader["reference"])
-    operation = grader.get("operation")
+    operation = as_text(grader.get("operation"))
     if operation == "eq" and _RESPONSE.fullmatch(wanted):
         given, wanted = wanted, given
     value = _PLACEHOLDER.sub(_row_value, wanted)
@@ -168,7 +198,7 @@ def _weights(formula: str, named: Mapping[str, str], read: ForeignSuite) -> dict
     """Return the weights of a plain weighted sum."""
     terms = [_TERM.fullmatch(part) for part in formula.split("+")]
     found = {term[2]: float(term[1]) for term in terms if term}
-    if len(found) == len(terms) and found.keys() == named.keys():
+    if len(found) == len(terms) and found.keys() == named.keys() and any(found.values()):
         return {named[key]: weight for key, weight in found.items()}
     read.lose("multi grader", f"with `{formula}`", "every criterion weighs the same")
     return {}

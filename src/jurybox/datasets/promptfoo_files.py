@@ -126,7 +126,7 @@ def _add_checks(
     recorded: bool,
 ) -> None:
     checks: list[Record] = []
-    for assertion in assertions:
+    for assertion in map(mapping, assertions):
         kind = as_text(assertion.get("type"))
         check = _check_of(assertion, variables)
         if check is None:
@@ -143,7 +143,7 @@ def _add_checks(
 
 def _check_of(assertion: Mapping[str, Any], variables: Record) -> Record | None:
     """Return the check that does what an assertion does; None where there is none."""
-    kind, value = assertion.get("type"), _filled(assertion.get("value"), variables)
+    kind, value = as_text(assertion.get("type")), _filled(assertion.get("value"), variables)
     check: Record
     if kind in _TEXT_CHECKS:
         name, ignore_case = _TEXT_CHECKS[kind]
@@ -202,5 +202,7 @@ def _add_target(provider: object, read: ForeignSuite) -> None:
     generation = {key: config[key] for key in _GENERATION if key in config}
     if len(generation) < len(config):
         read.lose("provider", f"`{name}` with other settings", "see the keys of a target")
-    target: Record = {"model": f"{known[1]}/{known[2]}"}
+    target = {"model": f"{known[1]}/{known[2]}"}
+    if any(each["model"] == target["model"] for each in read.targets):
+        target["name"] = f"{known[2]}-{len(read.targets) + 1}"
     read.targets.append({**target, "generation": generation} if generation else target)
