@@ -57,13 +57,24 @@ rows:
         ("rows: [{task: x}]\ndataset: a.jsonl", "both `rows` and a `dataset`; keep one of them"),
         ("rows: []\ndataset: a.jsonl", "both `rows` and a `dataset`; keep one of them"),
         ("rows: 5", "`rows` is `5`; give a list of rows"),
-        ("rows: []", "the suite has no `dataset`"),
+        ("rows: []", "`rows` is empty; give at least one, or name a `dataset` instead"),
+        ("dataset: https://a.b/c.jsonl", "that is an address, and addresses aren't read"),
+        ("dataset: a.jsonl\njudge:", "no model is named; write `provider/name`"),
+        ("dataset: a.jsonl\ncolumns: [a]", "give a mapping such as `{task: prompt}`"),
         ("rows: [5]", "a row is `5`; write `task: ...` and so on"),
     ],
 )
 def test_rows_that_are_none_are_refused(lines: str, said: str, jurybox: Call) -> None:
     Path("suite.yaml").write_text(f"suite: inline\nrubric: companion\n{lines}\n")
-    assert said in jurybox("run", "suite.yaml").err
+    err = jurybox("run", "suite.yaml").err
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_an_address_given_as_dataset_is_named_as_such(jurybox: Call) -> None:
+    Path("suite.yaml").write_text("suite: s\nrubric: companion\ndataset: a.jsonl\n")
+    done = jurybox("run", "suite.yaml", "--dataset", "https://a.b/c.jsonl")
+    assert done.err.startswith("--dataset: that is an address, and addresses aren't read; download")
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from jurybox.engine.plan import (
     overridden,
     read_prompt,
 )
-from jurybox.errors import InputError, RubricError, SeveralErrors
+from jurybox.errors import InputError, RubricError, SeveralErrors, Unreadable
 from jurybox.judging.protocol import equal_votes, raised_votes
 from jurybox.models.names import ModelName
 from jurybox.models.providers import load_prices
@@ -34,7 +34,7 @@ from jurybox.rubric_files import RubricFile, read_path
 from jurybox.scoring.prices import price_of
 from jurybox.suite import JudgeSpec, LangfuseSpec
 from jurybox.suite.model_spec import ModelSpec, chosen_models
-from jurybox.suite.target_spec import HUB, LANGFUSE, TargetSpec, is_inline
+from jurybox.suite.target_spec import HUB, LANGFUSE, TargetSpec, is_inline, parse_path
 from jurybox.text_format import listed
 from jurybox.wiring import (
     DEFAULT_JUDGE_NOTICE,
@@ -208,6 +208,10 @@ def _unseen(
 def _dataset_path(chosen: ChosenSuite, given: str | None) -> tuple[str, Path, str]:
     """Return the dataset's name in records, and its file, or a folder and a pattern."""
     name = chosen.suite.dataset if given is None else given
+    try:
+        parse_path(name)
+    except Unreadable as error:
+        raise InputError(error.problem, error.hint, "--dataset") from None
     folder = chosen.folder if given is None else Path()
     if name.startswith(HUB):
         from jurybox.app.hub_dataset import PATTERN, fetch_hub_dataset

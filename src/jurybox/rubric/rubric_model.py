@@ -27,10 +27,8 @@ ReviewReason = Literal[
 ]
 """Why a sample is queued for human review."""
 
-Comparisons = Annotated[
-    tuple[Annotated[Comparison, TextForm("bad-comparison", Comparison.parse)], ...],
-    Meta(examples=['["overall >= 0.6"]']),
-]
+ComparisonText = Annotated[Comparison, TextForm("bad-comparison", Comparison.parse)]
+Comparisons = Annotated[tuple[ComparisonText, ...], Meta(examples=['["overall >= 0.6"]'])]
 
 _DECIMALS: Final = 6
 UNLABELED: Final = "Indicators"

@@ -66,7 +66,7 @@ class SuiteFields(msgspec.Struct, frozen=True, kw_only=True):
     overlays: Annotated[
         dict[str, PathText], Meta(examples=["{vulnerable: companion-vulnerable}"])
     ] = {}
-    columns: dict[str, str] = {}
+    columns: Annotated[dict[str, str], Meta(examples=["{task: prompt}"])] = {}
     unused: Annotated[tuple[Literal["context"], ...], Meta(examples=["[context]"])] = ()
     repeats: Annotated[int, Meta(ge=1, le=1000)] | None = None
     variance_sensitive: bool = False
@@ -161,7 +161,7 @@ def _read(data: bytes, findings: Findings) -> Suite | None:
     reader = FieldReader(findings)
     rows = _count_rows(node, findings)
     for key, example in _REQUIRED.items():
-        if key != "dataset" or not rows:
+        if key != "dataset" or node_at(node, "rows") is None:
             reader.require(node, "the suite", key, example)
     columns = node_at(node, "columns")
     if isinstance(columns, Pairs):
@@ -188,6 +188,9 @@ def _count_rows(node: Pairs, findings: Findings) -> int:
     if node_at(node, "dataset") is not None:
         problem = "the suite has both `rows` and a `dataset`"
         findings.add(key_place(node, "rows"), "two-datasets", problem, "keep one of them")
+    elif not rows.items:
+        hint = "give at least one, or name a `dataset` instead"
+        findings.add(key_place(node, "rows"), "no-rows", "`rows` is empty", hint)
     return len(rows.items)
 
 

@@ -22,7 +22,8 @@ _WANTED: Final = "`provider/name`, or `{model: provider/name, base_url: ...}`"
 def _parse_model(text: str) -> str:
     if _NAME.fullmatch(text) is None:
         hint = "write `provider/name`, such as `openai/gpt-4.1-2025-04-14`"
-        raise Unreadable(f"`{text}` isn't the name of a model", hint)
+        problem = f"`{text}` isn't the name of a model" if text.strip() else "no model is named"
+        raise Unreadable(problem, hint)
     return text
 
 

@@ -26,6 +26,7 @@ TargetInput = Literal["text", "json"]
 LANGFUSE: Final = "langfuse:"
 """How the name of something in Langfuse begins."""
 HUB: Final = "hf://"
+_ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 """How the name of a dataset of the Hugging Face hub begins."""
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _COMMAND: Final = "a command such as `python answer.py`, or a list such as `[python, answer.py]`"
@@ -40,9 +41,19 @@ def _parse_label(text: str) -> str:
     return text
 
 
-def _parse_path(text: str) -> str:
+def parse_path(text: str) -> str:
+    """Read the name of a file, or of what Langfuse or the hub has.
+
+    Raises:
+        Unreadable: it is an address, or names nothing.
+
+    """
     if not text.strip() or "\n" in text:
         raise Unreadable("that is no path", "name a file, in one line")
+    if _ADDRESS.match(text) and not text.startswith(HUB):
+        # It isn't quoted, for it may hold a key.
+        hint = f"download the file and name it, or a dataset of the hub as `{HUB}OWNER/NAME/SPLIT`"
+        raise Unreadable("that is an address, and addresses aren't read", hint)
     if text.startswith(LANGFUSE) and not text.removeprefix(LANGFUSE).strip():
         raise Unreadable(f"`{text}` names nothing", f"write `{LANGFUSE}NAME`")
     return text
@@ -55,7 +66,7 @@ def _parse_prompt(text: str) -> str:
         if not name.strip() or not version.strip():
             hint = f"write `{LANGFUSE}NAME@VERSION` or `@LABEL`"
             raise Unreadable(f"`{text}` names no version of a prompt", hint)
-    return text if is_inline(text) else _parse_path(text)
+    return text if is_inline(text) else parse_path(text)
 
 
 def is_inline(text: str) -> bool:
@@ -64,7 +75,7 @@ def is_inline(text: str) -> bool:
 
 
 Label = Annotated[str, TextForm("bad-name", _parse_label)]
-PathText = Annotated[str, TextForm("bad-path", _parse_path)]
+PathText = Annotated[str, TextForm("bad-path", parse_path)]
 PromptText = Annotated[str, TextForm("bad-path", _parse_prompt)]
 
 

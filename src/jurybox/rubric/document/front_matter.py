@@ -45,6 +45,7 @@ from jurybox.rubric.metrics import (
 from jurybox.rubric.rubric_model import (
     Band,
     Comparisons,
+    ComparisonText,
     ComponentParts,
     CriterionSource,
     Decision,
@@ -109,9 +110,13 @@ class FrontMatter(Protocol, msgspec.Struct, frozen=True, kw_only=True):
     without_response: Annotated[dict[str, float], Meta(examples=["{correctness: 1}"])] = {}
     require_review: Annotated[tuple[ReviewReason, ...], Meta(examples=["[safety]"])] = ("safety",)
     pass_rules: Comparisons = msgspec.field(name="pass", default=())
-    components: dict[str, ComponentParts] = {}
-    metrics: dict[str, FormulaText] = {}
-    gates: Comparisons = ()
+    components: Annotated[
+        dict[str, ComponentParts], Meta(examples=["{accuracy: {of: correctness, weight: 1}}"])
+    ] = {}
+    metrics: Annotated[
+        dict[str, FormulaText], Meta(examples=["{full_rate: share of correctness == 5}"])
+    ] = {}
+    gates: Annotated[tuple[ComparisonText, ...], Meta(examples=['["overall_mean >= 0.7"]'])] = ()
     bands: Annotated[tuple[Band, ...], Meta(examples=["[{label: Good, from: 0.7}]"])] = ()
     decisions: Annotated[tuple[Decision, ...], Meta(examples=["[{decide: deploy}]"])] = ()
     sample_decisions: tuple[Decision, ...] = ()

@@ -185,7 +185,7 @@ LEXICONS_INFO = "yaml lexicons"
 
 # What is read where it belongs: blocks of rules, checks or lexicons, and a table of levels.
 _LOOKS_READ = re.compile(
-    r"[\s>*+.)0-9-]*(?:(?:```+|~~~+)\s*(?:ya?ml)?[\s_-]*(?:rules?|checks?|lexicons?)\s*$"
+    r"[\s>*+.)0-9-]*(?:(?:```+|~~~+)\s*(?P<info>(?:ya?ml)?[\s_-]*(?P<word>rule|check|lexicon)s?)\s*$"
     r"|\|[\s*_`]*score[\s*_`]*\|)",
     re.IGNORECASE,
 )
@@ -210,19 +210,23 @@ def check_unread(body: Body, read: Sequence[Block], findings: Findings) -> None:
         if fence.closed and fence not in read:
             seen.discard(fence.start)
     for line, text in enumerate(body.lines):
-        if line not in seen and _LOOKS_READ.match(text):
-            _note_text(body, line, findings)
+        if line not in seen and (found := _LOOKS_READ.match(text)):
+            name = f"yaml {found['word'].lower()}s" if found["info"] else None
+            wrong = name if name != found["info"] else None
+            _note_text(body, line, wrong, findings)
     for block in body.blocks:
         if isinstance(block, Html):
             _check_html(body, block, findings)
 
 
-def _note_text(body: Body, line: int, findings: Findings) -> None:
+def _note_text(body: Body, line: int, name: str | None, findings: Findings) -> None:
+    """Note what is only text; ``name`` is what a block should be called."""
     problem = f"\u201c{body.lines[line].strip()}\u201d is not read here"
     hint = (
         f"put levels, `{RULES_INFO}` and `{CHECKS_INFO}` below the `###` heading of a criterion,"
         f" `{LEXICONS_INFO}` under `## {LEXICONS}`, with a blank line above and in no list or quote"
     )
+    hint = hint if name is None else f"call it `{name}`; {hint}"
     findings.add(_place(body, line), "unread-block", problem, hint)
 
 
@@ -265,7 +269,7 @@ def check_swallowed(body: Body, blocks: Sequence[Block], findings: Findings) -> 
             lines = range(block.start, block.end)
             found = next((line for line in lines if looks.match(body.lines[line])), None)
             if found is not None and not _LOOKS_READ.match(body.lines[found]):
-                _note_text(body, found, findings)
+                _note_text(body, found, None, findings)
 
 
 def only_fence(body: Body, part: DocumentPart, wanted: str, findings: Findings) -> Fence | None:
