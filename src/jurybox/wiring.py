@@ -1,4 +1,4 @@
-"""The one place that builds things from settings.
+"""Builds models, stores and clients from the settings; the only reader of the environment.
 
 Functions import what they build, so that a command loads only the parts that it uses.
 """
@@ -53,7 +53,7 @@ _ENV_LINE = re.compile(
 
 
 def environment() -> Mapping[str, str]:
-    """Return the environment; what it lacks is read from `.env` in the current folder."""
+    """Return the environment, completed from `.env` in the current folder."""
     try:
         lines = _ENV_FILE.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError):
@@ -64,12 +64,12 @@ def environment() -> Mapping[str, str]:
 
 
 def read_settings() -> Settings:
-    """Return the settings that the environment gives."""
+    """Return the settings from the environment."""
     return Settings.from_environment(environment())
 
 
 def rubric_files() -> "RubricFiles":
-    """Return the rubric documents that can be found from here."""
+    """Return the rubric documents that can be found: bundled ones, and the user's."""
     from jurybox.rubric_files import RubricFiles
 
     named = read_settings().rubrics
@@ -79,7 +79,7 @@ def rubric_files() -> "RubricFiles":
 
 
 def load_rubric(name: str | os.PathLike[str]) -> "Rubric":
-    """Read a rubric by its name (bundled, or in your folder of rubrics) or by its path.
+    """Read a rubric by name (bundled, or in your rubric folder) or by path.
 
     Raises:
         InputError: there is no such document.
@@ -90,7 +90,7 @@ def load_rubric(name: str | os.PathLike[str]) -> "Rubric":
 
 
 def load_with_warnings(name: str | os.PathLike[str]) -> "tuple[Rubric, tuple[str, ...]]":
-    """Read a rubric, and return with it what is sound in it but probably not meant so."""
+    """Read a rubric; return it with warnings about what is valid but probably a mistake."""
     from jurybox.errors import RubricError
     from jurybox.rubric_files import RubricFiles, read_path
 
@@ -117,7 +117,7 @@ _LONGEST_TIMEOUT: Final = 86_400
 
 
 def local_file(name: str, folder: str, settings: Settings | None = None) -> "ModelFile":
-    """Return the file of an embedded model; a relative path begins at ``folder``."""
+    """Return the file of an embedded model; a relative path starts from ``folder``."""
     from jurybox.models.local.files import locate, models_folder
 
     models = models_folder((settings or read_settings()).models, environment())
@@ -125,7 +125,7 @@ def local_file(name: str, folder: str, settings: Settings | None = None) -> "Mod
 
 
 class ModelBuilder:
-    """Builds models; those with the same endpoint, key and timeout share their connections.
+    """Builds models; those with the same endpoint, key and timeout share connections.
 
     ``base_url`` is the endpoint of models that name none. Functions, recordings and files of models
     are looked for in ``folder``, which is the current one unless it is named.
@@ -175,9 +175,9 @@ class ModelBuilder:
 
 
 def model_variables(specs: "Iterable[ModelSpec]") -> dict[str, str]:
-    """Return the addresses, keys and timeouts of models, for another machine: never to be stored.
+    """Return the variables with models' addresses, keys and timeouts, for a worker; never stored.
 
-    Proxies, certificates and files are each machine's own.
+    Proxies, certificates and files are configured on each machine.
     """
     names = [TIMEOUT, PATIENCE]
     for spec in specs:
@@ -189,13 +189,13 @@ def model_variables(specs: "Iterable[ModelSpec]") -> dict[str, str]:
 
 
 def takes_base_url(spec: "ModelSpec") -> bool:
-    """Say whether a model is asked at the address of ``--base-url``, where one is given."""
+    """Return whether ``--base-url`` applies to a model."""
     provider = PROVIDERS[ModelName.parse(spec.model).provider]
     return spec.base_url is None and isinstance(provider, HttpProvider) and provider.base_url_option
 
 
 def _host(address: str) -> str:
-    """Return the host and port of an address, whose mistakes are reported by its client."""
+    """Return the host and port of an address; the client reports a bad one."""
     try:
         return urlsplit(address).netloc.rpartition("@")[2].lower()
     except ValueError:
@@ -203,9 +203,9 @@ def _host(address: str) -> str:
 
 
 def http_options(settings: Settings, timeout: float | None = None) -> "HttpOptions":
-    """Return proxies, certificates and timeouts as the environment has them.
+    """Return proxies, certificates and timeouts from the environment.
 
-    A request with a ``timeout`` of its own may take at least that long.
+    A model's own ``timeout`` is never cut short by the general one.
     """
     from jurybox.models.connections import HttpOptions, Proxies, Tls
 
@@ -243,7 +243,7 @@ def _read(variable: str, path: str | None) -> bytes | None:
 def read_limits(
     settings: Settings, *, concurrency: int | None = None, patience: float | None = None
 ) -> "Limits":
-    """Return the limits of an endpoint; ``patience`` is the default of a command."""
+    """Return the limits of an endpoint; ``patience`` is the command's default."""
     from jurybox.engine.limiter import Limits
 
     limits = Limits() if patience is None else Limits(patience=patience)
@@ -267,7 +267,7 @@ def _seconds(text: str, variable: str) -> float:
 
 
 def models_folder() -> Path:
-    """Return the folder of models that all projects of this user share."""
+    """Return the user's folder of models, shared by all projects."""
     return files.models_folder(read_settings().models, environment())
 
 
@@ -281,7 +281,7 @@ _MANY = 5
 
 
 def open_run_store(url: str | None = None, *, create: bool = False) -> "Store":
-    """Open the store that is named, set in the environment, or usual."""
+    """Open the named store, or the one set in the environment, or the default."""
     from jurybox.storage import open_store
 
     return open_store(url or read_settings().store or DEFAULT_STORE, create=create)
@@ -317,7 +317,7 @@ def find_run(store: "Store", name: str) -> "RunRow":
 
 
 def _aged_run(store: "Store", back: int, name: str) -> "RunRow":
-    """Return the run that has N newer ones."""
+    """Return the run that is N runs older than the newest."""
     most = back + _MANY
     while True:
         rows = store.runs(most)
@@ -346,9 +346,9 @@ def _labeled_run(store: "Store", label: str) -> "RunRow | None":
 
 
 def telemetry_signals() -> tuple[str, ...]:
-    """Return which signals the standard variables of OpenTelemetry ask for; none by default.
+    """Return the signals that OpenTelemetry's standard variables ask for; none by default.
 
-    From the environment alone: the exporters, which read the rest of them, know no `.env`.
+    `.env` is ignored: the exporters, which read the other variables, don't know it.
     """
     wanted: list[str] = []
     for signal in ("traces", "metrics", "logs"):
@@ -394,9 +394,9 @@ DEFAULT_JUDGE_NOTICE = (
 
 
 def embedded_judge() -> str | None:
-    """Return the embedded judge's name; None where it isn't on this machine.
+    """Return the embedded judge's name; None if its model isn't on this machine.
 
-    It is never downloaded without being asked for: it takes a gigabyte.
+    The model has a gigabyte and is downloaded only on request.
     """
     from jurybox.models.local.files import default_judge, installed_runtime, path_of
 

@@ -1,1 +1,1 @@
-"""Reading what people write: plain YAML, numbers and texts, with the place of every fault."""
+"""Reads what people write (YAML, numbers, texts) and locates every fault."""

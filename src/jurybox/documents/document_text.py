@@ -1,4 +1,4 @@
-"""From the bytes of a document to its text."""
+"""Decodes the bytes of a document."""
 
 import re
 from typing import Final
@@ -13,7 +13,7 @@ CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff]")
 
 
 def decode(data: bytes, findings: Findings) -> str | None:
-    """Return the text, its lines ended by line feeds; None where it isn't one."""
+    """Return the text with line feeds as line ends; None if the bytes aren't text."""
     if len(data) > MAX_BYTES:
         problem = f"the document is larger than 1 MB ({MAX_BYTES:,} bytes)"
         findings.add(Place(1), "too-large", problem, "split it or shorten it")

@@ -1,4 +1,4 @@
-"""Reading YAML as values of declared types, noting all that is wrong and continuing.
+"""Reads YAML as values of declared types; notes every fault and continues.
 
 The fields of a struct declare what a mapping may say: their types, bounds (`msgspec.Meta`), how a
 text is read (`TextForm`) and an example for those who get one wrong.
@@ -50,7 +50,7 @@ def parse_name(text: str) -> str:
 
 
 class TextForm(NamedTuple):
-    """Marks a type that is written as a text: the code of its findings, and its reader."""
+    """Marks a type that is written as text, with its reader and the code of its findings."""
 
     code: str
     parse: Callable[[str], Any]
@@ -60,7 +60,7 @@ Name = Annotated[str, TextForm("bad-name", parse_name)]
 
 
 def kind_of(node: Node) -> str:
-    """Say in words what a value is."""
+    """Return the kind of a value in words."""
     match node:
         case Items():
             return "a list"
@@ -86,17 +86,17 @@ def node_at(node: Node | None, *path: str | int) -> Node | None:
 
 
 def key_place(node: Pairs, key: str) -> Place:
-    """Return the place of a key, or else of the mapping."""
+    """Return the place of a key, or of the mapping if the key is missing."""
     return next((each.place for each, _ in node.pairs if each.text == key), node.place)
 
 
 def plain_number(node: Node) -> float | None:
-    """Return the number that an unquoted scalar is."""
+    """Return the number in an unquoted scalar."""
     return read_number(node.text) if isinstance(node, Scalar) and not node.quoted else None
 
 
 def parse_at(node: Scalar, code: str, parse: Callable[[str], T], findings: Findings) -> T | None:
-    """Read a scalar with a reader of its own; note where it can't be read."""
+    """Read a scalar with ``parse``; note the fault if that fails."""
     try:
         return parse(node.text)
     except Unreadable as error:
@@ -105,7 +105,7 @@ def parse_at(node: Scalar, code: str, parse: Callable[[str], T], findings: Findi
 
 
 def note_unknown(node: Pairs, what: str, known: Iterable[str], findings: Findings) -> None:
-    """Note every key that is not known."""
+    """Note every unknown key."""
     known = list(known)
     for key, _ in node.pairs:
         if key.text not in known:
@@ -114,7 +114,7 @@ def note_unknown(node: Pairs, what: str, known: Iterable[str], findings: Finding
 
 
 def open_mapping(node: Node | None, what: str, hint: str, findings: Findings) -> Pairs | None:
-    """Return a mapping; note anything else."""
+    """Return the node if it is a mapping; otherwise note the fault."""
     if node is None or isinstance(node, Pairs):
         return node
     findings.add(node.place, "wrong-type", f"{what} is {kind_of(node)}", hint)
@@ -123,7 +123,7 @@ def open_mapping(node: Node | None, what: str, hint: str, findings: Findings) ->
 
 @cache
 def fields_of(kind: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
-    """Return the fields of a struct; working them out takes a while."""
+    """Return the fields of a struct; cached, because resolving its types is slow."""
     return msgspec.structs.fields(kind)
 
 
@@ -139,7 +139,7 @@ class FieldReader:
         return self._places.get(id(value), (value, otherwise))[1]
 
     def struct(self, kind: type[S], node: Pairs, what: str) -> S | None:
-        """Return the struct that a mapping is; None where a required field is missing or wrong."""
+        """Read a struct from a mapping; None if a required field is missing or wrong."""
         fields = fields_of(kind)
         note_unknown(node, what, [field.encode_name for field in fields], self.findings)
         values = self.fields(kind, node)
@@ -156,7 +156,7 @@ class FieldReader:
             self.findings.add(node.place, "missing-key", f"{what} has no `{key}`", hint)
 
     def fields(self, kind: type[msgspec.Struct], node: Pairs) -> dict[str, Any]:
-        """Return the fields of a struct that a mapping gives and that can be read."""
+        """Return those fields of a struct that the mapping has and that can be read."""
         values: dict[str, Any] = {}
         for field in fields_of(kind):
             given = node_at(node, field.encode_name)
@@ -167,7 +167,7 @@ class FieldReader:
         return values
 
     def value(self, declared: Any, node: Node, what: str) -> Any:  # noqa: ANN401, PLR0911 - as declared
-        """Return the value of a declared type; UNSET, with a finding, where the node is none."""
+        """Return a value of the declared type; UNSET, with a finding, if the node isn't one."""
         kind, marks = _bare(declared)
         text = next((mark for mark in marks if isinstance(mark, TextForm)), None)
         match node:
@@ -242,7 +242,7 @@ _WANTED: Final[dict[Any, str]] = {
 
 
 def _bare(declared: object) -> tuple[Any, tuple[Any, ...]]:
-    """Return a type without None and its marks."""
+    """Return a type without None and annotations."""
     if get_origin(declared) in (Union, UnionType):
         declared = next(each for each in get_args(declared) if each is not type(None))
     if get_origin(declared) is Annotated:
@@ -262,7 +262,7 @@ def _example(declared: object) -> str:
 
 
 def _fix(node: Node) -> str:
-    """Say how a value that is nearly right should be written."""
+    """Return how to write a value that is nearly right."""
     if isinstance(node, Scalar) and node.quoted and read_number(node.text) is not None:
         return ", without quotes"
     percent = read_number(node.text[:-1]) if isinstance(node, Scalar) and node.text else None

@@ -1,4 +1,4 @@
-"""Collecting what is wrong with a document while reading goes on."""
+"""Collects the faults of a document while it is read."""
 
 import bisect
 
@@ -19,14 +19,13 @@ class Place(msgspec.Struct, frozen=True, order=True):
 
 
 class Lines:
-    """Finds the place of a character.
+    """Finds the line and column of a character.
 
-    Lines end with a line feed only, as editors and the Markdown reader count them; YAML knows more
-    ends of lines.
+    Only a line feed ends a line, as in editors and the Markdown reader; YAML has more line ends.
     """
 
     def __init__(self, text: str, start: Place) -> None:
-        """Take a text whose first line, and each line's first column, is at ``start``."""
+        """Take a text that begins at ``start``."""
         self._start = start
         self._starts = [0, *(index + 1 for index, char in enumerate(text) if char == "\n")]
 
@@ -37,14 +36,14 @@ class Lines:
 
 
 class TooManyError(Exception):
-    """Reading on would only bury the faults that are known already."""
+    """There are too many faults to continue."""
 
 
 class Findings:
     """The faults found so far."""
 
     def __init__(self) -> None:
-        """Start with none."""
+        """Start without faults."""
         self._found: list[Finding] = []
 
     def add(self, place: Place, code: str, problem: str, hint: str) -> None:
@@ -76,7 +75,7 @@ class Findings:
         )
 
     def add_unreadable(self, place: Place, code: str, error: Unreadable) -> None:
-        """Note a small text that can't be read."""
+        """Note a short text that can't be read."""
         self.add(place, code, error.problem, error.hint)
 
     def in_order(self) -> tuple[Finding, ...]:
@@ -86,11 +85,11 @@ class Findings:
 
 
 def _order(finding: Finding) -> tuple[bool, int, int]:
-    """By place, but the word that there are more comes last."""
+    """Sort by place; the note that there are more comes last."""
     return finding.code == "too-many", finding.line, finding.column
 
 
 def _one_line(text: str) -> str:
-    """Keep a finding to one line of bearable length, whatever the document quotes into it."""
+    """Shorten a finding to one line, whatever it quotes from the document."""
     flat = printable(" ".join(text.split()))
     return flat if len(flat) <= _MAX_LENGTH else flat[: _MAX_LENGTH - 3] + "..."

@@ -17,7 +17,7 @@ _WIDE = Context(prec=400)
 
 
 def read_number(text: str) -> float | None:
-    """Return the finite number that ``text`` is, an int where it is written as one, else None."""
+    """Return the finite number in ``text``, an int if written as one; None if it isn't a number."""
     if _NUMBER.fullmatch(text) is None:
         return None
     value = float(text)
@@ -28,27 +28,27 @@ def read_number(text: str) -> float | None:
 
 
 def show_number(value: float) -> str:
-    """Return a short text that reads back as ``value``, without an exponent where people can do."""
+    """Return a short text that reads back as ``value``, if possible without an exponent."""
     if value == int(value) and abs(value) < _LARGE:
         return str(int(value))
     return fixed(value) if _SMALL <= abs(value) < _LARGE else repr(value)
 
 
 def fixed(value: float) -> str:
-    """Return ``value`` to the digit, without an exponent."""
+    """Return ``value`` exactly, without an exponent."""
     return f"{Decimal(repr(value)):f}"
 
 
 def decimals_of(text: str) -> int:
-    """Return how many decimals a number is written with; 0 where it is no number."""
+    """Return how many decimals a number is written with; 0 if it isn't a number."""
     exponent = Decimal(text).as_tuple().exponent if _NUMBER.fullmatch(text) else 0
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
 def round_half_up(value: float, decimals: int) -> float:
-    """Round as people do: 0.85 becomes 0.9 at one decimal.
+    """Round half up: 0.85 becomes 0.9 at one decimal.
 
-    The value is first brought to six decimals: 0.85 may come as 0.8499999999999999.
+    The value is first rounded to six decimals, because 0.85 may arrive as 0.8499999999999999.
     """
     steady = Decimal(repr(round(value, 6)))
     step = Decimal(1).scaleb(-decimals)
@@ -65,7 +65,7 @@ def shown(value: float | None) -> str:
 
 
 def rounded(value: float) -> float:
-    """Return a metric to the precision at which it is shown: three decimals, or 0.1%."""
+    """Round a metric as it is shown: to three decimals, or 0.1%."""
     return round(value, 1 if abs(value) >= _IN_THOUSANDS else _SHORT)
 
 
@@ -90,12 +90,12 @@ def dollars(value: float | None) -> str:
 
 
 def exact(value: float | None) -> str:
-    """Return a number at the precision of comparisons: 0.84999 isn't shown as 0.85."""
+    """Return a number at the precision used for comparisons: 0.84999 isn't shown as 0.85."""
     return MISSING if value is None else show_number(round(value, _COMPARED))
 
 
 def difference(one: float | None, other: float | None) -> float | None:
-    """Return how much the second is above the first, where both are known."""
+    """Return the second value minus the first; None if either is missing."""
     if one is None or other is None:
         return None
     # Rounded: in floats, 0.3 - 0.1 is not quite 0.2.

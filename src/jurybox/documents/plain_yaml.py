@@ -1,4 +1,4 @@
-"""YAML as plain data with the place of every value.
+"""Reads YAML as plain data with the place of every value.
 
 Built from the parser's events, so that no value is ever constructed from a tag and every scalar
 keeps the text it was written with (``version: 1.10`` is not a number that lost a zero). Tags,
@@ -54,7 +54,7 @@ Node = Scalar | Items | Pairs
 
 
 class _Open:
-    """A list or a mapping whose end has not come yet."""
+    """A list or a mapping that is still being read."""
 
     def __init__(self, place: Place, *, mapping: bool) -> None:
         self.place = place
@@ -63,7 +63,7 @@ class _Open:
 
 
 class _NotPlainError(Exception):
-    """The YAML is more than plain data; it has been noted."""
+    """The YAML is more than plain data; the fault has been noted."""
 
 
 WORDS: Final = {"true": True, "false": False, "null": None, "~": None, "": None}
@@ -71,7 +71,7 @@ WORDS: Final = {"true": True, "false": False, "null": None, "~": None, "": None}
 
 
 def value_of(node: Node) -> object:
-    """Return a value without its places: text, a number, a word, a list or a mapping."""
+    """Return a value without places: text, number, boolean, list or mapping."""
     match node:
         case Items():
             return [value_of(each) for each in node.items]
@@ -85,14 +85,14 @@ def value_of(node: Node) -> object:
 
 
 def as_yaml(value: object) -> str:
-    """Return JSON that YAML reads back to the character."""
+    """Return JSON that YAML reads back unchanged."""
     quoted = json.dumps(value, ensure_ascii=False)
     # JSON takes these as they are; YAML would read line ends or nothing.
     return re.sub("[\u2028\u2029\ufeff]", lambda match: f"\\u{ord(match[0]):04x}", quoted)
 
 
 def read_yaml(text: str, start: Place, findings: Findings) -> Node | None:
-    """Read YAML that begins at ``start`` in the document; None where it can't be read.
+    """Read YAML that begins at ``start`` in the document; None if it can't be read.
 
     An empty text is an empty mapping.
     """
@@ -119,7 +119,7 @@ def read_yaml(text: str, start: Place, findings: Findings) -> Node | None:
 
 
 class _YamlReader:
-    """Builds nodes from the events of one text, without recursion: depth is up to the document."""
+    """Builds nodes from the parser's events without recursion, so that no depth is too much."""
 
     def __init__(self, text: str, lines: Lines, findings: Findings) -> None:
         self._text = text
@@ -160,7 +160,7 @@ class _YamlReader:
                 pass
 
     def _refuse(self, place: Place, what: str) -> NoReturn:
-        """Note what is not plain data; what it would mean is not looked at."""
+        """Note what isn't plain data, without interpreting it."""
         self._findings.add(place, "yaml-not-plain", f"{what} is not plain data", _PLAIN)
         raise _NotPlainError
 

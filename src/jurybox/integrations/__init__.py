@@ -1,1 +1,1 @@
-"""Other systems that are sent what a run has stored; no other room knows them."""
+"""Adapters for other systems. Only `app` imports them."""

@@ -1,4 +1,4 @@
-"""Langfuse by the low-level client of its SDK, of either major version.
+"""Calls Langfuse through the low-level client of its SDK, version 4 or 5.
 
 The SDK's own `create_score` and `flush` return normally while the server is down; its low-level
 client raises.
@@ -28,7 +28,7 @@ _KEYS: Final = (401, 403)
 
 
 class DeliveryError(Exception):
-    """Langfuse didn't take something.
+    """A call to Langfuse failed.
 
     Attributes:
         kind: ``unreachable`` where the same may be taken later, ``refused`` where the keys are at
@@ -42,7 +42,7 @@ class DeliveryError(Exception):
 
 
 class LangfuseAccess(msgspec.Struct, frozen=True, kw_only=True):
-    """Where Langfuse is, with the keys; ``hide`` takes secrets out of what it says."""
+    """The address and keys of a Langfuse project; ``hide`` masks secrets in its messages."""
 
     base_url: str
     public_key: str
@@ -75,7 +75,7 @@ class Annotation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LangfuseClient:
-    """Calls Langfuse; any thread may use it."""
+    """A client for one Langfuse project; thread-safe."""
 
     def __init__(self, access: LangfuseAccess) -> None:
         try:
@@ -135,7 +135,7 @@ class LangfuseClient:
             page += 1
 
     def prompt(self, name: str, which: str) -> FetchedPrompt:
-        """Return a prompt by its version, a number, or by a label."""
+        """Return a prompt by version number or label."""
         wanted = {"version": int(which)} if which.isdigit() else {"label": which}
         found = self._call(self._api.prompts.get, name, **wanted)
         if isinstance(found.prompt, str):
@@ -154,7 +154,7 @@ class LangfuseClient:
                 raise InputError(problem, hint, f"{LANGFUSE}{name}@{found.version}")
 
     def items(self, name: str, version: datetime) -> Iterator[dict[str, Any]]:
-        """Yield the active items of a dataset as they were at a time."""
+        """Yield the items of a dataset that were active at a given time."""
         self.dataset_id(name)  # a dataset that isn't there has no items either
         for item in self._pages(self._api.dataset_items.list, dataset_name=name, version=version):
             if item.status == "ACTIVE":
@@ -170,14 +170,14 @@ class LangfuseClient:
         return self._call(self._api.datasets.get, name).id
 
     def _experiment_id(self, dataset: str, run_name: str) -> str:
-        """Return the id of a dataset run, as the server and the SDK derive it from its name."""
+        """Return the id of a dataset run; server and SDK derive it from the name."""
         project = self._call(self._api.projects.get).data[0].id
         parts = ["langfuse-experiment-v1", project, self.dataset_id(dataset), run_name]
         text = dumps(parts, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def run_of(self, dataset: str, run_name: str) -> str:
-        """Return the id of a dataset run whose traces were sent."""
+        """Return the id of a dataset run after its traces were sent."""
         if self.links_in_traces:
             return self.experiment_id(dataset, run_name)
         linked = self._linked(dataset, run_name)
@@ -186,7 +186,7 @@ class LangfuseClient:
         return next(iter(linked.values()))
 
     def send_spans(self, spans: Iterable[Mapping[str, Any]]) -> None:
-        """Send the spans of a trace; one with the same ids replaces an earlier one."""
+        """Send the spans of a trace; a span with the same ids is replaced."""
         scope = {"scope": {"name": "jurybox"}, "spans": list(spans)}
         resource = {"attributes": [{"key": "service.name", "value": {"string_value": "jurybox"}}]}
         self._call(
@@ -196,7 +196,7 @@ class LangfuseClient:
         )
 
     def send_scores(self, scores: list[dict[str, Any]], at: datetime) -> None:
-        """Send scores; one with the same id and time replaces an earlier one."""
+        """Send scores; a score with the same id and timestamp is replaced."""
         if hasattr(self._api, "ingestion"):
             events = [
                 {
@@ -220,7 +220,7 @@ class LangfuseClient:
             raise DeliveryError("rejected", message)
 
     def link(self, dataset: str, run_name: str, item: str, trace: str, at: datetime) -> None:
-        """Add a trace to a dataset run, once, where the trace itself doesn't."""
+        """Add a trace to a dataset run, once; needed where the trace doesn't name the run."""
         if self.links_in_traces or trace in self._linked(dataset, run_name):
             return
         made = self._call(
@@ -233,7 +233,7 @@ class LangfuseClient:
         self._linked(dataset, run_name)[trace] = made.dataset_run_id
 
     def _find_linked(self, dataset: str, run_name: str) -> dict[str, str]:
-        """Return which traces a dataset run has, and its id."""
+        """Return the traces of a dataset run, and its id."""
         call, dataset_id = self._api.dataset_run_items.list, self.dataset_id(dataset)
         try:
             found = list(self._pages(call, dataset_id=dataset_id, run_name=run_name))
@@ -268,7 +268,7 @@ class LangfuseClient:
         return {each.object_id for each in self._pages(call, queue_id)}
 
     def annotations(self, traces: Iterable[str]) -> Iterator[Annotation]:
-        """Yield the scores that people gave these traces."""
+        """Yield the scores that people have given to these traces."""
         old = hasattr(self._api, "scores_v3")
         call = self._api.scores_v3.get_many_v3 if old else self._api.scores.get_many
         fixed = {"source": "ANNOTATION", "fields": "details,subject,annotation", "limit": _PAGE}

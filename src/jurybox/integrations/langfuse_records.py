@@ -1,4 +1,4 @@
-"""What Langfuse is sent of a sample: spans and scores with ids that are always the same."""
+"""Builds the spans and scores of a sample for Langfuse, with stable ids."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -21,14 +21,14 @@ def trace_id(run_id: str, number: int) -> str:
 
 
 def run_name(run_id: str, suite: str, repeat: int) -> str:
-    """Return the name of the dataset run that one repeat of a run is."""
+    """Return the name of the dataset run for one repeat of a run."""
     return f"{suite} {run_id} #{repeat + 1}"
 
 
 def spans(
     trace: SampleTrace, plan: Plan, experiment: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the sample as a span, and each of its calls as a generation in it."""
+    """Yield a span for the sample, and inside it a generation for each call."""
     record, sample = trace.record, trace.record.row
     of = trace_id(sample.run_id, sample.number)
     root = _hash(of, "sample")[:16]
@@ -133,7 +133,7 @@ def sample_scores(trace: SampleTrace) -> list[dict[str, Any]]:
 
 
 def run_scores(run: str, name: str, metrics: Mapping[str, float]) -> list[dict[str, Any]]:
-    """Return the scores of a dataset run, ``run`` being its id and ``name`` its name."""
+    """Return the scores of a dataset run with this id and name."""
     return [
         {
             "id": _hash("run", name, metric),

@@ -1,6 +1,6 @@
-"""OpenTelemetry: calls as spans, scores as events, durations and tokens as metrics.
+"""Exports to OpenTelemetry: calls as spans, scores as events, durations and tokens as metrics.
 
-By the semantic conventions for generative AI. The exporters read the standard variables themselves.
+Follows the semantic conventions for generative AI. The exporters read the standard variables.
 """
 
 from collections.abc import Iterable, Sequence
@@ -72,7 +72,7 @@ class RunExporter:
         self._metric_exporter: Any = OTLPMetricExporter() if "metrics" in signals else None
 
     def export(self, samples: Iterable[SampleTrace]) -> list[str]:
-        """Export samples, and return the signals that the receiver didn't take."""
+        """Export samples, and return the signals that the receiver rejected."""
         failed: dict[str, None] = {}
         remaining = iter(samples)
         while page := list(islice(remaining, _PAGE)):
@@ -161,7 +161,7 @@ class RunExporter:
 
 
 def _score(score: TracedScore) -> Attributes:
-    """Return a score as the conventions have it; what is true or false has a label too."""
+    """Return a score in the form of the conventions; true and false also get a label."""
     given: Attributes = {"gen_ai.evaluation.name": score.name}
     if isinstance(score.value, str):
         given["gen_ai.evaluation.score.label"] = score.value

@@ -1,8 +1,8 @@
-"""Ray: parts of a run handed out to the workers of a cluster, within one budget per endpoint.
+"""Runs parts of a run on the workers of a Ray cluster, within one shared budget per endpoint.
 
-What a part is, and how it is done, is the caller's. A `Coordinator`, which is an actor on the
-driver's node, leases calls and turns to the workers, collects how far they are, and stops them. A
-part whose worker is lost is given to another by Ray itself.
+The caller defines the parts and the function that does one. A `Coordinator`, an actor on the
+driver's node, leases calls and turns to the workers, collects their progress, and stops them. When
+a worker is lost, Ray gives its part to another.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ def _library() -> Ray:
 
 
 class Coordinator:
-    """What all workers of a run share; an actor, so that one call is handled after the other."""
+    """The state that all workers of a run share; an actor, so it handles one call at a time."""
 
     def __init__(self, calls: int) -> None:
         self._budget = SharedBudget(calls)
@@ -68,29 +68,29 @@ class Coordinator:
         self._secrets = b""
 
     async def keep(self, secrets: bytes) -> None:
-        """Keep what workers need and no store of objects, which may be on a disk, may have."""
+        """Keep the workers' secrets: Ray may write arguments to disk, but not an actor's state."""
         self._secrets = secrets
 
     async def secrets(self) -> bytes:
-        """Return what was kept."""
+        """Return the secrets."""
         return self._secrets
 
     async def beat(
         self, holder: str, demands: Mapping[str, tuple[int, int]], report: bytes
     ) -> tuple[dict[str, int], StopOrder | None]:
-        """Take a worker's report; return its calls at once by endpoint, and whether to stop."""
+        """Take a worker's report; return its concurrent calls per endpoint, and whether to stop."""
         self._reports[holder] = report
         return self._budget.renew(holder, demands, time.monotonic()), self._order
 
     async def turns(
         self, endpoint: str, spec: ModelSpec, tokens: Sequence[float], correction: float
     ) -> tuple[list[float], float]:
-        """Return in how many seconds requests may start, and when to ask for more."""
+        """Return the seconds until each request may start, and when to ask for more."""
         now = time.monotonic()
         return self._budget.turns(endpoint, spec, tokens, now, correction=correction)
 
     async def leave(self, holder: str) -> None:
-        """Take back what a worker had."""
+        """Take back a worker's calls."""
         self._budget.release(holder)
 
     async def stop(self, order: StopOrder) -> None:
@@ -98,7 +98,7 @@ class Coordinator:
         self._order = order
 
     async def reports(self, parts: Collection[str]) -> list[bytes]:
-        """Return what the workers on these parts said last; the others' reports are forgotten."""
+        """Return the latest reports on these parts, and forget all others."""
         self._reports = {name: said for name, said in self._reports.items() if name in parts}
         return [*self._reports.values()]
 
@@ -117,18 +117,18 @@ class _WorkerShare:
 
     @property
     def demand(self) -> tuple[int, int]:
-        """How many calls at once it wants, and how many it has; at first, as many as it may."""
+        """The concurrent calls that it wants and uses; before the first grant, all it may make."""
         limiter = self.limiter
         wanted = max(1, limiter.wanted) if self.is_known else limiter.concurrency.limit
         return wanted, limiter.used
 
     def grant(self, calls: int) -> None:
-        """Take what was granted."""
+        """Use the calls that were granted."""
         self.calls, self.is_known = calls, True
         self.limiter.slots.wake()
 
     async def turn(self, spec: ModelSpec, tokens: float) -> None:
-        """Wait until all workers together may send a request of about so many tokens."""
+        """Wait until the limits of all workers together allow a request of about ``tokens``."""
         turn = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(spec.model, deque()).append((tokens, turn))
         asking = self._asking.get(spec.model)
@@ -137,7 +137,7 @@ class _WorkerShare:
         await turn
 
     def correct(self, spec: ModelSpec, reserved: float, used: float) -> None:
-        """Replace the estimate of a request by what it used, when turns are asked for next."""
+        """Correct the estimate of a request when turns are asked for next."""
         known = self._corrections.get(spec.model, 0.0)
         self._corrections[spec.model] = known + used - reserved
 
@@ -176,14 +176,14 @@ class WorkerLink:
         return share
 
     async def secrets(self) -> bytes:
-        """Return what the driver gave for all workers."""
+        """Return the secrets that the driver gave to all workers."""
         return await self._coordinator.secrets.remote()
 
     @asynccontextmanager
     async def connected(
         self, report: Callable[[], bytes], stop: Callable[[StopOrder], None]
     ) -> AsyncGenerator[None]:
-        """Renew the shares, and report, until the block ends."""
+        """Renew the shares and report progress until the block ends."""
         beating = asyncio.create_task(self._beat(report, stop))
         try:
             yield
@@ -211,7 +211,7 @@ class WorkerLink:
 
 P = TypeVar("P")
 PartWork = Callable[[P, WorkerLink], str]
-"""Does a part in a worker and says what kept it from the end; a function of a module."""
+"""Does a part in a worker; returns why it isn't finished, or an empty text. A module's function."""
 
 
 def _do_part(work: PartWork[P], coordinator: Ray, holder: str, part: P) -> str:
@@ -229,7 +229,7 @@ def _worker_failed(error: Exception) -> IncompleteError:
 
 
 def _knock(address: str) -> None:
-    """Find out whether anything listens at an address: Ray itself tries for minutes."""
+    """Check that something listens at an address; Ray itself would try for minutes."""
     host, _, port = address.rpartition(":")
     if port.isdecimal():
         socket.create_connection((host, int(port)), timeout=_PATIENCE).close()
@@ -239,13 +239,13 @@ class RayCluster:
     """A connection to Ray; without an address, to a cluster of its own on this machine."""
 
     def __init__(self, address: str | None) -> None:
-        """Take the address; the first use connects."""
+        """Remember the address; the first use connects."""
         self._address = address
         self._coordinator: Ray = None
 
     @cached_property
     def _ray(self) -> Ray:
-        """The library, connected.
+        """The Ray library, connected to the cluster.
 
         Raises:
             InputError: Ray isn't installed.
@@ -267,11 +267,11 @@ class RayCluster:
 
     @cached_property
     def cpus(self) -> int:
-        """How many parts can be done at once."""
+        """The number of parts that can run at once."""
         return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
     def begin_run(self, calls: int, secrets: bytes) -> None:
-        """Allow each endpoint so many calls at once from now on; workers get the secrets."""
+        """Start a run with at most ``calls`` concurrent calls per endpoint."""
         self._coordinator = (
             self._ray.remote(Coordinator)
             .options(num_cpus=0, scheduling_strategy=self._here())
@@ -286,16 +286,16 @@ class RayCluster:
         return strategies.NodeAffinitySchedulingStrategy(node, soft=False)
 
     def call(self, function: Callable[..., object], *given: object) -> Ray:
-        """Have some worker call a function of a module, and another where that one is lost."""
+        """Call a module's function in a worker; if the worker is lost, in another."""
         remote = self._ray.remote(function).options(num_cpus=1, max_retries=_MOST_LOSSES)
         return remote.remote(*given)
 
     def submit(self, work: PartWork[P], name: str, part: P) -> Ray:
-        """Have a part of the run done by some worker."""
+        """Do a part of the run in a worker."""
         return self.call(_do_part, work, self._coordinator, name, part)
 
     def map(self, work: PartWork[P], parts: Mapping[str, P]) -> Iterator[tuple[str, str]]:
-        """Have parts done by Ray Data; yield each one's name and what kept it from its end.
+        """Do parts through Ray Data; yield the name of each, and why it isn't finished.
 
         Raises:
             IncompleteError: a bug ended one, or too many workers were lost.
@@ -318,14 +318,14 @@ class RayCluster:
             raise _worker_failed(error) from None
 
     async def wait(self, parts: Sequence[Ray]) -> list[Ray]:
-        """Return the parts that are done, after a moment at most."""
+        """Return the parts that are done, waiting at most a moment."""
         done, _ = await asyncio.to_thread(
             self._ray.wait, [*parts], num_returns=len(parts), timeout=_POLL, fetch_local=False
         )
         return done
 
     def result(self, part: Ray) -> Any:  # noqa: ANN401 - what the function returned
-        """Wait for a part, and return what came of it.
+        """Wait for a part, and return its result.
 
         Raises:
             IncompleteError: a bug ended it, or too many workers were lost.
@@ -337,7 +337,7 @@ class RayCluster:
             raise _worker_failed(error) from None
 
     async def reports(self, parts: Collection[str]) -> list[bytes]:
-        """Return what the workers on these parts said last."""
+        """Return the latest reports on these parts."""
         return await self._coordinator.reports.remote(parts)
 
     def stop(self, reason: str, *, at_once: bool) -> None:
@@ -345,6 +345,6 @@ class RayCluster:
         self._coordinator.stop.remote(StopOrder(reason=reason, at_once=at_once))
 
     def close(self) -> None:
-        """Disconnect; a cluster that was started here ends."""
+        """Disconnect; a cluster that was started here is stopped."""
         if "_ray" in self.__dict__:
             self._ray.shutdown()

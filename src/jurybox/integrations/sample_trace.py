@@ -1,4 +1,4 @@
-"""A stored sample as other systems see it: calls with their times, and scores."""
+"""A stored sample for other systems: its calls with their times, and its scores."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -35,7 +35,7 @@ class TracedCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TracedScore(msgspec.Struct, frozen=True, kw_only=True):
-    """One value that a sample was given, and why."""
+    """One score of a sample, with its reasoning."""
 
     name: str
     value: float | str
@@ -71,7 +71,7 @@ def read_trace(run: RunRow, sample: SampleRow, exchanges: Sequence[ExchangeRow])
 
 
 def _call(row: ExchangeRow, begun: int) -> TracedCall:
-    """Read an exchange; one whose time isn't stored is placed at the beginning of its run."""
+    """Read an exchange; without a stored time, it starts when the run did."""
     notes, outcome = exchange_notes(row), read_outcome(row)
     took = notes.latency_ms if outcome.latency_ms is None else outcome.latency_ms
     end = begun if notes.at is None else notes.at * _MS
@@ -86,7 +86,7 @@ def _call(row: ExchangeRow, begun: int) -> TracedCall:
 
 
 def _scores(result: SampleResult, report: EvaluationReport | None) -> list[TracedScore]:
-    """Return what a sample was given; what has no value is left out, never 0."""
+    """Return the scores of a sample; a missing one is left out, never 0."""
     reasons = {} if report is None else {each.id: each.reasoning for each in report.criteria}
     values = {**result.metrics, **result.components, JUDGE_SCORE: result.judge_score}
     scores = [

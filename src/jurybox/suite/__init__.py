@@ -32,16 +32,16 @@ class JudgeFields(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JudgeSpec(JudgeFields, frozen=True, kw_only=True):
-    """Who judges; where `votes` or `stop_when_decided` is None, the rubric decides.
+    """The judges; where `votes` or `stop_when_decided` is None, the rubric decides.
 
-    ``batch``: judges are asked in their providers' batches, later and for less.
+    ``batch``: judges are asked through their providers' batches, which is slower and cheaper.
     """
 
     models: tuple[ModelSpec, ...]
 
 
 class LangfuseSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """That finished runs are sent to Langfuse; flagged samples also to an annotation queue."""
+    """Sends finished runs to Langfuse, and flagged samples to an annotation queue."""
 
     queue: str | None = None
 
@@ -58,7 +58,7 @@ ROW_FIELDS: Final = (
 
 
 class SuiteFields(msgspec.Struct, frozen=True, kw_only=True):
-    """What a suite says in texts, numbers and words."""
+    """The plain fields of a suite: texts, numbers and words."""
 
     suite: Label = ""
     rubric: PathText = ""
@@ -77,7 +77,7 @@ class SuiteFields(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Suite(SuiteFields, msgspec.Struct, frozen=True, kw_only=True):
-    """A run's ingredients.
+    """What a run is made of.
 
     Attributes:
         rubric: the name of a rubric, or its path.
@@ -133,7 +133,7 @@ class SuiteError(DocumentError):
 
 
 def parse_suite(data: bytes, origin: str) -> Suite:
-    """Read a suite file; ``origin`` is what to call it in an error.
+    """Read a suite file; errors name it by ``origin``.
 
     Raises:
         SuiteError: the file has faults; the error holds all of them.
@@ -177,7 +177,7 @@ def _read(data: bytes, findings: Findings) -> Suite | None:
 
 
 def _count_rows(node: Pairs, findings: Findings) -> int:
-    """Count the rows of the file itself; their values are read like those of a dataset."""
+    """Count the suite's own `rows`; their values are read later, like a dataset's."""
     rows = node_at(node, "rows")
     if rows is None:
         return 0
@@ -203,7 +203,7 @@ def _read_langfuse(node: Node | None, reader: FieldReader) -> LangfuseSpec | Non
 
 
 def _read_judge(node: Node | None, reader: FieldReader) -> JudgeSpec | None:
-    """Read `judge`: a model, a list of models, or a mapping; None where there is none."""
+    """Read `judge`: a model, a list of models, or a mapping; None if it is missing."""
     if node is None:
         return None
     if not isinstance(node, Pairs):

@@ -1,4 +1,4 @@
-"""A model wherever one is named: its name alone, or with its own endpoint, key and limits (D3)."""
+"""A model in a suite or option: its name, or a mapping with endpoint, key and limits (D3)."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,7 +44,7 @@ def _parse_variable(text: str) -> str:
 
 
 class EndpointFields(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What differs from the settings of a model's provider.
+    """What overrides the settings of a model's provider.
 
     Attributes:
         base_url: the address of its endpoint, without any password.
@@ -73,7 +73,7 @@ MODEL_KEYS: Final = ("model", *EndpointFields.__struct_fields__)
 
 
 def model_option(text: str) -> ModelSpec:
-    """Read a model as an option names it: ``provider/name``, or a mapping in braces.
+    """Read a model from an option: ``provider/name``, or a mapping in braces.
 
     Raises:
         InputError: it is neither.
@@ -94,7 +94,7 @@ def model_option(text: str) -> ModelSpec:
 def chosen_models(options: Iterable[str], known: Sequence[ModelSpec]) -> Sequence[ModelSpec]:
     """Return the models that options name, or else the known ones.
 
-    One that is known keeps its endpoint, unless the option gives another.
+    A known model keeps its endpoint unless the option gives another.
 
     Raises:
         InputError: an option is no model.
@@ -108,7 +108,7 @@ def chosen_models(options: Iterable[str], known: Sequence[ModelSpec]) -> Sequenc
 
 
 def different_models(specs: list[ModelSpec]) -> list[ModelSpec]:
-    """Return models that are given as options, each once.
+    """Return the models given as options; refuse one that is given twice.
 
     Raises:
         InputError: one is named twice.
@@ -125,7 +125,7 @@ def different_models(specs: list[ModelSpec]) -> list[ModelSpec]:
 def read_model(
     node: Node, reader: FieldReader, shared: Mapping[str, Any] | None = None
 ) -> ModelSpec | None:
-    """Read a name or a mapping; ``shared`` is what it has unless it says otherwise."""
+    """Read a name or a mapping; ``shared`` holds its defaults."""
     if isinstance(node, Scalar):
         key = Scalar(text="model", quoted=False, place=node.place)
         node = Pairs(pairs=((key, node),), place=node.place)
@@ -139,7 +139,7 @@ def read_model(
 def read_models(
     node: Node, reader: FieldReader, shared: Mapping[str, Any]
 ) -> tuple[ModelSpec, ...]:
-    """Read one model, or a list of different ones."""
+    """Read one model, or a list of distinct models."""
     specs: list[ModelSpec] = []
     for each in node.items if isinstance(node, Items) else (node,):
         spec = read_model(each, reader, shared)

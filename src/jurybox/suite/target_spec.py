@@ -1,4 +1,4 @@
-"""The system under test in a suite: one target, or several that are compared (D5)."""
+"""The system under test in a suite: one target, or several to compare (D5)."""
 
 import re
 import shlex
@@ -42,7 +42,7 @@ def _parse_label(text: str) -> str:
 
 
 def parse_path(text: str) -> str:
-    """Read the name of a file, or of what Langfuse or the hub has.
+    """Read a path, a ``langfuse:`` name or an ``hf://`` name.
 
     Raises:
         Unreadable: it is an address, or names nothing.
@@ -60,7 +60,7 @@ def parse_path(text: str) -> str:
 
 
 def _parse_prompt(text: str) -> str:
-    """Read a prompt; without its version one may change between two runs."""
+    """Read a prompt; one from Langfuse needs a version, or it could change between runs."""
     if text.startswith(LANGFUSE):
         name, _, version = text.removeprefix(LANGFUSE).rpartition("@")
         if not name.strip() or not version.strip():
@@ -70,7 +70,7 @@ def _parse_prompt(text: str) -> str:
 
 
 def is_inline(text: str) -> bool:
-    """Tell whether a prompt is given itself: no path has placeholders or several lines."""
+    """Return whether a prompt is text and not a path: it has placeholders or several lines."""
     return "{{" in text or "\n" in text.strip()
 
 
@@ -80,7 +80,7 @@ PromptText = Annotated[str, TextForm("bad-path", _parse_prompt)]
 
 
 class TargetFields(msgspec.Struct, frozen=True, kw_only=True):
-    """What a target is called, and what it is asked."""
+    """The plain fields of a target: its name and its prompts."""
 
     name: Label = ""
     responses: PathText | None = None
@@ -93,7 +93,7 @@ class TargetSpec(TargetFields, msgspec.Struct, frozen=True, kw_only=True):
     """The system under test: a model, a command, or its recorded responses.
 
     Attributes:
-        name: what it is called among several targets.
+        name: its name among several targets.
         responses: a file of recorded responses, or None.
         command: the program and its arguments; no shell reads them.
         prompt: a template, its path, or ``langfuse:NAME@VERSION``.
@@ -120,12 +120,12 @@ _FOR_COMMANDS: Final = ("input",)
 
 
 def read_target(node: Node | None, reader: FieldReader) -> TargetSpec | None:
-    """Read `target`, a model's name or a mapping; None where there is none."""
+    """Read `target`, a model's name or a mapping; None if it is missing."""
     return None if node is None else _read_target(node, reader, "`target`", TARGET_KEYS)
 
 
 def read_targets(suite: Pairs, reader: FieldReader) -> tuple[TargetSpec, ...]:
-    """Read `targets`, each with a name of its own."""
+    """Read `targets`; each has a unique name."""
     given = node_at(suite, "targets")
     if given is None:
         return ()
@@ -152,7 +152,7 @@ def read_targets(suite: Pairs, reader: FieldReader) -> tuple[TargetSpec, ...]:
 
 
 def _usual_name(spec: TargetSpec) -> str:
-    """Return the name of a target that has none: its model's, its program's or its file's."""
+    """Return the default name of a target: its model's, its program's or its file's."""
     command = " ".join(spec.command or ())
     whole = spec.model.model.partition("/")[2] if spec.model else spec.responses or command
     return re.sub(r"[^A-Za-z0-9._-]+", "-", whole).strip("-._")[:64] or "target"
@@ -188,7 +188,7 @@ def _read_target(
 
 
 def _check_kind(inner: Pairs, findings: Findings) -> None:
-    """Note more or less than one of responses, model and command, and keys it has no use for."""
+    """Note if it isn't exactly one of responses, model and command, and keys that don't apply."""
     kinds = [key for key in ("responses", "model", "command") if node_at(inner, key) is not None]
     if not kinds:
         hint = "add a line such as `model: openai/gpt-4.1-2025-04-14`"
@@ -223,7 +223,7 @@ def _read_command(node: Node | None, findings: Findings) -> tuple[str, ...] | No
 
 
 def _split(text: str) -> tuple[str, ...]:
-    """Part a command into words as a shell would, and refuse what only a shell can do."""
+    """Split a command into words as a shell would; refuse what needs a shell."""
     try:
         words = tuple(shlex.split(text))
     except ValueError as error:
