@@ -140,10 +140,10 @@ def _version(model: str, plan: Plan) -> str | None:
     Of a function only its own file is hashed; the git commit of a run covers its imports. A local
     model also depends on the build of its runtime.
     """
+    if model.startswith("command/"):
+        return None
     name = ModelName.parse(model)
     match name.provider:
-        case "command":
-            return None
         case "python":
             module = sys.modules.get(name.name.partition(":")[0])
             file = getattr(module, "__file__", None)
