@@ -8,6 +8,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +17,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.configuration import set_hypothesis_home_dir
 
+from commands import Done, call
 from jurybox.models.http import HttpCall, HttpClient
 
 # A deadline fails on a busy machine, and a database makes a run depend on the one before. People
@@ -175,6 +177,12 @@ def _close_the_proxy(config: pytest.Config) -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """One worker more than there are cores: many tests wait, for a process or for a time-out."""
     return (os.cpu_count() or 1) + 1
+
+
+@pytest.fixture
+def jurybox(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
+    """Run the command in this process, and leave the process as it was."""
+    return partial(call, monkeypatch)
 
 
 @pytest.fixture(autouse=True)

@@ -1,28 +1,15 @@
-"""The command as users start it, a process of its own; or called in this one, which is quicker."""
+"""The command as users start it, a process of its own."""
 
 import os
 import pty
 import subprocess
 from collections.abc import Callable
-from functools import partial
 
 import pytest
 
-from commands import JURYBOX, Done, call
+from commands import JURYBOX, Done
 
 Jurybox = Callable[..., Done]
-
-
-@pytest.fixture
-def jurybox(started: Jurybox) -> Jurybox:
-    """Run the command as a process, unless a module says that calls in this one will do."""
-    return started
-
-
-@pytest.fixture
-def called(monkeypatch: pytest.MonkeyPatch) -> Jurybox:
-    """Run the command in this process, and leave the process as it was."""
-    return partial(call, monkeypatch)
 
 
 @pytest.fixture

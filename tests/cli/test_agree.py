@@ -24,12 +24,6 @@ RATED = lines(
 )
 
 
-@pytest.fixture
-def jurybox(called: Jurybox) -> Jurybox:
-    """Calls in this process will do; what is about a process of its own starts one."""
-    return called
-
-
 def test_json_has_the_fields_that_are_promised(started: Jurybox) -> None:
     Path("ratings.jsonl").write_bytes(RATED)
     done = started("agree", "ratings.jsonl", "--scale", "1-5", "--json")

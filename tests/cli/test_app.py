@@ -18,12 +18,6 @@ from jurybox import __version__
 JURYBOX = Path(sys.executable).parent / "jurybox"
 
 
-@pytest.fixture
-def jurybox(called: Callable) -> Callable:
-    """Calls in this process will do; what is about a process of its own starts one."""
-    return called
-
-
 def test_version(started: Callable) -> None:
     done = started("--version")
     assert (done.code, done.out, done.err) == (0, f"jurybox {__version__}\n", "")

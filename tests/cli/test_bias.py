@@ -119,12 +119,6 @@ def _write(folder: Path) -> None:
         (folder / f"{name}.yaml").write_text(suite)
 
 
-@pytest.fixture
-def jurybox(called: Callable) -> Callable:
-    """Calls in this process will do; what is about a process of its own starts one."""
-    return called
-
-
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder in which the store of the first test is kept for the others."""

@@ -19,12 +19,6 @@ ANSWERS = ["right", "other-words", "wrong", "wrong-number", "half", "invented"]
 PULL = "`jurybox model pull` (1.1 GB)"
 
 
-@pytest.fixture
-def jurybox(called: Callable) -> Callable:
-    """Calls in this process will do; what is about a process of its own starts one."""
-    return called
-
-
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 

@@ -1,7 +1,6 @@
 """``jurybox doctor``: what is there, what isn't, and how to get it."""
 
 import importlib.metadata
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,12 +9,6 @@ from jurybox import __version__
 from jurybox.settings import VARIABLES
 
 SECRETS = ("sk-very-secret", "pass-very-secret", "key-very-secret")
-
-
-@pytest.fixture
-def jurybox(called: Callable) -> Callable:
-    """Calls in this process will do; what is about a process of its own starts one."""
-    return called
 
 
 def findings(done: Any, about: str) -> dict[str, Any]:  # noqa: ANN401 - what the fixture returns

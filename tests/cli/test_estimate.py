@@ -29,12 +29,6 @@ def write(file: Path, rows: list[dict[str, object]]) -> None:
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-@pytest.fixture
-def jurybox(called: Callable) -> Callable:
-    """Calls in this process will do; what is about a process of its own starts one."""
-    return called
-
-
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("kept") / "store"

@@ -62,12 +62,6 @@ def broken(prompt: str) -> str:
 """.replace("\\\\", "\\")
 
 
-@pytest.fixture
-def jurybox(called: Callable) -> Callable:
-    """Calls in this process will do; what is about a process of its own starts one."""
-    return called
-
-
 @pytest.fixture(autouse=True)
 def _judges(tmp_path: Path) -> None:
     (tmp_path / "judges.py").write_text(JUDGES)

@@ -25,13 +25,13 @@ JUDGE = f"def bad(prompt):\n    return {TEXT!r}\n"
 
 
 @pytest.fixture
-def run(called: Callable) -> Callable:
+def run(jurybox: Callable) -> Callable:
     Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     Path("suite.yaml").write_text(SUITE)
     Path("judges.py").write_text(JUDGE)
-    done = called("run", "suite.yaml", "--allow-unpinned", "--json")
+    done = jurybox("run", "suite.yaml", "--allow-unpinned", "--json")
     assert done.json["status"] == "finished", done.err
-    return called
+    return jurybox
 
 
 def hidden_in(text: str) -> set[str]:

@@ -98,16 +98,16 @@ def write_suite(dataset: str) -> str:
 
 
 def test_all_files_of_a_split_are_one_dataset_at_a_recorded_revision(
-    jurybox: Callable, hub: FakeHub
+    started: Callable, hub: FakeHub
 ) -> None:
-    done = jurybox("run", write_suite("hf://org/chats/train"), "--json")
+    done = started("run", write_suite("hf://org/chats/train"), "--json")
     assert done.json["planned"] == 3, done.err
     assert done.json["metadata"]["dataset_id"] == f"hf://org/chats/train@{FIRST}"
-    shown = jurybox("show", "last", "--sample", "3", "--json").json
+    shown = started("show", "last", "--sample", "3", "--json").json
     assert (shown["task"], shown["response"]) == ("I feel alone.", "I'm sorry.")
     # Pinned by its commit, the same bytes have the same hash, whatever is newest.
     hub.main = SECOND
-    again = jurybox("run", "hub.yaml", "--dataset", f"hf://org/chats/train@{FIRST}", "--json")
+    again = started("run", "hub.yaml", "--dataset", f"hf://org/chats/train@{FIRST}", "--json")
     key = "dataset_version_or_hash"
     assert again.json["metadata"][key] == done.json["metadata"][key]
     assert any(path.endswith(f"/revision/{FIRST}") for path in hub.asked)
@@ -124,22 +124,22 @@ def answer(prompt):
 """
 
 
-def test_a_killed_run_is_resumed_without_the_hub(jurybox: Callable, hub: FakeHub) -> None:
+def test_a_killed_run_is_resumed_without_the_hub(started: Callable, hub: FakeHub) -> None:
     Path("hub_bot.py").write_text(BOT, "utf-8")
     target = ("--target", "python/hub_bot:answer", "--concurrency", "1")
-    assert jurybox("run", write_suite("hf://org/chats/train"), *target).code == 9
+    assert started("run", write_suite("hf://org/chats/train"), *target).code == 9
     Path("well").touch()
     hub.files.clear()
     asked = len(hub.asked)
-    done = jurybox("resume", "last", "--json")
+    done = started("resume", "last", "--json")
     assert (done.json["status"], done.json["summary"]["samples"]) == ("finished", 3), done.err
     assert len(hub.asked) == asked
 
 
 def test_a_dataset_without_parquet_is_taken_as_the_hub_converted_it(
-    jurybox: Callable, hub: FakeHub
+    started: Callable, hub: FakeHub
 ) -> None:
-    done = jurybox("run", write_suite("hf://org/lines"), "--json")
+    done = started("run", write_suite("hf://org/lines"), "--json")
     assert done.json["metadata"]["dataset_id"] == f"hf://org/lines/train@{SECOND}", done.err
     assert hub.main == FIRST
 
@@ -156,16 +156,16 @@ def test_a_dataset_without_parquet_is_taken_as_the_hub_converted_it(
     ],
 )
 @pytest.mark.usefixtures("hub")
-def test_what_the_hub_has_not_is_named(jurybox: Callable, dataset: str, problem: str) -> None:
-    done = jurybox("run", write_suite(dataset))
+def test_what_the_hub_has_not_is_named(started: Callable, dataset: str, problem: str) -> None:
+    done = started("run", write_suite(dataset))
     assert done.code == 2
     assert done.err.startswith(problem)
     assert done.err.count("\n") == 1
 
 
-def test_an_unreachable_hub_leaves_the_work_undone(jurybox: Callable) -> None:
+def test_an_unreachable_hub_leaves_the_work_undone(started: Callable) -> None:
     # Nobody listens at port 9, and the client's own attempts end soon.
     environment = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(Path.cwd() / "hub")}
-    done = jurybox("run", write_suite("hf://org/chats/train"), **environment)
+    done = started("run", write_suite("hf://org/chats/train"), **environment)
     assert done.code == 3
     assert "hf://org/chats/train: the hub can't be reached (" in done.err

@@ -36,12 +36,6 @@ def answer(prompt):
 """
 
 
-@pytest.fixture
-def jurybox(called: Callable) -> Callable:
-    """Calls in this process will do."""
-    return called
-
-
 def write(name: str, value: object) -> str:
     Path(name).write_text(value if isinstance(value, str) else json.dumps(value), "utf-8")
     return name

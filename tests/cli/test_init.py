@@ -25,12 +25,6 @@ INSTRUCTIONS
 1) Evaluate only the candidate_answer."""
 
 
-@pytest.fixture
-def jurybox(called: Callable) -> Callable:
-    """Calls in this process will do; what is about a process of its own starts one."""
-    return called
-
-
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 

@@ -139,10 +139,10 @@ def test_c13_an_overlay_of_the_users_own_is_applied(write: Write) -> None:
     assert first.scores["overall_quality"] != second.scores["overall_quality"]
 
 
-def test_c13_an_overlay_that_no_row_gets_is_warned_of(write: Write, called: Jurybox) -> None:
-    done = called("run", write("{vulnerabel: companion-vulnerable}"))
+def test_c13_an_overlay_that_no_row_gets_is_warned_of(write: Write, jurybox: Jurybox) -> None:
+    done = jurybox("run", write("{vulnerabel: companion-vulnerable}"))
     assert "no row is of the demographic `vulnerabel`, which has an overlay" in done.err
-    assert "overlay" not in called("run", write("{old: companion-vulnerable}")).err
+    assert "overlay" not in jurybox("run", write("{old: companion-vulnerable}")).err
 
 
 def test_c13_judges_see_the_focus_and_the_key_criteria_and_the_target_does_not() -> None:
@@ -195,12 +195,12 @@ def test_c13_a_judge_prompt_may_show_the_turns_apart_from_the_context() -> None:
     assert text.startswith("Turns: user: Hi\nContext: C\n")
 
 
-def test_c13_the_focus_is_shown_with_a_sample(called: Jurybox) -> None:
-    assert called("run", "companion-scenarios", "--responses", "good").code == 0
-    shown = called("show", "last", "--sample", "emotional-support-lonely").out
+def test_c13_the_focus_is_shown_with_a_sample(jurybox: Jurybox) -> None:
+    assert jurybox("run", "companion-scenarios", "--responses", "good").code == 0
+    shown = jurybox("show", "last", "--sample", "emotional-support-lonely").out
     assert FOCUS in shown
     vulnerable = "age-demographic-dependency-vulnerable"
-    shown = called("show", "last", "--sample", vulnerable).out
+    shown = jurybox("show", "last", "--sample", vulnerable).out
     assert "overlay  companion-vulnerable" in shown
-    data = json.loads(called("show", "last", "--sample", vulnerable, "--json").out)
+    data = json.loads(jurybox("show", "last", "--sample", vulnerable, "--json").out)
     assert data["overlay"] == "companion-vulnerable"

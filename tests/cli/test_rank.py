@@ -17,12 +17,6 @@ def write(*rows: tuple[str, str, str, int]) -> str:
     return "verdicts.jsonl"
 
 
-@pytest.fixture
-def jurybox(called: Callable) -> Callable:
-    """Calls in this process will do; what is about a process of its own starts one."""
-    return called
-
-
 def test_models_are_ranked_where_they_can_be_told_apart(started: Callable) -> None:
     name = write(
         ("red", "grey", "a", 40),

@@ -11,37 +11,15 @@ from typing import Any
 import msgspec
 import pytest
 
+from commands import Done
 from jurybox.app.gold_sets import gold_rows
 from jurybox.app.review_desk import ReviewDesk, StoredSample
-from jurybox.cli.app import run as jurybox
 from jurybox.review.reviews import Circumstances
 from jurybox.storage import open_store
 from reviewed import make_run, worth
 
 STORE = ".jurybox/jurybox.db"
-
-
-class Done(msgspec.Struct, frozen=True):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> dict[str, Any]:
-        return json.loads(self.out)
-
-
-Call = Callable[..., Done]
-
-
-@pytest.fixture
-def call(capsys: pytest.CaptureFixture[str]) -> Call:
-    def run(*arguments: str) -> Done:
-        code = jurybox([*arguments])
-        said = capsys.readouterr()
-        return Done(code, said.out, said.err)
-
-    return run
+Jurybox = Callable[..., Done]
 
 
 @pytest.fixture
@@ -69,9 +47,9 @@ def review(
 
 
 @pytest.mark.usefixtures("judged")
-def test_without_reviews_nothing_is_said_and_numpy_isnt_needed(call: Call) -> None:
-    assert call("show", "last", "--json").json["people"] is None
-    assert "people so far" not in call("show", "last").out
+def test_without_reviews_nothing_is_said_and_numpy_isnt_needed(jurybox: Jurybox) -> None:
+    assert jurybox("show", "last", "--json").json["people"] is None
+    assert "people so far" not in jurybox("show", "last").out
     code = (
         "import sys; from jurybox.cli.app import run; run(['show', 'last']);"
         "assert 'numpy' not in sys.modules; assert 'jurybox.app.review_desk' not in sys.modules"
@@ -81,12 +59,12 @@ def test_without_reviews_nothing_is_said_and_numpy_isnt_needed(call: Call) -> No
 
 
 @pytest.mark.usefixtures("judged")
-def test_show_and_the_reports_tell_how_the_judges_stand_with_people(call: Call) -> None:
+def test_show_and_the_reports_tell_how_the_judges_stand_with_people(jurybox: Jurybox) -> None:
     review("flagged", 3)
     review("random", 12)
     review("random", 6, "ben")
-    assert "people so far  21 reviews of " in call("show", "last").out
-    assert call("report", "last", "-o", "report.md").code == 0
+    assert "people so far  21 reviews of " in jurybox("show", "last").out
+    assert jurybox("report", "last", "-o", "report.md").code == 0
     shown = Path("report.md").read_text()
     assert "## People so far" in shown
     assert "by 2 people: anna, ben" in shown
@@ -95,19 +73,19 @@ def test_show_and_the_reports_tell_how_the_judges_stand_with_people(call: Call) 
     assert "people among themselves, clarity: the same in 100%" in shown
     assert "clarity: corrected by " in shown
     assert "would halve the interval" in shown or "can't halve the interval" in shown
-    people = call("show", "last", "--json").json["people"]
+    people = jurybox("show", "last", "--json").json["people"]
     assert (people["reviews"], people["reviewers"]) == (21, ["anna", "ben"])
     assert people["random"]["agreement"]["criteria"][0]["bias"]["value"] == 1
     assert [each["metric"] for each in people["estimates"]] == ["overall", "clarity", "depth"]
     assert people["lines"][0] in shown
-    call("report", "last", "-o", "report.json")
+    jurybox("report", "last", "-o", "report.json")
     assert json.loads(Path("report.json").read_text())["people"] == people
 
 
 @pytest.mark.usefixtures("judged")
-def test_a_name_cant_write_markdown_or_commands_of_a_terminal(call: Call) -> None:
+def test_a_name_cant_write_markdown_or_commands_of_a_terminal(jurybox: Jurybox) -> None:
     review("flagged", 1, "<b>[x](http://e.example)</b> **bold**")
-    call("report", "last", "-o", "report.md")
+    jurybox("report", "last", "-o", "report.md")
     text = Path("report.md").read_text()
     assert "<b>" not in text
     assert "[x](" not in text
@@ -115,9 +93,9 @@ def test_a_name_cant_write_markdown_or_commands_of_a_terminal(call: Call) -> Non
 
 
 @pytest.mark.usefixtures("judged")
-def test_estimate_takes_the_random_part_and_leaves_flagged_samples_out(call: Call) -> None:
+def test_estimate_takes_the_random_part_and_leaves_flagged_samples_out(jurybox: Jurybox) -> None:
     review("random", 12)
-    random = call("estimate", "last", "--json")
+    random = jurybox("estimate", "last", "--json")
     assert random.json["labeled"] == 12
     assert random.err == "labels are taken from reviews: 12 samples of the random part\n"
     truth = sum(worth(number) for number in range(30)) / 30
@@ -132,19 +110,19 @@ def test_estimate_takes_the_random_part_and_leaves_flagged_samples_out(call: Cal
     part = desk.random_part().labeled
     store.close()
     review("flagged", len({3, 13, 23} - part))
-    both = call("estimate", "last", "--json")
+    both = jurybox("estimate", "last", "--json")
     assert both.json["estimates"] == random.json["estimates"]
     left = len({3, 13, 23} - part)
     assert (f"left out: {left} reviewed sample" in both.err) == bool(left)
 
 
 @pytest.mark.usefixtures("judged")
-def test_the_report_shows_the_corrected_metric_next_to_the_raw_one(call: Call) -> None:
-    call("report", "last", "-o", "before.html")
+def test_the_report_shows_the_corrected_metric_next_to_the_raw_one(jurybox: Jurybox) -> None:
+    jurybox("report", "last", "-o", "before.html")
     assert "corrected by" not in Path("before.html").read_text()
     review("random", 12)
-    call("report", "last", "-o", "after.html")
-    overall = call("estimate", "last", "--json").json["estimates"][0]["corrected"]["value"]
+    jurybox("report", "last", "-o", "after.html")
+    overall = jurybox("estimate", "last", "--json").json["estimates"][0]["corrected"]["value"]
     found = re.search(r"corrected by 12 reviews: (\S+) \(", Path("after.html").read_text())
     assert found is not None
     assert float(found[1]) == pytest.approx(overall, abs=0.001)
@@ -155,21 +133,21 @@ def gates(done: Done) -> dict[str, Any]:
 
 
 def test_a_gate_goes_by_the_corrected_metric_when_asked(
-    call: Call, monkeypatch: pytest.MonkeyPatch
+    jurybox: Jurybox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = ["clarity_mean >= 3", "unscored_rate <= 0"]
     make_run(monkeypatch, None, gates=wanted)
     corrected = ("gate", "last", "--accept-unreviewed", "--corrected", "--json")
-    assert gates(call("gate", "last", "--accept-unreviewed", "--json"))[wanted[0]][1] is True
-    early = call(*corrected)
+    assert gates(jurybox("gate", "last", "--accept-unreviewed", "--json"))[wanted[0]][1] is True
+    early = jurybox(*corrected)
     assert (early.code, gates(early)[wanted[0]]) == (1, (None, False))
     assert early.json["corrected"] == [
         "clarity_mean isn't corrected yet: 10 more reviews from the random queue are needed",
         "unscored_rate isn't corrected: people don't score it",
     ]
     review("random", 12)
-    estimated = call("estimate", "last", "--json").json["estimates"][1]["corrected"]["value"]
-    done = call(*corrected)
+    estimated = jurybox("estimate", "last", "--json").json["estimates"][1]["corrected"]["value"]
+    done = jurybox(*corrected)
     assert done.code == 1
     assert gates(done)[wanted[0]] == (estimated, False)
     assert gates(done)[wanted[1]][1] is True
@@ -177,23 +155,23 @@ def test_a_gate_goes_by_the_corrected_metric_when_asked(
     assert done.json["release_ready"] is False
     review("random", 18)
     truth = sum(worth(number) for number in range(30)) / 30
-    assert gates(call(*corrected))[wanted[0]][0] == pytest.approx(truth)
-    assert gates(call("gate", "last", "--json"))[wanted[0]][1] is True
+    assert gates(jurybox(*corrected))[wanted[0]][0] == pytest.approx(truth)
+    assert gates(jurybox("gate", "last", "--json"))[wanted[0]][1] is True
 
 
 def test_reviews_can_correct_no_gate_on_something_else(
-    call: Call, monkeypatch: pytest.MonkeyPatch
+    jurybox: Jurybox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_run(monkeypatch, None, gates=["unscored_rate <= 0"])
-    done = call("gate", "last", "--corrected")
+    done = jurybox("gate", "last", "--corrected")
     assert done.code == 2
     assert "no gate is on a score, so reviews correct nothing; gate on one of" in done.err
 
 
 @pytest.mark.usefixtures("judged")
-def test_estimate_says_how_many_reviews_are_missing(call: Call) -> None:
+def test_estimate_says_how_many_reviews_are_missing(jurybox: Jurybox) -> None:
     review("flagged", 3)
-    done = call("estimate", "last")
+    done = jurybox("estimate", "last")
     assert done.code == 2
     assert "left out: 3 reviewed samples not drawn at random" in done.err
     assert "10 more reviews from the random queue are needed" in done.err
@@ -201,33 +179,33 @@ def test_estimate_says_how_many_reviews_are_missing(call: Call) -> None:
 
 
 @pytest.mark.usefixtures("judged")
-def test_a_file_of_gold_goes_before_reviews(call: Call) -> None:
+def test_a_file_of_gold_goes_before_reviews(jurybox: Jurybox) -> None:
     review("random", 12)
     row = {"id": "s1", "gold": {"clarity": 1}}
     Path("labels.jsonl").write_text(json.dumps(row) + "\n")
-    done = call("estimate", "last", "--gold", "labels.jsonl", "--json")
+    done = jurybox("estimate", "last", "--gold", "labels.jsonl", "--json")
     assert (done.json["labeled"], done.err) == (1, "")
 
 
 @pytest.mark.usefixtures("judged")
-def test_exported_gold_doesnt_get_round_the_random_part(call: Call) -> None:
+def test_exported_gold_doesnt_get_round_the_random_part(jurybox: Jurybox) -> None:
     review("flagged", 3)
-    call("export", "last", "--gold", "-o", "flagged.jsonl")
-    done = call("estimate", "last", "--gold", "flagged.jsonl")
+    jurybox("export", "last", "--gold", "-o", "flagged.jsonl")
+    done = jurybox("estimate", "last", "--gold", "flagged.jsonl")
     assert done.code == 2
     assert "flagged or picked samples, not drawn at random" in done.err
     review("random", 12)
-    own = call("estimate", "last", "--json").json
-    call("export", "last", "--gold", "-o", "both.jsonl")
+    own = jurybox("estimate", "last", "--json").json
+    jurybox("export", "last", "--gold", "-o", "both.jsonl")
     rows = [json.loads(line) for line in Path("both.jsonl").read_text().splitlines()]
     outside = sum(not row["metadata"]["random_part"] for row in rows)
-    done = call("estimate", "last", "--gold", "both.jsonl", "--json")
+    done = jurybox("estimate", "last", "--gold", "both.jsonl", "--json")
     assert done.json["labeled"] == own["labeled"] == len(rows) - outside
     assert (f"left out: {outside} row" in done.err) == bool(outside)
 
 
 @pytest.mark.usefixtures("judged")
-def test_exported_gold_keeps_what_people_left_out_in_mind(call: Call) -> None:
+def test_exported_gold_keeps_what_people_left_out_in_mind(jurybox: Jurybox) -> None:
     store = open_store(STORE)
     desk = ReviewDesk(store, store.runs()[-1])
     without = 0
@@ -238,29 +216,29 @@ def test_exported_gold_keeps_what_people_left_out_in_mind(call: Call) -> None:
         given = {"clarity": said if said > 2 else None, "depth": 0.5}
         desk.submit(case.number, "anna", {"scores": given}, shown=case.shown)
     store.close()
-    call("export", "last", "--gold", "-o", "gold.jsonl")
-    done = call("estimate", "last", "--gold", "gold.jsonl", "--json")
+    jurybox("export", "last", "--gold", "-o", "gold.jsonl")
+    done = jurybox("estimate", "last", "--gold", "gold.jsonl", "--json")
     assert [each["metric"] for each in done.json["estimates"]] == ["depth"]
     assert f"left out: clarity, since {without} of the 24 samples" in done.err
 
 
 def test_gold_of_the_rows_counts_until_there_are_enough_reviews(
-    call: Call, monkeypatch: pytest.MonkeyPatch
+    jurybox: Jurybox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_run(monkeypatch, None)
     lines = [json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()]
     for number, row in enumerate(lines[:20]):
         row["gold"] = {"clarity": worth(number)}
     Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))
-    assert call("run", "suite.yaml", "--allow-unpinned", "--accept-unreviewed").code == 0
-    before = call("estimate", "last", "--json").json
+    assert jurybox("run", "suite.yaml", "--allow-unpinned", "--accept-unreviewed").code == 0
+    before = jurybox("estimate", "last", "--json").json
     review("random", 1, newest=True)
-    after = call("estimate", "last", "--json")
+    after = jurybox("estimate", "last", "--json")
     assert after.json == before
     assert "labels are taken from the run's rows" in after.err
     assert "9 more reviews from the random queue are needed" in after.err
     review("random", 9, newest=True)
-    assert call("estimate", "last", "--json").json["labeled"] == 10
+    assert jurybox("estimate", "last", "--json").json["labeled"] == 10
 
 
 def test_rows_of_gold_never_share_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,34 +273,34 @@ def test_rows_of_gold_never_share_a_name(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.usefixtures("judged")
-def test_bias_is_measured_at_equal_quality_where_people_have_reviewed(call: Call) -> None:
+def test_bias_is_measured_at_equal_quality_where_people_have_reviewed(jurybox: Jurybox) -> None:
     def known() -> set[str]:
-        biases = call("bias", "last", "--json").json["biases"]
+        biases = jurybox("bias", "last", "--json").json["biases"]
         metrics = [metric for bias in biases for metric in bias["metrics"]]
         return {metric["name"] for metric in metrics if metric["n"]}
 
     before = known()
     review("random", 30)
-    assert "labels are taken from the reviews of 30 samples" in call("bias", "last").err
+    assert "labels are taken from the reviews of 30 samples" in jurybox("bias", "last").err
     assert known() > before
 
 
 def test_repeats_with_the_same_response_are_one_row_of_gold(
-    call: Call, monkeypatch: pytest.MonkeyPatch
+    jurybox: Jurybox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_run(monkeypatch, None, 3, repeats=2)
     review("random", 6)
-    call("export", "last", "--gold", "-o", "gold.jsonl")
+    jurybox("export", "last", "--gold", "-o", "gold.jsonl")
     rows = [json.loads(line) for line in Path("gold.jsonl").read_text().splitlines()]
     assert [row["id"] for row in rows] == ["s0", "s1", "s2"]
     assert all(len(row["metadata"]["reviews"]) == 1 for row in rows)
 
 
 @pytest.mark.usefixtures("judged")
-def test_reviews_are_exported_as_gold_that_calibrate_reads(call: Call) -> None:
+def test_reviews_are_exported_as_gold_that_calibrate_reads(jurybox: Jurybox) -> None:
     review("random", 20, comment="seen\nby me")
     review("random", 5, "ben")
-    done = call("export", "last", "--gold", "-o", "gold.jsonl", "--json")
+    done = jurybox("export", "last", "--gold", "-o", "gold.jsonl", "--json")
     assert done.json == {"written": "gold.jsonl", "rows": 20}
     rows = [json.loads(line) for line in Path("gold.jsonl").read_text().splitlines()]
     assert len(rows) == 20
@@ -337,7 +315,7 @@ def test_reviews_are_exported_as_gold_that_calibrate_reads(call: Call) -> None:
     assert row["metadata"]["model"] == "secret"
     assert [each["reviewer"] for each in row["metadata"]["reviews"]] == ["anna", "ben"]
     assert row["metadata"]["reviews"][0]["queue"] == "random"
-    made = call(
+    made = jurybox(
         *("calibrate", "--rubric", "answers.md", "--gold", "gold.jsonl", "--allow-unpinned"),
         *("--judge", "python/kind_judges:kind", "--json"),
     )
@@ -347,7 +325,9 @@ def test_reviews_are_exported_as_gold_that_calibrate_reads(call: Call) -> None:
     assert clarity["ceiling"]["people"] == 2
 
 
-def test_pairs_are_exported_with_their_winners(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pairs_are_exported_with_their_winners(
+    jurybox: Jurybox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make_run(monkeypatch, None, 12, pairs=True)
     store = open_store(STORE)
     desk = ReviewDesk(store, store.runs()[0])
@@ -356,10 +336,10 @@ def test_pairs_are_exported_with_their_winners(call: Call, monkeypatch: pytest.M
         side = "A" if case.order == "AB" else "B"
         desk.submit(number, "anna", {"winner": side}, shown=case.shown)
     store.close()
-    call("export", "last", "--gold", "-o", "gold.jsonl")
+    jurybox("export", "last", "--gold", "-o", "gold.jsonl")
     rows = [json.loads(line) for line in Path("gold.jsonl").read_text().splitlines()]
     assert [row["gold_winner"] for row in rows] == [{"anna": "A"}] * 12
-    made = call(
+    made = jurybox(
         *("calibrate", "--rubric", "answers.md", "--gold", "gold.jsonl", "--allow-unpinned"),
         *("--judge", "python/kind_judges:kind", "--json"),
     )
@@ -367,15 +347,15 @@ def test_pairs_are_exported_with_their_winners(call: Call, monkeypatch: pytest.M
 
 
 @pytest.mark.usefixtures("judged")
-def test_gold_goes_to_standard_output_too(call: Call) -> None:
+def test_gold_goes_to_standard_output_too(jurybox: Jurybox) -> None:
     review("random", 2)
-    done = call("export", "last", "--gold", "-o", "-")
+    done = jurybox("export", "last", "--gold", "-o", "-")
     assert len(done.out.splitlines()) == 2
 
 
 @pytest.mark.usefixtures("judged")
-def test_what_is_no_gold_is_left_out_and_said(call: Call) -> None:
-    nobody = call("export", "last", "--gold", "-o", "gold.jsonl")
+def test_what_is_no_gold_is_left_out_and_said(jurybox: Jurybox) -> None:
+    nobody = jurybox("export", "last", "--gold", "-o", "gold.jsonl")
     assert nobody.code == 2
     assert "no sample of the run has a label by a reviewer" in nobody.err
     assert not Path("gold.jsonl").exists()
@@ -387,7 +367,7 @@ def test_what_is_no_gold_is_left_out_and_said(call: Call) -> None:
     nothing = {"scores": {"clarity": None, "depth": None}}
     desk.submit(number, "anna", nothing, shown=Circumstances())
     store.close()
-    done = call("export", "last", "--gold", "-o", "gold.jsonl")
+    done = jurybox("export", "last", "--gold", "-o", "gold.jsonl")
     assert "left out: 1 review made with the judges' verdict in sight" in done.err
     assert "left out: 1 sample that no reviewer could judge" in done.err
     assert "wrote gold.jsonl: 2 rows" in done.err
@@ -401,7 +381,9 @@ def test_what_is_no_gold_is_left_out_and_said(call: Call) -> None:
         (("-o", "gold.jsonl", "--raw"), "--gold and --raw exclude each other"),
     ],
 )
-def test_gold_in_another_form_is_refused(call: Call, arguments: tuple[str, ...], says: str) -> None:
-    done = call("export", "last", "--gold", *arguments)
+def test_gold_in_another_form_is_refused(
+    jurybox: Jurybox, arguments: tuple[str, ...], says: str
+) -> None:
+    done = jurybox("export", "last", "--gold", *arguments)
     assert done.code == 2
     assert says in done.err

@@ -19,12 +19,6 @@ BAD = GOOD.replace("scale: 1-5", "scale: 5-5")
 POINT = "the scale `5-5` has only one point"
 
 
-@pytest.fixture
-def jurybox(called: Callable) -> Callable:
-    """Calls in this process will do; what is about a process of its own starts one."""
-    return called
-
-
 def test_list_names_every_bundled_rubric(started: Callable) -> None:
     done = started("rubric", "list", "--json")
     assert done.code == 0

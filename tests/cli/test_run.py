@@ -53,12 +53,6 @@ Write = Callable[..., None]
 
 
 @pytest.fixture
-def jurybox(called: Callable) -> Callable:
-    """Calls in this process will do; what is about a process of its own starts one."""
-    return called
-
-
-@pytest.fixture
 def write(tmp_path: Path) -> Write:
     """Write a suite with a few rows and a judge."""
 

@@ -53,11 +53,6 @@ Facts are right.
 
 
 @pytest.fixture
-def jurybox(called: Jurybox) -> Jurybox:
-    return called
-
-
-@pytest.fixture
 def mixed(jurybox: Jurybox, tmp_path: Path) -> Done:
     """Run a suite in which everything goes wrong that can."""
     (tmp_path / "judges.py").write_text(JUDGE)

@@ -16,12 +16,6 @@ import pytest
 JURYBOX = Path(sys.executable).parent / "jurybox"
 
 
-@pytest.fixture
-def jurybox(called: Callable) -> Callable:
-    """Calls in this process will do; what is about a process of its own starts one."""
-    return called
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A folder with a suite that was run once, three times over, and the run's id."""

@@ -8,12 +8,6 @@ from pathlib import Path
 import pytest
 
 
-@pytest.fixture
-def jurybox(called: Callable) -> Callable:
-    """Calls in this process will do; what is about a process of its own starts one."""
-    return called
-
-
 def test_a_bundled_suite_reads_well_to_a_product_manager(started: Callable) -> None:
     done = started("run", "companion-scenarios", "--responses", "bad")
     assert done.code == 0

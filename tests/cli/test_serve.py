@@ -84,31 +84,31 @@ def test_a_token_that_is_set_is_not_printed() -> None:
         assert token not in out + err + line
 
 
-def test_what_can_not_be_served_is_one_line(called: Callable) -> None:
+def test_what_can_not_be_served_is_one_line(jurybox: Callable) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = str(other.getsockname()[1])
-        done = called("serve", "--port", port, "--store", "runs.db")
+        done = jurybox("serve", "--port", port, "--store", "runs.db")
     assert (done.code, done.out) == (2, "")
     assert done.err == (
         f"127.0.0.1:{port}: another program uses it; choose another, or port 0 for a free one\n"
     )
-    done = called("serve", "--port", "0", "--store", "none.db")
+    done = jurybox("serve", "--port", "0", "--store", "none.db")
     assert (done.code, done.err.count("\n")) == (2, 1)
-    done = called("serve", "--port", "0", "--store", "runs.db", JURYBOX_TOKEN="short")  # noqa: S106 - too short to be one
+    done = jurybox("serve", "--port", "0", "--store", "runs.db", JURYBOX_TOKEN="short")  # noqa: S106 - too short to be one
     assert (done.code, done.out) == (2, "")
     assert done.err == "JURYBOX_TOKEN: it has less than 16 characters; choose a longer one\n"
 
 
-def test_without_the_extra_it_says_how_to_install_it(jurybox: Callable) -> None:
+def test_without_the_extra_it_says_how_to_install_it(started: Callable) -> None:
     hidden = Path("hidden")
     hidden.mkdir()
     # A module that is None can't be imported, and isn't found either.
     code = "import sys; sys.modules['fastapi'] = None\n"
     (hidden / "sitecustomize.py").write_text(code)
     paths = [str(hidden.absolute()), os.environ.get("PYTHONPATH", "")]
-    done = jurybox("serve", PYTHONPATH=os.pathsep.join(filter(None, paths)))
+    done = started("serve", PYTHONPATH=os.pathsep.join(filter(None, paths)))
     assert (done.code, done.out) == (2, "")
     assert done.err == ("fastapi is not installed; install it with: pip install 'jurybox[web]'\n")
 

@@ -66,12 +66,6 @@ def _suite(tmp_path: Path) -> None:
     )
 
 
-@pytest.fixture
-def jurybox(called: Callable) -> Callable:
-    """Look at runs from this process; the one that is stopped is always another."""
-    return called
-
-
 class Started:
     """A command at work, with everything it says."""
 

@@ -10,12 +10,6 @@ STORE = Path(".jurybox/jurybox.db")
 
 
 @pytest.fixture
-def jurybox(called: Callable) -> Callable:
-    """Calls in this process will do; what is about a process of its own starts one."""
-    return called
-
-
-@pytest.fixture
 def digest(jurybox: Callable) -> str:
     jurybox("init")
     return jurybox("run", "suite.yaml", "--json").json["digest"]

@@ -3,12 +3,11 @@
 import json
 import re
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from commands import Done, call
+from commands import Done
 from jurybox import load_rubric, pairwise_eval_prompt, rubric_eval_prompt
 
 ROOT = Path(__file__).parents[2]
@@ -20,11 +19,6 @@ PAIR = (*CHANGE, "--response-b", POOR)
 CRITERIA = [each.id for each in load_rubric("code-review").criteria]
 
 Jurybox = Callable[..., Done]
-
-
-@pytest.fixture
-def jurybox(monkeypatch: pytest.MonkeyPatch) -> Jurybox:
-    return partial(call, monkeypatch)
 
 
 def reply(verdict: object, **changes: object) -> str:

@@ -8,16 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from commands import Done, call
+from commands import Done
 from jurybox import IncompleteError, load_run
 from jurybox.datasets import open_dataset, survey
 
 Call = Callable[..., Done]
-
-
-@pytest.fixture
-def jurybox(monkeypatch: pytest.MonkeyPatch) -> Call:
-    return lambda *arguments, **environment: call(monkeypatch, *arguments, **environment)
 
 
 def row(name: str, **more: object) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from commands import Done, call
+from commands import Done
 from jurybox.wiring import environment, read_settings
 
 BOT = """
@@ -17,11 +17,6 @@ def answer(prompt):
     return "I'm sorry to hear that. What happened?"
 """
 Call = Callable[..., Done]
-
-
-@pytest.fixture
-def jurybox(monkeypatch: pytest.MonkeyPatch) -> Call:
-    return lambda *arguments, **environment: call(monkeypatch, *arguments, **environment)
 
 
 def shown(jurybox: Call, sample: str) -> dict[str, object]:
