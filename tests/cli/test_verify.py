@@ -66,9 +66,3 @@ def test_a_damaged_store_is_one_line_and_exit_code_3(jurybox: Callable, digest: 
     done = jurybox("verify", "last")
     assert (done.code, done.out) == (3, "")
     assert done.err.count("\n") == 1
-
-
-def test_a_person_sees_how_far_it_is(on_terminal: Callable, digest: str) -> None:
-    shown = on_terminal("verify", "last")
-    assert "/6" in shown
-    assert f"verified: 6 samples, 6 exchanges, digest {digest}" in shown.replace("\r\n", "")

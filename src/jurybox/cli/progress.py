@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from jurybox.app.job import BatchProgress, Progress
 
 _BETWEEN_LINES: Final = 10.0
-_BETWEEN_DRAWINGS: Final = 0.1
 _WIDTH: Final = 20
 _MINUTE, _HOUR = 60, 3600
 _FAST: Final = 10
@@ -133,26 +132,3 @@ def shown_time(seconds: float) -> str:
     if whole < _HOUR:
         return f"{whole // _MINUTE} min {whole % _MINUTE} s"
     return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
-
-
-@contextlib.contextmanager
-def sample_bar(total: int | None) -> Generator[Callable[[int], None] | None]:
-    """Provide a function that draws the number of samples done; None without a terminal."""
-    if not on_screen():
-        yield None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress
-
-    columns = (BarColumn(bar_width=_WIDTH), MofNCompleteColumn())
-    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
-        task = bar.add_task("samples", total=total)
-        drawn = time.monotonic()
-
-        def draw(done: int) -> None:
-            nonlocal drawn
-            now = time.monotonic()
-            if now - drawn >= _BETWEEN_DRAWINGS:
-                drawn = now
-                bar.update(task, completed=done)
-
-        yield draw

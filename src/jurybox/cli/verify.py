@@ -38,12 +38,11 @@ def command(run: str, digest: str | None, store_url: str | None, as_json: bool) 
       jurybox verify 20260301-0914 --digest 5a1f...
       jurybox verify last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.cli.progress import sample_bar
     from jurybox.storage.audit import audit
 
     noted = None if digest is None else _read(digest)
-    with opened_run(run, store_url) as (store, row), sample_bar(_planned(row)) as draw:
-        found = audit(store, row, draw)
+    with opened_run(run, store_url) as (store, row):
+        found = audit(store, row)
     trouble = _trouble(found, row, noted)
     if as_json:
         print_json(_as_data(found, trouble))
@@ -57,18 +56,6 @@ def _read(digest: str) -> str:
     if match is None:
         raise InputError("not a digest", "give all of its 64 digits", "--digest")
     return match[1].lower()
-
-
-def _planned(row: "RunRow") -> int | None:
-    """Return the number of planned samples; the audit reports a plan that can't be read."""
-    import msgspec
-
-    from jurybox.engine.plan import read_plan
-
-    try:
-        return read_plan(row.plan).samples
-    except msgspec.DecodeError:
-        return None
 
 
 def _trouble(found: "Audit", row: "RunRow", noted: str | None) -> str | None:

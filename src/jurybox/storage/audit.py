@@ -5,7 +5,7 @@ result is compared with what is stored: reports, scores, results, hashes, what e
 then the reviews, the summary, the gates and the digest of the whole run.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, cast
 
 import msgspec
@@ -79,12 +79,12 @@ def _require(holds: bool, where: str, what: str) -> None:  # noqa: FBT001 - it r
         raise _FoundError(where, what)
 
 
-def audit(store: Store, run: RunRow, on_sample: Callable[[int], None] | None = None) -> Audit:
+def audit(store: Store, run: RunRow) -> Audit:
     """Check a run from its stored rows up to its summary, until the first difference."""
     auditor = _Auditor(store, run)
     difference = None
     try:
-        auditor.check_all(on_sample or (lambda _: None))
+        auditor.check_all()
     except _FoundError as found:
         difference = found.difference
     return Audit(
@@ -107,7 +107,7 @@ class _Auditor:
         self.exchanges = 0
         self.digest = ""
 
-    def check_all(self, on_sample: Callable[[int], None]) -> None:
+    def check_all(self) -> None:
         plan, procedure = self._checked_plan()
         tally = RunTally(procedure.judging.rubric, plan.repeats)
         for rows in self._store.stored_rows(self._run.id):
@@ -123,7 +123,6 @@ class _Auditor:
             self.samples += 1
             self._check_sample(plan, procedure, rows, rows.sample)
             tally.add(read_result(rows.sample.result), rows.sample.repeat, rows.number)
-            on_sample(self.samples)
         for batch in self._store.batches(self._run.id):
             where = f"{self._where}, batch {batch.number}"
             _require(seal_of(batch) == batch.seal, where, _CHANGED)
