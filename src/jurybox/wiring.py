@@ -9,7 +9,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
@@ -285,6 +285,17 @@ def open_run_store(url: str | None = None, *, create: bool = False) -> "Store":
     from jurybox.storage import open_store
 
     return open_store(url or read_settings().store or DEFAULT_STORE, create=create)
+
+
+def without_secrets(address: str) -> str:
+    """Return an address without user name, password and query; a path as it is."""
+    if "://" not in address or address.startswith("sqlite"):
+        return address
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return "[hidden]"
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def store_folder(url: str | None = None) -> Path:

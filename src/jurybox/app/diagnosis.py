@@ -7,7 +7,6 @@ import platform
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, Literal
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -29,6 +28,7 @@ from jurybox.wiring import (
     open_run_store,
     read_settings,
     rubric_files,
+    without_secrets,
 )
 
 # Each extra is recognized by a package that it installs.
@@ -116,7 +116,7 @@ def _models() -> Iterable[DoctorCheck]:
 def _store() -> DoctorCheck:
     named = read_settings().store
     where = named or DEFAULT_STORE
-    shown = _without_password(where)
+    shown = without_secrets(where)
     setting = None if named is None else STORE
     file = where.removeprefix("sqlite:///")
     if "://" not in file and not Path(file).exists():
@@ -151,7 +151,7 @@ def _settings(broken: set[str | None]) -> Iterable[DoctorCheck]:
             yield _broken("settings", name, problem, name)
         elif name not in broken:
             origin = "the environment" if name in os.environ else "`.env`"
-            shown = f"{_without_password(environment()[name])} (from {origin})"
+            shown = f"{without_secrets(environment()[name])} (from {origin})"
             yield DoctorCheck("settings", name, "fine", shown, setting=name)
 
 
@@ -180,16 +180,3 @@ def _version(package: str) -> str | None:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return None
-
-
-def _without_password(text: str) -> str:
-    """Return a value without the password or query key that an address may hold."""
-    if "://" not in text:
-        return text
-    try:
-        parts = urlsplit(text)
-    except ValueError:
-        return "[hidden]"
-    if parts.scheme == "sqlite":
-        return text
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -6,7 +6,6 @@ from functools import partial
 from glob import has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
@@ -43,6 +42,7 @@ from jurybox.wiring import (
     no_judge_error,
     read_settings,
     rubric_files,
+    without_secrets,
 )
 
 if TYPE_CHECKING:
@@ -325,7 +325,7 @@ def _plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> P
         repeats=options.repeats or suite.repeats or usual,
         folder=str(chosen.home.resolve()),
         target=target,
-        base_url=without_secrets(options.base_url),
+        base_url=options.base_url and without_secrets(options.base_url),
         concurrency=options.concurrency or suite.concurrency,
         cache=suite.cache if options.cache is None else options.cache,
         allow_unpinned=options.allow_unpinned,
@@ -415,12 +415,3 @@ def _judges(named: Sequence[ModelSpec], rubric: Rubric, origin: str) -> tuple[Mo
         hint = "name one under `judge: models:`, or with --judge"
         raise no_judge_error(f"no judge was given, and {missing}", hint, origin)
     return (ModelSpec(model=embedded),)
-
-
-def without_secrets(url: str | None) -> str | None:
-    """Return an address without user name, password and query: plans are stored."""
-    if url is None:
-        return None
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit((parts.scheme, host, parts.path, "", ""))

@@ -11,7 +11,7 @@ from jurybox.app.bias_report import PROBE
 from jurybox.app.ids import kept_dataset
 from jurybox.app.metadata import RunIdentity, judge_versions, recorded_versions
 from jurybox.app.model_session import plan_models
-from jurybox.app.prepare import Prepared, without_secrets
+from jurybox.app.prepare import Prepared
 from jurybox.app.run_suite import equal_run
 from jurybox.calibration.probes import (
     KINDS,
@@ -36,7 +36,7 @@ from jurybox.rubric import render_rubric
 from jurybox.sample import Sample
 from jurybox.storage.store import Store
 from jurybox.suite.model_spec import ModelSpec, chosen_models
-from jurybox.wiring import read_settings
+from jurybox.wiring import read_settings, without_secrets
 
 if TYPE_CHECKING:
     from jurybox.calibration.bias_metrics import Bias
@@ -112,7 +112,7 @@ def plan_probe(store: Store, row: RunRow, options: ProbeOptions) -> ProbePlan:
         votes_raised_from=None,
         repeats=1,
         target=None,
-        base_url=without_secrets(options.base_url) or plan.base_url,
+        base_url=without_secrets(options.base_url or "") or plan.base_url,
         # A cached reply would hide how much a judge varies.
         cache=False,
         batch=False,

@@ -4,7 +4,6 @@ import shlex
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import click
 
@@ -157,13 +156,9 @@ def opened_run(name: str, url: str | None) -> Generator[tuple["Store", "RunRow"]
 
 def shown_store(url: str | None) -> str:
     """Return where runs are stored, without the password of an address."""
-    from jurybox.wiring import DEFAULT_STORE
+    from jurybox.wiring import DEFAULT_STORE, without_secrets
 
-    where = url or read_settings().store or DEFAULT_STORE
-    if not where.lower().startswith("postgres"):
-        return where
-    parts = urlsplit(where)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    return without_secrets(url or read_settings().store or DEFAULT_STORE)
 
 
 def resume_line(run_id: str, url: str | None) -> str:
