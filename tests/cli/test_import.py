@@ -596,7 +596,7 @@ def test_existing_files_are_kept(jurybox: Callable) -> None:
     Path("g").mkdir()
     write("g/rows.jsonl", "mine")
     done = jurybox("import", "g.json")
-    assert (done.code, done.err) == (2, "g/rows.jsonl: the file exists; name another folder\n")
+    assert (done.code, done.err) == (2, "g/rows.jsonl: the file exists; name another place\n")
     assert not Path("g/suite.yaml").exists()
 
 

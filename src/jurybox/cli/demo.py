@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from jurybox.cli.options import json_option, opened
-from jurybox.cli.output import add_row, harmless, print_json, say, styled, table, wide_console
+from jurybox.cli.output import (
+    add_row,
+    harmless,
+    print_json,
+    say,
+    styled,
+    table,
+    wide_console,
+    write_new_files,
+)
 from jurybox.cli.signals import FINE, INCOMPLETE
 from jurybox.documents.numbers import shown
-from jurybox.errors import InputError
 
 if TYPE_CHECKING:
     from jurybox.judging.flow import ModelRequest, Outcome
@@ -60,7 +68,8 @@ def command(folder: str, model: str | None, as_json: bool) -> int:
     """  # noqa: D301 - click reads \b as "keep these lines"
     judge = None if model == _NO_MODEL else judge_for(model)
     place = Path(folder)
-    _write_files(place)
+    texts = {name: resources.files(where) / name for name, where in _FILES.items()}
+    write_new_files(place, {name: each.read_text("utf-8") for name, each in texts.items()})
     scored = rule_scores()
     if not as_json:
         _print_rules(scored)
@@ -103,25 +112,6 @@ def rule_scores() -> list[Data]:
         band = report.automated.band if isinstance(report, RulesReport) else None
         scored.append({**read, "reply": reply, "overall": report.overall, "band": band})
     return scored
-
-
-def _write_files(folder: Path) -> None:
-    """Write the demo's files, unless the user has changed one of them."""
-    texts = {name: (resources.files(where) / name).read_bytes() for name, where in _FILES.items()}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        there = {name: folder / name for name in texts if (folder / name).exists()}
-        changed = [str(path) for name, path in there.items() if path.read_bytes() != texts[name]]
-        for name, text in texts.items() if not changed else ():
-            if name not in there:
-                (folder / name).write_bytes(text)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        where = str(error.filename or folder)
-        raise InputError(f"can't be written ({reason})", "choose another place", where) from None
-    if changed:
-        problem = "exists, and isn't the demo's file"
-        raise InputError(problem, "name another folder", ", ".join(changed))
 
 
 def _run(place: Path, judge: str, runs: list[Data], *, show: bool) -> None:

@@ -40,19 +40,20 @@ def output_file(name: str) -> "Generator[BinaryIO]":
 
 
 def write_new_files(place: Path, texts: Mapping[str, str]) -> None:
-    """Write all files, by their names in a folder, or none; existing ones stay as they are."""
-    there = [str(place / name) for name in texts if (place / name).exists()]
-    if there:
-        problem = "the file exists" if len(there) == 1 else "the files exist"
-        raise InputError(problem, "name another folder", ", ".join(there))
+    """Write all files, by their names in a folder, or none if one is there with another text."""
     written: list[Path] = []
     try:
+        there = {name: (place / name).read_bytes() for name in texts if (place / name).exists()}
+        other = [str(place / name) for name, data in there.items() if data != texts[name].encode()]
+        if other:
+            problem = "the file exists" if len(other) == 1 else "the files exist"
+            raise InputError(problem, "name another place", ", ".join(other))
         place.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
+        for name in texts.keys() - there.keys():
             # "x", because a file may have appeared in the meantime.
             with (place / name).open("x", encoding="utf-8", newline="") as file:
                 written.append(place / name)
-                file.write(text)
+                file.write(texts[name])
     except OSError as error:
         for path in written:
             with contextlib.suppress(OSError):

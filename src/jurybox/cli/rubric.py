@@ -9,20 +9,14 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from jurybox.cli.options import CommandGroup, json_option
-from jurybox.cli.output import add_row, console, print_json, styled, table
+from jurybox.cli.output import add_row, console, print_json, styled, table, write_new_files
 from jurybox.cli.signals import BAD_INPUT, FINE
 from jurybox.errors import Finding, InputError
 
 if TYPE_CHECKING:
-    from jurybox.rubric import Reading, Rubric
-    from jurybox.rubric_files import RubricFile, RubricFiles
+    from jurybox.rubric import Reading
 
 _FRONT_MATTER: Final = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
-# The line with the id, in the front matter: nothing after its closing dashes is touched.
-_ID_LINE: Final = re.compile(
-    r"\A(---[ \t]*\r?\n(?:(?!---[ \t]*\r?$).*\n)*?id:)[^\r\n]*", re.MULTILINE
-)
-_STARTER_TITLE: Final = "\n# My rubric\n"
 
 
 @click.group(cls=CommandGroup)
@@ -166,90 +160,44 @@ def _print_finding(origin: str, finding: Finding, problem: str) -> None:
 
 @command.command("new", short_help="Start a new document.")
 @click.argument("name")
-@click.option("--from", "model", metavar="RUBRIC", help="Start from a copy of this rubric.")
 @click.option(
     "-o",
     "--output",
     metavar="FILE",
     help="Where to write it, - for standard output; defaults to NAME.md in this folder.",
 )
-@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @json_option
-def new_rubric(
-    name: str, model: str | None, output: str | None, force: bool, as_json: bool
-) -> None:
+def new_rubric(name: str, output: str | None, as_json: bool) -> None:
     """Write a new rubric document called NAME, complete and ready to be changed.
+
+    An existing file is never overwritten. To start from another rubric, name it in the new one as
+    `extends: NAME`, or copy what `jurybox rubric show NAME` prints.
 
     \b
     Examples:
       jurybox rubric new support-answers
-      jurybox rubric new our-reviews --from code-review -o rubrics/our-reviews.md
+      jurybox rubric new our-reviews -o rubrics/our-reviews.md
     """  # noqa: D301 - click reads \b as "keep these lines"
-    import msgspec
-
-    from jurybox.rubric import parse_rubric_id, render_rubric
+    from jurybox.rubric import parse_rubric, parse_rubric_id
     from jurybox.wiring import rubric_files
 
     if as_json and output == "-":
         raise click.UsageError("--json and --output - exclude each other")
     rubric_id = parse_rubric_id(name)
-    files = rubric_files()
-    if rubric_id in files.bundled():
-        hint = f"choose another name, or begin with a copy: --from {rubric_id}"
+    if rubric_id in rubric_files().bundled():
+        hint = f"choose another name, and extend it: `extends: {rubric_id}`"
         raise InputError("the name of a bundled rubric", hint, rubric_id)
-    path = Path(output or f"{rubric_id}.md")
-    text = _starter(rubric_id) if model is None else _copy(rubric_id, files, files.read(model))
-    rubric = _parse(files, path, text)
-    if rubric.id != rubric_id:
-        # The copied document has its id on no line of its own.
-        text = render_rubric(msgspec.structs.replace(rubric, id=rubric_id))
-        rubric = _parse(files, path, text)
+    starter = (resources.files("jurybox.cli.starter") / "rubric.md").read_text(encoding="utf-8")
+    title = rubric_id.replace("-", " ").capitalize()
+    text = starter.replace("id: my-rubric", f"id: {rubric_id}").replace("# My rubric", f"# {title}")
     if output == "-":
         click.echo(text, nl=False)
         return
-    _write(path, text, force=force)
+    path = Path(output or f"{rubric_id}.md")
+    write_new_files(path.parent, {path.name: text})
     if as_json:
+        rubric = parse_rubric(text, str(path))
         print_json({"id": rubric.id, "file": str(path), "sha256": rubric.sha256})
     else:
         click.echo(f"wrote {path}")
         click.echo(f"check it after each change: jurybox rubric check {path}")
-
-
-def _starter(rubric_id: str) -> str:
-    text = (resources.files("jurybox.cli.starter") / "rubric.md").read_text(encoding="utf-8")
-    title = rubric_id.replace("-", " ").capitalize()
-    return _with_id(text, rubric_id).replace(_STARTER_TITLE, f"\n# {title}\n")
-
-
-def _parse(files: "RubricFiles", path: Path, text: str) -> "Rubric":
-    """Parse the new document at its future path, which the path of a base may be relative to."""
-    from jurybox.rubric_files import RubricFile
-
-    file = RubricFile(name="", origin=str(path), bundled=False, data=text.encode(), path=path)
-    return files.parse(file)
-
-
-def _copy(rubric_id: str, files: "RubricFiles", file: "RubricFile") -> str:
-    # Only a document that is in order is worth copying, and has an id to replace.
-    files.parse(file)
-    return _with_id(file.data.decode("utf-8-sig"), rubric_id)
-
-
-def _with_id(text: str, rubric_id: str) -> str:
-    return _ID_LINE.sub(rf"\1 {rubric_id}", text, count=1)
-
-
-def _write(path: Path, text: str, *, force: bool) -> None:
-    try:
-        with path.open("w" if force else "x", encoding="utf-8", newline="") as file:
-            file.write(text)
-    except FileExistsError:
-        hint = "choose another name or use --force"
-        raise InputError("the file exists", hint, str(path)) from None
-    except FileNotFoundError:
-        problem = f"the folder {path.parent} does not exist"
-        raise InputError(problem, "create it first", str(path)) from None
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        problem = f"can't be written ({reason})"
-        raise InputError(problem, "choose another place", str(path)) from None
