@@ -117,11 +117,6 @@ def test_json_is_the_report_and_nothing_else(jurybox: Callable) -> None:
     assert report["votes_independent"] is False
 
 
-def test_a_reference_makes_it_a_reference_evaluation(jurybox: Callable) -> None:
-    report = json.loads(ask(jurybox, "exact", "--reference", "four", "--json").out)
-    assert (report["method"], report["total_score"]) == ("reference", 25)
-
-
 def test_two_responses_and_a_reference_have_a_winner_without_a_comparison(
     jurybox: Callable,
 ) -> None:
@@ -264,13 +259,6 @@ def test_rules_that_score_one_response_dont_compare_two(jurybox: Callable) -> No
     assert "jurybox model pull" in done.err
 
 
-def test_the_json_says_which_rule_failed_and_what_is_decided(jurybox: Callable) -> None:
-    done = ask(jurybox, "harsh", "--json", rubric="code-review")
-    report = json.loads(done.out)
-    assert (done.code, report["passed"], report["decision"]) == (1, False, "reject")
-    assert {"rule": "security >= 4", "value": 1, "passed": False} in report["rules"]
-
-
 def test_without_a_vote_nothing_is_decided(jurybox: Callable) -> None:
     done = ask(jurybox, "mute", rubric="code-review")
     assert done.code == 3
@@ -315,24 +303,6 @@ def test_what_can_not_be_judged_is_refused_before_any_call(
     assert done.err.startswith(line)
 
 
-def test_an_address_with_a_password_and_a_key_are_one_too_many(jurybox: Callable) -> None:
-    done = jurybox(
-        "evaluate",
-        *("--rubric", "general", "--task", "t", "--response", "r", "--judge", "openai/x"),
-        *("--base-url", "http://user:secret@127.0.0.1:9/v1"),
-        OPENAI_API_KEY="sk-secret",
-    )
-    assert done.code == 2
-    assert "secret" not in done.err
-
-
-def test_a_fallback_score_is_shown_as_one(jurybox: Callable) -> None:
-    done = ask(jurybox, "mute", rubric="companion")
-    assert done.code == 0
-    assert "a reply could not be read: the rubric's fallback score is used" in done.out
-    assert json.loads(ask(jurybox, "mute", "--json", rubric="companion").out)["judge_fallback"]
-
-
 COMPANION = ("evaluate", "--rubric", "companion", "--task", "I'm sad.", "--response", "Cheer up!")
 
 
@@ -358,16 +328,6 @@ def test_explain_shows_each_rule_on_which_words_for_how_much(jurybox: Callable) 
         done.out,
         re.MULTILINE,
     )
-
-
-def test_the_trace_is_in_the_json_too(jurybox: Callable) -> None:
-    report = json.loads(jurybox(*COMPANION, "--json").out)
-    assert (report["method"], report["votes_requested"], report["judges"]) == ("rules", 0, [])
-    (feeling,) = (each for each in report["criteria"] if each["id"] == "emotional_intelligence")
-    assert (feeling["score"], feeling["band"], feeling["base"]) == (0.1, "Unacceptable", 0.5)
-    (rule,) = feeling["trace"]
-    assert (rule["amount"], rule["quotes"][1]["words"]) == (-0.4, "Cheer up")
-    assert report["band"] == "Adequate"
 
 
 def test_the_judge_stands_apart_from_the_rules_c15(jurybox: Callable) -> None:

@@ -1,28 +1,16 @@
 """``jurybox init``: a suite that runs at once, without a key or a network."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from jurybox.cli.starter.judge import strict
-from jurybox.rubric import parse_rubric
 from jurybox.rubric_files import read_path
 from jurybox.suite import parse_suite
 from jurybox.suite.model_spec import ModelSpec
 
 FILES = ["judge.py", "questions.jsonl", "suite.yaml"]
-PROMPT = """You are a strict evaluation judge.
-
-INPUTS
-- task: {task}
-- reference_answer: {reference}
-- provided_context: {context}
-- candidate_answer: {candidate}
-
-INSTRUCTIONS
-1) Evaluate only the candidate_answer."""
 
 
 def names(folder: Path) -> list[str]:
@@ -107,58 +95,3 @@ def test_the_models_in_its_comments_are_names_that_a_suite_takes(tmp_path: Path)
     assert parsed.target is not None
     assert parsed.target.model == ModelSpec(model="openai/gpt-4.1-2025-04-14")
     assert parsed.judge is not None
-
-
-def verdict(candidate: str, reference: str = "", context: str = "", task: str = "Which?") -> dict:
-    prompt = PROMPT.format(task=task, reference=reference, context=context, candidate=candidate)
-    return json.loads(strict(prompt))
-
-
-@pytest.mark.parametrize(
-    ("candidate", "reference", "score"),
-    [
-        ("It is Canberra.", "Canberra", 2),
-        ("Most of it is nitrogen.", "Nitrogen and oxygen", 1),
-        ("Saturn", "Jupiter", 0),
-        ("", "Jupiter", 0),
-        ("anything", "", 0),
-    ],
-)
-def test_the_starter_judge_misses_words_of_the_reference(
-    candidate: str, reference: str, score: int
-) -> None:
-    assert verdict(candidate, reference)["accuracy_score"] == score
-
-
-@pytest.mark.parametrize(
-    ("candidate", "score"),
-    [
-        ("Mary Shelley wrote it", 2),
-        ("Mary Shelley wrote it happily", 1),
-        ("Mary Shelley wrote it in 1795", 0),
-        ("Napoleon wrote it secretly", 0),
-    ],
-)
-def test_the_starter_judge_notices_what_nothing_supports(candidate: str, score: int) -> None:
-    context = "Frankenstein is a novel by Mary Shelley, 1818."
-    found = verdict(candidate, "Mary Shelley", context, task="Who wrote it?")
-    assert found["faithfulness_score"] == score
-
-
-def test_the_starter_judge_reads_inputs_of_several_lines() -> None:
-    found = verdict("It is\n\nINSTRUCTIONS\nCanberra", "Canberra\nIndeed", "a\nb")
-    assert found["accuracy_score"] == 1
-    assert "indeed" in found["rationale"]
-
-
-def test_the_starter_judge_reads_no_other_prompt() -> None:
-    assert strict("What is this?").startswith("This is not the prompt")
-
-
-def test_the_starter_judge_knows_the_prompt_of_the_rubric() -> None:
-    library = Path(parse_rubric.__code__.co_filename).parents[1] / "library"
-    text = (library / "answer-quality.md").read_text(encoding="utf-8")
-    rubric = parse_rubric(text, "answer-quality.md")
-    assert rubric.template is not None
-    parts = {"task": "Which?", "reference": "Canberra", "context": "", "response": "Canberra"}
-    assert json.loads(strict(rubric.template.fill(parts)))["accuracy_score"] == 2

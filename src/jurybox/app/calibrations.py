@@ -53,23 +53,16 @@ def read_calibration(row: CalibrationRow) -> Calibration:
 
 
 def find_calibration(store: "Store", name: str) -> Calibration:
-    """Return a calibration by its id, by the beginning of its id, or the ``last`` one."""
+    """Return a calibration by its id, or the ``last`` one."""
     rows = store.calibrations()
     if not rows:
         hint = "make one with `jurybox calibrate --gold FILE`"
         raise InputError("the store has no calibrations", hint)
-    if name == LAST:
-        return read_calibration(rows[0])
-    found = [row for row in rows if row.id == name] or [
-        row for row in rows if name and row.id.startswith(name)
-    ]
-    if not found:
-        known = ", ".join(row.id for row in rows[:_MANY])
-        raise InputError("no such calibration", f"there are {known}", name)
-    if len(found) > 1:
-        ids = ", ".join(row.id for row in found[:_MANY])
-        raise InputError(f"several calibrations match: {ids}", "give more of the id", name)
-    return read_calibration(found[0])
+    for row in rows:
+        if name in {LAST, row.id}:
+            return read_calibration(row)
+    known = ", ".join(row.id for row in rows[:_MANY])
+    raise InputError("no such calibration", f"there are {known}", name)
 
 
 def setting_of(view: "RunView") -> JudgeSetting | None:

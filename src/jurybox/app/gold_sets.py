@@ -30,6 +30,7 @@ from jurybox.review.reviews import Review, by_number, gold_of
 from jurybox.review.selection import too_many_missing
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Row
+from jurybox.text_format import counted
 
 
 class GoldSet(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,8 +103,7 @@ def drawn_at_random(
         raise InputError(problem, "review samples of the random queue", str(path))
     notes: list[str] = []
     if chosen:
-        rows = "1 row" if len(chosen) == 1 else f"{len(chosen)} rows"
-        notes.append(f"left out: {rows} of flagged or picked samples")
+        notes.append(f"left out: {counted(len(chosen), 'row')} of flagged or picked samples")
     drawn = max(reviewed.values(), default=0)
     part = {name: left[name] for name in left if name in reviewed}
     for what, have in _counts(part).items():
@@ -186,8 +186,8 @@ def gold_rows(desk: ReviewDesk) -> GoldRows:
     Repeats with equal responses are one row; others get a row each, with ids of their own.
     """
     found = desk.active_reviews()
-    counted = {each.id for each in found.blind}
-    aside = sum(each.id not in counted for each in found.every)
+    blind = {each.id for each in found.blind}
+    aside = sum(each.id not in blind for each in found.every)
     unlabeled = unanswered = 0
     rows: list[dict[str, Any]] = []
     groups = tuple(_grouped(desk, by_number(found.blind)))

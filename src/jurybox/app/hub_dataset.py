@@ -4,7 +4,7 @@ import importlib
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from jurybox.errors import IncompleteError, InputError
 from jurybox.suite.target_spec import HUB
@@ -20,15 +20,10 @@ _UNNAMED: Final = ("data", "default")
 _CLIENT_ERRORS: Final = range(400, 500)
 
 
-class HubDataset(NamedTuple):
-    """The files of one split at one revision, in a folder; ``id`` names both."""
-
-    id: str
-    folder: Path
-
-
-def fetch_hub_dataset(name: str) -> HubDataset:
+def fetch_hub_dataset(name: str) -> tuple[str, Path]:
     """Download the files of ``hf://OWNER/NAME[/SPLIT][@REVISION]``; those that are here stay.
+
+    Returns a name with the split and the revision, and the folder of the files.
 
     Raises:
         InputError: there is no such dataset or split, or huggingface_hub isn't installed.
@@ -53,7 +48,7 @@ def fetch_hub_dataset(name: str) -> HubDataset:
         raise
     except Exception as error:
         raise _reported(error, name) from error
-    return HubDataset(f"{HUB}{repository}/{label}@{sha}", folder)
+    return f"{HUB}{repository}/{label}@{sha}", folder
 
 
 def _client(name: str) -> Any:  # noqa: ANN401 - it has no types

@@ -23,6 +23,7 @@ from jurybox.review.reviews import ActiveReviews, Review, by_number, gold_of
 from jurybox.review.selection import RandomPart, needed_line
 from jurybox.rubric.scale import Scale
 from jurybox.storage.store import Store
+from jurybox.text_format import counted
 
 
 def read_labels(path: Path, run: RunRow) -> Mapping[str, Gold]:
@@ -46,13 +47,15 @@ def labels_for_run(store: Store, run: RunRow, path: Path | None) -> RunLabels:
     part = desk.part_of(found)
     notes = [*_left_out(found, part)]
     if part.skipped:
-        notes.insert(0, f"{_samples(part.skipped)} of the random part skipped by reviewers")
+        skipped = counted(part.skipped, "sample")
+        notes.insert(0, f"{skipped} of the random part skipped by reviewers")
     if part.needed and (not part.labeled or _of_rows(store, run)):
         hint = "review some from the random queue of `jurybox serve`, or give some with --gold"
         if part.waiting:
             hint = "review the samples that were skipped in the random queue"
         return RunLabels(notes=("labels are taken from the run's rows", *notes), hint=hint)
-    head = f"labels are taken from reviews: {_samples(len(part.labeled))} of the random part"
+    labeled = counted(len(part.labeled), "sample")
+    head = f"labels are taken from reviews: {labeled} of the random part"
     return RunLabels(
         reviewed=labels_of(found.blind, part),
         drawn=part.reviewed | part.missed,
@@ -63,23 +66,16 @@ def labels_for_run(store: Store, run: RunRow, path: Path | None) -> RunLabels:
 def _left_out(found: ActiveReviews, part: RandomPart) -> Iterator[str]:
     others = {each.number for each in found.blind} - part.reviewed - part.waiting
     if others:
-        reviewed = "1 reviewed sample" if len(others) == 1 else f"{len(others)} reviewed samples"
-        yield f"left out: {reviewed} not drawn at random"
+        yield f"left out: {counted(len(others), 'reviewed sample')} not drawn at random"
     if part.unsure:
-        yield f"left out: {_samples(part.unsure)} that no reviewer could judge"
-    counted = {each.id for each in found.blind}
-    aside = sum(each.id not in counted for each in found.every)
-    if aside:
-        reviews = "1 review" if aside == 1 else f"{aside} reviews"
-        yield f"left out: {reviews} made with the judges' verdict in sight"
+        yield f"left out: {counted(part.unsure, 'sample')} that no reviewer could judge"
+    blind = {each.id for each in found.blind}
+    if aside := sum(each.id not in blind for each in found.every):
+        yield f"left out: {counted(aside, 'review')} made with the judges' verdict in sight"
     if part.waiting:
         yield waiting_line(len(part.waiting), part.passed)
     elif part.needed:
         yield needed_line(part.needed, part.unsure)
-
-
-def _samples(count: int) -> str:
-    return "1 sample" if count == 1 else f"{count} samples"
 
 
 def labels_for_diff(store: Store, one: RunRow, other: RunRow, path: Path | None) -> dict[str, Gold]:
@@ -112,7 +108,8 @@ def labels_of_samples(store: Store, run: RunRow) -> RunLabels:
     for number, reviews in by_number(desk.reviews(blind=True)).items():
         named.setdefault(desk.stored(number).id, []).extend(reviews)
     gold = _of_rows(store, run) | {name: gold_of(each) for name, each in named.items()}
-    head = f"labels are taken from the reviews of {_samples(len(named))}, of others from their rows"
+    reviewed = counted(len(named), "sample")
+    head = f"labels are taken from the reviews of {reviewed}, of others from their rows"
     return RunLabels(gold=gold, notes=(head,))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -62,6 +62,7 @@ _VISIBLE: Final = 0.005
 )
 @click.option(
     "--gold",
+    type=click.Path(path_type=Path),
     metavar="FILE",
     help="Labels from people, instead of reviews and of those in the rows: which judge is right?",
 )
@@ -77,12 +78,10 @@ def command(  # noqa: PLR0917 - click passes them by name
     output: str | None,
     limit: int | None,
     fail_on: str | None,
-    gold: str | None,
-    cluster: str | None,
-    level: float,
-    seed: int,
+    gold: Path | None,
     store_url: str | None,
     as_json: bool,
+    **tests: Any,  # noqa: ANN401 - those of `CompareOptions`
 ) -> int:
     """Compare two runs: their settings, their metrics, and every sample that changed.
 
@@ -119,12 +118,8 @@ def command(  # noqa: PLR0917 - click passes them by name
         rows = [find_run(store, run) for run in (run_a, run_b, *more)]
         options = CompareOptions(
             limit=usual if limit is None else limit,
-            cluster=cluster,
-            level=level,
-            seed=seed,
-            gold={}
-            if more
-            else labels_for_diff(store, rows[0], rows[1], None if gold is None else Path(gold)),
+            gold={} if more else labels_for_diff(store, rows[0], rows[1], gold),
+            **tests,
         )
         runs = [ComparedRun(row=row, view=view_run(row, store)) for row in rows]
         if more or output is not None:

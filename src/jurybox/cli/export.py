@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from jurybox.cli.options import json_option, opened, opened_run, run_argument, store_option
+from jurybox.cli.options import json_option, opened_run, run_argument, store_option
 from jurybox.cli.output import output_file, print_json, say
 from jurybox.errors import InputError
 from jurybox.text_format import counted
@@ -80,23 +80,25 @@ def command(
         state = "damaged" if exported.finished else "not finished"
         rows = f"{exported.rows} of {exported.planned} samples are stored"
         say(f"run {row.id} is {state}: {rows}")
+    _report_written(output, exported.rows, as_json=as_json)
+
+
+def _report_written(output: str, rows: int, *, as_json: bool) -> None:
     if as_json:
-        print_json({"written": output, "rows": exported.rows})
-    elif not to_stdout:
-        say(f"wrote {output}: {counted(exported.rows, 'row')}")
+        print_json({"written": output, "rows": rows})
+    elif output != "-":
+        say(f"wrote {output}: {counted(rows, 'row')}")
 
 
 def _export_gold(run: str, output: str, store_url: str | None, *, as_json: bool) -> None:
     from jurybox.app.gold_sets import gold_rows
     from jurybox.app.review_desk import ReviewDesk
     from jurybox.reporting.export_rows import write_json_lines
-    from jurybox.wiring import find_run
 
-    to_stdout = output == "-"
-    if not to_stdout and not output.lower().endswith(".jsonl"):
+    if output != "-" and not output.lower().endswith(".jsonl"):
         raise InputError("gold is written as JSON Lines", "end the name with .jsonl", output)
-    with opened(store_url) as store:
-        found = gold_rows(ReviewDesk(store, find_run(store, run)))
+    with opened_run(run, store_url) as (store, row):
+        found = gold_rows(ReviewDesk(store, row))
     with output_file(output) as file:
         write_json_lines(file, {}, found.rows)
     for count, noun, why in (
@@ -106,8 +108,4 @@ def _export_gold(run: str, output: str, store_url: str | None, *, as_json: bool)
     ):
         if count:
             say(f"left out: {counted(count, noun)} {why}")
-    rows = len(found.rows)
-    if as_json:
-        print_json({"written": output, "rows": rows})
-    elif not to_stdout:
-        say(f"wrote {output}: {counted(rows, 'row')}")
+    _report_written(output, len(found.rows), as_json=as_json)

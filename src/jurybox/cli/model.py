@@ -57,17 +57,9 @@ def pull_model(name: str | None, as_json: bool) -> None:
     with _displayed() as report:
         pulled = pull(entry, folder, report)
     if as_json:
-        print_json(
-            {
-                "name": entry.name,
-                "file": str(pulled.path),
-                "bytes": entry.bytes,
-                "sha256": entry.sha256,
-                "license": entry.license,
-                "pulled": pulled.source is not None,
-                "source": pulled.source,
-            }
-        )
+        data = {name: getattr(entry, name) for name in ("name", "bytes", "sha256", "license")}
+        found = {"file": str(pulled.path), "source": pulled.source}
+        print_json(data | found | {"pulled": pulled.source is not None})
         return
     how = "was there already" if pulled.source is None else f"came from {pulled.source}"
     click.echo(f"{entry.name} {how}, checksum verified: {pulled.path}")
@@ -127,14 +119,8 @@ def _as_data(kept: "InstalledModel") -> dict[str, Any]:
     from jurybox.models.local.files import default_judge
 
     entry = kept.entry
-    return {
-        "name": entry.name,
-        "aliases": list(entry.aliases),
-        "bytes": entry.bytes,
-        "sha256": entry.sha256,
-        "license": entry.license,
-        "good_for": entry.good_for,
-        "judge": entry.judge,
+    names = ("name", "aliases", "bytes", "sha256", "license", "good_for", "judge")
+    return {name: getattr(entry, name) for name in names} | {
         "default": entry == default_judge(),
         "state": kept.state,
         "file": None if kept.state == "absent" else str(kept.path),
