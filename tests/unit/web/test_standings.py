@@ -69,6 +69,7 @@ class Slow:
 def desk(monkeypatch: pytest.MonkeyPatch) -> None:
     Slow.go, Slow.asked, Slow.trouble = Event(), 0, None
     monkeypatch.setattr("jurybox.web.app_state.ReviewDesk", Slow)
+    monkeypatch.setattr("jurybox.web.app_state.review_agreement", Slow.standing)
 
 
 def over(*rows: ReviewRow) -> tuple[AppState, Any]:
