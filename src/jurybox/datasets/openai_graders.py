@@ -163,7 +163,7 @@ def _row_value(found: re.Match[str]) -> str:
 
 
 def _instructions(grader: Mapping[str, Any], name: str, read: ForeignSuite) -> str:
-    """Return the grader's prompt; the row's values are named, not shown: a judge sees them anyway."""
+    """Return the grader's prompt; it names the row's values, which a judge sees anyway."""
 
     def in_words(found: re.Match[str]) -> str:
         space, column = found.groups()
