@@ -4,7 +4,8 @@ Reads `benchmarks/judge_cases`: references with full, paraphrased, partial and w
 contexts with faithful and unfaithful answers to questions, open tasks and summaries, and pairs of
 equal length. Prints shares with their 95% intervals (Wilson) and the median seconds and CPU-seconds
 per judgment. `--limit N` takes N cases of each kind; `--judge` another model; `--cases` another
-folder; `--out` writes a line for every judgment, and `--table` prints the table of such files.
+folder; `--out` writes a line for every judgment and leaves out cases that the file has already, and
+`--table` prints the table of such files.
 """
 
 import argparse
@@ -169,16 +170,17 @@ def main() -> None:
     parser.add_argument("--table", type=Path, nargs="+", metavar="OUT")
     args = parser.parse_args()
     lines: list[Line] = []
-    for path in args.table or ():
+    for path in args.table or ([args.out] if args.out and args.out.exists() else ()):
         lines += map(json.loads, path.read_text().splitlines())
+    judged = {line["id"] for line in lines}
     for kind in () if args.table else args.kinds:
         bench = Bench(args.judge, args.votes)
         for case in cases(args.cases, kind, args.limit):
-            for line in KINDS[kind](bench, case):
-                lines.append(line)
-                if args.out is not None:
-                    with args.out.open("a") as file:
-                        file.write(json.dumps(line) + "\n")
+            new = [] if case["id"] in judged else list(KINDS[kind](bench, case))
+            lines += new
+            if args.out is not None:
+                with args.out.open("a") as file:
+                    file.writelines(f"{json.dumps(line)}\n" for line in new)
     sys.stdout.writelines(f"{row}\n" for row in table(lines))
 
 
