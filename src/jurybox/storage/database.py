@@ -137,6 +137,7 @@ class Database(Protocol):
         address: what opens it again, also from another folder.
         patience: the seconds to wait for a lock.
         text_type: how its columns are declared whose texts are compared byte by byte.
+        clustered: what makes it store rows in the order of their key; empty if it can't.
         metric: what it takes for the number of a sample's metric, by its name; NULL without one.
         like: its operator that compares a text with a pattern, and knows no case of ASCII letters.
 
@@ -146,6 +147,7 @@ class Database(Protocol):
     address: str
     patience: float
     text_type: str
+    clustered: str
     metric: str
     like: str
 

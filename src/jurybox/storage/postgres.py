@@ -112,6 +112,7 @@ class PostgresDatabase:
     """A PostgreSQL database; the tables are in the schema that its search path begins with."""
 
     text_type = 'TEXT COLLATE "C"'  # one order of ids and hashes, wherever the server stands
+    clustered = ""
     metric = "CAST(CAST(metrics AS json) ->> ? AS double precision)"
     like = "ILIKE"
 

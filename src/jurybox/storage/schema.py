@@ -51,7 +51,8 @@ ROWS: Final[dict[str, type[AnyRow | Facets | OutboxRow]]] = {
 NAMES: Final = frozenset({*ROWS, FRAMES, CLAIMS, SCHEMA})
 
 # In words that SQLite and PostgreSQL both understand. ``{text}`` stands for texts that are compared
-# byte by byte, which each calls by another name.
+# byte by byte, which each calls by another name; ``{clustered}`` keeps rows in the order of their
+# key, where a database can, so that those of a run are read one after the other.
 _TABLES: Final = (
     """
     CREATE TABLE jurybox_schema (
@@ -156,8 +157,10 @@ _TABLES: Final = (
         demographic {text},
         metrics {text} NOT NULL,
         PRIMARY KEY (run_id, number)
-    )
+    ) {clustered}
     """,
+    # Flags are counted, and the review queue is found, without reading the rows.
+    "CREATE INDEX facets_by_flags ON facets (run_id, flags, urgency)",
     # Most runs have neither, and take no room in these.
     "CREATE INDEX facets_by_scenario ON facets (run_id, scenario) WHERE scenario IS NOT NULL",
     """
@@ -251,7 +254,7 @@ def _has_tables(database: Database, session: DatabaseSession) -> bool:
 
 def _make_tables(database: Database, session: DatabaseSession) -> None:
     for statement in _TABLES:
-        session.execute(statement.format(text=database.text_type))
+        session.execute(statement.format(text=database.text_type, clustered=database.clustered))
     created_at = datetime.now(UTC).isoformat(timespec="seconds")
     add_version = "INSERT INTO jurybox_schema (version, created_at) VALUES (?, ?)"
     session.execute(add_version, (VERSION, created_at))

@@ -126,6 +126,7 @@ class SqliteDatabase:
     """An SQLite file."""
 
     text_type = "TEXT"
+    clustered = "WITHOUT ROWID"
     metric = """json_extract(metrics, '$."' || ? || '"')"""
     like = "LIKE"
 
