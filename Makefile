@@ -97,9 +97,10 @@ audit: $(AUDIT)/bin/pip-audit ## Look for known vulnerabilities in the locked de
 sbom: $(AUDIT)/bin/pip-audit ## Write sbom.json (CycloneDX) from the locked dependencies
 	@$(AUDIT)/bin/cyclonedx-py requirements requirements.lock --output-format JSON --output-file sbom.json
 
-picture: $(READY) ## Make the pictures in README.md again
+picture: $(READY) ## Make the pictures in README.md and docs/ again
 	@scripts/browser
 	@$(BIN)/python scripts/picture.py
+	@JURYBOX_PICTURES=docs/images $(BIN)/python -m pytest -q -n 0 tests/browser/test_looks.py
 
 lock: ## Choose the newest dependencies and write the lock files
 	@scripts/lock "$(PYTHON)"

@@ -1,13 +1,9 @@
-"""Makes the pictures in README.md and docs/ from what the commands really show.
+"""Makes docs/images/check.svg: what `jurybox rubric check` prints on a document with mistakes.
 
-docs/images/*.png are screenshots of pages, docs/images/check.svg is the output of `jurybox rubric
-check` for a document with mistakes. Screenshots need Chromium.
+The other pictures in docs/images are screenshots, which the browser tests take.
 """
 
 import html
-import json
-import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -37,8 +33,6 @@ Facts and steps are right.
 ### Correctness
 """
 LINE, CHARACTER, MARGIN = 19, 8.05, 18
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-WINDOW = "1100,1000"
 PLAIN, BAD, GOOD, DIM = "#e6edf3", "#ff7b72", "#7ee787", "#8b949e"
 
 Row = list[tuple[str, str]]
@@ -67,45 +61,6 @@ def check() -> list[Row]:
     return rows
 
 
-def screenshots(browser: str, images: Path) -> None:
-    """Run the suite that `jurybox init` writes twice, and take pictures of its pages."""
-    with tempfile.TemporaryDirectory() as folder:
-        printed(folder, "init")
-        for _ in range(2):
-            printed(folder, "run", "suite.yaml")
-        listed = json.loads("\n".join(printed(folder, "runs", "--json")))["runs"]
-        now, before = (each["run_id"] for each in listed)
-        pages = {
-            "runs": "",
-            "run": f"runs/{now}",
-            "samples": f"runs/{now}/samples",
-            "sample": f"runs/{now}/samples/0",
-            "compare": f"compare?a={before}&b={now}",
-        }
-        with subprocess.Popen(  # noqa: S603 - our own command
-            [JURYBOX, "serve", "--port", "0"], cwd=folder, stderr=subprocess.PIPE, text=True
-        ) as server:
-            assert server.stderr is not None  # noqa: S101 - for the type checker
-            address = server.stderr.readline().split()[0]
-            for name, path in pages.items():
-                taken = Path(folder) / "page.png"
-                subprocess.run(  # noqa: S603 - the browser that was found
-                    [
-                        browser,
-                        "--headless",
-                        "--no-sandbox",
-                        "--hide-scrollbars",
-                        f"--window-size={WINDOW}",
-                        f"--screenshot={taken}",
-                        f"{address}{path}",
-                    ],
-                    check=True,
-                    capture_output=True,
-                )
-                shutil.copyfile(taken, images / f"{name}.png")
-            server.terminate()
-
-
 def svg(rows: list[Row]) -> str:
     """Lay the rows out as one picture that needs no font from anywhere."""
     columns = max(sum(len(text) for text, _ in row) for row in rows)
@@ -128,11 +83,4 @@ def svg(rows: list[Row]) -> str:
 if __name__ == "__main__":
     if not JURYBOX.exists():
         sys.exit("the environment is missing; make it with: make picture")
-    found = os.environ.get("JURYBOX_CHROMIUM") or next(
-        filter(None, map(shutil.which, BROWSERS)), ""
-    )
-    if found is None:
-        sys.exit("no browser found; install one with: scripts/browser")
-    images = ROOT / "docs" / "images"
-    (images / "check.svg").write_text(svg(check()))
-    screenshots(found, images)
+    (ROOT / "docs" / "images" / "check.svg").write_text(svg(check()))

@@ -1,11 +1,13 @@
 """Every page can be used by people who see or move otherwise, and is kept as a picture."""
 
+import subprocess
 import uuid
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from stage import Server, Stage
+from stage import JURYBOX, Server, Stage
 from window import NARROW, WIDE, grave_findings, picture
 
 PAGES = {
@@ -13,8 +15,10 @@ PAGES = {
     "run": "/runs/{desk}",
     "samples": "/runs/{desk}/samples",
     "sample": "/runs/{pairs}/samples/3",
+    "rubrics": "/rubrics",
     "rubric": "/runs/{desk}/rubric",
     "compare": "/compare?a={desk}&b={kinder}",
+    "side-by-side": "/side-by-side?run={desk}&run={kinder}",
 }
 
 
@@ -38,6 +42,15 @@ def look(page: Page, name: str) -> None:
 def test_a_page_is_fit_to_be_seen(page: Page, served: Server, stage: Stage, name: str) -> None:
     page.goto(served.url + PAGES[name].format(**stage.runs))
     look(page, name)
+
+
+def test_a_report_is_fit_to_be_seen(page: Page, tmp_path: Path, stage: Stage) -> None:
+    report = tmp_path / "report.html"
+    run = [JURYBOX, "report", stage.runs["desk"], "--store", stage.store, "-o", report]
+    subprocess.run(run, check=True)
+    page.goto(report.as_uri())
+    expect(page.get_by_text("24 of 24 samples")).to_be_visible()
+    look(page, "report")
 
 
 def begin(page: Page, address: str) -> None:

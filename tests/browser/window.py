@@ -15,6 +15,8 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 CHROMIUM: Final = os.environ.get("JURYBOX_CHROMIUM")  # before any test has it taken away
 _SCREENSHOTS: Final = os.environ.get("JURYBOX_SCREENSHOTS")
 SCREENSHOTS: Final = Path(_SCREENSHOTS).absolute() if _SCREENSHOTS else None
+_PICTURES: Final = os.environ.get("JURYBOX_PICTURES")
+PICTURES: Final = Path(_PICTURES).absolute() if _PICTURES else None
 NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
 OPTIONS: Final = (
     "--no-sandbox",  # it needs rights that a container doesn't give, and only our own pages are met
@@ -140,7 +142,9 @@ def grave_findings(page: Page, *rules: str) -> list[str]:
 
 
 def picture(page: Page, name: str) -> None:
-    """Keep a picture of a page, where pictures are wanted."""
+    """Keep a picture of a page, where pictures are wanted; the documentation has the light ones."""
+    if PICTURES is not None and name.endswith("-light"):
+        page.screenshot(path=PICTURES / f"{name.removesuffix('-light')}.png")
     if SCREENSHOTS is not None:
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
