@@ -1,8 +1,10 @@
 """The review queue as a reviewer works in it: by keyboard, blind, without losing anything."""
 
 import re
+import shutil
 import uuid
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -262,3 +264,30 @@ def test_e11_the_flag_is_quoted_after_the_review_and_dismissed_or_confirmed(
     expect(page.locator("main")).to_contain_text("A reviewer sees no safety concern.")
     page.get_by_role("button", name="Confirm the concern").click()
     expect(page.locator("main")).to_contain_text("A reviewer sees a safety concern.")
+
+
+def test_assigned_reviewers_have_shares_of_their_own(
+    open_page: Callable[..., Page], serve: Callable[..., Server], stage: Stage, tmp_path: Path
+) -> None:
+    store = tmp_path / "runs.db"
+    shutil.copyfile(stage.store, store)
+    names = ("Ann", "Ben", "Cleo")
+    named = [part for name in names for part in ("--reviewer", name)]
+    address = f"{serve(store, *named, '--overlap', '2').url}/runs/{stage.runs['kinder']}/review"
+    met: list[set[str]] = []
+    for each in names:
+        page = open_page()
+        page.goto(f"{address}?queue=random")
+        with page.expect_navigation():
+            page.get_by_role("button", name=each).click()
+        mine: set[str] = set()
+        while "Your verdict" in page.locator("main").inner_text():
+            mine.add(shown(page))
+            page.wait_for_load_state()
+            press(page, "4", "4")
+            go(page, "Enter")
+            go(page, "Enter")
+        met.append(mine)
+    # Each of the 24 samples is with two of the three.
+    assert sum(map(len, met)) == 48
+    assert set.union(*met) == met[0] | met[1] == met[1] | met[2] == met[0] | met[2]

@@ -41,7 +41,14 @@ from jurybox.review.reviews import (
     verdict_text,
     withdrawal_text,
 )
-from jurybox.review.selection import RandomOrder, RandomPart, next_number, pair_order, random_part
+from jurybox.review.selection import (
+    RandomOrder,
+    RandomPart,
+    assigned,
+    next_number,
+    pair_order,
+    random_part,
+)
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scenarios import scenario_texts
 from jurybox.scoring.sample_index import KINDS, facets_of
@@ -139,18 +146,21 @@ class ReviewDesk:
         *,
         blind: bool = True,
         overlap: int = 1,
+        reviewers: Sequence[str] = (),
         unrevealed: UnrevealedReviews | None = None,
     ) -> None:
         """Open the desk; without ``blind`` reviewers see the judges' verdict before they score.
 
-        The queues give each sample to ``overlap`` reviewers. Desks of one process share
-        ``unrevealed``.
+        The queues give each sample to ``overlap`` reviewers: to those who come first, or, where
+        ``reviewers`` are named, to those of them that it is assigned to. Desks of one process
+        share ``unrevealed``.
         """
         self.store = store
         self.run = run
         self.rubric = rubric_of(run)
         self.blind = blind
         self._overlap = overlap
+        self._reviewers = reviewers
         self._unrevealed = unrevealed or UnrevealedReviews()
         self.order = RandomOrder(run.id, plan_of(run).samples)
 
@@ -176,15 +186,22 @@ class ReviewDesk:
         known = {row.number for row in rows if row.reviewer == name}
         # A short page is enough to find one sample more than the reviewer knows.
         page = min(MOST, len(known) + 1) if after is None else MOST
-        numbers = self._flagged(page) if kind == "flagged" else self._random()
         others = Counter(row.number for row in rows if row.reviewer != name)
         known |= {number for number, count in others.items() if count >= self._overlap}
-        while (number := next_number(numbers, known, after)) is not None:
-            if self._claims(number, name):
-                return self.case(number, name, queue=kind)
+        while True:
+            numbers = self._flagged(page) if kind == "flagged" else self._random()
+            number = next_number(self._share(numbers, name), known, after)
+            if number is None or self._claims(number, name):
+                return None if number is None else self.case(number, name, queue=kind)
             known.add(number)
-            numbers = self._flagged(MOST) if kind == "flagged" else self._random()
-        return None
+            page = MOST
+
+    def _share(self, numbers: Iterator[int], name: str) -> Iterator[int]:
+        """Return the samples that a reviewer may get: all, unless they are assigned."""
+        if not self._reviewers:
+            return numbers
+        to, most = self._reviewers, self._overlap
+        return (each for each in numbers if name in assigned(self.run.id, each, to, most))
 
     def _claims(self, number: int, name: str) -> bool:
         """Give a sample to a reviewer, unless enough others have it or have reviewed it."""

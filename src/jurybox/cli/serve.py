@@ -57,9 +57,22 @@ _NEEDED: Final = ("fastapi", "hypercorn", "itsdangerous")
     metavar="N",
     help="How many reviewers the review queues give each sample to.",
 )
+@click.option(
+    "--reviewer",
+    "reviewers",
+    multiple=True,
+    metavar="NAME",
+    help="Assign the samples to the reviewers of these names, not to those who come first; repeat"
+    " it for each.",
+)
 @store_option
 def command(
-    host: str, port: int, names: tuple[str, ...], overlap: int, store_url: str | None
+    host: str,
+    port: int,
+    names: tuple[str, ...],
+    overlap: int,
+    reviewers: tuple[str, ...],
+    store_url: str | None,
 ) -> int:
     """Show the runs of the store as pages in a browser, and as JSON for programs.
 
@@ -72,18 +85,26 @@ def command(
       jurybox serve
       jurybox serve --port 0 --store runs.db
       jurybox serve --host 0.0.0.0 --allow-host evals.example
+      jurybox serve --reviewer anna --reviewer ben --reviewer chris --overlap 2
     """  # noqa: D301 - click reads \b as "keep these lines"
+    from jurybox.review.review_input import read_reviewer
+
     for name in _NEEDED:
         if find_spec(name) is None:
             raise InputError(
                 f"{name} is not installed", "install it with: pip install 'jurybox[web]'"
             )
+    people = tuple(dict.fromkeys(map(read_reviewer, reviewers)))
+    if people and overlap > len(people):
+        hint = "name more of them, or lower --overlap"
+        raise InputError(f"there are only {len(people)} reviewers", hint, f"--overlap {overlap}")
     # Imported here: the web libraries take a third of a second.
     from jurybox.web.server import open_port
 
     with opened(store_url) as store, open_port(host, port) as door:
         settings = _settings(host, door, names, store, shown_store(store_url))
-        asyncio.run(_serve(msgspec.structs.replace(settings, overlap=overlap), door))
+        settings = msgspec.structs.replace(settings, overlap=overlap, reviewers=people)
+        asyncio.run(_serve(settings, door))
     _leave()
     return FINE
 

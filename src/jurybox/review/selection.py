@@ -1,7 +1,7 @@
 """Reproducible random choices: the order of samples, and which of two responses is first."""
 
 import hashlib
-from collections.abc import Collection, Container, Iterable
+from collections.abc import Collection, Container, Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Final
@@ -51,6 +51,13 @@ def _shuffled(run_id: str, size: int) -> tuple[int, ...]:
 @lru_cache(maxsize=4)
 def _places(run_id: str, size: int) -> dict[int, int]:
     return {number: place for place, number in enumerate(_shuffled(run_id, size))}
+
+
+def assigned(run_id: str, number: int, reviewers: Sequence[str], overlap: int) -> tuple[str, ...]:
+    """Return who gets a sample: ``overlap`` of the reviewers, neighbors in a circle."""
+    first = int.from_bytes(_digest(f"assign {run_id} {number}")[:8])
+    count = min(overlap, len(reviewers))
+    return tuple(reviewers[(first + place) % len(reviewers)] for place in range(count))
 
 
 def next_number(queue: Iterable[int], reviewed: Container[int], after: int | None) -> int | None:

@@ -9,6 +9,7 @@ from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from jurybox.app.review_desk import ReviewDesk
 from jurybox.engine.records import ReviewRow
 from jurybox.errors import InputError
 from jurybox.judging.safety import SafetyFinding
@@ -16,6 +17,7 @@ from jurybox.reporting.stored import SampleRecord, reading
 from jurybox.review.review_case import ReviewCase
 from jurybox.review.review_input import read_reviewer
 from jurybox.review.reviews import ORDERS, REVIEW, Circumstances, read_review
+from jurybox.web.app_state import AppState
 from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import LARGEST, Number, PlaceOf
 from jurybox.web.review.form import (
@@ -42,18 +44,23 @@ from jurybox.web.template_engine import page_response, text_response
 _CONFLICT: Final = 409
 
 
-def name_page(request: Request, desk: TheDesk) -> Response:
+def name_page(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
     """Ask for the reviewer's name."""
-    return _ask_name(request, desk, request.session.get(REVIEWER, ""))
+    return _ask_name(request, desk, place, request.session.get(REVIEWER, ""))
 
 
-def take_name(request: Request, desk: TheDesk) -> Response:
+def take_name(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
     """Remember the reviewer's name, and show the first sample."""
     given = form_of(request).get("reviewer", "")
     try:
-        request.session[REVIEWER] = read_reviewer(given)
+        name = read_reviewer(given)
     except InputError as error:
-        return _ask_name(request, desk, given[:200], problem=f"{error.problem}; {error.hint}")
+        problem = f"{error.problem}; {error.hint}"
+        return _ask_name(request, desk, place, given[:200], problem=problem)
+    if place.reviewers and name not in place.reviewers:
+        problem = "the samples are assigned to others; choose one of the names"
+        return _ask_name(request, desk, place, given[:200], problem=problem)
+    request.session[REVIEWER] = name
     return RedirectResponse(address(desk, queue=queue_of(request)), 303)
 
 
@@ -70,7 +77,7 @@ def agreement_page(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
         "title": f"Agreement {desk.run.id}",
         "run": desk.run,
         "base": address(desk),
-        "standing": place.standing(desk.run),
+        "standing": place.standing(desk.run).result(),
         "counts": Counter(each.reviewer for each in desk.reviews()),
     }
     return page_response(request, "review/agreement.html", data)
@@ -174,7 +181,9 @@ def text_page(visit: TheVisit, number: Number, part: str) -> Response:
     return text_response(found.text)
 
 
-def _ask_name(request: Request, desk: TheDesk, given: str, *, problem: str = "") -> Response:
+def _ask_name(
+    request: Request, desk: ReviewDesk, place: AppState, given: str, *, problem: str = ""
+) -> Response:
     data = {
         "title": "Who reviews?",
         "run": desk.run,
@@ -182,6 +191,8 @@ def _ask_name(request: Request, desk: TheDesk, given: str, *, problem: str = "")
         "queue": queue_of(request),
         "reviewer": given,
         "known": desk.progress().reviewers,
+        "assigned": place.reviewers,
+        "overlap": place.overlap,
         "problem": problem,
     }
     return page_response(request, "review/name.html", data, 400 if problem else 200)

@@ -29,7 +29,13 @@ _NOTICES: Final = {
 
 
 def _desk(run: TheRun, place: PlaceOf) -> ReviewDesk:
-    return ReviewDesk(place.store, run, overlap=place.overlap, unrevealed=place.unrevealed)
+    return ReviewDesk(
+        place.store,
+        run,
+        overlap=place.overlap,
+        reviewers=place.reviewers,
+        unrevealed=place.unrevealed,
+    )
 
 
 TheDesk = Annotated[ReviewDesk, Depends(_desk)]
