@@ -1,34 +1,25 @@
 """Views of runs, finished or in progress, and what they cost."""
 
 import math
-import threading
-from collections import OrderedDict
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from jurybox.app.ids import now_utc
-from jurybox.engine.records import ENCODER, RunRow, StoredOutcome, read_result, sealed
+from jurybox.engine.records import ENCODER, RunRow, StoredOutcome, sealed
 from jurybox.errors import InputError
 from jurybox.judging.flow import Failure, ModelRequest, Outcome
 from jurybox.models.providers import load_prices
-from jurybox.reporting.stored import damaged, plan_of, reading, rubric_of
-from jurybox.reporting.view import (
-    RunView,
-    finished_view,
-    is_running,
-    partial_view,
-    unfinished_view,
-)
+from jurybox.reporting.stored import plan_of, reading, rubric_of
+from jurybox.reporting.view import RunView, finished_view, is_running, unfinished_view
 from jurybox.review.selection import FEWEST, needed_line
 from jurybox.rubric.metrics import WIN_RATE
 from jurybox.sample import Usage
 from jurybox.scoring.prices import Prices, cost
 from jurybox.scoring.sample_result import POINTS_OF_B, ModelUse
-from jurybox.scoring.summary import Acceptance, RunTally, check_gates
+from jurybox.scoring.summary import Acceptance, check_gates
 from jurybox.settings import Settings
-from jurybox.storage.database import EVERY
 from jurybox.storage.store import Store
 from jurybox.text_format import listed
 from jurybox.wiring import read_settings
@@ -36,9 +27,6 @@ from jurybox.wiring import read_settings
 if TYPE_CHECKING:
     from jurybox.reporting.review_text import ReviewAgreement
     from jurybox.reporting.run_diff import RunDiff
-
-_MAX_KEPT: Final = 8
-"""The number of tallies kept; one of a hundred thousand samples takes a few megabytes."""
 
 
 class Spending:
@@ -95,7 +83,8 @@ def view_run(row: RunRow, store: Store) -> RunView:
     """Return the view of a run, finished or not."""
     if row.status == "finished":
         return finished_view(row, store)
-    working = _is_active(row, store)
+    # None, in a read-only store, means that no process works on it.
+    working = is_running(row, store) is True
     current = store.run(row.id) or row
     if current.status == "finished":
         return finished_view(current, store)
@@ -202,91 +191,9 @@ def corrected_by_reviews(row: RunRow, view: RunView, store: Store) -> RunView:
     return msgspec.structs.replace(view, conclusion=conclusion, notes=tuple(notes))
 
 
-def _is_active(row: RunRow, store: Store) -> bool:
-    """Return whether a process works on a run; None, in a read-only store, means no."""
-    return is_running(row, store) is True
-
-
 def view_unfinished(row: RunRow, store: Store, *, working: bool) -> RunView:
     """Return the view of an unfinished run, with its cost so far."""
-    return _with_cost(unfinished_view(row, store, working=working), row)
-
-
-def _with_cost(view: RunView, row: RunRow) -> RunView:
+    view = unfinished_view(row, store, working=working)
     prices = load_prices(read_settings().prices)
     found = run_cost(view.conclusion.uses, prices, batched=plan_of(row).batch)
     return msgspec.structs.replace(view, cost=found)
-
-
-class LiveProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a run; ``version`` changes when anything does."""
-
-    status: str
-    samples: int
-    planned: int
-    version: str
-
-
-class LiveRuns:
-    """Views of runs that are polled: each sample of a running run is read once. Thread-safe."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._lock = threading.Lock()
-        self._live: OrderedDict[str, _LiveTally] = OrderedDict()
-
-    def view(self, row: RunRow) -> RunView:
-        """Return the view of a run as it is now."""
-        if row.status == "finished":
-            return finished_view(row, self._store)
-        working = _is_active(row, self._store)
-        current = self._store.run(row.id) or row
-        if current.status == "finished":
-            return finished_view(current, self._store)
-        with self._lock:
-            conclusion = self._updated(current).conclude()
-        plan = plan_of(current)
-        view = partial_view(current, plan, conclusion, self._store, working=working)
-        return _with_cost(view, current)
-
-    def progress(self, row: RunRow) -> LiveProgress:
-        """Return how many samples of a run are finished."""
-        planned = plan_of(row).samples
-        if row.status == "finished":
-            status, samples = "finished", planned
-        else:
-            status = "running" if _is_active(row, self._store) else "stopped"
-            with self._lock:
-                samples = self._updated(row).samples
-        version = f"{status}-{samples}"
-        return LiveProgress(status=status, samples=samples, planned=planned, version=version)
-
-    def _updated(self, row: RunRow) -> RunTally:
-        live = self._live.pop(row.id, None) or _LiveTally(row)
-        live.read(row, self._store)
-        self._live[row.id] = live
-        while len(self._live) > _MAX_KEPT:
-            self._live.popitem(last=False)
-        return live.tally
-
-
-class _LiveTally:
-    """The tally of a running run, and which samples it has counted."""
-
-    def __init__(self, row: RunRow) -> None:
-        plan = plan_of(row)
-        self.tally = RunTally(rubric_of(row), plan.repeats)
-        self._seen = bytearray(plan.samples)
-
-    def read(self, row: RunRow, store: Store) -> None:
-        """Count the samples that are new; nearly all before the first missing one are not."""
-        first = self._seen.find(0)
-        if first == -1:
-            return
-        try:
-            for number, repeat, _, result in store.results(row.id, range(first, EVERY.stop)):
-                if number < len(self._seen) and not self._seen[number]:
-                    self.tally.add(read_result(result), repeat, number)
-                    self._seen[number] = 1
-        except msgspec.DecodeError as error:
-            raise damaged(row, error) from None

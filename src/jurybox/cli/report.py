@@ -48,7 +48,7 @@ def command(
       jurybox report last -o - --format json
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.calibrations import calibration_of_run
-    from jurybox.app.view_run import around_as_data, standing_of, view_run
+    from jurybox.app.view_run import around_as_data, baseline_diff, standing_of, view_run
     from jurybox.reporting.reports import report_format, write_report
 
     to_stdout = output == "-"
@@ -65,6 +65,7 @@ def command(
             more["people"] = standing_of(view, store)
         if form == "html":
             more["calibration"] = calibration_of_run(view, store)
+            more["baseline"] = baseline_diff(view, store)
         with output_file(output) as file:
             write_report(file, form, view, row, store, more)
     have = view.summary["samples"]

@@ -70,18 +70,37 @@ def rounded(value: float) -> float:
 
 
 def metric_value(name: str, value: float | None) -> str:
-    """Return a metric for people: a rate as a percentage, others to three decimals."""
+    """Return a metric for people: a rate in percent, a time to 0.1 ms, others to three decimals."""
     if value is None:
         return MISSING
     if name.endswith("_rate"):
         return f"{show_number(round(100 * rounded(value), 1))}%"
+    if name.endswith("_ms"):
+        return show_number(round(value, 1))
     return show_number(rounded(value)) if rounded(value) or not value else f"{value:.2g}"
+
+
+def short(value: float | None) -> str:
+    """Return a number for a page: to three decimals."""
+    return metric_value("", value)
+
+
+def metric_change(name: str, value: float | None) -> str:
+    """Return a difference of a metric for people, with its sign."""
+    return f"{'+' if value is not None and value > 0 else ''}{metric_value(name, value)}"
 
 
 def rounding_misleads(value: float, threshold: float) -> bool:
     """Return whether rounding for display moves a value across a threshold."""
     shown_at = rounded(value)
     return (shown_at > threshold, shown_at < threshold) != (value > threshold, value < threshold)
+
+
+def compared_value(name: str, value: float | None, threshold: float) -> str:
+    """Return a metric that is compared with a threshold: exact if rounding would mislead."""
+    if value is None or not rounding_misleads(value, threshold):
+        return metric_value(name, value)
+    return exact(value)
 
 
 def dollars(value: float | None) -> str:

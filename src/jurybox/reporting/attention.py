@@ -5,9 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from jurybox.documents.numbers import shown
 from jurybox.engine.records import RunRow, SampleRow
-from jurybox.reporting.metric_text import UNITS
 from jurybox.reporting.reasons import Reason, reasoning, reasons_of
 from jurybox.reporting.stored import SampleRecord, damaged, reading
 from jurybox.sample import Response
@@ -17,7 +15,6 @@ from jurybox.storage.sample_search import SampleQuery
 from jurybox.storage.store import Store
 from jurybox.text_format import cut
 
-LATENCY: Final = "latency_e2e_ms"
 _LONGEST_REASONING: Final = 300
 _LONGEST_TASK: Final = 160
 
@@ -65,14 +62,6 @@ class SampleCard(msgspec.Struct, frozen=True, kw_only=True):
     answers: tuple[CardResponse, ...]
     grounds: tuple[Reason, ...]
     reasoning: str
-
-    @property
-    def measured(self) -> str:
-        """The value with its unit."""
-        unit = UNITS.get(self.metric)
-        if self.value is None or unit is None:
-            return "" if self.value is None else shown(self.value)
-        return f"{shown(round(self.value, 1))} {unit}"
 
     def as_data(self) -> dict[str, Any]:
         """Return plain data, with the beginnings of the texts."""
@@ -128,13 +117,11 @@ def _numbered(store: Store, run: RunRow, number: int) -> SampleRow:
     return sample
 
 
-def extremes(
-    store: Store, run: RunRow, metric: str, most: int, *, highest: bool = False
-) -> tuple[SampleCard, ...]:
-    """Return the samples with the lowest values of a metric, or the highest; ties by number."""
-    query = SampleQuery(metric=metric, sort=f"metric:{metric}", descending=highest, limit=most)
-    found = store.find_samples(run.id, query).rows
-    return tuple(numbered_card(store, run, row.number, metric) for row in found)
+def worst_samples(store: Store, run: RunRow, metric: str, most: int) -> tuple[SampleCard, ...]:
+    """Return the samples with the lowest values of a metric; ties by number."""
+    found = store.find_samples(run.id, SampleQuery(sort=f"metric:{metric}", limit=most)).rows
+    cards = (numbered_card(store, run, row.number, metric) for row in found)
+    return tuple(card for card in cards if card.value is not None)
 
 
 def concerns_of(
@@ -164,11 +151,10 @@ def concerns_of(
 
 
 class Attention(msgspec.Struct, frozen=True, kw_only=True):
-    """The samples that need attention, and the worst and slowest samples."""
+    """The samples that need attention, and the worst samples."""
 
     concerns: tuple[Concern, ...]
     worst: tuple[SampleCard, ...]
-    slowest: tuple[SampleCard, ...]
 
     def as_data(self) -> dict[str, Any]:
         """Return plain data, ready for JSON; samples are identified by their ids."""
@@ -178,7 +164,6 @@ class Attention(msgspec.Struct, frozen=True, kw_only=True):
         return {
             "attention": concerns,
             "worst": [each.as_data() for each in self.worst],
-            "slowest": [each.as_data() for each in self.slowest],
         }
 
 
@@ -194,6 +179,5 @@ def gather(
     """Return the samples that need attention; the worst have the lowest ``headline``."""
     return Attention(
         concerns=concerns_of(store, run, conclusion, listed),
-        worst=extremes(store, run, headline, ranked),
-        slowest=extremes(store, run, LATENCY, ranked, highest=True),
+        worst=worst_samples(store, run, headline, ranked),
     )

@@ -14,7 +14,7 @@ from jurybox.calibration.gold import Gold, gold_scales, share_right
 from jurybox.documents.numbers import difference
 from jurybox.engine.plan import Metadata
 from jurybox.engine.records import RunRow, read_result
-from jurybox.reporting.attention import LATENCY, SamplePlace
+from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.metric_text import headline, key_metric, metrics_of
 from jurybox.reporting.run_diff import (
     VERDICTS,
@@ -50,6 +50,7 @@ _ALWAYS: Final = frozenset(
     {"run_id", "timestamp_utc", "name", "tags", "baseline", "group", "target_name", "max_cost"}
 )
 _DECIMALS: Final = 6
+_LATENCY: Final = "latency_e2e_ms"
 
 
 class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -253,12 +254,12 @@ def _names(rubric: Rubric) -> Iterator[str]:
     if rubric.components:
         yield SAMPLE_SCORE
     yield JUDGE_SCORE
-    yield LATENCY
+    yield _LATENCY
 
 
 def _kind(change: SampleChange, headline: str | None) -> ChangeKind:
     """Return how a sample changed; latency is shown but doesn't count as a change."""
-    moved = [each for each in change.metrics if each.metric != LATENCY and _moved(each)]
+    moved = [each for each in change.metrics if each.metric != _LATENCY and _moved(each)]
     if not moved and not change.flips():
         return "same"
     for each in moved:
@@ -277,7 +278,7 @@ def _size(change: SampleChange, headline: str | None) -> tuple[float, ...]:
     """Return how large a change is: another verdict first, then the score, then its parts."""
     score = parts = 0.0
     for each in change.metrics:
-        if each.metric == LATENCY or each.difference is None:
+        if each.metric == _LATENCY or each.difference is None:
             continue
         parts += abs(each.difference)
         if each.metric == headline:

@@ -35,7 +35,7 @@ _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
 
 class ReportSource(msgspec.Struct, frozen=True, kw_only=True):
-    """The input of a report; ``more`` may have a ``calibration`` and ``people``."""
+    """The input of a report, with what is known around the run."""
 
     view: RunView
     run: RunRow
@@ -73,8 +73,8 @@ def write_report(
 ) -> None:
     """Write the report on a run.
 
-    ``more`` is added to JSON; HTML shows its `CalibrationStatus` as ``calibration`` and its
-    `ReviewAgreement` as ``people``, Markdown the latter.
+    ``more`` is added to JSON; HTML shows its `CalibrationStatus` as ``calibration``, its
+    `ReviewAgreement` as ``people`` and the `RunDiff` from its ``baseline``, Markdown the people.
     """
     _FORMATS[form](file, ReportSource(view=view, run=run, store=store, more=more))
 

@@ -73,15 +73,36 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     unclear: tuple[UnclearCase, ...] = ()
 
     @property
-    def lines(self) -> tuple[str, ...]:
-        """All that in plain lines."""
-        first, *rest = self.untabled
-        return (first, *_tabled(self), *rest)
+    def sentence(self) -> str:
+        """How often the judge and people agree, in plain words; empty where nothing compares."""
+        part = self.flagged if self.random.agreement is None else self.random
+        criteria = () if part.agreement is None else part.agreement.criteria
+        shares = [(each.criterion, each.exact.value) for each in criteria]
+        same = [f"on {name} in {100 * share:.0f}%" for name, share in shares if share is not None]
+        if not same:
+            return ""
+        who = "The rules" if self.by_rules else "The judge"
+        kind = "flagged" if self.random.agreement is None else "random"
+        hard = "; flagged samples are the hard ones" if self.random.agreement is None else ""
+        said = f"{who} and people agree {', '.join(same[:4])}"
+        return f"{said} of {counted(part.samples, f'{kind} sample')}{hard}."
 
     @property
-    def untabled(self) -> tuple[str, ...]:
-        """The lines that tables of agreement don't show."""
-        return tuple(_untabled(self))
+    def reviewed_by(self) -> str:
+        """How many reviews there are, and whose."""
+        who = "1 person" if len(self.reviewers) == 1 else f"{len(self.reviewers)} people"
+        reviews, samples = counted(self.reviews, "review"), counted(self.samples, "sample")
+        return f"{reviews} of {samples} by {who}: {', '.join(self.reviewers)}"
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What is missing before the metrics can be relied on, and what isn't counted."""
+        return tuple(_doubts(self))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """All that in plain lines."""
+        return (self.reviewed_by, *_tabled(self), *_corrected(self), *self.doubts)
 
     @property
     def compared(self) -> bool:
@@ -94,10 +115,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         return {**data, "lines": list(self.lines)}
 
 
-def _untabled(found: ReviewAgreement) -> Iterator[str]:
-    who = "1 person" if len(found.reviewers) == 1 else f"{len(found.reviewers)} people"
-    reviews, samples = counted(found.reviews, "review"), counted(found.samples, "sample")
-    yield f"{reviews} of {samples} by {who}: {', '.join(found.reviewers)}"
+def _corrected(found: ReviewAgreement) -> Iterator[str]:
     for each in found.estimates:
         yield f"{each.metric}: {each.mean.sentence}"
     if found.unclear:
@@ -106,7 +124,6 @@ def _untabled(found: ReviewAgreement) -> Iterator[str]:
         )
         answers = counted(len(found.unclear), "review")
         yield f"unclear by the rubric as it is written in {answers}: {criteria}"
-    yield from _doubts(found)
 
 
 def _tabled(found: ReviewAgreement) -> Iterator[str]:

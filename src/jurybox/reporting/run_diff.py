@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from jurybox.documents.numbers import shown, signed
+from jurybox.documents.numbers import short
 from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.view import RunView
 from jurybox.scoring.summary import GateOutcome
@@ -92,9 +92,8 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
         for name, (a, b) in self.flips().items():
             yield f"{name} {word(a)} -> {word(b)}"
         for each in sorted(self.metrics, key=lambda each: -abs(each.difference or 0)):
-            if each.metric != headline and each.a != each.b:
-                apart = "" if each.difference is None else f" ({signed(each.difference)})"
-                yield f"{each.metric} {shown(each.a)} -> {shown(each.b)}{apart}"
+            if each.metric not in (headline, "latency_e2e_ms") and each.a != each.b:
+                yield f"{each.metric} {short(each.a)} -> {short(each.b)}"
 
 
 class FieldChange(msgspec.Struct, frozen=True, kw_only=True):

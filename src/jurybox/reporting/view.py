@@ -168,19 +168,12 @@ def unfinished_view(row: RunRow, store: Store, *, working: bool) -> RunView:
             tally.add(read_result(result), repeat, number)
         for _, rows in groupby(store.unfinished(row.id), attrgetter("number")):
             tally.add_reported(model_uses(map(_exchange, rows)))
-    return partial_view(row, plan, tally.conclude(), store, working=working)
+    shown = msgspec.structs.replace(row, status="running" if working else "stopped")
+    return _view(shown, plan, StoredOutcome(conclusion=tally.conclude(), cost={}), store)
 
 
 def _exchange(row: ExchangeRow) -> Exchange:
     return role_of(row), read_request(row).model, read_outcome(row)
-
-
-def partial_view(
-    row: RunRow, plan: Plan, conclusion: Conclusion, store: Store, *, working: bool
-) -> RunView:
-    """Return the view of an unfinished run, from the conclusion of its samples so far."""
-    shown = msgspec.structs.replace(row, status="running" if working else "stopped")
-    return _view(shown, plan, StoredOutcome(conclusion=conclusion, cost={}), store)
 
 
 def _view(row: RunRow, plan: Plan, stored: StoredOutcome, store: Store) -> RunView:

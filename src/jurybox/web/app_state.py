@@ -4,7 +4,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import msgspec
@@ -13,7 +12,7 @@ from starlette.requests import HTTPConnection
 from jurybox.app.labels import labels_for_diff
 from jurybox.app.review_agreement import review_agreement
 from jurybox.app.review_desk import ReviewDesk, UnrevealedReviews
-from jurybox.app.view_run import LiveRuns
+from jurybox.app.view_run import view_run
 from jurybox.engine.records import RunRow
 from jurybox.reporting.compare_runs import ComparedRun, CompareOptions, compare_runs
 from jurybox.reporting.run_diff import RunDiff
@@ -42,6 +41,7 @@ class ServeSettings(msgspec.Struct, frozen=True, kw_only=True):
         addresses: whether every IP address is one of its names too, where it listens on all.
         port: where it listens; cookies are named by it.
         overlap: how many reviewers the queues give each sample to.
+        reviewers: whom the samples are assigned to; without names, to those who come first.
         token: what has to be shown to get in; None where only this machine gets this far.
         say: takes a line for the user who started the server.
 
@@ -53,6 +53,7 @@ class ServeSettings(msgspec.Struct, frozen=True, kw_only=True):
     addresses: bool = False
     port: int = 0
     overlap: int = 1
+    reviewers: tuple[str, ...] = ()
     token: str | None = None
     say: Callable[[str], None] = _silent
 
@@ -62,18 +63,19 @@ class ServeSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 PATIENCE: Final = 0.15
-"""The seconds that a page of a run waits for metrics that all its samples have to be read for."""
+"""The seconds that a page of a run waits for what all its samples have to be read for."""
 
 
-class StatusPending:
-    """The metrics are being worked out."""
+class Pending:
+    """A value that is being computed."""
 
 
-def _settle(made: "Future[Any]", make: Callable[[], object]) -> None:
+def soon(made: "Future[T]", patience: float = PATIENCE) -> T | Pending:
+    """Return a value if it takes no longer than this; a later request may find it computed."""
     try:
-        made.set_result(make())
-    except BaseException as error:  # noqa: BLE001 - every caller that waits gets it
-        made.set_exception(error)
+        return made.result(patience)
+    except TimeoutError:
+        return Pending()
 
 
 class AppState:
@@ -82,84 +84,44 @@ class AppState:
     def __init__(self, settings: ServeSettings) -> None:
         self.store = settings.store
         self.store_name = settings.store_name
-        self.overlap = settings.overlap
+        self.overlap, self.reviewers = settings.overlap, settings.reviewers
         self.say = settings.say
         self.guarded = settings.token is not None
-        self.live = LiveRuns(settings.store)
         self.unrevealed = UnrevealedReviews()
         self._lock = threading.Lock()
         self._kept: OrderedDict[Hashable, Future[Any]] = OrderedDict()
         # One at a time: two that read all samples in parallel would take as long, and more memory.
-        self._worker = ThreadPoolExecutor(1, "jurybox-standing")
+        self._worker = ThreadPoolExecutor(1, "jurybox-samples")
 
-    def kept(self, what: str, make: Callable[[], T], *runs: RunRow) -> T:
-        """Return a value computed from all samples of runs; cached for finished runs."""
-        digests = [run.digest for run in runs if run.digest is not None]
-        if len(digests) < len(runs):
-            return make()
-        key = (what, *(run.id for run in runs), *digests)
-        return self._once(key, lambda made: _settle(made, make)).result()
-
-    def _once(self, key: Hashable, start: Callable[["Future[Any]"], object]) -> "Future[Any]":
-        """Return the value for a key, computed once, or again after an error.
-
-        A second request waits for the first.
-        """
+    def kept(self, what: str, make: Callable[[], T], *runs: RunRow) -> "Future[T]":
+        """Compute a value from all samples of runs: once, or again after a review or an error."""
+        key = (what, *((run.id, run.seal, *self._last_review(run)) for run in runs))
         with self._lock:
             made = self._kept.get(key)
-            fresh = made is None or (made.done() and made.exception() is not None)
-            if made is None or fresh:
-                made = self._kept[key] = Future[Any]()
+            failed = made is not None and made.done() and made.exception() is not None
+            if made is None or failed or any(run.status != "finished" for run in runs):
+                made = self._kept[key] = self._worker.submit(make)
             self._kept.move_to_end(key)
             while len(self._kept) > _MAX_KEPT:
                 self._kept.popitem(last=False)
-        if fresh:
-            start(made)
         return made
 
-    def standing(self, run: RunRow) -> "ReviewAgreement | None":
-        """Return the judges' agreement with people in a run; None if there are no reviews."""
-        made = self._standing(run)
-        return None if made is None else made.result()
+    def _last_review(self, run: RunRow) -> list[str]:
+        return [row.id for row in self.store.reviews(run.id)[-1:]]
 
-    def standing_soon(
-        self, run: RunRow, patience: float = PATIENCE
-    ) -> "ReviewAgreement | StatusPending | None":
-        """Return it if it takes no longer than this; a later request may find it done.
+    def standing(self, run: RunRow) -> "Future[ReviewAgreement | None]":
+        """Compute the judges' agreement with people in a run; None if there are no reviews."""
+        return self.kept("standing", lambda: review_agreement(ReviewDesk(self.store, run)), run)
 
-        It is not started while a run is in progress, since it would be outdated immediately.
-        """
-        if run.status != "finished":
-            return StatusPending() if self.store.reviews(run.id) else None
-        made = self._standing(run)
-        try:
-            return None if made is None else made.result(patience)
-        except TimeoutError:
-            return StatusPending()
-
-    def _standing(self, run: RunRow) -> "Future[ReviewAgreement | None] | None":
-        rows = self.store.reviews(run.id)
-        if not rows:
-            return None
-        desk = ReviewDesk(self.store, run)
-        # While a run is in progress, its metrics change without a review.
-        if run.status != "finished":
-            return self._worker.submit(review_agreement, desk)
-        key = ("standing", run.id, rows[-1].id, len(rows))
-        make = partial(review_agreement, desk)
-        return self._once(key, lambda made: self._worker.submit(_settle, made, make))
-
-    def comparison(self, one: RunRow, other: RunRow) -> RunDiff:
+    def comparison(self, one: RunRow, other: RunRow) -> "Future[RunDiff]":
         """Compare two runs."""
 
         def make() -> RunDiff:
-            a, b = (ComparedRun(row=row, view=self.live.view(row)) for row in (one, other))
+            a, b = (ComparedRun(row=row, view=view_run(row, self.store)) for row in (one, other))
             gold = labels_for_diff(self.store, one, other, None)
             return compare_runs(self.store, a, b, CompareOptions(limit=_CHANGED_SAMPLES, gold=gold))
 
-        # A review or an acceptance changes what is decided, and not the digest.
-        said = [len(self.store.reviews(row.id)) for row in (one, other)]
-        return self.kept(f"comparison {one.seal} {other.seal} {said}", make, one, other)
+        return self.kept("comparison", make, one, other)
 
 
 def app_state_of(connection: HTTPConnection) -> AppState:

@@ -2,12 +2,12 @@
 
 import re
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from jurybox.web.template_engine import harmless
+from jurybox.text_format import visible
 
 # Beyond these limits a text is shown as plain text: rendering could take many seconds.
 _RENDERED: Final = 150_000
@@ -15,13 +15,26 @@ _MOST_LINES: Final = 5_000
 _MOST_BRACKETS: Final = 500
 _MOST_MARKS: Final = 10_000
 _MOST_CELLS: Final = 20_000
+_MARKDOWN: Final = re.compile(r"[*_`#|]|^\s*(?:[-+>]|\d+\.)\s", re.MULTILINE)
 _MARKS: Final = re.compile(r"[*_`<&\\]")
 _RULE: Final = re.compile(r"^[ |:>-]*-[ |:>-]*$", re.MULTILINE)
+
+
+def harmless(value: Any) -> Any:  # noqa: ANN401 - whatever a template shows
+    """Return a text without invisible control characters; other values unchanged."""
+    if type(value) is str:
+        return visible(value, kept="\n\r\t\u00a0")
+    return value
 
 
 def render_markdown(text: str) -> Markup | None:
     """Return a text as HTML; None if it is too long or too deeply nested."""
     return Markup(_rendered(text)) if _is_light(text) else None  # noqa: S704 - without HTML
+
+
+def rendered(text: str) -> Markup | None:
+    """Return a text as HTML, if it looks like Markdown."""
+    return render_markdown(text) if _MARKDOWN.search(text) else None
 
 
 def _is_light(text: str) -> bool:

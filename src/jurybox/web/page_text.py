@@ -57,7 +57,6 @@ def texts_of(record: SampleRecord, most: int | None = None) -> Iterator[tuple[st
     for place, exchange in enumerate(record.exchanges[:most]):
         yield f"request-{place}", pretty(exchange.request)
         yield f"reply-{place}", _said(exchange)
-        yield f"details-{place}", pretty(exchange.outcome)
 
 
 def _said(exchange: ExchangeRow) -> str:

@@ -9,11 +9,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from jurybox.app.calibrations import calibration_as_data
-from jurybox.app.view_run import LiveProgress
+from jurybox.app.view_run import view_run
 from jurybox.engine.records import ReviewRow
 from jurybox.reporting.export_rows import record_as_data
-from jurybox.reporting.stored import damaged, rubric_of
-from jurybox.reporting.view import ListedRun, listed_run
+from jurybox.reporting.stored import damaged, plan_of, rubric_of
+from jurybox.reporting.view import ListedRun, is_running, listed_run
 from jurybox.scoring.sample_index import Facets, flag_names
 from jurybox.web.filters import Limit, ListFilter, Offset
 from jurybox.web.lookup import ANY_TEXT, PlaceOf, TheRecord, TheRun, known_run
@@ -90,6 +90,15 @@ class RunData(msgspec.Struct, frozen=True, kw_only=True):
     planned: int
     people: Json | None
     calibration: Json | None
+
+
+class LiveProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a run is; ``version`` changes when anything does."""
+
+    status: str
+    samples: int
+    planned: int
+    version: str
 
 
 class ReviewList(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,8 +188,8 @@ def runs(asked: Annotated[RunsAsked, Query()], place: PlaceOf) -> Response:
 @router.get("/runs/{run}", responses=answers(RunData))
 def run(run: TheRun, place: PlaceOf) -> Response:
     """Return a run with its metrics, gates and decision, as `jurybox show --json` prints it."""
-    view = place.live.view(run)
-    people = place.standing(run)
+    view = view_run(run, place.store)
+    people = place.standing(run).result()
     data = {
         **view.as_data(),
         "people": None if people is None else people.as_data(),
@@ -192,7 +201,14 @@ def run(run: TheRun, place: PlaceOf) -> Response:
 @router.get("/runs/{run}/progress", responses=answers(LiveProgress))
 def progress(run: TheRun, place: PlaceOf) -> Response:
     """Return how far a run has come; cheap enough to be asked every few seconds."""
-    return json_response(place.live.progress(run))
+    status, samples, planned = run.status, plan_of(run).samples, plan_of(run).samples
+    if status != "finished":
+        status = "running" if is_running(run, place.store) else "stopped"
+        samples = sum(1 for _ in place.store.numbers(run.id))
+    version = f"{status}-{samples}"
+    return json_response(
+        LiveProgress(status=status, samples=samples, planned=planned, version=version)
+    )
 
 
 @router.get("/runs/{run}/reviews", responses=answers(ReviewList))
@@ -206,7 +222,7 @@ def reviews(run: TheRun, place: PlaceOf) -> Response:
 def comparison(asked: Annotated[ComparisonAsked, Query()], place: PlaceOf) -> Response:
     """Return two runs compared, as `jurybox diff --json` prints it."""
     one, other = known_run(place, asked.a), known_run(place, asked.b)
-    return json_response(place.comparison(one, other).as_data())
+    return json_response(place.comparison(one, other).result().as_data())
 
 
 @router.get("/rubrics", responses=answers(History))

@@ -15,19 +15,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from jurybox.reporting.html.html_render import environment as report_environment
-from jurybox.text_format import visible
 from jurybox.web.app_state import app_state_of
+from jurybox.web.markdown_text import harmless, rendered
 
-# What a browser might obey or what turns the order of letters around; tabs and line ends are fine.
 CSRF: Final = "csrf"
 """The name, in a session, of the token that a form has to send back."""
-
-
-def harmless(value: Any) -> Any:  # noqa: ANN401 - whatever a template shows
-    """Return a text without invisible control characters; other values unchanged."""
-    if type(value) is str:
-        return visible(value, kept="\n\r\t\u00a0")
-    return value
 
 
 def segment(text: object) -> str:
@@ -61,7 +53,13 @@ def environment() -> Environment:
     made = report_environment([PackageLoader("jurybox.web", "templates")])
     made.finalize = harmless
     cast("dict[str, Any]", made.filters).update(
-        {"segment": segment, "moment": moment, "count": count, "highlight": highlight}
+        {
+            "segment": segment,
+            "moment": moment,
+            "count": count,
+            "highlight": highlight,
+            "rendered": rendered,
+        }
     )
     return made
 

@@ -8,7 +8,7 @@ import pytest
 from jurybox.engine.plan import read_plan
 from jurybox.engine.records import SampleRow
 from jurybox.errors import IncompleteError
-from jurybox.reporting.attention import Attention, concerns_of, extremes, gather
+from jurybox.reporting.attention import Attention, concerns_of, gather, worst_samples
 from jurybox.reporting.metric_text import headline
 
 
@@ -81,7 +81,7 @@ def test_a_run_in_order_needs_no_attention(make_run: Callable, row: Callable) ->
     assert gathered(make_run([row("a")], lambda _: scored(2))).concerns == ()
 
 
-def test_the_worst_and_the_slowest_come_in_order_and_ties_in_that_of_the_run(
+def test_the_worst_come_in_order_and_ties_in_that_of_the_run(
     make_run: Callable, row: Callable
 ) -> None:
     accuracy = [2, 0, 1, 0, 2, 1]
@@ -96,8 +96,6 @@ def test_the_worst_and_the_slowest_come_in_order_and_ties_in_that_of_the_run(
     # q3 was never timed, so it has no sample_score at all.
     assert [each.id for each in attention.worst] == ["q1", "q2", "q5"]
     assert [each.value for each in attention.worst] == [0.55, 0.775, 0.775]
-    assert [each.id for each in attention.slowest] == ["q1", "q5", "q4"]
-    assert [each.value for each in attention.slowest] == [40.0, 40.0, 30.0]
     assert attention.worst[0].metric == "sample_score"
     assert attention.worst[0].task == "Task q1"
     # One rationale for both criteria is told once.
@@ -135,7 +133,7 @@ def test_a_result_that_cannot_be_read_is_told(make_run: Callable, row: Callable)
             return msgspec.structs.replace(made.store.sample(run_id, number), result="{}")
 
     with pytest.raises(IncompleteError, match="run run-a can't be read"):
-        extremes(Damaged(), made.row, "overall", 1)
+        worst_samples(Damaged(), made.row, "overall", 1)
 
 
 def test_without_measures_the_worst_are_those_with_the_lowest_overall_score(

@@ -46,4 +46,3 @@ def test_the_json_report_is_the_run_with_what_needs_attention(
     assert [(each["kind"], each["count"]) for each in data["attention"]] == [("target_error", 1)]
     assert data["attention"][0]["samples"] == [{"id": "b", "repeat": 0}]
     assert [each["id"] for each in data["worst"]] == ["b", "a"]
-    assert [each["id"] for each in data["slowest"]] == ["a", "b"]

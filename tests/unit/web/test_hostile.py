@@ -185,7 +185,7 @@ def test_a_reply_of_brackets_is_shown_as_it_is(
 ) -> None:
     deep = "[" * 100_000
     make_run([answered("a")], lambda _: deep, rubric=RUBRIC)
-    for path in ("", "/text/reply-0", "/text/details-0"):
+    for path in ("", "/text/reply-0"):
         assert pages.get(f"/runs/run-a/samples/0{path}").status_code == 200
     assert said == []
 

@@ -9,7 +9,7 @@ import pytest
 
 from jurybox.engine.records import ReviewRow, RunRow
 from jurybox.errors import IncompleteError
-from jurybox.web.app_state import AppState, ServeSettings, StatusPending
+from jurybox.web.app_state import AppState, Pending, ServeSettings, soon
 
 RUN = RunRow(
     id="run-1",
@@ -77,28 +77,21 @@ def over(*rows: ReviewRow) -> tuple[AppState, Any]:
     return AppState(ServeSettings(store=store)), store
 
 
-def test_without_reviews_nobody_is_asked() -> None:
-    made, _ = over()
-    assert made.standing_soon(RUN) is None
-    assert made.standing(RUN) is None
-    assert Slow.asked == 0
-
-
 def test_a_page_does_not_wait_and_the_next_one_finds_it_done() -> None:
     made, _ = over(REVIEW)
-    assert isinstance(made.standing_soon(RUN, 0.01), StatusPending)
-    assert isinstance(made.standing_soon(RUN, 0.01), StatusPending)
+    assert isinstance(soon(made.standing(RUN), 0.01), Pending)
+    assert isinstance(soon(made.standing(RUN), 0.01), Pending)
     Slow.go.set()
-    assert made.standing(RUN) == "standing 1"
-    assert made.standing_soon(RUN) == "standing 1"
+    assert made.standing(RUN).result() == "standing 1"
+    assert soon(made.standing(RUN)) == "standing 1"
 
 
 def test_a_new_review_makes_it_anew() -> None:
     made, store = over(REVIEW)
     Slow.go.set()
-    assert made.standing(RUN) == "standing 1"
+    assert made.standing(RUN).result() == "standing 1"
     store.rows = (REVIEW, msgspec.structs.replace(REVIEW, id="r2"))
-    assert made.standing(RUN) == "standing 2"
+    assert made.standing(RUN).result() == "standing 2"
 
 
 def test_trouble_is_told_to_whoever_asks_and_tried_again() -> None:
@@ -106,15 +99,14 @@ def test_trouble_is_told_to_whoever_asks_and_tried_again() -> None:
     Slow.go.set()
     Slow.trouble = IncompleteError("out of reach")
     with pytest.raises(IncompleteError):
-        made.standing(RUN)
+        made.standing(RUN).result()
     Slow.trouble = None
-    assert made.standing(RUN) == "standing 2"
+    assert made.standing(RUN).result() == "standing 2"
 
 
-def test_a_run_that_goes_on_is_not_read_for_its_page() -> None:
+def test_what_is_known_of_an_unfinished_run_is_not_kept() -> None:
     made, _ = over(REVIEW)
     running = msgspec.structs.replace(RUN, status="running")
-    assert isinstance(made.standing_soon(running), StatusPending)
-    assert Slow.asked == 0
     Slow.go.set()
-    assert made.standing(running) == "standing 1"
+    assert made.standing(running).result() == "standing 1"
+    assert made.standing(running).result() == "standing 2"

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from jurybox.documents.numbers import show_number, shown
+from jurybox.documents.numbers import short, show_number
 from jurybox.reporting.html.histograms import Distribution
 from jurybox.scoring.spread import Bin
 
@@ -110,7 +110,7 @@ class HistogramLayout:
         """The name, place, height and kind of each stroke."""
         for at, (label, value, kind) in enumerate(self._named):
             x = self._place(value)
-            yield within(f"{label} {shown(value)}", x, _WIDTH), x, _LINE * (at + 1), kind
+            yield within(f"{label} {short(value)}", x, _WIDTH), x, _LINE * (at + 1), kind
 
     @property
     def labels(self) -> list[PlacedText]:
@@ -170,8 +170,8 @@ def _described(of: Distribution) -> str:
         for low, high, count in of.bins
         if count
     )
-    marks = "".join(f" {mark.label} {shown(mark.value)}{unit}." for mark in of.marks)
-    return f"{shown(of.n)} values, mean {shown(of.mean)}{unit}. {bins}.{marks}"
+    marks = "".join(f" {mark.label} {short(mark.value)}{unit}." for mark in of.marks)
+    return f"{short(of.n)} values, mean {short(of.mean)}{unit}. {bins}.{marks}"
 
 
 def _end(value: float) -> str:
@@ -179,5 +179,5 @@ def _end(value: float) -> str:
     for above, letter in ((1e9, "G"), (1e6, "M"), (_LARGE, "k")):
         if abs(value) >= above:
             unit = 1000 if letter == "k" else above
-            return f"{shown(round(value / unit, 2))}{letter}"
-    return shown(value)
+            return f"{short(round(value / unit, 2))}{letter}"
+    return short(value)

@@ -10,16 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
-from jurybox.documents.numbers import dollars, exact, metric_value, shown, signed
+from jurybox.documents.numbers import dollars, exact, metric_change, metric_value, short
 from jurybox.engine.records import RunRow
 from jurybox.reporting.attention import Attention, card
-from jurybox.reporting.html.page import Extras, RunPage, run_page
-from jurybox.reporting.html.panels import (
-    independence,
-    order_metrics,
-    position_of,
-    unstable_pairs,
-)
+from jurybox.reporting.html.page import Baseline, Extras, RunPage, run_page
+from jurybox.reporting.html.panels import order_metrics, position_of, unstable_pairs
 from jurybox.reporting.metric_text import headline
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
@@ -32,6 +27,7 @@ from jurybox.text_format import counted, visible
 if TYPE_CHECKING:
     from jinja2 import BaseLoader, Environment, Template
 
+    from jurybox.reporting.run_diff import RunDiff
     from jurybox.reporting.side_by_side import SideBySide
 
 _PACKAGE: Final = "jurybox.reporting.html"
@@ -50,14 +46,19 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
     from jurybox.reporting.html.charts import HistogramLayout, px, within
     from jurybox.reporting.html.histograms import WHOLE, Axis
     from jurybox.reporting.html.html_text import moment, percent, prose, seen, whole
-    from jurybox.reporting.review_text import near
     from jurybox.reporting.run_diff import p_value
     from jurybox.review.selection import FEWEST
 
     def metric(value: float | None, name: str) -> str:
         return metric_value(name, value)
 
-    own = (counted, dollars, exact, moment, near, p_value, percent, prose, px, seen, shown)
+    def change(value: float | None, name: str = "") -> str:
+        return metric_change(name, value)
+
+    def near(value: float) -> str:
+        return short(round(value, 3) + 0.0)  # an estimate this close to zero is zero
+
+    own = (change, counted, dollars, exact, metric, moment, near, p_value, percent, prose, px, seen)
     made = Environment(
         # Whatever a template is called: what isn't escaped is a hole.
         autoescape=True,
@@ -69,8 +70,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         lstrip_blocks=True,
     )
     filters = cast("dict[str, Any]", made.filters)
-    filters |= {each.__name__: each for each in (*own, signed, visible, whole)}
-    filters["metric"] = metric
+    filters |= {each.__name__: each for each in (*own, short, visible, whole)}
     known = cast("dict[str, Any]", made.globals)
     known |= {
         "fewest": FEWEST,
@@ -108,7 +108,7 @@ def _hash(text: str) -> str:
 def report_html(page: RunPage, packed: "PackedSamples | None" = None) -> str:
     """Return a run's page as one file that asks for nothing else."""
     place_of = _place_of if packed is not None and packed.data else None
-    return _whole_file("report.html", page=page, packed=packed, sample_url=place_of)
+    return _whole_file("report.html", page=page, packed=packed, sample_url=place_of, list_url=None)
 
 
 def side_by_side_html(compared: "SideBySide") -> str:
@@ -204,16 +204,20 @@ def html_report(
     store: Store,
     more: Mapping[str, Any],
 ) -> str:
-    """Return the report on a run; ``more`` has its ``calibration`` and ``people``, if known."""
+    """Return the report on a run.
+
+    ``more`` has its ``calibration``, its ``people`` and the difference from its ``baseline``, if
+    they are known.
+    """
     people = cast("ReviewAgreement | None", more.get("people"))
+    diff = cast("RunDiff | None", more.get("baseline"))
     never = _REVIEWED if people is not None and people.compared else _NEVER
-    position = position_of(view, rubric)
+    position = position_of(view)
     # Responses that were scored one by one have no order.
-    ordered = position is not None and position.stable is not None
+    ordered = position is not None and bool(position.orders)
     extras = Extras(
         worst=attention.worst,
-        slowest=attention.slowest,
-        independence=independence(store, run),
+        baseline=None if diff is None else Baseline(before=diff.a, conclusion=diff.conclusion()),
         calibration=(more["calibration"] or never) if "calibration" in more else None,
         people=people,
         jury_agreement=jury_agreement(store, run),

@@ -9,10 +9,17 @@ from typing import Any, Final
 import msgspec
 
 from jurybox.calibration.calibration_record import CalibrationStatus
-from jurybox.documents.numbers import difference, metric_value, show_number
+from jurybox.documents.numbers import (
+    compared_value,
+    difference,
+    metric_change,
+    metric_value,
+    show_number,
+)
 from jurybox.errors import Unreadable
 from jurybox.reporting.attention import Concern, SampleCard
 from jurybox.reporting.html.histograms import (
+    Axis,
     Distribution,
     PlottedMetric,
     RunMetrics,
@@ -20,24 +27,23 @@ from jurybox.reporting.html.histograms import (
     score_distributions,
 )
 from jurybox.reporting.html.panels import (
+    CountShare,
     Gauge,
-    Grouping,
-    Independence,
-    Jury,
     OrderMetric,
     Position,
+    confidence_of,
     gauge,
     groupings,
-    jury_of,
     position_of,
 )
 from jurybox.reporting.metric_text import causes_of, failures_of, key_metric, metrics_of
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.view import RunView
 from jurybox.rubric.conditions import Comparison
-from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLES
+from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLES, WIN_RATE
 from jurybox.rubric.rubric_model import Rubric, releases
 from jurybox.scoring.sample_result import JUDGE_SCORE
+from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.jury_agreement import JuryAgreement
 
 UNSTABLE_RATE: Final = "unstable_rate"
@@ -45,27 +51,28 @@ _NOT_YET: Final = "not yet: the run isn't finished"
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
-    """The run that this one is compared with: its metrics, and the test results."""
+    """The run that this one is compared with, and the result of the tests."""
 
-    run_id: str
-    name: str
+    before: RunView
     conclusion: str
-    values: dict[str, float | None]
+
+    @property
+    def name(self) -> str:
+        """What the run is called."""
+        return self.before.metadata.get("name") or self.before.run_id
 
     def change(self, metric: PlottedMetric) -> str:
         """Return by how much a metric changed, in words; nothing where that isn't known."""
-        apart = difference(self.values.get(metric.name), metric.value)
+        apart = difference(self.before.summary.get(metric.name), metric.value)
         if apart is None:
             return ""
-        return f"{'+' if apart > 0 else ''}{metric_value(metric.name, apart)} against {self.name}"
+        return f"{metric_change(metric.name, apart)} against {self.name}"
 
 
 class Extras(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of a page that require reading samples; empty unless the caller supplies them."""
 
     worst: tuple[SampleCard, ...] = ()
-    slowest: tuple[SampleCard, ...] = ()
-    independence: Independence | None = None
     baseline: Baseline | None = None
     # A text if there is no calibration, or reviews are still being compared.
     calibration: CalibrationStatus | str | None = None
@@ -79,7 +86,7 @@ NO_EXTRAS: Final = Extras()
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """The decision; of the samples so far unless ``final``.
+    """The decision on a run.
 
     ``word`` and ``sentence`` answer whether it can be shipped, and why; ``tone`` is ``passes``,
     ``fails``, ``waits``, or nothing where the rubric decides nothing.
@@ -88,11 +95,6 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     word: str
     tone: str
     sentence: str
-    final: bool
-    decision: str | None
-    meaning: str
-    level: str | None
-    level_meaning: str
 
 
 class FailureCause(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,48 +118,68 @@ class CriterionMetric(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunPage(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a run's page shows, in its order."""
+    """A run, and what its page adds to it."""
 
-    run_id: str
-    suite: str
-    status: str
-    samples: int
-    planned: int
-    rubric: str
-    target: str
-    created_at: str
-    finished_at: str | None
-    notes: tuple[str, ...]
-    concerns: tuple[Concern, ...]
-    causes: tuple[str, ...]
-    queued: int
-    queued_for: dict[str, int]
+    view: RunView
+    rubric: Rubric
     verdict: Verdict
+    concerns: tuple[Concern, ...]
     headlines: tuple[PlottedMetric, ...]
     failures: tuple[FailureCause, ...]
     gates: tuple[Gauge, ...]
     criteria: tuple[CriterionMetric, ...]
     metrics: tuple[PlottedMetric, ...]
     scores: tuple[Distribution, ...]
-    groupings: tuple[Grouping, ...]
-    jury: Jury | None
+    groupings: dict[str, dict[str, Axis]]
+    confidence: tuple[CountShare, ...]
     position: Position | None
     measures: tuple[Distribution, ...]
-    repeats: dict[str, Any]
-    cost: dict[str, Any]
     metadata: tuple[tuple[str, str], ...]
-    digest: str | None
     extras: Extras = NO_EXTRAS
 
     @property
-    def failed_gates(self) -> tuple[Gauge, ...]:
-        """The gates that fail."""
-        return tuple(gate for gate in self.gates if not gate.passed)
+    def samples(self) -> int:
+        """How many samples the run has so far."""
+        return self.view.summary[SAMPLES]
 
     @property
-    def repeated(self) -> int:
-        """How many repeats there are."""
-        return self.repeats.get("n", 1)
+    def judges(self) -> str | None:
+        """The names of the judges; None without any."""
+        return self.view.metadata.get("evaluator_model_id")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader has to know, apart from what the verdict says already."""
+        return tuple(note for note in self.view.notes if note not in self.view.release.held)
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """Why responses or scores are missing."""
+        return tuple(causes_of({**self.view.summary, "failed_samples": {}}))
+
+    @property
+    def queued(self) -> int:
+        """How many samples a person should look at."""
+        return self.view.conclusion.review["queued"]
+
+    @property
+    def repeats(self) -> dict[str, Any]:
+        """The metrics over the repeats, and ``n``, how many there are; empty without them."""
+        return self.view.summary.get("repeats") or {}
+
+    @property
+    def decided(self) -> str:
+        """What the decision, or the quality level, means by the rubric."""
+        conclusion = self.view.conclusion
+        meanings = {each.decide: each.meaning for each in self.rubric.decisions}
+        return meanings.get(conclusion.decision or "", "")
+
+    @property
+    def level(self) -> str:
+        """What the quality level means by the rubric."""
+        mean = self.view.summary.get(f"{self.rubric.overall_name}_mean")
+        level = self.rubric.level(mean, self.view.conclusion.decision)
+        return "" if level is None else level.meaning
 
     @property
     def reviewed(self) -> int:
@@ -181,12 +203,8 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def calm(self) -> bool:
         """Whether nothing is flagged; what the rubric decides may still be anything."""
-        return not (self.notes or self.failed_gates or self.concerns or self.queued)
-
-    @property
-    def intervals(self) -> bool:
-        """Whether the mean of any criterion has an interval."""
-        return any(row.mean.interval is not None for row in self.criteria)
+        failed = any(not gate.outcome.passed for gate in self.gates)
+        return not (self.notes or failed or self.concerns or self.queued)
 
 
 def run_page(
@@ -195,28 +213,16 @@ def run_page(
     """Return the page of a run."""
     summary, estimates = view.summary, RunMetrics(view.conclusion, rubric)
     criteria = _criteria(rubric, estimates)
-    position = position_of(view, rubric)
-    gates = tuple(gauge(gate, rubric, estimates) for gate in view.gates)
+    position = position_of(view)
     reported = {each.mean.name for each in criteria} | {SAMPLES}
-    if position is None or position.stable is None:
+    if position is None or not position.orders:
         # Where nothing was compared in two orders, a zero would look like praise.
         reported.add(UNSTABLE_RATE)
     return RunPage(
-        run_id=view.run_id,
-        suite=view.suite,
-        status=view.status,
-        samples=summary[SAMPLES],
-        planned=view.planned,
-        rubric=f"{rubric.id} {rubric.version}",
-        target=view.answered,
-        created_at=view.created_at,
-        finished_at=view.finished_at,
-        notes=tuple(note for note in view.notes if note not in view.release.held),
+        view=view,
+        rubric=rubric,
+        verdict=verdict_of(view, rubric),
         concerns=tuple(concerns),
-        causes=tuple(causes_of({**summary, "failed_samples": {}})),
-        queued=view.conclusion.review["queued"],
-        queued_for=view.conclusion.review["reasons"],
-        verdict=_verdict(view, rubric, gates),
         headlines=_headlines(rubric, estimates),
         failures=tuple(
             FailureCause(
@@ -224,7 +230,7 @@ def run_page(
             )
             for cause, count in failures_of(summary)
         ),
-        gates=gates,
+        gates=tuple(gauge(gate, rubric, estimates) for gate in view.gates),
         criteria=criteria,
         metrics=tuple(
             estimates.of(metric.name)
@@ -233,20 +239,18 @@ def run_page(
         ),
         scores=score_distributions(rubric, estimates),
         groupings=groupings(summary, rubric),
-        jury=jury_of(view),
+        confidence=confidence_of(view),
         position=position,
         measures=measure_distributions(rubric, estimates),
-        repeats=summary.get("repeats") or {},
-        cost=view.cost,
         metadata=_metadata(view),
-        digest=view.digest,
         extras=extras,
     )
 
 
 def _headlines(rubric: Rubric, estimates: RunMetrics) -> tuple[PlottedMetric, ...]:
     """Return the metrics that come first: how many samples pass, and how good they are."""
-    names = dict.fromkeys(("pass_rate", key_metric(rubric), f"{rubric.overall_name}_mean"))
+    overall = f"{rubric.overall_name}_mean"
+    names = dict.fromkeys(("pass_rate", WIN_RATE, key_metric(rubric), overall))
     found = (estimates.of(name) for name in names)
     return tuple(each for each in found if each.value is not None)
 
@@ -272,45 +276,37 @@ def _failed_by(cause: str) -> str:
     return "flag=failed" if end is None else f"flag=failed&metric={rule.name}{end}"
 
 
-def _outcome(view: RunView, rubric: Rubric, gates: Sequence[Gauge]) -> tuple[str, str, str]:
-    """Return the verdict in a word, its tone, and the reason in a sentence."""
+def verdict_of(view: RunView, rubric: Rubric) -> Verdict:
+    """Return whether a run can be shipped, and why."""
     conclusion, held = view.conclusion, view.release.held
-    failed = [gate for gate in gates if not gate.passed]
+    failed = [gate for gate in view.gates if not gate.passed]
     reasons = "; ".join((*map(_why_failed, failed), *held))
     if view.status != "finished":
-        return "Not finished", "waits", "The run has to be finished before anything is decided."
+        why = "The run has to be finished before anything is decided."
+        return Verdict(word="Not finished", tone="waits", sentence=why)
     if conclusion.decision is not None:
         word = conclusion.decision.replace("_", " ").capitalize()
         good = releases(rubric.decisions, conclusion.decision)
         tone = "passes" if good else "waits" if held else "fails"
-        return word, tone, "; ".join(conclusion.decision_reasons)
-    if not gates and conclusion.release_ready is None:
-        return "No verdict", "", "The rubric has no gates, so nothing is decided."
-    if not failed and held:
-        return "Awaiting review", "waits", reasons
-    return ("Don't ship", "fails", reasons) if failed else ("Ship", "passes", "Every gate passes")
+        return Verdict(word=word, tone=tone, sentence="; ".join(conclusion.decision_reasons))
+    if failed:
+        return Verdict(word="Don't ship", tone="fails", sentence=reasons)
+    if held:
+        return Verdict(word="Awaiting review", tone="waits", sentence=reasons)
+    if not view.gates and conclusion.release_ready is None:
+        why = "The rubric has no gates, so nothing is decided."
+        return Verdict(word="No verdict", tone="", sentence=why)
+    return Verdict(word="Ship", tone="passes", sentence="Every gate passes")
 
 
-def _why_failed(gate: Gauge) -> str:
-    value = "unknown" if gate.value is None else gate.written
-    return f"{gate.metric.name} is {value} and has to be {gate.gate.partition(' ')[2]}"
+_REQUIRED: Final = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
 
 
-def _verdict(view: RunView, rubric: Rubric, gates: Sequence[Gauge]) -> Verdict:
-    conclusion = view.conclusion
-    word, tone, sentence = _outcome(view, rubric, gates)
-    meanings = {each.decide: each.meaning for each in rubric.decisions}
-    level = rubric.level(view.summary.get(f"{rubric.overall_name}_mean"), conclusion.decision)
-    return Verdict(
-        word=word,
-        tone=tone,
-        sentence=sentence,
-        final=view.status == "finished",
-        decision=conclusion.decision,
-        meaning=meanings.get(conclusion.decision or "", ""),
-        level=conclusion.quality_level,
-        level_meaning="" if level is None else level.meaning,
-    )
+def _why_failed(gate: GateOutcome) -> str:
+    rule = Comparison.parse(gate.gate)
+    name, number = rule.name.replace("_", " "), metric_value(rule.name, rule.number)
+    value = "unknown" if gate.value is None else compared_value(rule.name, gate.value, rule.number)
+    return f"{name} is {value} and has to be {_REQUIRED.get(rule.operator, rule.operator)} {number}"
 
 
 def _criteria(rubric: Rubric, estimates: RunMetrics) -> tuple[CriterionMetric, ...]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from jurybox.documents.numbers import exact, metric_value, rounding_misleads
+from jurybox.documents.numbers import compared_value, metric_change
 from jurybox.engine.records import RunRow
 from jurybox.reporting.attention import Concern, SampleCard, numbered_card
 from jurybox.reporting.html.histograms import (
@@ -34,41 +34,20 @@ from jurybox.statistics.estimates import Interval
 from jurybox.statistics.intervals import wilson
 from jurybox.storage.store import Store
 
-MOST: Final = 100
-"""The most groups shown."""
-
 _UNSTABLE: Final = "unstable_rate"
 
 
-class Grouping(msgspec.Struct, frozen=True, kw_only=True):
-    """A run by one of its samples' labels: metrics with their axes, and the groups' values."""
-
-    name: str
-    metrics: dict[str, Axis]
-    groups: dict[str, dict[str, Any]]
-    left_out: int = 0
-    further: int = 0
-
-
-def groupings(summary: Mapping[str, Any], rubric: Rubric) -> tuple[Grouping, ...]:
-    """Return a run by scenario and by demographic, if its samples have them."""
-    every = (_grouping(name, summary, rubric) for name in ("scenario", "demographic"))
-    return tuple(each for each in every if each.groups)
-
-
-def _grouping(name: str, summary: Mapping[str, Any], rubric: Rubric) -> Grouping:
-    groups: dict[str, dict[str, Any]] = summary.get(f"{name}s") or {}
-    shown = dict(list(groups.items())[:MOST])
-    return Grouping(
-        name=name,
-        metrics={
-            each: axis_of(each, rubric, *(known.get(each) for known in shown.values()))
-            for each in _columns(groups, rubric)
-        },
-        groups=shown,
-        left_out=max(0, len(groups) - MOST),
-        further=summary.get(f"samples_of_further_{name}s", 0),
-    )
+def groupings(summary: Mapping[str, Any], rubric: Rubric) -> dict[str, dict[str, Axis]]:
+    """Return the metrics of a run's scenarios and demographics, each with its axis."""
+    found: dict[str, dict[str, Axis]] = {}
+    for name in ("scenario", "demographic"):
+        groups: dict[str, dict[str, Any]] = summary.get(f"{name}s") or {}
+        if groups:
+            found[name] = {
+                metric: axis_of(metric, rubric, *(known.get(metric) for known in groups.values()))
+                for metric in _columns(groups, rubric)
+            }
+    return found
 
 
 def _columns(groups: Mapping[str, Mapping[str, Any]], rubric: Rubric) -> tuple[str, ...]:
@@ -89,32 +68,27 @@ _CLOSE: Final = 0.3
 
 
 class Gauge(msgspec.Struct, frozen=True, kw_only=True):
-    """A gate of a run, and what is known of its metric.
+    """A gate of a run, and what is known of its metric."""
 
-    ``upward`` is whether more is better, None where it asks for one number; ``margin`` is how far
-    the value is on the good side, below zero on the other.
-    """
-
-    gate: str
-    value: float | None
-    passed: bool
-    threshold: float
-    upward: bool | None
-    margin: float | None
+    outcome: GateOutcome
+    rule: Comparison
     metric: PlottedMetric
+
+    @property
+    def margin(self) -> str:
+        """How far the value is on the good side, below zero on the other."""
+        return metric_change(self.rule.name, self.rule.margin(self.outcome.value))
 
     @property
     def close(self) -> bool:
         """Whether the threshold lies within the interval, so that chance may have decided."""
         interval = self.metric.interval
-        return interval is not None and interval.low <= self.threshold <= interval.high
+        return interval is not None and interval.low <= self.rule.number <= interval.high
 
     @property
     def written(self) -> str:
         """The displayed value; exact if rounding would mislead."""
-        if self.value is None or not rounding_misleads(self.value, self.threshold):
-            return metric_value(self.metric.name, self.value)
-        return exact(self.value)
+        return compared_value(self.rule.name, self.outcome.value, self.rule.number)
 
 
 def gauge(gate: GateOutcome, rubric: Rubric, metrics: RunMetrics) -> Gauge:
@@ -123,15 +97,8 @@ def gauge(gate: GateOutcome, rubric: Rubric, metrics: RunMetrics) -> Gauge:
     known = metrics.of(rule.name)
     axis = axis_of(rule.name, rubric, gate.value, rule.number)
     drawn = [gate.value, rule.number, None if known.interval is None else known.interval.high]
-    return Gauge(
-        gate=gate.gate,
-        value=gate.value,
-        passed=gate.passed,
-        threshold=rule.number,
-        upward=rule.upward,
-        margin=rule.margin(gate.value),
-        metric=msgspec.structs.replace(known, axis=_near(axis, drawn)),
-    )
+    metric = msgspec.structs.replace(known, axis=_near(axis, drawn))
+    return Gauge(outcome=gate, rule=rule, metric=metric)
 
 
 def _near(axis: Axis, values: Sequence[float | None]) -> Axis:
@@ -159,49 +126,24 @@ class CountShare(msgspec.Struct, frozen=True, kw_only=True):
         return self.count / self.n if self.n else 0.0
 
 
-class Jury(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the votes on a sample agree."""
-
-    judges: str
-    votes_each: int | None
-    confidence: tuple[CountShare, ...]
-    votes: dict[str, int]
-    lost: int
-
-
 class Position(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the order of two responses decides."""
+    """Whether the order of two responses decides; without ``orders`` they had none."""
 
-    stable: int | None
     n: int
     interval: Interval | None
     orders: tuple[CountShare, ...]
     winners: tuple[CountShare, ...]
-    on_unstable: str
 
 
-def jury_of(view: RunView) -> Jury | None:
-    """Return how far the judges agree; None without judges."""
-    judges: str | None = view.metadata.get("evaluator_model_id")
-    if not judges:
-        return None
-    spreads = view.conclusion.spreads
-    confidence = spreads.confidence
-    n = sum(confidence.values())
-    return Jury(
-        judges=judges,
-        votes_each=view.metadata.get("votes"),
-        confidence=tuple(
-            CountShare(label=kind, kind=kind, count=confidence.get(kind, 0), n=n)
-            for kind in ("high", "moderate", "low")
-            if n
-        ),
-        votes=spreads.votes,
-        lost=view.summary["unscored_votes"],
-    )
+def confidence_of(view: RunView) -> tuple[CountShare, ...]:
+    """Return how many samples the jury agreed on, and how far."""
+    found = view.conclusion.spreads.confidence
+    n = sum(found.values())
+    kinds = ("high", "moderate", "low") if n else ()
+    return tuple(CountShare(label=kind, kind=kind, count=found.get(kind, 0), n=n) for kind in kinds)
 
 
-def position_of(view: RunView, rubric: Rubric) -> Position | None:
+def position_of(view: RunView) -> Position | None:
     """Return whether the order decides; None where no pairs were compared."""
     winners: dict[str, Any] = view.summary.get("winners") or {}
     stable = view.conclusion.spreads.stable
@@ -212,7 +154,6 @@ def position_of(view: RunView, rubric: Rubric) -> Position | None:
     repeats: int = view.summary.get("repeats", {}).get("n", 1)
     unstable = stable.get("unstable", 0)
     return Position(
-        stable=stable.get("stable", 0) if reported else None,
         n=reported or n,
         interval=wilson(unstable / repeats, reported / repeats, LEVEL) if reported else None,
         orders=tuple(
@@ -228,31 +169,7 @@ def position_of(view: RunView, rubric: Rubric) -> Position | None:
             for side in _SIDES
             if n
         ),
-        on_unstable=rubric.protocol.on_unstable,
     )
-
-
-# Rows of one dataset are asked about in the same way.
-_LOOKED_AT: Final = 100
-
-
-class Independence(msgspec.Struct, frozen=True, kw_only=True):
-    """Of how many of the samples that were looked at the votes could only be the same (E10)."""
-
-    looked_at: int
-    dependent: int
-
-
-def independence(store: Store, run: RunRow) -> Independence | None:
-    """Return whether the votes on a run's first samples could differ; None without several."""
-    looked_at = dependent = 0
-    with reading(run):
-        for sample in islice(store.samples(run.id), _LOOKED_AT):
-            report = SampleRecord(sample).report
-            if report is not None and report.votes_valid > 1:
-                looked_at += 1
-                dependent += not report.votes_independent
-    return Independence(looked_at=looked_at, dependent=dependent) if looked_at else None
 
 
 UNSTABLE: Final = "unstable"

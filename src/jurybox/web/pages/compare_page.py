@@ -9,6 +9,7 @@ from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from jurybox.app.view_run import view_run
 from jurybox.engine.records import RunRow
 from jurybox.reporting.compare_runs import ComparedRun, CompareOptions
 from jurybox.reporting.html.histograms import Axis, PlottedMetric
@@ -56,7 +57,8 @@ def compare_page(
 
 
 def _data(place: AppState, names: tuple[str, str]) -> dict[str, Any]:
-    diff = place.comparison(known_run(place, names[0]), known_run(place, names[1]))
+    diff = place.comparison(known_run(place, names[0]), known_run(place, names[1])).result()
+    whole = [each for each in diff.tested if each.metric == diff.headline]
     return {
         "title": f"{diff.a.run_id} and {diff.b.run_id}",
         "diff": diff,
@@ -65,6 +67,7 @@ def _data(place: AppState, names: tuple[str, str]) -> dict[str, Any]:
             for change in sorted(diff.samples, key=_apart)
         ],
         "plotted": [_plotted(each) for each in diff.tested],
+        "explained": whole or diff.tested[:1],
         "places": places,
     }
 
@@ -72,8 +75,8 @@ def _data(place: AppState, names: tuple[str, str]) -> dict[str, Any]:
 def _choice(row: RunRow) -> tuple[str, str]:
     """Return a run as a form offers it: its id, and what it is called."""
     metadata: dict[str, Any] = msgspec.json.decode(row.metadata)
-    named = [row.suite[:60], metadata.get("name") or "", row.created_at[:16].replace("T", " ")]
-    return row.id, ", ".join(filter(None, named))
+    named = metadata.get("name") or row.id
+    return row.id, ", ".join((named, row.suite[:60], row.created_at[:16].replace("T", " ")))
 
 
 def _side(place: AppState, run: str, change: SampleChange) -> tuple[str | None, str]:
@@ -123,12 +126,12 @@ def side_by_side_page(
     rows = [known_run(place, name) for name in names]
 
     def compare() -> SideBySide:
-        runs = [ComparedRun(row=row, view=place.live.view(row)) for row in rows]
+        runs = [ComparedRun(row=row, view=view_run(row, place.store)) for row in rows]
         return side_by_side(place.store, runs, CompareOptions(), most=_MOST_SAMPLES)
 
     data: dict[str, Any] = {
         "title": "Side by side",
-        "compared": place.kept("side by side", compare, *rows),
+        "compared": place.kept("side by side", compare, *rows).result(),
         "sample_url": _sample_url,
     }
     return page_response(request, "side_by_side.html", data)

@@ -1,27 +1,24 @@
 """The page of a run: the report's panels with links, updated while the run is in progress."""
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from jurybox.app.calibrations import calibration_of_run
+from jurybox.app.view_run import view_run
 from jurybox.engine.records import RunRow
-from jurybox.reporting.attention import LATENCY, concerns_of, extremes
+from jurybox.reporting.attention import concerns_of
 from jurybox.reporting.html.page import Baseline, Extras, RunPage, run_page
-from jurybox.reporting.html.panels import independence
-from jurybox.reporting.metric_text import headline
+from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import RunView
-from jurybox.storage.sample_search import Groups
-from jurybox.web.app_state import AppState, StatusPending
+from jurybox.web.app_state import AppState, Pending, soon
 from jurybox.web.lookup import PlaceOf, TheRun
 from jurybox.web.template_engine import page_response, segment
 
-_SHOWN: Final = 5
-_PENDING: Final = "Reviews are there; how the judges stand with them is being worked out."
+_PENDING: Final = "Reviews are there; how far the judges agree with them is being computed."
+_COMPARING: Final = "the samples of both runs are being compared, load the page again to see it"
 
 
 def page_of_run(request: Request, run: TheRun, place: PlaceOf) -> Response:
@@ -37,18 +34,12 @@ def run_fragment(request: Request, run: TheRun, place: PlaceOf) -> Response:
 def warm_newest(place: AppState) -> None:
     """Make ready what the page of the newest run would otherwise wait for."""
     for run in place.store.runs(1):
-        if run.digest is not None:
+        if run.status == "finished":
             _data(run, place)
-            groups_of(run, place)
-
-
-def groups_of(run: RunRow, place: AppState) -> Groups:
-    """Return the scenarios and demographics of a run's samples."""
-    return place.kept("groups", lambda: place.store.groups(run.id), run)
 
 
 def _data(run: RunRow, place: AppState) -> dict[str, Any]:
-    view = place.live.view(run)
+    view = view_run(run, place.store)
     base = f"/runs/{segment(run.id)}"
 
     def sample_url(number: int) -> str:
@@ -65,45 +56,34 @@ def _data(run: RunRow, place: AppState) -> dict[str, Any]:
         "sample_url": sample_url,
         "list_url": list_url,
         "live": view.status == "running",
-        "unfinished": view.status != "finished",
         "version": f"{view.status}-{view.summary['samples']}",
     }
 
 
 def _page(view: RunView, run: RunRow, place: AppState) -> RunPage:
     store, rubric = place.store, rubric_of(run)
-    score = headline(view.summary, rubric)
-
-    def look() -> Extras:
-        # Both go through all samples in the database, which can do that side by side.
-        with ThreadPoolExecutor(1) as beside:
-            slowest = beside.submit(extremes, store, run, LATENCY, _SHOWN, highest=True)
-            worst = extremes(store, run, score, _SHOWN)
-            return Extras(
-                worst=worst, slowest=slowest.result(), independence=independence(store, run)
-            )
-
-    people = place.standing_soon(run)
-    # Reviews may arrive at any time, so they aren't cached.
-    extras = msgspec.structs.replace(
-        place.kept("extras", look, run),
+    extras = Extras(
         baseline=_baseline(view, run, place),
         calibration=calibration_of_run(view, store),
-        people=_PENDING if isinstance(people, StatusPending) else people,
+        people=_people(run, place),
     )
     return run_page(view, rubric, concerns_of(store, run, view.conclusion), extras=extras)
+
+
+def _people(run: RunRow, place: AppState) -> ReviewAgreement | str | None:
+    """Return what reviews say of the judges; not of a run in progress, which changes meanwhile."""
+    if not place.store.reviews(run.id):
+        return None
+    found = soon(place.standing(run)) if run.status == "finished" else Pending()
+    return _PENDING if isinstance(found, Pending) else found
 
 
 def _baseline(view: RunView, run: RunRow, place: AppState) -> Baseline | None:
     """Return the run that this one names as its baseline, unless that was deleted."""
     named: str | None = view.metadata.get("baseline")
     before = None if named is None else place.store.run(named)
-    if before is None or run.digest is None:
+    if before is None or run.status != "finished":
         return None
-    diff = place.comparison(before, run)
-    return Baseline(
-        run_id=before.id,
-        name=diff.a.metadata.get("name") or before.id,
-        conclusion=diff.conclusion(),
-        values=diff.a.summary,
-    )
+    diff = soon(place.comparison(before, run))
+    conclusion = _COMPARING if isinstance(diff, Pending) else diff.conclusion()
+    return Baseline(before=view_run(before, place.store), conclusion=conclusion)

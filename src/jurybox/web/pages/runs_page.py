@@ -8,10 +8,13 @@ from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from jurybox.app.view_run import view_run
 from jurybox.engine.records import RunRow
 from jurybox.reporting.html.histograms import PlottedMetric, RunMetrics
+from jurybox.reporting.html.page import Verdict, verdict_of
 from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import ListedRun, listed_run
+from jurybox.rubric.metrics import WIN_RATE
 from jurybox.web.app_state import AppState
 from jurybox.web.lookup import ANY_TEXT, PlaceOf
 from jurybox.web.template_engine import page_response
@@ -22,11 +25,12 @@ _MOST_TRENDS: Final = 4
 
 
 class RunLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A run in the list; ``metric`` is its most informative one, if it is finished."""
+    """A run in the list; a finished one with its verdict and its most informative metric."""
 
     run: ListedRun
-    metric: PlottedMetric | None
-    elapsed_s: float | None
+    verdict: Verdict | None = None
+    metric: PlottedMetric | None = None
+    elapsed_s: float | None = None
 
     @property
     def words(self) -> str:
@@ -65,10 +69,16 @@ def runs_page(
 def _line(row: RunRow, place: AppState) -> RunLine:
     run = listed_run(row, place.store)
     if run.metric is None:
-        return RunLine(run=run, metric=None, elapsed_s=None)
-    view = place.live.view(row)
-    metric = RunMetrics(view.conclusion, rubric_of(row)).of(run.metric)
-    return RunLine(run=run, metric=metric, elapsed_s=view.elapsed_s)
+        return RunLine(run=run)
+    view, rubric = view_run(row, place.store), rubric_of(row)
+    # Pairs have no mean score.
+    name = WIN_RATE if run.value is None and WIN_RATE in view.summary else run.metric
+    return RunLine(
+        run=run,
+        verdict=verdict_of(view, rubric),
+        metric=RunMetrics(view.conclusion, rubric).of(name),
+        elapsed_s=view.elapsed_s,
+    )
 
 
 def _trends(lines: Sequence[RunLine]) -> dict[str, list[tuple[str, PlottedMetric]]]:

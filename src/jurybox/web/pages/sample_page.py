@@ -1,22 +1,21 @@
 """One sample: what was asked and answered, what it was given, and why."""
 
-import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Final, cast
 
 import msgspec
 from fastapi import Query
-from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
 from jurybox.documents.numbers import shown
-from jurybox.engine.records import ExchangeRow, RunRow, read_outcome, read_request
+from jurybox.engine.records import ExchangeRow, ReviewRow, RunRow, read_outcome, read_request
 from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.judging.flow import Failure, ModelReply
 from jurybox.reporting.html.html_text import cut_pieces, word_diff
 from jurybox.reporting.release import read_reviews, sample_decision
 from jurybox.reporting.stored import SampleRecord, exchange_notes, reading, rubric_of
+from jurybox.review.reviews import REVIEW, read_review
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scenarios import scenario_texts
 from jurybox.scoring.sample_index import KINDS
@@ -24,12 +23,10 @@ from jurybox.storage.store import Store
 from jurybox.web.error_pages import PageError
 from jurybox.web.filters import PageFilter
 from jurybox.web.lookup import PlaceOf, TheRecord, TheRun
-from jurybox.web.markdown_text import render_markdown
 from jurybox.web.page_text import LONG, CutText, cut_text, texts_of
 from jurybox.web.template_engine import page_response, segment, text_response
 
 _MOST_EXCHANGES: Final = 60
-_MARKDOWN: Final = re.compile(r"[*_`#|]|^\s*(?:[-+>]|\d+\.)\s", re.MULTILINE)
 
 
 def sample_page(
@@ -66,9 +63,8 @@ def sample_page(
         "exchanges": exchanges,
         "opinions": _opinions(votes, record.report),
         "votes": votes,
-        "rendered": _rendered,
         "further": max(0, len(record.exchanges) - _MOST_EXCHANGES),
-        "reviews": place.store.reviews_of(run.id, number),
+        "reviews": [(row, _verdict(row)) for row in place.store.reviews_of(run.id, number)],
     }
     return page_response(request, "sample.html", data)
 
@@ -80,11 +76,6 @@ def sample_text(run: TheRun, record: TheRecord, part: str) -> Response:
     if part not in texts:
         raise PageError(404)
     return text_response(texts[part])
-
-
-def _rendered(text: str) -> Markup | None:
-    """Return a text rendered as Markdown, if it looks like Markdown."""
-    return render_markdown(text) if _MARKDOWN.search(text) else None
 
 
 def _exchange(row: ExchangeRow) -> dict[str, Any]:
@@ -134,6 +125,18 @@ def _decision(run: RunRow, rubric: Rubric, record: SampleRecord, store: Store) -
     meanings = {each.decide: each.meaning for each in rubric.sample_decisions}
     meaning = meanings.get(decision or "")
     return f"{decision}: {meaning}" if meaning else decision
+
+
+def _verdict(row: ReviewRow) -> str:
+    """Return in words what a reviewer said."""
+    try:
+        verdict = read_review(row).verdict
+    except msgspec.DecodeError:
+        return "can't be read"
+    given = verdict.scores or {"winner": verdict.winner, **verdict.preferences}
+    words = [f"{name} {'unclear' if said is None else said}" for name, said in given.items()]
+    concern = {True: ["a safety concern"], False: ["no safety concern"], None: []}
+    return "" if row.action != REVIEW else ", ".join(words + concern[verdict.safety_concern])
 
 
 class Neighbors(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jurybox.reporting.reasons import reasoning
+from jurybox.reporting.reasons import reasons_of
 from jurybox.reporting.stored import SampleRecord, damaged, rubric_of
 from jurybox.rubric.metrics import SAMPLE_SCORE
 from jurybox.rubric.rubric_model import Rubric
@@ -16,7 +16,6 @@ from jurybox.storage.store import Store
 from jurybox.text_format import cut
 from jurybox.web.filters import PageFilter, option
 from jurybox.web.lookup import PlaceOf, TheRun
-from jurybox.web.pages.run_page import groups_of
 from jurybox.web.template_engine import page_response, segment
 
 SIZE: Final = 50
@@ -50,10 +49,9 @@ def samples_page(
     """Answer with a page of the samples that are asked for."""
     store, rubric = place.store, rubric_of(run)
     first = (asked.page - 1) * SIZE
-    groups = groups_of(run, place)
+    groups = store.groups(run.id)
     query = asked.chosen(lambda: groups).query(rubric.overall_name, offset=first, limit=SIZE)
-    found = place.kept(f"samples {query}", lambda: store.find_samples(run.id, query), run)
-    counts = place.kept(f"flags {query}", lambda: store.count_flags(run.id, query), run)
+    found = store.find_samples(run.id, query)
     base = f"/runs/{segment(run.id)}/samples"
     try:
         rows = [
@@ -79,7 +77,7 @@ def samples_page(
         "compared": any(row.facets.winner for row in rows),
         "names": _names(rubric, columns),
         "flags": {name: _MEANINGS.get(name, name) for name in FLAGS},
-        "counts": counts,
+        "counts": store.count_flags(run.id, query),
         "groups": groups,
         "option": option,
     }
@@ -90,9 +88,7 @@ def _line(store: Store, row: Facets, wanted: str, address: str) -> SampleLine:
     sample = store.sample(row.run_id, row.number)
     try:
         record = None if sample is None else SampleRecord(sample)
-        texts = (
-            ("", "", "") if record is None else (record.task, record.response, reasoning(record))
-        )
+        texts = ("", "", "") if record is None else (record.task, record.response, _why(record))
     except msgspec.DecodeError:
         texts = ("", "", "")  # `verify` reports what can't be read
     task, response, why = (_excerpt(text, wanted) for text in texts)
@@ -105,6 +101,12 @@ def _line(store: Store, row: Facets, wanted: str, address: str) -> SampleLine:
         metrics=_METRICS.decode(row.metrics),
         address=address,
     )
+
+
+def _why(record: SampleRecord) -> str:
+    """Return the reason for the lowest score, or why there is none."""
+    error = record.result.target_error or record.result.evaluator_error
+    return error or next((each.text for each in reasons_of(record) if each.text), "")
 
 
 def _excerpt(text: str, wanted: str) -> str:

@@ -162,7 +162,7 @@ def undo_review(given: Undoing, desk: TheDesk) -> Response:
 @router.get("/agreement", responses=answers(Standing))
 def agreement(run: TheRun, place: PlaceOf) -> Response:
     """Return the judges against people so far, people among themselves, corrected metrics."""
-    found = place.standing(run)
+    found = place.standing(run).result()
     return json_response(Standing(standing=None if found is None else found.as_data()))
 
 

@@ -9,10 +9,12 @@
   const longest = 30000;
   let wait = pause;
   let failed = false;
+  let took = 0;
 
   const panels = () => document.getElementById("panels");
 
   async function renew() {
+    const began = performance.now();
     const answer = await fetch(run.dataset.panels, { credentials: "same-origin" });
     if (!answer.ok) throw new Error(String(answer.status));
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -24,6 +26,7 @@
       if (open.has(each.textContent)) each.parentElement.open = true;
     });
     panels().replaceWith(fresh);
+    return performance.now() - began;
   }
 
   async function look() {
@@ -36,15 +39,15 @@
       if (progress.version !== panels().dataset.version) {
         // Keyboard focus inside the panels is kept.
         if (!panels().contains(document.activeElement) || progress.status !== "running") {
-          await renew();
+          took = await renew();
         }
         news.textContent = progress.status === "running"
           ? `${progress.samples} of ${progress.planned} samples so far`
           : `The run is ${progress.status}.`;
       }
       if (progress.status === "finished") return;
-      // A stopped run may be resumed at any time.
-      wait = progress.status === "running" ? pause : stopped;
+      // A stopped run may be resumed at any time; a large one takes long to read.
+      wait = Math.max(20 * took, progress.status === "running" ? pause : stopped);
     } catch {
       failed = true;
       news.textContent = "The server doesn't answer; trying again.";

@@ -11,6 +11,8 @@ from jurybox.reporting.html.charts import room_for
 from jurybox.reporting.html.histograms import WHOLE, Axis, Distribution, Mark, PlottedMetric
 from jurybox.reporting.html.html_render import environment
 from jurybox.reporting.html.panels import CountShare, Gauge
+from jurybox.rubric.conditions import Comparison
+from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.estimates import Interval
 
 CHARTS = environment().globals["charts"]
@@ -55,17 +57,12 @@ def assert_readable(drawing: ET.Element) -> None:
             assert end <= start
 
 
-def gate(**more: object) -> Gauge:
-    given = {
-        "gate": "pass_rate >= 0.85",
-        "value": 0.7,
-        "passed": False,
-        "threshold": 0.85,
-        "upward": True,
-        "margin": -0.15,
-    }
-    known = {name: more.pop(name) for name in ("interval", "axis", "n") if name in more}
-    return Gauge(**{**given, **more}, metric=estimate(**known))
+def gate(value: float | None = 0.7, threshold: float = 0.85, **known: object) -> Gauge:
+    return Gauge(
+        outcome=GateOutcome(gate=f"x >= {threshold}", value=value, passed=False),
+        rule=Comparison(name="x", operator=">=", number=threshold),
+        metric=estimate(**known),
+    )
 
 
 def estimate(**more: object) -> PlottedMetric:

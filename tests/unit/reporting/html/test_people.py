@@ -56,22 +56,25 @@ def said(**more: object) -> ReviewAgreement:
 NOTHING = said(random=part(samples=0), flagged=part(samples=0), people={})
 
 
-def test_what_the_tables_tell_isnt_told_again_in_lines(made: Callable, report: Callable) -> None:
-    text = report(made("judged"), people=said())
-    assert "15 reviews of 12 samples by 2 people: anna, ben" in text
-    assert "nothing is corrected yet: 8 more reviews from the random queue are needed" in text
-    assert "random part, tone:" not in text
-    assert len(said().lines) == 5
+def test_a_plain_sentence_comes_before_the_numbers() -> None:
+    assert said().sentence == "The judge and people agree on tone in 75% of 12 random samples."
+    flagged = said(random=part(samples=0), flagged=part(TONE, samples=1), by_rules=True)
+    assert flagged.sentence == (
+        "The rules and people agree on tone in 75% of 1 flagged sample; flagged samples are the"
+        " hard ones."
+    )
+    assert NOTHING.sentence == ""
 
 
-def test_the_report_has_a_table_and_a_chart_of_it(made: Callable, report: Callable) -> None:
+def test_the_report_has_the_sentence_a_table_and_a_chart(made: Callable, report: Callable) -> None:
     text = report(made("judged"), people=said())
     section = text[text.index('id="calibration"') :]
-    assert "The judges against people" in section
-    assert "Kappa of tone, random part" in section
+    assert section.index("The judge and people agree") < section.index("Judge against people")
+    assert "15 reviews of 12 samples by 2 people: anna, ben" in text
+    assert "nothing is corrected yet: 8 more reviews from the random queue are needed" in text
+    assert "Kappa of tone, random" in section
     assert "0 on an axis from -1 to 1, 95% interval -0.2 to 0.6, n 12." in section
-    assert "too few to tell" in section
-    assert "the judges minus people" in section
+    assert "Judge minus people" in section
     assert "2.2e-16" not in text
 
 
@@ -81,19 +84,12 @@ def test_too_few_samples_are_nothing_to_rely_on(made: Callable, report: Callable
     assert text.count("too few to rely on") == 2
 
 
-def test_an_interval_of_a_difference_says_how_it_was_made(made: Callable, report: Callable) -> None:
-    tone = {**TONE, "bias": {**BIAS, "interval": {**ENDS, "method": "t, 7 clusters"}}}
-    people = said(random=part(tone, samples=12))
-    assert "t, 7 clusters" in report(made("calm"), people=people)
-
-
 def test_where_nobody_judged_the_rules_stand_against_people(
     made: Callable, report: Callable
 ) -> None:
-    text = report(made("rules"), people=said())
-    assert "The rules against people" in text
-    assert "the rules minus people" in text
-    assert "judge" not in text[text.index('id="calibration"') : text.index('id="metadata"')]
+    text = report(made("rules"), people=said(by_rules=True))
+    assert "The rules and people" in text
+    assert "Rules minus people" in text
 
 
 @pytest.mark.parametrize(
