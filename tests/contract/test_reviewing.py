@@ -123,28 +123,6 @@ def test_who_has_seen_the_verdict_is_blind_no_more(desk: ReviewDesk) -> None:
     assert [each.number for each in desk.reviews(blind=True)] == [3]
 
 
-def test_undo_takes_back_the_newest_and_what_it_replaced_stands_again(desk: ReviewDesk) -> None:
-    assert desk.undo("anna") is None
-    for number, score in ((3, 1), (13, 2), (3, 3)):
-        desk.submit(number, "anna", scores(score), shown=SEEN)
-    desk.submit(23, "ben", scores(5), shown=SEEN)
-
-    def clarity() -> dict[int, object]:
-        mine = [each for each in desk.reviews() if each.reviewer == "anna"]
-        return {each.number: each.verdict.scores["clarity"] for each in mine}
-
-    assert clarity() == {13: 2, 3: 3}
-    assert desk.undo("anna").number == 3
-    assert clarity() == {3: 1, 13: 2}
-    assert desk.undo("anna").number == 13
-    assert desk.undo(" anna ").number == 3
-    assert desk.undo("anna") is None
-    assert [each.reviewer for each in desk.reviews()] == ["ben"]
-    # Nothing is ever deleted.
-    assert len(desk.store.reviews(desk.run.id)) == 7
-    assert desk.next("anna").sample_id == "s3"
-
-
 def test_a_pair_is_shown_in_an_order_of_the_reviewers_own_and_turned_back(
     pairs: ReviewDesk,
 ) -> None:
@@ -176,27 +154,6 @@ def test_judges_are_held_against_people_on_pairs(pairs: ReviewDesk) -> None:
     (winner,) = found.random.agreement.criteria
     assert (winner.criterion, winner.n, winner.exact.value) == ("winner", 12, 0.0)
     assert [each.metric for each in found.estimates] == ["points_of_b"]
-
-
-@pytest.mark.parametrize(
-    ("number", "name", "verdict", "comment", "says"),
-    [
-        (3, "anna", {"winner": "A"}, "", "`winner` is not known here"),
-        (3, " ", scores(4), "", "a review needs a name"),
-        (3, "a\u202eb", scores(4), "", "can't be seen"),
-        (3, "anna", scores(4), "x" * 10_001, "the comment is too long"),
-        (30, "anna", scores(4), "", "has no sample 30; its samples are 0 to 29"),
-        (-1, "anna", scores(4), "", "has no sample -1"),
-        (2**70, "anna", scores(4), "", "has no sample"),
-    ],
-)
-def test_what_cant_be_a_review_is_refused_and_nothing_is_stored(
-    desk: ReviewDesk, number: int, name: str, verdict: dict, comment: str, says: str
-) -> None:
-    with pytest.raises(InputError) as error:
-        desk.submit(number, name, verdict, comment, shown=SEEN)
-    assert says in str(error.value)
-    assert not desk.store.reviews(desk.run.id)
 
 
 def test_two_windows_and_two_people_get_along(desk: ReviewDesk, url: str) -> None:

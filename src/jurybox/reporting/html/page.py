@@ -45,6 +45,7 @@ from jurybox.rubric.rubric_model import Rubric, releases
 from jurybox.scoring.sample_result import JUDGE_SCORE
 from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.jury_agreement import JuryAgreement
+from jurybox.text_format import counted
 
 UNSTABLE_RATE: Final = "unstable_rate"
 _NOT_YET: Final = "not yet: the run isn't finished"
@@ -296,7 +297,9 @@ def verdict_of(view: RunView, rubric: Rubric) -> Verdict:
     if not view.gates and conclusion.release_ready is None:
         why = "The rubric has no gates, so nothing is decided."
         return Verdict(word="No verdict", tone="", sentence=why)
-    return Verdict(word="Ship", tone="passes", sentence="Every gate passes")
+    left: int = conclusion.review["queued"]
+    wait = f"; {counted(left, 'sample')} may be reviewed, which the rubric doesn't require"
+    return Verdict(word="Ship", tone="passes", sentence=f"Every gate passes{wait if left else ''}")
 
 
 _REQUIRED: Final = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}

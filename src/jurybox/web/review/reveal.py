@@ -5,7 +5,6 @@ from typing import Final
 
 import msgspec
 
-from jurybox.app.review_desk import ReviewDesk
 from jurybox.documents.numbers import shown
 from jurybox.review.review_case import JudgedSample, Revealed
 from jurybox.review.reviews import Review
@@ -15,7 +14,6 @@ from jurybox.web.review.sample_view import TextPart
 
 _NOTHING: Final = "-"
 _UNCLEAR: Final = "unclear"
-_LATELY: Final = 50
 Answer = float | str | None
 
 
@@ -28,14 +26,6 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     others: tuple[str, ...]
     said: str
     apart: bool
-
-
-class RecentAgreement(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a reviewer and the judges recently agreed on a criterion."""
-
-    title: str
-    same: int
-    of: int
 
 
 class VerdictReveal(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,17 +46,23 @@ def compared(revealed: Revealed, mine: Review, rubric: Rubric) -> VerdictReveal:
         others=tuple(each.reviewer for each in revealed.others),
         lines=tuple((_pair_lines if pair else _score_lines)(judged, everybody, rubric)),
         notes=tuple(_notes(revealed, pair=pair)),
-        reasons=tuple(
-            TextPart(name=f"reason-{each.id}", title=each.name, text=judged.reasoning[each.id])
-            for each in rubric.criteria
-            if each.id in judged.reasoning
-        ),
+        reasons=tuple(_reasons(judged, rubric)),
         comments=tuple(
             TextPart(name="comment", title=each.reviewer, text=each.comment)
             for each in everybody
             if each.comment
         ),
     )
+
+
+def _reasons(judged: JudgedSample, rubric: Rubric) -> Iterator[TextPart]:
+    """Yield each reasoning once, with the criteria that it is about."""
+    found: dict[str, list[str]] = {}
+    for each in rubric.criteria:
+        if each.id in judged.reasoning:
+            found.setdefault(judged.reasoning[each.id], []).append(each.name)
+    for text, names in found.items():
+        yield TextPart(name="reason", title=", ".join(names), text=text)
 
 
 def _score_lines(
@@ -127,7 +123,7 @@ def _notes(revealed: Revealed, *, pair: bool) -> Iterator[str]:
     if revealed.judged.confidence is not None:
         yield f"The judge's confidence is {revealed.judged.confidence}."
     if revealed.judged.reasons:
-        yield f"Flagged as {', '.join(revealed.judged.reasons)}."
+        yield f"Flagged as {', '.join(revealed.judged.reasons).replace('_', ' ')}."
     said = [] if revealed.mine is None else [revealed.mine, *revealed.others]
     answers = {each.verdict.safety_concern for each in said}
     if "safety" in revealed.judged.reasons and answers <= {None}:
@@ -136,25 +132,3 @@ def _notes(revealed: Revealed, *, pair: bool) -> Iterator[str]:
         yield "A reviewer sees a safety concern."
     elif False in answers:
         yield "A reviewer sees no safety concern."
-
-
-def tallied(desk: ReviewDesk, reviewer: str) -> tuple[RecentAgreement, ...]:
-    """Return how often a reviewer and the judges agreed in the last blind reviews.
-
-    It is cheap, and no metric: those have a page of their own, with their intervals.
-    """
-    mine = [each for each in desk.reviews(blind=True) if each.reviewer == reviewer][-_LATELY:]
-    reported = [(each.verdict, desk.stored(each.number).judged) for each in mine]
-    names = {each.id: each.name for each in desk.rubric.criteria}
-    found = [_tally("Winner", [(said.winner, judged.winner) for said, judged in reported])]
-    for name, title in names.items():
-        scores = [(said.scores.get(name), judged.scores.get(name)) for said, judged in reported]
-        found.append(_tally(title, scores))
-    return tuple(each for each in found if each.of)
-
-
-def _tally(title: str, answers: Sequence[tuple[Answer, Answer]]) -> RecentAgreement:
-    both = [(mine, judge) for mine, judge in answers if mine is not None and judge is not None]
-    return RecentAgreement(
-        title=title, same=sum(mine == judge for mine, judge in both), of=len(both)
-    )

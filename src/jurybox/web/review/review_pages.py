@@ -27,7 +27,7 @@ from jurybox.web.review.form import (
     safety_field,
     score_fields,
 )
-from jurybox.web.review.reveal import compared, tallied
+from jurybox.web.review.reveal import compared
 from jurybox.web.review.review_session import (
     REVIEWER,
     STRAIGHT_ON,
@@ -144,7 +144,6 @@ def judged_page(visit: TheVisit, number: Number) -> Response:
         given=_given_before(visit, case),
         basis=_basis(visit, case),
         compared=compared(revealed, revealed.mine, visit.desk.rubric),
-        tally=tallied(visit.desk, visit.reviewer),
         next_link=visit.link(after=case.number),
         again_link=visit.link(f"/{case.number}", again=1),
     )
