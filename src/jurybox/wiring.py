@@ -15,8 +15,7 @@ import msgspec
 
 from jurybox.errors import InputError
 from jurybox.models.local import files
-from jurybox.models.names import ModelName
-from jurybox.models.providers import PROVIDERS, HttpProvider, OwnProvider
+from jurybox.models.providers import PROVIDERS, HttpProvider, ModelName, OwnProvider
 from jurybox.settings import (
     CLIENT_CERT,
     CLIENT_KEY,

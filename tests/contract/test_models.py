@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from pathlib import Path
 from typing import Literal
 
@@ -63,7 +63,7 @@ async def function(state: State) -> AsyncGenerator[Model]:
 
 @asynccontextmanager
 async def replay(state: State) -> AsyncGenerator[Model]:
-    with Recorder(f"{state}.jsonl") as recorder:
+    with closing(Recorder(f"{state}.jsonl")) as recorder:
         for vote in range(VOTES if state == "working" else 0):
             recorder(msgspec.structs.replace(REQUEST, vote=vote), REPLY)
     yield ReplayModel(f"{state}.jsonl")

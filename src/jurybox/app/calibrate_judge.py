@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -300,7 +300,7 @@ class _Calibrator:
                 return await known.complete(asked)
             outcome = await route(asked)
             if isinstance(outcome, ModelReply):
-                with Recorder(file) as record:
+                with closing(Recorder(file)) as record:
                     record(asked, outcome)
             elif outcome.fatal:
                 raise IncompleteError(f"{outcome.message}; {_SAME_AGAIN}")

@@ -17,7 +17,7 @@ from jurybox.engine.plan import Metadata, Plan, planned_metadata
 from jurybox.engine.records import RunRow, SampleRow
 from jurybox.engine.replay import StoredResponses
 from jurybox.errors import InputError
-from jurybox.models.names import ModelName
+from jurybox.models.providers import ModelName
 from jurybox.sample import Row
 from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.settings import REGION

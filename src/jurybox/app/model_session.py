@@ -20,8 +20,7 @@ from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.flow import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.model_versions import contradiction
 from jurybox.models.command import CommandModel
-from jurybox.models.names import ModelName
-from jurybox.models.providers import HTTP_PROVIDERS, load_prices
+from jurybox.models.providers import HTTP_PROVIDERS, ModelName, load_prices
 from jurybox.sample import Usage
 from jurybox.scoring.prices import cost
 from jurybox.scoring.sample_result import Role

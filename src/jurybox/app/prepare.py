@@ -25,8 +25,7 @@ from jurybox.engine.plan import (
 )
 from jurybox.errors import InputError, RubricError, SeveralErrors, Unreadable
 from jurybox.judging.protocol import equal_votes, raised_votes
-from jurybox.models.names import ModelName
-from jurybox.models.providers import load_prices
+from jurybox.models.providers import ModelName, load_prices
 from jurybox.rubric import parse_rubric, render_rubric
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric_files import RubricFile, read_path

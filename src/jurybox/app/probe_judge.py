@@ -30,7 +30,7 @@ from jurybox.engine.records import ENCODER, RunRow
 from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.formats.reply_format import Side, mirror
 from jurybox.judging.protocol import equal_votes
-from jurybox.models.names import ModelName
+from jurybox.models.providers import ModelName
 from jurybox.reporting.stored import SampleRecord, damaged, plan_of
 from jurybox.rubric import render_rubric
 from jurybox.sample import Sample

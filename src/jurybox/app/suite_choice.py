@@ -12,7 +12,7 @@ from jurybox.app.ids import new_id
 from jurybox.app.metadata import NAMELESS, RunIdentity, check_label
 from jurybox.documents.plain_yaml import as_yaml
 from jurybox.errors import InputError
-from jurybox.models.names import ModelName
+from jurybox.models.providers import ModelName
 from jurybox.rubric_files import read_path, shown
 from jurybox.suite import Suite, parse_suite
 from jurybox.suite.model_spec import chosen_models

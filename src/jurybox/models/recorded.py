@@ -10,8 +10,6 @@ from collections import defaultdict, deque
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import msgspec
 
@@ -53,7 +51,7 @@ class Recorder:
 
     def __init__(self, file: str | PathLike[str]) -> None:
         try:
-            self._file = Path(file).open("ab", buffering=0)  # noqa: SIM115 - it is the context manager
+            self._file = Path(file).open("ab", buffering=0)  # noqa: SIM115 - it is closed later
         except OSError as error:
             raise InputError(
                 f"can't be written ({error.strerror})", "check the path", str(file)
@@ -69,19 +67,6 @@ class Recorder:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-
-    def __enter__(self) -> Self:
-        """Close the file at the end of the block."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close the file."""
-        self.close()
 
 
 class ReplayModel:

@@ -19,7 +19,6 @@ from jurybox.errors import InputError
 from jurybox.sample import Row
 from jurybox.scoring.sample_index import FLAGS, Facets, label
 from jurybox.storage.database import Database, PagedReader, Values
-from jurybox.storage.schema import FACETS, SAMPLES
 from jurybox.storage.statements import columns
 from jurybox.text_format import nearest
 
@@ -167,7 +166,7 @@ _SOME: Final = 500
 _TEXTS: Final = 100
 _BEFORE_ALL: Final = -(2**63)
 _LARGEST: Final = sys.float_info.max
-_ROWS: Final = f"SELECT {', '.join(columns(FACETS))} FROM {FACETS} WHERE run_id = ? AND number IN "
+_ROWS: Final = f"SELECT {', '.join(columns('facets'))} FROM facets WHERE run_id = ? AND number IN "
 
 _Text = tuple[int, str, str, str]
 
@@ -198,7 +197,7 @@ class Finder:
     def count_flags(self) -> dict[str, int]:
         """Return how many samples have each flag that any of them has."""
         # The sign keeps SQLite from reading by the index of flags where another filter is narrower.
-        statement = f"SELECT +flags, count(*) FROM {FACETS} WHERE {self._where} GROUP BY +flags"
+        statement = f"SELECT +flags, count(*) FROM facets WHERE {self._where} GROUP BY +flags"
         found = self._reader.rows(list[tuple[int, int]], statement, self._values)
         counts = {
             name: sum(count for flags, count in found if flags & bit) for name, bit in FLAGS.items()
@@ -206,7 +205,7 @@ class Finder:
         return {name: count for name, count in counts.items() if count}
 
     def _count(self) -> int:
-        statement = f"SELECT count(*) FROM {FACETS} WHERE {self._where}"
+        statement = f"SELECT count(*) FROM facets WHERE {self._where}"
         found = self._reader.rows(list[tuple[int]], statement, self._values)
         return found[0][0] if found else 0
 
@@ -238,7 +237,7 @@ class Finder:
         likely, patterns = self._likely(self._query.search)
         statement = (
             f"SELECT samples.number, samples.sample_id, samples.inputs, samples.responses"
-            f" FROM {FACETS} JOIN {SAMPLES} ON samples.run_id = facets.run_id"
+            f" FROM facets JOIN samples ON samples.run_id = facets.run_id"
             f" AND samples.number = facets.number"
             f" WHERE {self._where} {likely} AND facets.number > ? ORDER BY facets.number LIMIT ?"
         )
@@ -315,7 +314,7 @@ class Finder:
         else:
             column = {"id": "sample_id", "urgency": "urgency"}[query.sort]
             by = f"{column} {direction}, number"
-        return f"SELECT number FROM {FACETS} WHERE {where} ORDER BY {by}", values
+        return f"SELECT number FROM facets WHERE {where} ORDER BY {by}", values
 
 
 def _stored(metric: str) -> str:

@@ -26,29 +26,17 @@ from jurybox.storage.database import Database, DatabaseSession, Trouble, error_o
 VERSION: Final = 3
 """Of the tables below; a store of another version is refused."""
 
-RUNS: Final = "runs"
-SAMPLES: Final = "samples"
-EXCHANGES: Final = "exchanges"
-BATCHES: Final = "batches"
-FRAMES: Final = "frames"
-CALIBRATIONS: Final = "calibrations"
-FACETS: Final = "facets"
-REVIEWS: Final = "reviews"
-OUTBOX: Final = "outbox"
-CLAIMS: Final = "review_claims"
-SCHEMA: Final = "jurybox_schema"
-
 ROWS: Final[dict[str, type[AnyRow | Facets | OutboxRow]]] = {
-    RUNS: RunRow,
-    SAMPLES: SampleRow,
-    EXCHANGES: ExchangeRow,
-    BATCHES: BatchRow,
-    CALIBRATIONS: CalibrationRow,
-    FACETS: Facets,
-    REVIEWS: ReviewRow,
-    OUTBOX: OutboxRow,
+    "runs": RunRow,
+    "samples": SampleRow,
+    "exchanges": ExchangeRow,
+    "batches": BatchRow,
+    "calibrations": CalibrationRow,
+    "facets": Facets,
+    "reviews": ReviewRow,
+    "outbox": OutboxRow,
 }
-NAMES: Final = frozenset({*ROWS, FRAMES, CLAIMS, SCHEMA})
+NAMES: Final = frozenset({*ROWS, "frames", "review_claims", "jurybox_schema"})
 
 # In words that SQLite and PostgreSQL both understand. ``{text}`` stands for texts that are compared
 # byte by byte, which each calls by another name; ``{clustered}`` keeps rows in the order of their
@@ -229,7 +217,7 @@ def require_tables(database: Database, *, create: bool) -> None:
     database.prepare()
     if not is_there:
         with writing(database) as session:
-            database.lock(session, SCHEMA)
+            database.lock(session, "jurybox_schema")
             # Another process may have made them while this one waited.
             if not _has_tables(database, session):
                 _make_tables(database, session)
@@ -237,7 +225,7 @@ def require_tables(database: Database, *, create: bool) -> None:
 
 def _has_tables(database: Database, session: DatabaseSession) -> bool:
     tables = database.table_names(session)
-    if SCHEMA not in tables:
+    if "jurybox_schema" not in tables:
         database.refuse_strangers(tables)
         return False
     found: object = session.rows("SELECT max(version) FROM jurybox_schema")[0][0]

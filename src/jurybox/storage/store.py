@@ -36,7 +36,6 @@ from jurybox.storage.database import (
     writing,
 )
 from jurybox.storage.sample_search import MOST_GROUPS, Finder, Groups, SamplePage, SampleQuery
-from jurybox.storage.schema import CLAIMS, SCHEMA
 
 T = TypeVar("T")
 _FRAME: Final = ExchangeRow.__struct_fields__.index("frame")
@@ -240,7 +239,7 @@ class Store:
         if not self._has_keys:
             # Only a run with a cache asks; the others needn't keep an index up.
             with writing(self._database) as session:
-                self._database.lock(session, SCHEMA)
+                self._database.lock(session, "jurybox_schema")
                 session.execute(statements.INDEX_KEYS)
             self._has_keys = True
         return _first(self._reader.rows(list[ExchangeRow], statements.FIND_EXCHANGE, (key,)))
@@ -289,7 +288,7 @@ class Store:
         Counts reviewers who were given the sample at or after ``since``, or have reviewed it.
         """
         with writing(self._database) as session:
-            self._database.lock(session, f"{CLAIMS} {run_id}")
+            self._database.lock(session, f"review_claims {run_id}")
             holders = session.rows(statements.HOLDERS, (run_id, number, since))
             found = session.rows(statements.REVIEWS_OF, (run_id, number))
             reviews = active_rows(self._reader.read(list[ReviewRow], found))

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurybox.errors import InputError
-from jurybox.models.names import ModelName
-from jurybox.models.providers import PROVIDERS
+from jurybox.models.providers import PROVIDERS, ModelName
 
 
 @pytest.mark.parametrize(

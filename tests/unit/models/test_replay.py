@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import json
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -38,7 +39,7 @@ def changed(**fields: object) -> ModelRequest:
 
 
 def record(*exchanges: tuple[ModelRequest, Outcome]) -> ReplayModel:
-    with Recorder("calls.jsonl") as recorder:
+    with closing(Recorder("calls.jsonl")) as recorder:
         for exchange in exchanges:
             recorder(*exchange)
     return ReplayModel("calls.jsonl")
