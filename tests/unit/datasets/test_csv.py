@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from dataset_files import CSV, findings, only_finding, read, refusal, warnings
+from dataset_files import CSV, findings, only_finding, read, warnings
 from jurybox.datasets.csv_rows import read_csv
 from jurybox.datasets.row_reader import FileContext
 from jurybox.datasets.source import Source
@@ -57,13 +57,6 @@ def test_every_field_is_read_from_its_text() -> None:
 def test_an_empty_cell_is_absent() -> None:
     text = table(["task", "reference", "topic", "input_tokens"], ["x", "", "", ""])
     assert read(text, CSV) == [Row(id="1", task="x")]
-
-
-def test_an_empty_response_is_a_failure_of_the_target_d2() -> None:
-    (row,) = read(table(["task", "response"], ["x", ""]), CSV, needs_response=True)
-    assert row.response == Response(text="", error="the response is empty")
-    found = only_finding(table(["task", "topic"], ["x", ""]), CSV, needs_response=True)
-    assert "the row has no `response`" in found
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
@@ -157,10 +150,6 @@ def test_bytes_that_are_not_utf_8_are_found_where_they_are() -> None:
     )
 
 
-def test_utf_16_is_told_apart() -> None:
-    assert findings("task,a\nx,y\n".encode("utf-16"), CSV) == ["1:1 encoding"]
-
-
 def test_a_byte_order_mark_is_no_part_of_the_first_name() -> None:
     assert read("\ufefftask,a\nx,y\n", CSV) == [Row(id="1", task="x", metadata={"a": "y"})]
 
@@ -238,15 +227,3 @@ def test_an_empty_cell_does_not_make_its_neighbor_a_slip() -> None:
 
 def test_the_last_line_may_be_without_an_end() -> None:
     assert [row.task for row in read("task,a\nx,y\nz,w", CSV)] == ["x", "z"]
-
-
-def test_a_hundred_findings_are_enough() -> None:
-    error = refusal("task,a\n" + "x\n" * 500, CSV)
-    assert len(error.findings) == 101
-
-
-def test_ids_given_twice_are_found_by_the_lines_of_their_records() -> None:
-    text = 'id,task\n1,"a\nb"\n2,c\n1,d\n'
-    assert only_finding(text, CSV) == (
-        "5:1: the id `1` is given twice (first on line 2); give every row its own [duplicate-id]"
-    )

@@ -109,17 +109,6 @@ def test_another_name_of_a_field_means_the_same(field: str, name: str) -> None:
     assert read(jsonl({**columns, title: value}), needs_response=True) == own
 
 
-@pytest.mark.parametrize("field", [field for field, names in ROW_FIELDS.items() if names])
-def test_two_names_of_one_field_are_refused(field: str) -> None:
-    name = ROW_FIELDS[field][-1]
-    value = [{"role": "user", "content": "Hi"}] if field == "messages" else "a"
-    record = {"task": "x", "response": "x", field: value, name: value}
-    assert only_finding(jsonl(record, record), needs_response=True) == (
-        f"1:1: `{field}` and `{name}` are both names of `{field}`; say which is meant with "
-        f"`columns: {{{field}: {field}}}` in the suite [two-names]"
-    )
-
-
 def test_null_counts_as_absent() -> None:
     columns: dict[str, Any] = {name: None for name in FIELD_OF if name != "task"}
     text = jsonl({**columns, "task": None, "question": "x", "own": None})
@@ -168,21 +157,6 @@ def test_either_every_row_has_an_id_or_none(
 )
 def test_a_task_says_something(name: str, given: object, code: str) -> None:
     assert findings(jsonl({name: given})) == [f"1:1 {code}"]
-
-
-@pytest.mark.parametrize(("rows", "said"), [(1, "the row has"), (30, "30 rows have")])
-def test_rows_without_a_task_are_told_their_columns_once_per_file_d1(rows: int, said: str) -> None:
-    assert only_finding(jsonl(*[{"text": "x", "label": "y"}] * rows)) == (
-        f"1:1: {said} no `task`; the columns are `text`, `label`; say which it is with "
-        "`columns: {task: COLUMN}` in the suite [missing-field]"
-    )
-
-
-def test_a_misspelled_column_is_refused_once_per_file_d2() -> None:
-    assert only_finding(jsonl(*[{"qestion": "x"}] * 5)) == (
-        "1:1: the column `qestion` is nearly `question`; rename it, or write "
-        "`columns: {task: qestion}` in the suite [misspelled-column]"
-    )
 
 
 def test_a_blank_reference_is_refused_because_nothing_can_be_compared_with_it() -> None:
@@ -327,13 +301,6 @@ def test_without_a_target_every_row_needs_a_response() -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["", " \n"])
-def test_an_empty_response_is_a_failure_of_the_target_d2(text: str) -> None:
-    assert row(response=text).response == Response(text=text, error="the response is empty")
-    found = row(response="x", response_b=text)
-    assert found.sample(found.response or Response(text="")).failure == "the response is empty"
-
-
 def test_a_whole_number_may_be_a_reference() -> None:
     assert row(reference=4).reference == "4"
 
@@ -368,14 +335,6 @@ def test_a_recorded_response_is_dropped_where_a_target_makes_one() -> None:
 
 def test_a_dropped_response_must_still_be_sound() -> None:
     assert findings(jsonl({**TASK, "response": 5})) == ["1:1 wrong-type"]
-
-
-def test_a_slip_is_refused_even_where_the_field_is_optional_d2() -> None:
-    text = jsonl(*[{**TASK, "refrence": "3", "number": number} for number in range(5)])
-    assert only_finding(text) == (
-        "1:1: the column `refrence` is nearly `reference`; rename it, or write "
-        "`columns: {reference: refrence}` in the suite [misspelled-column]"
-    )
 
 
 @pytest.mark.parametrize("columns", [{"refrence": "3", "expected": "3"}, {"answers": ["3"]}])
