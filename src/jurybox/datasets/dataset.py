@@ -3,7 +3,7 @@
 import hashlib
 from array import array
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
@@ -364,28 +364,11 @@ def survey(
 
     """
     findings = Findings()
-    try:
-        found = _survey(dataset, findings, needs_response=needs_response, limit=limit, check=check)
-    except TooManyError:
-        found = None
-    faults = findings.in_order()
-    if found is None or faults:
-        raise dataset.refused(faults)
-    return found
-
-
-def _survey(
-    dataset: Dataset,
-    findings: Findings,
-    *,
-    needs_response: bool,
-    limit: int | None,
-    check: Check | None,
-) -> Survey:
     seen = array("q")  # eight bytes per id; a set of a million takes 76 MB
     rows = 0
     kept: list[tuple[int, Row]] = []
-    with dataset.begin(findings, needs_response=needs_response) as going:
+    # Where there are too many, reading ends with those that were found.
+    with dataset.begin(findings, needs_response=needs_response) as going, suppress(TooManyError):
         for line, row in going:
             rows += 1
             if going.source.size <= _SMALL:
@@ -394,14 +377,16 @@ def _survey(
                 _note_unusable(check, row, line, findings)
             if going.reader.has_ids:
                 seen.append(hash(row.id))
+        suspects = {one for one, other in pairwise(sorted(seen)) if one == other}
+        if suspects:
+            _note_repeats(dataset, suspects, findings, needs_response=needs_response)
+        if not rows and not findings.in_order():
+            problem = "the dataset has no rows"
+            findings.add(Place(1), "no-rows", problem, "give it at least one")
+    if faults := findings.in_order():
+        raise dataset.refused(faults)
     if kept:
         dataset.keep(going.source.sha256, kept, needs_response=needs_response)
-    suspects = {one for one, other in pairwise(sorted(seen)) if one == other}
-    if suspects:
-        _note_repeats(dataset, suspects, findings, needs_response=needs_response)
-    if not rows and not findings.in_order():
-        problem = "the dataset has no rows"
-        findings.add(Place(1), "no-rows", problem, "give it at least one")
     return Survey(
         rows=rows,
         used=rows if limit is None else min(rows, limit),
