@@ -36,48 +36,30 @@ VARIABLES: Final = (TRACEBACK, NO_COLOR, *_TEXTS.values())
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be set from outside.
+    """What can be set from outside."""
 
-    Attributes:
-        rubrics: the folder of rubrics that can be called by name; None by default.
-        traceback: show the traceback of an unexpected error.
-        color: use colors on a terminal.
-        prices: a file with your own prices of tokens; None by default.
-        store: where runs are stored, a path or the URL of a database; None by default.
-        region: where this runs, for the records of a run.
-        models: the folder of embedded models; None by default.
-        timeout: seconds that a request to a model may take; None for the default.
-        patience: seconds that an endpoint may fail before it is given up; None for the default.
-        client_cert: the file of the certificate that endpoints are shown; None for none.
-        client_key: the file of its key; None where that is in the same file.
-        token: the token of the pages; None to generate one.
-        ssl_cert_file: a file of authorities to trust in place of the system's; None for those.
-        requests_ca_bundle: the same under another name, which counts second.
-        langfuse_public_key: the public key of a Langfuse project; None without one.
-        langfuse_secret_key: its secret key.
-        langfuse_base_url: the address of Langfuse; None for its cloud.
-        langfuse_host: the same under another name, which counts second.
-
-    """
-
-    rubrics: str | None = None
-    traceback: bool = False
-    color: bool = True
-    prices: str | None = None
+    rubrics: str | None = None  # the folder of rubrics that can be called by name; None by default
+    traceback: bool = False  # show the traceback of an unexpected error
+    color: bool = True  # use colors on a terminal
+    prices: str | None = None  # a file with your own prices of tokens; None by default
+    # Where runs are stored, a path or the URL of a database; None by default.
     store: str | None = None
-    region: str | None = None
-    models: str | None = None
-    timeout: str | None = None
+    region: str | None = None  # where this runs, for the records of a run
+    models: str | None = None  # the folder of embedded models; None by default
+    timeout: str | None = None  # seconds that a request to a model may take; None for the default
+    # Seconds that an endpoint may fail before it is given up; None for the default.
     patience: str | None = None
+    # The file of the certificate that endpoints are shown; None for none.
     client_cert: str | None = None
-    client_key: str | None = None
-    token: str | None = None
+    client_key: str | None = None  # the file of its key; None where that is in the same file
+    token: str | None = None  # the token of the pages; None to generate one
+    # A file of authorities to trust in place of the system's; None for those.
     ssl_cert_file: str | None = None
-    requests_ca_bundle: str | None = None
-    langfuse_public_key: str | None = None
-    langfuse_secret_key: str | None = None
-    langfuse_base_url: str | None = None
-    langfuse_host: str | None = None
+    requests_ca_bundle: str | None = None  # the same under another name, which counts second
+    langfuse_public_key: str | None = None  # the public key of a Langfuse project; None without one
+    langfuse_secret_key: str | None = None  # its secret key
+    langfuse_base_url: str | None = None  # the address of Langfuse; None for its cloud
+    langfuse_host: str | None = None  # the same under another name, which counts second
 
     def __repr__(self) -> str:
         """Show nothing, because the settings contain keys."""

@@ -59,37 +59,21 @@ class DatasetError(DocumentError):
 
 
 class Survey(msgspec.Struct, frozen=True, kw_only=True):
-    """The facts found in one pass over a dataset.
+    """The facts found in one pass over a dataset."""
 
-    Attributes:
-        rows: how many rows the file has.
-        used: how many of them a run uses, from the first; a limit may leave some out.
-        sha256: the hash of the file's bytes.
-        bytes: how many these are.
-        warnings: what is no fault, but may not be meant.
-
-    """
-
-    rows: int
-    used: int
-    sha256: str
-    bytes: int
-    warnings: tuple[str, ...] = ()
+    rows: int  # how many rows the file has
+    used: int  # how many of them a run uses, from the first; a limit may leave some out
+    sha256: str  # the hash of the file's bytes
+    bytes: int  # how many these are
+    warnings: tuple[str, ...] = ()  # what is no fault, but may not be meant
 
 
 class PartSurvey(msgspec.Struct, frozen=True, kw_only=True):
-    """The facts found in some rows of a dataset.
+    """The facts found in some rows of a dataset."""
 
-    Attributes:
-        ids: hashes of the rows' ids, eight bytes each.
-        has_ids: whether the ids are the rows' own, or their numbers; one of both.
-        warnings: what is no fault, but may not be meant.
-
-    """
-
-    ids: bytes
-    has_ids: set[bool]
-    warnings: tuple[str, ...]
+    ids: bytes  # hashes of the rows' ids, eight bytes each
+    has_ids: set[bool]  # whether the ids are the rows' own, or their numbers; one of both
+    warnings: tuple[str, ...]  # what is no fault, but may not be meant
 
 
 def _stable_hash(text: str) -> int:

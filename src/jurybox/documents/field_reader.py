@@ -5,7 +5,7 @@ text is read (`TextForm`) and an example for those who get one wrong.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import cache
 from types import UnionType
 from typing import (
@@ -155,13 +155,15 @@ class FieldReader:
             hint = f"add it, such as `{key}: {example}`"
             self.findings.add(node.place, "missing-key", f"{what} has no `{key}`", hint)
 
-    def fields(self, kind: type[msgspec.Struct], node: Pairs) -> dict[str, Any]:
+    def fields(
+        self, kind: type[msgspec.Struct], node: Pairs, skip: Container[str] = ()
+    ) -> dict[str, Any]:
         """Return those fields of a struct that the mapping has and that can be read."""
         values: dict[str, Any] = {}
         for field in fields_of(kind):
             given = node_at(node, field.encode_name)
             value = UNSET
-            if given is not None:
+            if given is not None and field.name not in skip:
                 value = self.value(field.type, given, f"`{field.encode_name}`")
             values |= {} if value is UNSET else {field.name: value}
         return values

@@ -178,16 +178,10 @@ class SystemClock:
 
 
 class SampleState(Protocol):
-    """The progress of the sample that a request belongs to.
+    """The progress of the sample that a request belongs to."""
 
-    Attributes:
-        started: whether it has sent a request; its further requests go first.
-        cancelled: whether it may send no further request.
-
-    """
-
-    started: bool
-    cancelled: bool
+    started: bool  # whether it has sent a request; its further requests go first
+    cancelled: bool  # whether it may send no further request
 
 
 class Caller:

@@ -19,29 +19,20 @@ from jurybox.suite.model_spec import ModelSpec
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """The load that an endpoint may get.
+    """The load that an endpoint may get."""
 
-    Attributes:
-        concurrency: the most calls at once.
-        start: how many calls at once at first.
-        attempts: how often one request may fail while the endpoint answers others.
-        rate_limit_attempts: the same for a request that is rate-limited, which is no fault.
-        first_attempts: how often a request may fail that suggests a wrong address, as long as the
-            endpoint has never answered.
-        first_delay: the upper bound of the first wait, in seconds; it doubles with every attempt.
-        longest_delay: the upper bound of any wait that the endpoint didn't ask for.
-        patience: how many seconds an endpoint may fail without one success; None where it isn't
-            waited for, and every failed attempt counts.
-
-    """
-
-    concurrency: int = 64
-    start: int = 8
-    attempts: int = 12
-    rate_limit_attempts: int = 32
+    concurrency: int = 64  # the most calls at once
+    start: int = 8  # how many calls at once at first
+    attempts: int = 12  # how often one request may fail while the endpoint answers others
+    rate_limit_attempts: int = 32  # the same for a request that is rate-limited, which is no fault
+    # How often a request may fail that suggests a wrong address, as long as the endpoint has
+    # never answered.
     first_attempts: int = 4
+    # The upper bound of the first wait, in seconds; it doubles with every attempt.
     first_delay: float = 0.5
-    longest_delay: float = 30.0
+    longest_delay: float = 30.0  # the upper bound of any wait that the endpoint didn't ask for
+    # How many seconds an endpoint may fail without one success; None where it isn't waited for,
+    # and every failed attempt counts.
     patience: float | None = 300.0
 
 
@@ -267,14 +258,9 @@ class MinuteQuota:
 
 
 class EndpointShare(Protocol):
-    """This process's share of an endpoint that several processes of a run use.
+    """This process's share of an endpoint that several processes of a run use."""
 
-    Attributes:
-        calls: how many calls at once.
-
-    """
-
-    calls: int
+    calls: int  # how many calls at once
 
     async def turn(self, spec: ModelSpec, tokens: float) -> None:
         """Wait until the limit shared by all processes allows a request of about N tokens."""

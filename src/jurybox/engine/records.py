@@ -181,25 +181,18 @@ class BatchRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """Requests sent to a provider as one batch, to be answered later.
 
     It is stored before it is submitted, so that nothing that was paid for is forgotten.
-
-    Attributes:
-        number: counts the batches of the run.
-        state: ``submitting`` until the provider has named it, ``submitted`` until all it answered
-            is stored as exchanges, then ``read``; ``gone`` where nothing will come of it.
-        batch_id: the provider's name for it; empty while it is being submitted.
-        requests: how many there are in it.
-        terms: in which form they were sent, as the provider's adapter wrote it down.
-
     """
 
     run_id: str
-    number: int
+    number: int  # counts the batches of the run
     model: str
     endpoint: str
+    # ``submitting`` until the provider has named it, ``submitted`` until all it answered is
+    # stored as exchanges, then ``read``; ``gone`` where nothing will come of it.
     state: str
-    batch_id: str
-    requests: int
-    terms: str
+    batch_id: str  # the provider's name for it; empty while it is being submitted
+    requests: int  # how many there are in it
+    terms: str  # in which form they were sent, as the provider's adapter wrote it down
     submitted_at: str
     seal: str = ""
 
@@ -215,25 +208,15 @@ class CalibrationRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True)
 
 
 class OutboxRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """A part of a run to deliver to another system, kept until it is delivered.
-
-    Attributes:
-        number: the sample's; below 0, the repeat's, counted down from -1.
-        part: what is sent of it.
-        version: changes with what is sent, so that a sample that was done again is sent again.
-        detail: what else the sender needs to know.
-        state: ``pending``, ``sent``, or ``rejected`` where the system refused it.
-        error: why the last attempt failed.
-
-    """
+    """A part of a run to deliver to another system, kept until it is delivered."""
 
     run_id: str
-    number: int
-    part: str
-    version: str
-    detail: str = ""
-    state: str = "pending"
-    error: str = ""
+    number: int  # the sample's; below 0, the repeat's, counted down from -1
+    part: str  # what is sent of it
+    version: str  # changes with what is sent, so that a sample that was done again is sent again
+    detail: str = ""  # what else the sender needs to know
+    state: str = "pending"  # ``pending``, ``sent``, or ``rejected`` where the system refused it
+    error: str = ""  # why the last attempt failed
 
 
 AnyRow = RunRow | SampleRow | ExchangeRow | BatchRow | CalibrationRow | ReviewRow

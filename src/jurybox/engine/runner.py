@@ -47,26 +47,21 @@ _FULL: Final = 1000
 
 
 class ModelSession(msgspec.Struct, frozen=True, kw_only=True):
-    """The models of a run.
+    """The models of a run."""
 
-    Attributes:
-        call: calls a model and waits for its reply.
-        endpoint: returns the address of a role's model; equal names elsewhere are other models.
-        lookup: returns a model's reply to an equal request of an earlier run; None where the run
-            uses no cache.
-        window: how many samples may be in flight at once.
-        outages: returns the endpoints that don't answer now, each with its error.
-        unwritten: counts the replies that aren't stored yet; None where nothing waits for them.
-        allow_version_drift: whether another version of a model than the plan names may answer.
-
-    """
-
+    # Calls a model and waits for its reply.
     call: Callable[[Role, ModelRequest, SampleState], Awaitable[Outcome]]
+    # Returns the address of a role's model; equal names elsewhere are other models.
     endpoint: Callable[[Role, str], str]
+    # Returns a model's reply to an equal request of an earlier run; None where the run uses no
+    # cache.
     lookup: Callable[[str, str], Awaitable[ModelReply | None]] | None = None
-    window: int = 1
+    window: int = 1  # how many samples may be in flight at once
+    # Returns the endpoints that don't answer now, each with its error.
     outages: Callable[[], Sequence[str]] = tuple
+    # Counts the replies that aren't stored yet; None where nothing waits for them.
     unwritten: UnwrittenReplies | None = None
+    # Whether another version of a model than the plan names may answer.
     allow_version_drift: bool = False
 
 

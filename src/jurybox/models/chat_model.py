@@ -88,22 +88,14 @@ def _names(refusal: Refusal, parameter: str) -> bool:
 
 
 class BatchStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The status of a batch, as reported by its provider.
+    """The status of a batch, as reported by its provider."""
 
-    Attributes:
-        state: ``refused`` where none of its requests will ever be tried.
-        answered: how many requests are done, where the provider says so.
-        problem: why it was refused.
-        too_large: whether a smaller batch might have been accepted.
-        paths: where the results are.
-
-    """
-
+    # ``refused`` where none of its requests will ever be tried.
     state: Literal["open", "ended", "refused"]
-    answered: int | None = None
-    problem: str = ""
-    too_large: bool = False
-    paths: tuple[str, ...] = ()
+    answered: int | None = None  # how many requests are done, where the provider says so
+    problem: str = ""  # why it was refused
+    too_large: bool = False  # whether a smaller batch might have been accepted
+    paths: tuple[str, ...] = ()  # where the results are
 
 
 class LostSubmissionError(ModelError):

@@ -88,18 +88,11 @@ def _covers(entry: str, host: str, port: int) -> bool:
 
 
 class Tls(msgspec.Struct, frozen=True, kw_only=True):
-    """The certificates and keys of secure connections, as PEM.
+    """The certificates and keys of secure connections, as PEM."""
 
-    Attributes:
-        authorities: whose certificates are trusted, in place of the system's.
-        certificate: of this client, for endpoints that ask for one.
-        key: of that certificate (PKCS #8).
-
-    """
-
-    authorities: bytes | None = None
-    certificate: bytes | None = None
-    key: bytes | None = None
+    authorities: bytes | None = None  # whose certificates are trusted, in place of the system's
+    certificate: bytes | None = None  # of this client, for endpoints that ask for one
+    key: bytes | None = None  # of that certificate (PKCS #8)
 
     def __repr__(self) -> str:
         """Hide the key."""
@@ -107,27 +100,16 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Timeouts in seconds, limits and connections of one client.
+    """Timeouts in seconds, limits and connections of one client."""
 
-    Attributes:
-        connect: until there is a connection.
-        read: between two pieces of the answer, and until the first.
-        total: for the whole call.
-        largest_body: the most bytes of an answer, decompressed.
-        largest_file: the same for one that goes into a file.
-        proxies: none by default.
-        tls: certificates; those of the system by default.
-        key_variable: the variable that the API key was read from; None where no key is sent.
-
-    """
-
-    connect: float = 10.0
-    read: float = 180.0
-    total: float = 600.0
-    largest_body: int = _MEGABYTE
-    largest_file: int = 1000 * _MEGABYTE
-    proxies: Proxies = Proxies()
-    tls: Tls = Tls()
+    connect: float = 10.0  # until there is a connection
+    read: float = 180.0  # between two pieces of the answer, and until the first
+    total: float = 600.0  # for the whole call
+    largest_body: int = _MEGABYTE  # the most bytes of an answer, decompressed
+    largest_file: int = 1000 * _MEGABYTE  # the same for one that goes into a file
+    proxies: Proxies = Proxies()  # none by default
+    tls: Tls = Tls()  # certificates; those of the system by default
+    # The variable that the API key was read from; None where no key is sent.
     key_variable: str | None = None
 
 

@@ -23,28 +23,17 @@ if TYPE_CHECKING:
 
 
 class HttpProvider(msgspec.Struct, frozen=True, kw_only=True):
-    """A provider with an endpoint.
+    """A provider with an endpoint."""
 
-    Attributes:
-        client: returns a client for an address and a key.
-        model: returns a model by its name at that endpoint.
-        api_key: the variable that holds the key.
-        base_url: the variable that holds another address.
-        address: the default address; it needs a key, servers of one's own may need none.
-        base_url_option: whether ``--base-url`` names an endpoint of this provider.
-        batches: whether it has batches.
-        prices: the bundled prices by the name of the model.
-
-    """
-
+    # Returns a client for an address and a key.
     client: "Callable[[str, str | None, HttpOptions], HttpClient]"
-    model: "Callable[[str, HttpClient], Model]"
-    api_key: str
-    base_url: str
-    address: str
-    base_url_option: bool = False
-    batches: bool = False
-    prices: Prices = {}
+    model: "Callable[[str, HttpClient], Model]"  # returns a model by its name at that endpoint
+    api_key: str  # the variable that holds the key
+    base_url: str  # the variable that holds another address
+    address: str  # the default address; it needs a key, servers of one's own may need none
+    base_url_option: bool = False  # whether ``--base-url`` names an endpoint of this provider
+    batches: bool = False  # whether it has batches
+    prices: Prices = {}  # the bundled prices by the name of the model
 
 
 class OwnProvider(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,16 +158,11 @@ def _read_prices(file: str | PathLike[str]) -> Prices:
 
 
 class ModelName(msgspec.Struct, frozen=True, kw_only=True):
-    """A model's name, taken apart.
-
-    Attributes:
-        name: what the provider calls the model, or the function, or the file.
-        version: the text after the ``@``; it isn't sent, because no provider knows it.
-
-    """
+    """A model's name, taken apart."""
 
     provider: str
-    name: str
+    name: str  # what the provider calls the model, or the function, or the file
+    # The text after the ``@``; it isn't sent, because no provider knows it.
     version: str | None = None
 
     @classmethod

@@ -130,25 +130,15 @@ class DatabaseSession(Protocol):
 
 
 class Database(Protocol):
-    """Connections, and what their kind of database does in its own way.
+    """Connections, and what their kind of database does in its own way."""
 
-    Attributes:
-        name: how the store is called in messages; never with a password.
-        address: what opens it again, also from another folder.
-        patience: the seconds to wait for a lock.
-        text_type: how its columns are declared whose texts are compared byte by byte.
-        clustered: what makes it store rows in the order of their key; empty if it can't.
-        metric: what it takes for the number of a sample's metric, by its name; NULL without one.
-        like: its operator that compares a text with a pattern, and knows no case of ASCII letters.
-
-    """
-
-    name: str
-    address: str
-    patience: float
-    text_type: str
-    clustered: str
-    metric: str
+    name: str  # how the store is called in messages; never with a password
+    address: str  # what opens it again, also from another folder
+    patience: float  # the seconds to wait for a lock
+    text_type: str  # how its columns are declared whose texts are compared byte by byte
+    clustered: str  # what makes it store rows in the order of their key; empty if it can't
+    metric: str  # what it takes for the number of a sample's metric, by its name; NULL without one
+    # Its operator that compares a text with a pattern, and knows no case of ASCII letters.
     like: str
 
     def lend(self) -> AbstractContextManager[DatabaseSession]:
@@ -255,23 +245,15 @@ def one_line(text: str) -> str:
 
 
 class Paged(msgspec.Struct, Generic[T], frozen=True):
-    """A question with many answers.
+    """A question with many answers."""
 
-    Attributes:
-        statement: asks for N rows after a key; its values are the run, the key, the last sample
-            that may be among them, and the size.
-        kind: what a page is made of.
-        key: the key of an answer; each is greater than the one before.
-        width: the length of a key.
-        size: how many answers make a page.
-
-    """
-
+    # Asks for N rows after a key; its values are the run, the key, the last sample that may be
+    # among them, and the size.
     statement: str
-    kind: type[list[T]]
-    key: Callable[[T], Key]
-    size: int
-    width: int = 1
+    kind: type[list[T]]  # what a page is made of
+    key: Callable[[T], Key]  # the key of an answer; each is greater than the one before
+    size: int  # how many answers make a page
+    width: int = 1  # the length of a key
 
     def before(self, number: int) -> Key:
         """Return a key before all those of a sample and of whatever comes after it."""

@@ -33,32 +33,25 @@ _ORDERS: Final = ("number", "urgency", "id")
 
 
 class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which samples to return; every condition has to be met.
+    """Which samples to return; every condition has to be met."""
 
-    Attributes:
-        search: a text in the sample's id, task, context, reference, messages or responses. Case
-            counts for nothing; where the text has only ASCII in it, that is so for A to Z.
-        flags: names of `FLAGS`, all of which a sample has.
-        any_flags: names of `FLAGS`, at least one of which a sample has.
-        metric: the name of a metric that a sample has, from ``low`` to ``high``, ends included.
-        sort: ``number``, ``urgency``, ``id`` or ``metric:NAME``. Samples without the metric come
-            last in either direction, and of equals the one that comes first in the run.
-        queued: only samples in the review queue.
-
-    """
-
+    # A text in the sample's id, task, context, reference, messages or responses. Case counts for
+    # nothing; where the text has only ASCII in it, that is so for A to Z.
     search: str = ""
-    flags: tuple[str, ...] = ()
-    any_flags: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()  # names of `FLAGS`, all of which a sample has
+    any_flags: tuple[str, ...] = ()  # names of `FLAGS`, at least one of which a sample has
     scenario: str | None = None
     demographic: str | None = None
     winner: str | None = None
+    # The name of a metric that a sample has, from ``low`` to ``high``, ends included.
     metric: str | None = None
     low: float | None = None
     high: float | None = None
+    # ``number``, ``urgency``, ``id`` or ``metric:NAME``. Samples without the metric come last in
+    # either direction, and of equals the one that comes first in the run.
     sort: str = "number"
     descending: bool = False
-    queued: bool = False
+    queued: bool = False  # only samples in the review queue
     offset: int = 0
     limit: int = 50
 

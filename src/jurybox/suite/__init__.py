@@ -23,21 +23,16 @@ from jurybox.suite.model_spec import EndpointFields, ModelSpec, read_models
 from jurybox.suite.target_spec import Label, PathText, TargetSpec, read_target, read_targets
 
 
-class JudgeFields(msgspec.Struct, frozen=True, kw_only=True):
-    """How judges vote."""
-
-    votes: Annotated[int, Meta(ge=1, le=99)] | None = None
-    stop_when_decided: bool | None = None
-    batch: bool = False
-
-
-class JudgeSpec(JudgeFields, frozen=True, kw_only=True):
+class JudgeSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The judges; where `votes` or `stop_when_decided` is None, the rubric decides.
 
     ``batch``: judges are asked through their providers' batches, which is slower and cheaper.
     """
 
     models: tuple[ModelSpec, ...]
+    votes: Annotated[int, Meta(ge=1, le=99)] | None = None
+    stop_when_decided: bool | None = None
+    batch: bool = False
 
 
 class LangfuseSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,26 +52,7 @@ ROW_FIELDS: Final = (
 """Every field of a dataset's row."""
 
 
-class SuiteFields(msgspec.Struct, frozen=True, kw_only=True):
-    """The plain fields of a suite: texts, numbers and words."""
-
-    suite: Label = ""
-    rubric: PathText = ""
-    dataset: PathText = ""
-    overlays: Annotated[
-        dict[str, PathText], Meta(examples=["{vulnerable: companion-vulnerable}"])
-    ] = {}
-    columns: Annotated[dict[str, str], Meta(examples=["{task: prompt}"])] = {}
-    unused: Annotated[tuple[Literal["context"], ...], Meta(examples=["[context]"])] = ()
-    repeats: Annotated[int, Meta(ge=1, le=1000)] | None = None
-    variance_sensitive: bool = False
-    limit: Annotated[int, Meta(ge=1)] | None = None
-    concurrency: Annotated[int, Meta(ge=1, le=10_000)] | None = None
-    cache: bool = False
-    description: str = ""
-
-
-class Suite(SuiteFields, msgspec.Struct, frozen=True, kw_only=True):
+class Suite(msgspec.Struct, frozen=True, kw_only=True):
     """What a run is made of.
 
     Attributes:
@@ -96,6 +72,20 @@ class Suite(SuiteFields, msgspec.Struct, frozen=True, kw_only=True):
 
     """
 
+    suite: Label = ""
+    rubric: PathText = ""
+    dataset: PathText = ""
+    overlays: Annotated[
+        dict[str, PathText], Meta(examples=["{vulnerable: companion-vulnerable}"])
+    ] = {}
+    columns: Annotated[dict[str, str], Meta(examples=["{task: prompt}"])] = {}
+    unused: Annotated[tuple[Literal["context"], ...], Meta(examples=["[context]"])] = ()
+    repeats: Annotated[int, Meta(ge=1, le=1000)] | None = None
+    variance_sensitive: bool = False
+    limit: Annotated[int, Meta(ge=1)] | None = None
+    concurrency: Annotated[int, Meta(ge=1, le=10_000)] | None = None
+    cache: bool = False
+    description: str = ""
     rows: int = 0
     target: TargetSpec | None = None
     targets: tuple[TargetSpec, ...] = ()
@@ -103,28 +93,17 @@ class Suite(SuiteFields, msgspec.Struct, frozen=True, kw_only=True):
     langfuse: LangfuseSpec | None = None
 
 
+_READ_APART: Final = ("rows", "target", "targets", "judge", "langfuse")
 _REQUIRED: Final = {
     "suite": "support-bot",
     "rubric": "answer-quality",
     "dataset": "data/questions.jsonl",
 }
-SUITE_KEYS: Final = (
-    *SuiteFields.__struct_fields__,
-    "rows",
-    "target",
-    "targets",
-    "judge",
-    "langfuse",
-)
+SUITE_KEYS: Final = Suite.__struct_fields__
 """Every key of a suite file."""
 LANGFUSE_KEYS: Final = LangfuseSpec.__struct_fields__
 """Every key of `langfuse`."""
-JUDGE_KEYS: Final = (
-    "models",
-    "model",
-    *JudgeFields.__struct_fields__,
-    *EndpointFields.__struct_fields__,
-)
+JUDGE_KEYS: Final = ("model", *JudgeSpec.__struct_fields__, *EndpointFields.__struct_fields__)
 """Every key of `judge`."""
 
 
@@ -167,7 +146,7 @@ def _read(data: bytes, findings: Findings) -> Suite | None:
     if isinstance(columns, Pairs):
         note_unknown(columns, "`columns`", ROW_FIELDS, findings)
     return Suite(
-        **reader.fields(SuiteFields, node),
+        **reader.fields(Suite, node, _READ_APART),
         rows=rows,
         target=read_target(node_at(node, "target"), reader),
         targets=read_targets(node, reader),
@@ -219,6 +198,6 @@ def _read_judge(node: Node | None, reader: FieldReader) -> JudgeSpec | None:
     models = named or single
     shared = reader.fields(EndpointFields, node)
     return JudgeSpec(
-        **reader.fields(JudgeFields, node),
+        **reader.fields(JudgeSpec, node, ("models",)),
         models=() if models is None else read_models(models, reader, shared),
     )

@@ -44,21 +44,17 @@ def _parse_variable(text: str) -> str:
 
 
 class EndpointFields(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What overrides the settings of a model's provider.
+    """What overrides the settings of a model's provider."""
 
-    Attributes:
-        base_url: the address of its endpoint, without any password.
-        api_key_env: the environment variable that holds its key; the key is read from there only.
-        timeout: the seconds that one request may take.
-        max_requests_per_minute: how many requests its endpoint may get.
-        max_tokens_per_minute: how many tokens its endpoint may get and give.
-
-    """
-
+    # The address of its endpoint, without any password.
     base_url: Annotated[str, TextForm("bad-address", _parse_address)] | None = None
+    # The environment variable that holds its key; the key is read from there only.
     api_key_env: Annotated[str, TextForm("bad-variable", _parse_variable)] | None = None
+    # The seconds that one request may take.
     timeout: Annotated[float, Meta(gt=0, le=86_400)] | None = None
+    # How many requests its endpoint may get.
     max_requests_per_minute: Annotated[int, Meta(ge=1)] | None = None
+    # How many tokens its endpoint may get and give.
     max_tokens_per_minute: Annotated[int, Meta(ge=1)] | None = None
 
 

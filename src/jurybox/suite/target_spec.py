@@ -79,35 +79,20 @@ PathText = Annotated[str, TextForm("bad-path", parse_path)]
 PromptText = Annotated[str, TextForm("bad-path", _parse_prompt)]
 
 
-class TargetFields(msgspec.Struct, frozen=True, kw_only=True):
-    """The plain fields of a target: its name and its prompts."""
+class TargetSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """The system under test: a model, a command, or its recorded responses."""
 
-    name: Label = ""
-    responses: PathText | None = None
-    prompt: PromptText | None = None
-    system: PromptText | None = None
+    name: Label = ""  # its name among several targets
+    responses: PathText | None = None  # a file of recorded responses, or None
+    prompt: PromptText | None = None  # a template, its path, or ``langfuse:NAME@VERSION``
+    system: PromptText | None = None  # a system prompt of several lines, or its path
+    # What a command gets on standard input: the task, or the whole sample as JSON.
     input: TargetInput = "text"
-
-
-class TargetSpec(TargetFields, msgspec.Struct, frozen=True, kw_only=True):
-    """The system under test: a model, a command, or its recorded responses.
-
-    Attributes:
-        name: its name among several targets.
-        responses: a file of recorded responses, or None.
-        command: the program and its arguments; no shell reads them.
-        prompt: a template, its path, or ``langfuse:NAME@VERSION``.
-        system: a system prompt of several lines, or its path.
-        generation: the sampling parameters that differ from the defaults on purpose (A9).
-        timeout: seconds, after which a response counts as timed out.
-        input: what a command gets on standard input: the task, or the whole sample as JSON.
-
-    """
-
     model: ModelSpec | None = None
-    command: tuple[str, ...] | None = None
+    command: tuple[str, ...] | None = None  # the program and its arguments; no shell reads them
+    # The sampling parameters that differ from the defaults on purpose (A9).
     generation: dict[str, float] = {}
-    timeout: float = 60.0
+    timeout: float = 60.0  # seconds, after which a response counts as timed out
 
 
 _ENDPOINT: Final = EndpointFields.__struct_fields__
@@ -169,7 +154,7 @@ def _read_target(
         return None
     note_unknown(inner, what, keys, reader.findings)
     _check_kind(inner, reader.findings)
-    own = reader.fields(TargetFields, inner)
+    own = reader.fields(TargetSpec, inner, ("model", "command", "generation", "timeout"))
     named = node_at(inner, "model")
     endpoint = reader.fields(EndpointFields, inner)
     model = None if named is None else read_model(named, reader, endpoint)

@@ -80,26 +80,17 @@ class WheelParts(
 
 
 class CatalogModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A model of the catalog.
+    """A model of the catalog."""
 
-    Attributes:
-        name: what follows ``local/``.
-        aliases: shorter names for it.
-        file: its name in the folder of models.
-        good_for: what it can be used for, in a few words.
-        judge: whether it can judge at all.
-        sources: where it is pulled from, in the order in which they are tried.
-
-    """
-
-    name: str
-    aliases: tuple[str, ...] = ()
-    file: str
+    name: str  # what follows ``local/``
+    aliases: tuple[str, ...] = ()  # shorter names for it
+    file: str  # its name in the folder of models
     bytes: int
     sha256: str
     license: str
-    good_for: str
-    judge: bool
+    good_for: str  # what it can be used for, in a few words
+    judge: bool  # whether it can judge at all
+    # Where it is pulled from, in the order in which they are tried.
     sources: tuple[HubFile | WheelParts, ...]
 
 
