@@ -28,17 +28,6 @@ def names() -> list[str]:
     return sorted(path.name for path in Path().iterdir())
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1), ("busy_timeout", 5000)],
-)
-def test_every_connection_is_set_up(database: SqliteDatabase, setting: str, value: object) -> None:
-    with reading(database) as first, reading(database) as second:
-        assert first is not second
-        for session in (first, second):
-            assert session.rows(f"PRAGMA {setting}") == [(value,)]
-
-
 def test_a_transaction_that_writes_holds_the_right_from_its_beginning(
     database: SqliteDatabase,
 ) -> None:

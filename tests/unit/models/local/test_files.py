@@ -11,14 +11,12 @@ from jurybox.errors import InputError
 from jurybox.models.local import files
 from jurybox.models.local.files import (
     CatalogModel,
-    catalog,
     checked,
     downloads_of,
     find_model,
     installed,
     locate,
     locked,
-    models_folder,
     note_digest,
     partial_of,
     path_of,
@@ -74,28 +72,10 @@ def counted_hashes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return hashed
 
 
-def test_the_folder_is_in_the_users_cache_unless_one_is_named(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    assert models_folder(None, {}) == home / ".cache/jurybox/models"
-    assert models_folder(None, {"XDG_CACHE_HOME": "/c"}) == Path("/c/jurybox/models")
-    assert models_folder(None, {"XDG_CACHE_HOME": "c"}) == home / ".cache/jurybox/models"
-    assert models_folder("mine", {"XDG_CACHE_HOME": "/c"}) == tmp_path / "mine"
-    assert models_folder("~/mine", {}) == home / "mine"
-
-
 def test_a_model_that_is_there_is_found_with_its_hash(folder: Path, known: CatalogModel) -> None:
     path_of(known, folder).write_bytes(TINY)
     found = locate("tiny", folder)
     assert (found.path, found.sha256, found.entry) == (folder / "tiny.gguf", ENTRY.sha256, ENTRY)
-
-
-def test_a_model_that_is_not_there_says_how_to_get_it(folder: Path) -> None:
-    with pytest.raises(InputError) as raised:
-        locate("qwen2.5-coder-1.5b", folder)
-    assert str(raised.value) == (
-        "`local/qwen2.5-coder-1.5b` isn't on this machine; run `jurybox model pull "
-        "qwen2.5-coder-1.5b-instruct-q4_k_m` (1.1 GB)"
-    )
 
 
 def test_a_model_of_another_size_is_damaged(folder: Path, known: CatalogModel) -> None:
@@ -202,17 +182,6 @@ def test_a_folder_that_can_only_be_read_is_good_enough(
     monkeypatch.setattr(Path, "mkdir", refuse)
     assert locate("tiny", folder).sha256 == ENTRY.sha256
     assert not (folder / ".checked").exists()
-
-
-def test_what_there_is_of_every_model_is_told(folder: Path) -> None:
-    assert [kept.state for kept in installed(folder)] == ["absent"] * len(catalog())
-    assert [kept.state for kept in installed(folder / "none")] == ["absent"] * len(catalog())
-    first, second = catalog()
-    partial_of(first, folder).write_bytes(b"12345")
-    path_of(second, folder).write_bytes(b"123")
-    kept = installed(folder)
-    assert [(each.state, each.bytes) for each in kept] == [("partial", 5), ("damaged", 3)]
-    assert kept[0].path == partial_of(first, folder)
 
 
 def test_removing_leaves_nothing_of_a_model_and_all_of_the_others(folder: Path) -> None:
