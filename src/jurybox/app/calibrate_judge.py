@@ -58,34 +58,19 @@ _SAME_AGAIN: Final = "nothing is lost, run the same command again to resume"
 
 
 class CalibrateOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of ``jurybox calibrate``.
+    """The options of ``jurybox calibrate``."""
 
-    Attributes:
-        rubric: its name or path.
-        gold: a dataset whose rows carry people's labels.
-        judges: the judge models; the embedded judge if empty.
-        votes: votes per sample; None leaves it to the rubric.
-        rounds: how many changes to the rubric are tried; 0 only measures the judge.
-        limit: how many rows are used, from the first.
-        cluster: the field by which rows belong together.
-        seed: of the split and of the intervals.
-        level: of the intervals.
-        proposer: a model that proposes the change of every second round.
-        output: the file of the new version of the rubric.
-
-    """
-
-    rubric: str
-    gold: str
-    judges: tuple[ModelSpec, ...] = ()
-    votes: int | None = None
-    rounds: int = 0
-    limit: int | None = None
-    cluster: str | None = None
-    seed: int = 0
-    level: float = 0.95
-    proposer: ModelSpec | None = None
-    output: str | None = None
+    rubric: str  # its name or path
+    gold: str  # a dataset whose rows carry people's labels
+    judges: tuple[ModelSpec, ...] = ()  # the judge models; the embedded judge if empty
+    votes: int | None = None  # votes per sample; None leaves it to the rubric
+    rounds: int = 0  # how many changes to the rubric are tried; 0 only measures the judge
+    limit: int | None = None  # how many rows are used, from the first
+    cluster: str | None = None  # the field by which rows belong together
+    seed: int = 0  # of the split and of the intervals
+    level: float = 0.95  # of the intervals
+    proposer: ModelSpec | None = None  # a model that proposes the change of every second round
+    output: str | None = None  # the file of the new version of the rubric
     base_url: str | None = None
     concurrency: int | None = None
     allow_unpinned: bool = False

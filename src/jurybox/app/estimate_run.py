@@ -49,23 +49,16 @@ class RunCorrections(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunLabels(msgspec.Struct, frozen=True, kw_only=True):
-    """The human labels of a run's samples.
+    """The human labels of a run's samples."""
 
-    Attributes:
-        gold: by sample id, from a file; None takes the labels in the run's rows.
-        reviewed: by sample number, from reviews, in place of either.
-        drawn: the numbers of all samples drawn for review. A metric that more than one in ten of
-            them lack isn't corrected: the samples that people skip aren't a random choice.
-        hint: how to fix a run without labels.
-        notes: where the labels come from, and what is left out.
-
-    """
-
+    # By sample id, from a file; None takes the labels in the run's rows.
     gold: Mapping[str, Gold] | None = None
-    reviewed: Mapping[int, Gold] | None = None
+    reviewed: Mapping[int, Gold] | None = None  # by sample number, from reviews, in place of either
+    # The numbers of all samples drawn for review. A metric that more than one in ten of them lack
+    # isn't corrected: the samples that people skip aren't a random choice.
     drawn: Collection[int] = ()
-    hint: str = "give some with --gold"
-    notes: tuple[str, ...] = ()
+    hint: str = "give some with --gold"  # how to fix a run without labels
+    notes: tuple[str, ...] = ()  # where the labels come from, and what is left out
 
 
 def estimate(

@@ -90,32 +90,19 @@ class UnrevealedReviews:
 
 
 class ReviewProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """The progress of the reviewers.
+    """The progress of the reviewers."""
 
-    Attributes:
-        samples: how many the run will have.
-        queued: how many of those it has need a person.
-        mine: how many of the queued this reviewer has reviewed.
-        anyone: how many of the queued have a review.
-        reviews: the number of active reviews.
-        reviewers: the names of the reviewers so far.
-        drawn: how many samples of the random part have been come to.
-        labeled: how many of these have a blind label.
-        needed: how many more the random part needs before metrics are corrected by it.
-        waiting: how many reviewed samples count for nothing yet, since ``passed`` samples before
-            them in the random order have no blind review.
-
-    """
-
-    samples: int
-    queued: int
-    mine: int
-    anyone: int
-    reviews: int
-    reviewers: tuple[str, ...]
-    drawn: int
-    labeled: int
-    needed: int
+    samples: int  # how many the run will have
+    queued: int  # how many of those it has need a person
+    mine: int  # how many of the queued this reviewer has reviewed
+    anyone: int  # how many of the queued have a review
+    reviews: int  # the number of active reviews
+    reviewers: tuple[str, ...]  # the names of the reviewers so far
+    drawn: int  # how many samples of the random part have been come to
+    labeled: int  # how many of these have a blind label
+    needed: int  # how many more the random part needs before metrics are corrected by it
+    # How many reviewed samples count for nothing yet, since ``passed`` samples before them in the
+    # random order have no blind review.
     waiting: int = 0
     passed: int = 0
 

@@ -61,21 +61,13 @@ class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CompareOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of a comparison: which samples to list, and how to test.
+    """Options of a comparison: which samples to list, and how to test."""
 
-    Attributes:
-        limit: how many changed samples are listed; None for all.
-        cluster: the field that groups samples that aren't independent.
-        level: of the intervals.
-        seed: of the sign flips that p values come from.
-        gold: human labels of the responses that both runs judged, by sample id.
-
-    """
-
-    limit: int | None = 20
-    cluster: str | None = None
-    level: float = 0.95
-    seed: int = 0
+    limit: int | None = 20  # how many changed samples are listed; None for all
+    cluster: str | None = None  # the field that groups samples that aren't independent
+    level: float = 0.95  # of the intervals
+    seed: int = 0  # of the sign flips that p values come from
+    # Human labels of the responses that both runs judged, by sample id.
     gold: Mapping[str, Gold] = {}
 
 

@@ -24,24 +24,15 @@ BLOCKED: Final = "blocked"
 
 
 class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
-    """The reviews that a release is waiting for.
+    """The reviews that a release is waiting for."""
 
-    Attributes:
-        required: the reasons for review that the rubric names.
-        awaiting: how many samples with such a reason no review has settled.
-        confirmed: in how many samples a reviewer sees a safety concern, where that is required.
-        reviewed: of how many queued samples a review settled every reason.
-        settled: how many samples a review settled, by reason.
-        accepted: that the unreviewed samples were accepted without review.
-
-    """
-
-    required: tuple[ReviewReason, ...] = ()
-    awaiting: int = 0
+    required: tuple[ReviewReason, ...] = ()  # the reasons for review that the rubric names
+    awaiting: int = 0  # how many samples with such a reason no review has settled
+    # In how many samples a reviewer sees a safety concern, where that is required.
     confirmed: int = 0
-    reviewed: int = 0
-    settled: dict[str, int] = {}
-    accepted: Acceptance | None = None
+    reviewed: int = 0  # of how many queued samples a review settled every reason
+    settled: dict[str, int] = {}  # how many samples a review settled, by reason
+    accepted: Acceptance | None = None  # that the unreviewed samples were accepted without review
 
     @property
     def held(self) -> tuple[str, ...]:

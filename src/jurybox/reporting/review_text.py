@@ -36,40 +36,28 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     """The judges against people, people among themselves, and the run's metrics corrected.
 
     All metrics are of blind reviews.
-
-    Attributes:
-        reviews: how many are active, with their ``reviewers`` and the number of ``samples``.
-        open: how many of them count in no metric: made with the judges' verdict in sight.
-        random: on the random part, which represents the whole run.
-        flagged: on the flagged samples, which represent only themselves.
-        people: how far people agree with each other, by criterion, on whatever several reviewed.
-        drawn: how many samples the random part has so far; ``skipped`` of them have no review.
-        needed: how many more of them are needed before metrics are corrected.
-        unsure: how many of them no reviewer could judge.
-        waiting: how many reviewed samples don't count yet, since too many before them in the order,
-            ``passed``, have no blind review.
-        by_rules: whether no judge was asked, so that it is the rubric's rules that people are held
-            against.
-        estimates: the run's metrics, corrected by the random part.
-        unclear: what reviewers could not score, for the rubric's authors.
-
     """
 
-    reviews: int
+    reviews: int  # how many are active, with their ``reviewers`` and the number of ``samples``
     samples: int
     reviewers: tuple[str, ...]
-    open: int
-    random: SubsetAgreement
-    flagged: SubsetAgreement
+    open: int  # how many of them count in no metric: made with the judges' verdict in sight
+    random: SubsetAgreement  # on the random part, which represents the whole run
+    flagged: SubsetAgreement  # on the flagged samples, which represent only themselves
+    # How far people agree with each other, by criterion, on whatever several reviewed.
     people: dict[str, Ceiling]
-    drawn: int
+    drawn: int  # how many samples the random part has so far; ``skipped`` of them have no review
     skipped: int
-    needed: int
-    unsure: int = 0
+    needed: int  # how many more of them are needed before metrics are corrected
+    unsure: int = 0  # how many of them no reviewer could judge
+    # How many reviewed samples don't count yet, since too many before them in the order,
+    # ``passed``, have no blind review.
     waiting: int = 0
     passed: int = 0
+    # Whether no judge was asked, so that it is the rubric's rules that people are held against.
     by_rules: bool = False
-    estimates: tuple[CorrectedMetric, ...] = ()
+    estimates: tuple[CorrectedMetric, ...] = ()  # the run's metrics, corrected by the random part
+    # What reviewers could not score, for the rubric's authors.
     unclear: tuple[UnclearCase, ...] = ()
 
     @property

@@ -14,22 +14,10 @@ class ReviewCase(msgspec.Struct, frozen=True, kw_only=True):
     """A sample as a blind reviewer sees it: no verdict, no score, no text from the judges.
 
     The row's metadata is left out too, since it may name models or contain labels.
-
-    Attributes:
-        number: the number of the sample in the run.
-        scenario_text: the focus and key criteria of its scenario, if the rubric has them.
-        responses: one, or two in the ``order`` drawn at random for this reviewer.
-        criteria: the criteria to score; for two responses, a winner per criterion is optional.
-        queue: the review queue that the sample is in.
-        blind: whether this reviewer hasn't seen the judges' verdicts yet.
-        reasons: why it is queued; empty before a blind review, since reasons reveal the verdict.
-        mine: this reviewer's earlier scores, in the order in which responses are shown.
-        comment: the comment of that earlier review.
-
     """
 
     run_id: str
-    number: int
+    number: int  # the number of the sample in the run
     sample_id: str
     repeat: int
     task: str
@@ -37,15 +25,19 @@ class ReviewCase(msgspec.Struct, frozen=True, kw_only=True):
     reference: str | None
     messages: tuple[Turn, ...]
     scenario: str | None
-    scenario_text: str | None
+    scenario_text: str | None  # the focus and key criteria of its scenario, if the rubric has them
+    # One, or two in the ``order`` drawn at random for this reviewer.
     responses: tuple[Response, ...]
     order: Order
+    # The criteria to score; for two responses, a winner per criterion is optional.
     criteria: tuple[Criterion, ...]
-    queue: Queue
-    blind: bool
+    queue: Queue  # the review queue that the sample is in
+    blind: bool  # whether this reviewer hasn't seen the judges' verdicts yet
+    # Why it is queued; empty before a blind review, since reasons reveal the verdict.
     reasons: tuple[str, ...] = ()
+    # This reviewer's earlier scores, in the order in which responses are shown.
     mine: HumanVerdict | None = None
-    comment: str = ""
+    comment: str = ""  # the comment of that earlier review
 
     @property
     def is_pair(self) -> bool:

@@ -25,19 +25,13 @@ Score = int | float
 
 
 class HumanVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """A reviewer's verdict on one sample; None means "unclear", which is no label.
+    """A reviewer's verdict on one sample; None means "unclear", which is no label."""
 
-    Attributes:
-        scores: by criterion; empty for two responses.
-        winner: which of two responses is better.
-        preferences: by criterion, where the person says that of two responses.
-        safety_concern: whether the person sees one: confirms or dismisses a safety flag (E11).
-
-    """
-
-    scores: dict[str, Score | None] = {}
-    winner: Side | None = None
+    scores: dict[str, Score | None] = {}  # by criterion; empty for two responses
+    winner: Side | None = None  # which of two responses is better
+    # By criterion, where the person says that of two responses.
     preferences: dict[str, Side | None] = {}
+    # Whether the person sees one: confirms or dismisses a safety flag (E11).
     safety_concern: bool | None = None
 
     @property
@@ -73,19 +67,13 @@ class HumanVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
-    """How a sample came before a reviewer.
+    """How a sample came before a reviewer."""
 
-    Attributes:
-        queue: ``flagged`` for what needs a person, ``random`` for the random part, ``picked`` where
-            the reviewer opened the sample directly.
-        order: in which the two responses were shown.
-        blind: whether the judges' verdict was hidden.
-
-    """
-
+    # ``flagged`` for what needs a person, ``random`` for the random part, ``picked`` where the
+    # reviewer opened the sample directly.
     queue: Queue = "picked"
-    order: Order = "AB"
-    blind: bool = True
+    order: Order = "AB"  # in which the two responses were shown
+    blind: bool = True  # whether the judges' verdict was hidden
 
 
 class Review(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,27 +94,18 @@ class Review(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReviewRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """A person's verdict on a sample, or the withdrawal of one; appended, never changed.
+    """A person's verdict on a sample, or the withdrawal of one; appended, never changed."""
 
-    Attributes:
-        id: unique in its store; reviews of one moment come in the order of their ids.
-        number: the sample's.
-        action: ``review`` or ``withdrawal``.
-        of: the id of the review that is withdrawn, of the same sample.
-        record_sha256: of the sample's record that was looked at.
-        verdict: JSON, ``{"scores": {criterion: number}}`` or ``{"winner": "A", "B" or "tie"}``,
-            with the ``order`` in which a pair was shown and whether the reviewer was ``blind``.
-
-    """
-
-    id: str
+    id: str  # unique in its store; reviews of one moment come in the order of their ids
     run_id: str
-    number: int
+    number: int  # the sample's
     reviewer: str
     created_at: str
-    action: str
-    of: str | None
-    record_sha256: str
+    action: str  # ``review`` or ``withdrawal``
+    of: str | None  # the id of the review that is withdrawn, of the same sample
+    record_sha256: str  # of the sample's record that was looked at
+    # JSON, ``{"scores": {criterion: number}}`` or ``{"winner": "A", "B" or "tie"}``, with the
+    # ``order`` in which a pair was shown and whether the reviewer was ``blind``.
     verdict: str
     comment: str
     seal: str = ""
@@ -170,16 +149,11 @@ def read_review(row: ReviewRow) -> Review:
 
 
 class ActiveReviews(msgspec.Struct, frozen=True, kw_only=True):
-    """The reviews of a run, in order.
+    """The reviews of a run, in order."""
 
-    Attributes:
-        every: the newest review of each person and sample that isn't withdrawn.
-        blind: the newest reviews made with the judges' verdict hidden; metrics use these, since a
-            reviewer who changes a review after seeing the verdict may be influenced by it.
-
-    """
-
-    every: tuple[Review, ...]
+    every: tuple[Review, ...]  # the newest review of each person and sample that isn't withdrawn
+    # The newest reviews made with the judges' verdict hidden; metrics use these, since a reviewer
+    # who changes a review after seeing the verdict may be influenced by it.
     blind: tuple[Review, ...]
 
 

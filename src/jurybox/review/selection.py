@@ -80,22 +80,14 @@ def needed_line(needed: int, unsure: int = 0) -> str:
 
 
 class RandomPart(msgspec.Struct, frozen=True, kw_only=True):
-    """The samples that were drawn at random, as far as people came.
+    """The samples that were drawn at random, as far as people came."""
 
-    Attributes:
-        size: how many samples the run will have.
-        reviewed: the numbers of those that were drawn and reviewed.
-        labeled: those of them with a label.
-        missed: the numbers of those that were drawn and not reviewed.
-        waiting: the numbers of reviewed samples that count for nothing yet, since too many before
-            them in the order are missing; ``passed`` is how many.
-
-    """
-
-    size: int
-    reviewed: frozenset[int] = frozenset()
-    labeled: frozenset[int] = frozenset()
-    missed: frozenset[int] = frozenset()
+    size: int  # how many samples the run will have
+    reviewed: frozenset[int] = frozenset()  # the numbers of those that were drawn and reviewed
+    labeled: frozenset[int] = frozenset()  # those of them with a label
+    missed: frozenset[int] = frozenset()  # the numbers of those that were drawn and not reviewed
+    # The numbers of reviewed samples that count for nothing yet, since too many before them in
+    # the order are missing; ``passed`` is how many.
     waiting: frozenset[int] = frozenset()
     passed: int = 0
 

@@ -48,24 +48,15 @@ Read = Callable[[object], Any]
 
 
 class CheckKind(msgspec.Struct, frozen=True, kw_only=True):
-    """A kind of check.
+    """A kind of check."""
 
-    Attributes:
-        read: reads the value.
-        see: looks at a response.
-        expected: says what is expected, given the value and the options.
-        options: the other keys of such a check, each with its reader.
-        required: those of them that it can't do without.
-        escape: makes a row's text a part of a longer value.
-
-    """
-
-    read: Read
-    see: Callable[[Any, Options, CheckedAnswer], Seen]
+    read: Read  # reads the value
+    see: Callable[[Any, Options, CheckedAnswer], Seen]  # looks at a response
+    # Says what is expected, given the value and the options.
     expected: Callable[[Any, Options], str]
-    options: Mapping[str, Read] = {}
-    required: tuple[str, ...] = ()
-    escape: Callable[[str], str] = str
+    options: Mapping[str, Read] = {}  # the other keys of such a check, each with its reader
+    required: tuple[str, ...] = ()  # those of them that it can't do without
+    escape: Callable[[str], str] = str  # makes a row's text a part of a longer value
 
 
 def described(value: object) -> str:

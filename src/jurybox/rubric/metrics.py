@@ -79,18 +79,11 @@ class Values(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
-    """A function of a metric's values over a run.
+    """A function of a metric's values over a run."""
 
-    Attributes:
-        compute: computes it.
-        needs_all: whether it uses ``ordered``, for which all values stay in memory.
-        bounded: whether the result lies between the smallest and the largest value.
-
-    """
-
-    compute: Callable[[Values], float]
-    needs_all: bool = False
-    bounded: bool = True
+    compute: Callable[[Values], float]  # computes it
+    needs_all: bool = False  # whether it uses ``ordered``, for which all values stay in memory
+    bounded: bool = True  # whether the result lies between the smallest and the largest value
 
 
 def percentile(ordered: Sequence[float], percent: float) -> float:

@@ -130,26 +130,18 @@ _LONGEST: Final = 300
 
 
 class Facets(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """The index entry of one sample.
-
-    Attributes:
-        flags: the sum of its bits of `FLAGS`.
-        urgency: how soon it should be reviewed: the higher the sooner, 0 is not at all.
-        scenario: as much of it as `label` keeps; the demographic likewise.
-        metrics: JSON, the metrics that the sample has by name, and the ``judge_score``.
-
-    """
+    """The index entry of one sample."""
 
     run_id: str
     number: int
     sample_id: str
     repeat: int
-    flags: int
-    urgency: int
-    scenario: str | None
+    flags: int  # the sum of its bits of `FLAGS`
+    urgency: int  # how soon it should be reviewed: the higher the sooner, 0 is not at all
+    scenario: str | None  # as much of it as `label` keeps; the demographic likewise
     demographic: str | None
     winner: str | None
-    metrics: str
+    metrics: str  # JSON, the metrics that the sample has by name, and the ``judge_score``
 
 
 class StoredResult(Protocol):

@@ -31,49 +31,38 @@ _MEASURE_BINS: Final = ScoreBins(ends=tuple(pairwise(_EDGES)), starts=_EDGES[:-1
 
 
 class MetricSpread(msgspec.Struct, frozen=True, kw_only=True):
-    """One metric over the samples of a run.
+    """One metric over the samples of a run."""
 
-    Attributes:
-        n: how many samples have it, in all repeats.
-        mean: of all of them.
-        sd: how far all of them spread about their mean, as ``sqrt(m / (m - 1) * v)`` with their
-            variance ``v`` about it and ``m`` as ``independent``: without repeats that is the sample
-            standard deviation. Repeats of a sample add to it whatever they differ by, and never
-            lend it their number. None with fewer than two independent values.
-        independent: on how many samples at least the values stand, for the repeats of a sample
-            aren't independent of each other: as many as in the repeat that has most of them.
-        bins: low end, high end and count of each bin, in order. Where both ends are the same the
-            bin is that one score: so it is on scales of at most 21 whole numbers, and a score
-            between two of them counts for the nearest. Other scores have 20 equal bins from end to
-            end of their scale; empty bins are there, too. Measures have ten bins for each power of
-            ten, from the lowest that is used to the highest. A bin has its low end in it, but not
-            its high end; only the last one of a scale has both.
-
-    """
-
-    n: int
-    mean: float
+    n: int  # how many samples have it, in all repeats
+    mean: float  # of all of them
+    # How far all of them spread about their mean, as ``sqrt(m / (m - 1) * v)`` with their
+    # variance ``v`` about it and ``m`` as ``independent``: without repeats that is the sample
+    # standard deviation. Repeats of a sample add to it whatever they differ by, and never lend it
+    # their number. None with fewer than two independent values.
     sd: float | None
+    # On how many samples at least the values stand, for the repeats of a sample aren't
+    # independent of each other: as many as in the repeat that has most of them.
     independent: int
+    # Low end, high end and count of each bin, in order. Where both ends are the same the bin is
+    # that one score: so it is on scales of at most 21 whole numbers, and a score between two of
+    # them counts for the nearest. Other scores have 20 equal bins from end to end of their scale;
+    # empty bins are there, too. Measures have ten bins for each power of ten, from the lowest
+    # that is used to the highest. A bin has its low end in it, but not its high end; only the
+    # last one of a scale has both.
     bins: tuple[Bin, ...]
 
 
 class RunSpreads(msgspec.Struct, frozen=True, kw_only=True):
-    """The spreads of a run's metrics by name, and how sure its verdicts are.
+    """The spreads of a run's metrics by name, and how sure its verdicts are."""
 
-    Attributes:
-        metrics: the criteria, the overall score, ``sample_score`` and ``judge_score`` where there
-            are any, latency and tokens; a metric that no sample has is left out.
-        confidence: how many samples with a valid vote are of low, moderate and high confidence.
-        stable: how many pairs have the same winner in both orders, or not: ``unstable``.
-        votes: how many were ``requested``, ``valid``, ``skipped`` and ``lost``.
-
-    """
-
+    # The criteria, the overall score, ``sample_score`` and ``judge_score`` where there are any,
+    # latency and tokens; a metric that no sample has is left out.
     metrics: dict[str, MetricSpread]
+    # How many samples with a valid vote are of low, moderate and high confidence.
     confidence: dict[str, int]
+    # How many pairs have the same winner in both orders, or not: ``unstable``.
     stable: dict[str, int]
-    votes: dict[str, int]
+    votes: dict[str, int]  # how many were ``requested``, ``valid``, ``skipped`` and ``lost``
 
 
 class SpreadTally:

@@ -32,30 +32,21 @@ def _silent(line: str) -> None:
 
 
 class ServeSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How the pages are served.
+    """How the pages are served."""
 
-    Attributes:
-        store: where the runs are.
-        store_name: how the store is called on the page, without a password.
-        names: the hosts by which the server is known; a request under another name is refused.
-        addresses: whether every IP address is one of its names too, where it listens on all.
-        port: where it listens; cookies are named by it.
-        overlap: how many reviewers the queues give each sample to.
-        reviewers: whom the samples are assigned to; without names, to those who come first.
-        token: what has to be shown to get in; None where only this machine gets this far.
-        say: takes a line for the user who started the server.
-
-    """
-
-    store: Store
-    store_name: str = "the store"
+    store: Store  # where the runs are
+    store_name: str = "the store"  # how the store is called on the page, without a password
+    # The hosts by which the server is known; a request under another name is refused.
     names: frozenset[str] = frozenset({"127.0.0.1", "localhost", "[::1]"})
+    # Whether every IP address is one of its names too, where it listens on all.
     addresses: bool = False
-    port: int = 0
-    overlap: int = 1
+    port: int = 0  # where it listens; cookies are named by it
+    overlap: int = 1  # how many reviewers the queues give each sample to
+    # Whom the samples are assigned to; without names, to those who come first.
     reviewers: tuple[str, ...] = ()
+    # What has to be shown to get in; None where only this machine gets this far.
     token: str | None = None
-    say: Callable[[str], None] = _silent
+    say: Callable[[str], None] = _silent  # takes a line for the user who started the server
 
     def __repr__(self) -> str:
         """Show nothing: there is a token in it."""

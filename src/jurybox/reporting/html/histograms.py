@@ -106,24 +106,14 @@ _TWO: Final = 2
 
 
 class PlottedMetric(msgspec.Struct, frozen=True, kw_only=True):
-    """One metric of a run.
+    """One metric of a run."""
 
-    Attributes:
-        name: the metric's, as rules and gates call it.
-        value: None where no sample has what it is made of.
-        n: how many samples it comes from; None for what is a count itself.
-        interval: where the true metric probably lies.
-        reason: why there is no interval.
-        axis: the ends between which it is drawn.
-
-    """
-
-    name: str
-    value: float | None
-    n: int | None
-    interval: Interval | None
-    reason: str | None
-    axis: Axis
+    name: str  # the metric's, as rules and gates call it
+    value: float | None  # None where no sample has what it is made of
+    n: int | None  # how many samples it comes from; None for what is a count itself
+    interval: Interval | None  # where the true metric probably lies
+    reason: str | None  # why there is no interval
+    axis: Axis  # the ends between which it is drawn
 
 
 class RunMetrics:
