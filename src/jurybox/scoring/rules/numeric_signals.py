@@ -16,7 +16,6 @@ from jurybox.scoring.rules.text_reader import (
     Passage,
     Span,
     WordList,
-    syllables,
 )
 
 _BREAKS_OFF = tuple(",;:-\u2013\u2014")
@@ -43,24 +42,6 @@ def _question_count(reading: Conversation, _: Lists) -> Amount:
     if "?" not in text:
         return NONE
     spans = [match.span() for match in _QUESTION.finditer(text)]
-    return Amount(len(spans), reading.said.quoting_spans(spans))
-
-
-def _open_questions(reading: Conversation, lists: Lists) -> Amount:
-    """Count the questions with an opener, such as "what", between the last end and their mark."""
-    text, reached = reading.response.text, 0
-    spans: list[tuple[int, int]] = []
-    question = text.find("?")
-    hits = iter(lists.hits)
-    hit = next(hits, None)
-    while question >= 0 and hit is not None:
-        start = max(reached, *(text.rfind(mark, reached, question) + 1 for mark in ".!\n"))
-        while hit is not None and hit[1] < start:
-            hit = next(hits, None)
-        if hit is not None and hit[1] < question:
-            spans.append(hit[1:])
-        reached = question + 1
-        question = text.find("?", reached)
     return Amount(len(spans), reading.said.quoting_spans(spans))
 
 
@@ -118,11 +99,6 @@ def _longest_sentence(reading: Conversation, _: Lists) -> Amount:
     return Amount(max(reading.said.sentences, default=0))
 
 
-def _syllables(reading: Conversation, _: Lists) -> Amount:
-    words = reading.said.words
-    return Amount(sum(map(syllables, words)) / len(words)) if words else NONE
-
-
 def _word_letters(reading: Conversation, _: Lists) -> Amount:
     words = reading.said.words
     return Amount(len("".join(words)) / len(words)) if words else NONE
@@ -146,31 +122,23 @@ SPEECH: Final[Mapping[str, NumericSignal]] = {
     "response_words": _response_words,
     "user_words": _user_words,
     "question_count": _question_count,
-    "open_questions": _open_questions,
     "repetition": _repetition,
     "unfinished": _unfinished,
     "gibberish": _gibberish,
     "spoken_words": _spoken_words,
     "sentence_words": _sentence_words,
     "longest_sentence": _longest_sentence,
-    "syllables": _syllables,
     "word_letters": _word_letters,
     "hard_to_say": _hard_to_say,
 }
 
 
-def _topic_words(reading: Conversation, lists: Lists) -> Amount:
+def _topic_overlap(reading: Conversation, lists: Lists) -> Amount:
     mine = reading.said.content(lists.words[0])
     shared = mine.keys() & reading.heard.content(lists.words[0]).keys()
     if not shared:
         return NONE
-    return Amount(len(shared), reading.said.quoting(mine[each] for each in shared))
-
-
-def _topic_overlap(reading: Conversation, lists: Lists) -> Amount:
-    mine = reading.said.content(lists.words[0])
-    shared = _topic_words(reading, lists)
-    return Amount(shared.number / len(mine), shared.quote) if shared.number else NONE
+    return Amount(len(shared) / len(mine), reading.said.quoting(mine[each] for each in shared))
 
 
 def _kindred_words(reading: Conversation, lists: Lists) -> Amount:
@@ -212,7 +180,6 @@ def _echo(reading: Conversation, _: Lists) -> Amount:
 
 
 TOPICS: Final[Mapping[str, NumericSignal]] = {
-    "topic_words": _topic_words,
     "topic_overlap": _topic_overlap,
     "kindred_words": _kindred_words,
     "user_content": _user_content,

@@ -84,15 +84,6 @@ def without_tail(word: str) -> str:
     return head[:-1] if apostrophe and tail == "t" and head.endswith("n") and head[:-1] else head
 
 
-@lru_cache(_MOST_REMEMBERED)
-def syllables(word: str) -> int:
-    """Count the groups of vowels that are heard; a final e isn't."""
-    bare = without_tail(word)
-    heard = len(_VOWELS.findall(bare))
-    silent = bare.endswith("e") and not bare.endswith("le") and heard > 1
-    return max(1, heard - silent)
-
-
 class _WordLetters(dict[int, str]):
     """A table for ``str.translate`` that leaves of a text its words and apostrophes."""
 

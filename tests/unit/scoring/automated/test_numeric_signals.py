@@ -53,7 +53,6 @@ LEXICONS: dict[str, tuple[Match, tuple[str, ...]]] = {
     "memory_claims": ("pattern", ("as you told me", "you mentioned", "as we discussed")),
     "word_families": ("whole-word", ("mother mum mom", "wedding married")),
     "distress_cues": ("pattern", ("I'm (so|) sad",)),
-    "question_openers": ("pattern", ("how", "what", "tell me")),
     "abbreviations": ("word-start", ("e.g.", "asap")),
 }
 
@@ -192,11 +191,11 @@ def test_moods_match_by_their_product(response: str, user: str, match: float) ->
 # Topics
 
 
-def test_topic_words_are_the_users_content_words_in_any_form() -> None:
+def test_the_topic_is_the_users_content_words_in_any_form() -> None:
     user = "My dogs are barking about the new neighbor"
-    assert number("topic_words", "Does your dog bark at the neighbors?", user) == 3
-    assert quoted("topic_words", "Does your Dog bark?", user) == ["Dog", "bark"]
-    assert number("topic_words", "That is the way it was", user) == 0
+    assert number("topic_overlap", "Does your dog bark at the neighbors?", user) == 1
+    assert quoted("topic_overlap", "Does your Dog bark?", user) == ["Dog", "bark"]
+    assert number("topic_overlap", "That is the way it was", user) == 0
 
 
 def test_topic_overlap_is_their_share_of_what_the_response_says() -> None:
@@ -294,14 +293,6 @@ def test_questions_are_counted_however_many_marks_they_have() -> None:
     assert number("question_count", "No.") == 0
 
 
-def test_open_questions_have_an_opener_of_their_own() -> None:
-    assert number("open_questions", "How are you? Are you well? What is it?") == 2
-    assert number("open_questions", "Tell me why. Are you well?") == 0
-    assert number("open_questions", "How nice! Are you well?") == 0
-    assert number("open_questions", "What a day.") == 0
-    assert quoted("open_questions", "So, HOW are you?") == ["HOW"]
-
-
 # Fluency
 
 
@@ -358,11 +349,6 @@ def test_lengths_are_counted_in_words_that_are_spoken() -> None:
     assert number("sentence_words", text) == 4
     assert number("longest_sentence", text) == 5
     assert number("sentence_words", "") == 0
-
-
-def test_syllables_are_the_mean_of_all_words() -> None:
-    assert number("syllables", "a banana") == 2
-    assert number("syllables", "") == 0
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from jurybox.rubric.rules import Lexicon
 from jurybox.scoring.rules.phrases import fold
-from jurybox.scoring.rules.text_reader import Passage, WordList, stem, syllables
+from jurybox.scoring.rules.text_reader import Passage, WordList, stem
 
 STOP = WordList(Lexicon(name="stop_words", phrases=("the", "and", "do", "it")))
 
@@ -55,14 +55,6 @@ def test_different_words_keep_different_stems(one: str, other: str) -> None:
 def test_a_word_without_a_vowel_before_its_ending_keeps_it() -> None:
     assert stem("bring") == "bring"
     assert stem("string") == "string"
-
-
-@pytest.mark.parametrize(
-    ("word", "count"),
-    [("a", 1), ("hope", 1), ("table", 2), ("little", 2), ("banana", 3), ("rhythm", 1), ("tv", 1)],
-)
-def test_syllables_are_groups_of_vowels_that_are_heard(word: str, count: int) -> None:
-    assert syllables(word) == count
 
 
 def test_content_words_are_the_first_of_each_stem_that_no_list_leaves_out() -> None:
