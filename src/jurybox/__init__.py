@@ -29,8 +29,8 @@ if TYPE_CHECKING:
         Unreadable,
     )
     from jurybox.judging.evaluation_report import EvaluationReport
-    from jurybox.judging.prompts import (
-        bias_checklist_prompt,
+    from jurybox.judging.prompts import bias_checklist_prompt
+    from jurybox.judging.protocol import (
         pairwise_eval_prompt,
         reference_eval_prompt,
         rubric_eval_prompt,
@@ -105,8 +105,8 @@ _ROOMS = {
         "RubricError",
         "Unreadable",
     ),
-    "jurybox.judging.prompts": (
-        "bias_checklist_prompt",
+    "jurybox.judging.prompts": ("bias_checklist_prompt",),
+    "jurybox.judging.protocol": (
         "pairwise_eval_prompt",
         "reference_eval_prompt",
         "rubric_eval_prompt",

@@ -9,14 +9,12 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from importlib import resources
-from typing import Any
+from typing import Any, Final, Literal
 
 from jurybox.documents.numbers import show_number
-from jurybox.errors import InputError
 from jurybox.judging.flow import Frame
-from jurybox.judging.formats import ReplyForm, reply_format
+from jurybox.judging.formats import ReplyForm
 from jurybox.judging.formats.json_format import CHECKLIST
-from jurybox.judging.formats.reply_format import Preference
 from jurybox.rubric import parse_rubric
 from jurybox.rubric.rubric_model import Criterion, Indicators, Rubric
 from jurybox.rubric.template import PLACEHOLDERS
@@ -38,116 +36,26 @@ _NO_INSTRUCTION = (
 )
 
 
-def rubric_frame(rubric: Rubric, checklist: Rubric, form: ReplyForm[Any]) -> Frame:
-    """Return the text around the material for scoring by the rubric alone."""
-    how = "Score the response on every criterion: choose the level whose description fits."
-    return _frame(rubric, checklist, how, form)
+PromptKind = Literal["rubric", "reference", "pair"]
+
+_SCORE: Final = "Score the response on every criterion: choose the level whose description fits."
+_HOW: Final[dict[PromptKind, str]] = {
+    "rubric": _SCORE,
+    "reference": f"{_SCORE} The reference answer is the ground truth: hold the response against"
+    " it. Other words with the same meaning are as right; what contradicts it is wrong, however"
+    " well it reads.",
+    "pair": "Compare the two responses on every criterion, then as a whole. Which one is shown"
+    ' first means nothing. Say "tie" where no reader would notice a difference that matters.',
+}
 
 
-def reference_frame(rubric: Rubric, checklist: Rubric, form: ReplyForm[Any]) -> Frame:
-    """Return the text around the material for scoring against a reference answer."""
-    how = (
-        "Score the response on every criterion: choose the level whose description fits. The"
-        " reference answer is the ground truth: hold the response against it. Other words with the"
-        " same meaning are as right; what contradicts it is wrong, however well it reads."
-    )
-    return _frame(rubric, checklist, how, form)
-
-
-def pair_frame(rubric: Rubric, checklist: Rubric, form: ReplyForm[Any]) -> Frame:
-    """Return the text around the material for comparing two responses."""
-    how = (
-        "Compare the two responses on every criterion, then as a whole. Which one is shown first"
-        ' means nothing. Say "tie" where no reader would notice a difference that matters.'
-    )
-    return _frame(rubric, checklist, how, form)
-
-
-def _frame(rubric: Rubric, checklist: Rubric, how: str, form: ReplyForm[Any]) -> Frame:
-    parts = (_ROLE, rubric_text(rubric), f"# Your task\n\n{how}", form.instructions or "")
-    before = "\n\n".join(parts)
+def prompt_frame(
+    kind: PromptKind, rubric: Rubric, checklist: Rubric, form: ReplyForm[Any]
+) -> Frame:
+    """Return the text around the material: for scoring, with a reference or not, or comparing."""
+    task = f"# Your task\n\n{_HOW[kind]}"
+    before = "\n\n".join((_ROLE, rubric_text(rubric), task, form.instructions or ""))
     return Frame(f"{before}\n\n", f"\n\n{bias_checklist_prompt(checklist)}")
-
-
-def rubric_eval_prompt(
-    rubric: Rubric,
-    *,
-    checklist: Rubric | None = None,
-    task: str,
-    response: str,
-    context: str | None = None,
-    messages: Sequence[Turn] = (),
-) -> str:
-    """Return the prompt to score one response by the rubric; the checklist: the bundled one."""
-    checklist, rubric = checklist or _bundled_checklist(), rubric.asked()
-    form = reply_format(rubric.protocol.reply_format).scores(rubric, checklist)
-    if rubric.template is not None:
-        given = {"task": task, "response": response}
-        return filled_template(rubric, checklist, form, context=context, messages=messages, **given)
-    shown = material(task=task, context=context, messages=messages, RESPONSE=response)
-    return rubric_frame(rubric, checklist, form).around(shown)
-
-
-def reference_eval_prompt(  # noqa: PLR0913 - each is a part of the prompt, all by keyword
-    rubric: Rubric,
-    *,
-    checklist: Rubric | None = None,
-    task: str,
-    response: str,
-    reference: str,
-    context: str | None = None,
-    messages: Sequence[Turn] = (),
-) -> str:
-    """Return the prompt to score one response against a reference answer."""
-    checklist, rubric = checklist or _bundled_checklist(), rubric.asked()
-    form = reply_format(rubric.protocol.reply_format).scores(rubric, checklist)
-    if rubric.template is not None:
-        given = {"task": task, "response": response, "reference": reference}
-        return filled_template(rubric, checklist, form, context=context, messages=messages, **given)
-    texts = {"REFERENCE": reference, "RESPONSE": response}
-    shown = material(task=task, context=context, messages=messages, **texts)
-    return reference_frame(rubric, checklist, form).around(shown)
-
-
-def pairwise_eval_prompt(  # noqa: PLR0913 - the same
-    rubric: Rubric,
-    *,
-    checklist: Rubric | None = None,
-    task: str,
-    response_a: str,
-    response_b: str,
-    context: str | None = None,
-    messages: Sequence[Turn] = (),
-) -> str:
-    """Return the prompt to compare two responses.
-
-    Raises:
-        InputError: the rubric's reply format has no comparisons.
-
-    """
-    checklist, rubric = checklist or _bundled_checklist(), rubric.asked()
-    form = pair_form(rubric, checklist)
-    if rubric.template is not None:
-        given = {"task": task, "response": response_a, "response_b": response_b}
-        return filled_template(rubric, checklist, form, context=context, messages=messages, **given)
-    texts = {"RESPONSE A": response_a, "RESPONSE B": response_b}
-    shown = material(task=task, context=context, messages=messages, **texts)
-    return pair_frame(rubric, checklist, form).around(shown)
-
-
-def pair_form(rubric: Rubric, checklist: Rubric) -> ReplyForm[Preference]:
-    """Return how a comparison of two responses is asked for and read.
-
-    Raises:
-        InputError: the rubric's reply format has no comparisons.
-
-    """
-    name = rubric.protocol.reply_format
-    form = reply_format(name).preference(rubric, checklist)
-    if form is None:
-        problem = f"replies in the format `{name}` can't compare two responses"
-        raise InputError(problem, "use another rubric, or give a reference answer", rubric.id)
-    return form
 
 
 def filled_template(
@@ -178,7 +86,8 @@ def filled_template(
 
 
 @cache
-def _bundled_checklist() -> Rubric:
+def bundled_checklist() -> Rubric:
+    """Return the checklist that comes with the package."""
     document = resources.files("jurybox.rubric") / "library" / "bias-awareness.md"
     return parse_rubric(document.read_bytes(), "bias-awareness")
 
@@ -186,7 +95,7 @@ def _bundled_checklist() -> Rubric:
 def bias_checklist_prompt(checklist: Rubric | None = None) -> str:
     """Return the checklist that a judge completes in every reply; without one, the bundled."""
     lines = ["# Bias checklist", "", _CHECK_YOURSELF]
-    for item in (checklist or _bundled_checklist()).criteria:
+    for item in (checklist or bundled_checklist()).criteria:
         lines += ["", f"## {item.id}", item.definition]
         for indicators in item.indicators:
             if indicators.label.casefold() == _LOOK_FOR:

@@ -13,16 +13,15 @@ from jurybox.judging.flow import Frame, ModelReply, ModelRequest, ReaskPolicy
 from jurybox.judging.formats import ReplyForm, ReplyFormat, reply_format
 from jurybox.judging.formats.reply_format import Preference, Scores
 from jurybox.judging.prompts import (
+    PromptKind,
+    bundled_checklist,
     filled_template,
     material,
-    pair_form,
-    pair_frame,
-    reference_frame,
-    rubric_frame,
+    prompt_frame,
 )
 from jurybox.rubric.rubric_model import Criterion, Generation, Rubric
 from jurybox.rubric.scenarios import scenario_texts
-from jurybox.sample import Sample, Turn
+from jurybox.sample import Response, Sample, Turn
 
 Way = Literal["verdict", "evidence"]
 """How a judge is asked: for a verdict, or narrow questions whose answers are scored by code."""
@@ -201,7 +200,13 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             InputError: the reply format has no comparisons.
 
         """
-        return pair_form(self.asked, self.checklist)
+        form = self.format.preference(self.asked, self.checklist)
+        if form is None:
+            name = self.rubric.protocol.reply_format
+            problem = f"replies in the format `{name}` can't compare two responses"
+            hint = "use another rubric, or give a reference answer"
+            raise InputError(problem, hint, self.rubric.id)
+        return form
 
     @cached_property
     def reask_policy(self) -> ReaskPolicy:
@@ -280,10 +285,9 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         reference = sample.reference
         if self.rubric.template is not None:
             return self._filled(self.score_form, sample, {"response": response})
-        frame = self._rubric_frame if reference is None else self._reference_frame
+        kind: PromptKind = "rubric" if reference is None else "reference"
         given = {} if reference is None else {"REFERENCE": reference}
-        texts = {**given, "RESPONSE": response}
-        return self._framed(frame, sample, texts, self.score_form.schema)
+        return self._framed(kind, sample, {**given, "RESPONSE": response})
 
     def pair_question(self, sample: Sample, response_a: str, response_b: str) -> Question:
         """Return the question to compare two responses, shown in this order."""
@@ -291,19 +295,17 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             texts = {"response": response_a, "response_b": response_b}
             return self._filled(self.pair_form, sample, texts)
         texts = {"RESPONSE A": response_a, "RESPONSE B": response_b}
-        return self._framed(self._pair_frame, sample, texts, self.pair_form.schema)
+        return self._framed("pair", sample, texts)
 
     @cached_property
-    def _rubric_frame(self) -> Frame:
-        return rubric_frame(self.asked, self.checklist, self.score_form)
+    def _frame(self) -> Callable[[PromptKind], Frame]:
+        def frame(kind: PromptKind) -> Frame:
+            return prompt_frame(kind, self.asked, self.checklist, self._form(kind))
 
-    @cached_property
-    def _reference_frame(self) -> Frame:
-        return reference_frame(self.asked, self.checklist, self.score_form)
+        return cache(frame)
 
-    @cached_property
-    def _pair_frame(self) -> Frame:
-        return pair_frame(self.asked, self.checklist, self.pair_form)
+    def _form(self, kind: PromptKind) -> ReplyForm[Any]:
+        return self.pair_form if kind == "pair" else self.score_form
 
     def _filled(self, form: ReplyForm[Any], sample: Sample, texts: dict[str, str]) -> Question:
         if sample.reference is not None:
@@ -319,12 +321,10 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         )
         return Question(text, form.schema)
 
-    def _framed(
-        self, frame: Frame, sample: Sample, texts: dict[str, str], schema: str | None
-    ) -> Question:
-        context = self._context(sample)
+    def _framed(self, kind: PromptKind, sample: Sample, texts: dict[str, str]) -> Question:
+        context, frame = self._context(sample), self._frame(kind)
         shown = material(task=sample.task, context=context, messages=sample.messages, **texts)
-        return Question(frame.around(shown), schema, frame)
+        return Question(frame.around(shown), self._form(kind).schema, frame)
 
     @cached_property
     def _scenarios(self) -> dict[str, str]:
@@ -336,3 +336,66 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if scenario is None:
             return sample.context
         return f"{scenario}\n\n{sample.context}" if sample.context else scenario
+
+
+def rubric_eval_prompt(
+    rubric: Rubric,
+    *,
+    checklist: Rubric | None = None,
+    task: str,
+    response: str,
+    context: str | None = None,
+    messages: Sequence[Turn] = (),
+) -> str:
+    """Return the prompt to score one response by the rubric; the checklist: the bundled one."""
+    sample = Sample(
+        task=task, response=Response(text=response), context=context, messages=tuple(messages)
+    )
+    return _judging(rubric, checklist).score_question(sample, response).text
+
+
+def reference_eval_prompt(  # noqa: PLR0913 - each is a part of the prompt, all by keyword
+    rubric: Rubric,
+    *,
+    checklist: Rubric | None = None,
+    task: str,
+    response: str,
+    reference: str,
+    context: str | None = None,
+    messages: Sequence[Turn] = (),
+) -> str:
+    """Return the prompt to score one response against a reference answer."""
+    sample = Sample(
+        task=task,
+        response=Response(text=response),
+        reference=reference,
+        context=context,
+        messages=tuple(messages),
+    )
+    return _judging(rubric, checklist).score_question(sample, response).text
+
+
+def pairwise_eval_prompt(  # noqa: PLR0913 - the same
+    rubric: Rubric,
+    *,
+    checklist: Rubric | None = None,
+    task: str,
+    response_a: str,
+    response_b: str,
+    context: str | None = None,
+    messages: Sequence[Turn] = (),
+) -> str:
+    """Return the prompt to compare two responses.
+
+    Raises:
+        InputError: the rubric's reply format has no comparisons.
+
+    """
+    sample = Sample(
+        task=task, response=Response(text=response_a), context=context, messages=tuple(messages)
+    )
+    return _judging(rubric, checklist).pair_question(sample, response_a, response_b).text
+
+
+def _judging(rubric: Rubric, checklist: Rubric | None) -> Judging:
+    return Judging(rubric=rubric, checklist=checklist or bundled_checklist())

@@ -12,11 +12,6 @@ from hypothesis import strategies as st
 from jurybox.errors import InputError
 from jurybox.judging.flow import Defect, ReaskPolicy
 from jurybox.judging.formats.reply_format import Preference, Scores
-from jurybox.judging.prompts import (
-    pairwise_eval_prompt,
-    reference_eval_prompt,
-    rubric_eval_prompt,
-)
 from jurybox.judging.protocol import Judging
 from jurybox.rubric import Rubric, parse_rubric
 from jurybox.sample import Response, Sample, Turn
@@ -127,35 +122,6 @@ def test_how_often_a_reply_is_asked_again_is_the_rubrics() -> None:
     assert judging("companion").reask_policy.reasks == 0
 
 
-TURNS = (Turn(role="user", content="Hi"),)
-FULL = Sample(
-    task="T", response=Response(text="R"), context="C", messages=TURNS, response_b=PAIR.response_b
-)
-
-
-def test_without_a_reference_a_response_is_judged_by_the_rubric() -> None:
-    asked = judging("general")
-    assert asked.score_question(FULL, "X").text == rubric_eval_prompt(
-        asked.rubric, checklist=CHECKLIST, task="T", response="X", context="C", messages=TURNS
-    )
-
-
-def test_with_a_reference_a_response_is_held_against_it() -> None:
-    asked = judging("general")
-    sample = Sample(
-        task="T", response=Response(text="R"), reference="F", context="C", messages=TURNS
-    )
-    assert asked.score_question(sample, "X").text == reference_eval_prompt(
-        asked.rubric,
-        checklist=CHECKLIST,
-        task="T",
-        response="X",
-        reference="F",
-        context="C",
-        messages=TURNS,
-    )
-
-
 def test_an_empty_reference_is_a_reference() -> None:
     prompt = (
         judging("general")
@@ -163,20 +129,6 @@ def test_an_empty_reference_is_a_reference() -> None:
         .text
     )
     assert "<<<REFERENCE" in prompt
-
-
-def test_two_responses_are_shown_in_the_order_asked_for() -> None:
-    asked = judging("general")
-    for one, other in (("X", "Y"), ("Y", "X")):
-        assert asked.pair_question(FULL, one, other).text == pairwise_eval_prompt(
-            asked.rubric,
-            checklist=CHECKLIST,
-            task="T",
-            response_a=one,
-            response_b=other,
-            context="C",
-            messages=TURNS,
-        )
 
 
 def template(name: str) -> str:

@@ -14,14 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurybox.judging import prompts
-from jurybox.judging.prompts import (
-    bias_checklist_prompt,
-    mark,
-    pairwise_eval_prompt,
-    reference_eval_prompt,
-    rubric_eval_prompt,
-    rubric_text,
-)
+from jurybox.judging.prompts import bias_checklist_prompt, mark, rubric_text
+from jurybox.judging.protocol import pairwise_eval_prompt, reference_eval_prompt, rubric_eval_prompt
 from jurybox.rubric import Rubric, parse_rubric
 from jurybox.sample import Turn
 
@@ -185,7 +179,7 @@ def test_a_prompt_is_pure(prompt: Callable[[], str]) -> None:
 def test_a_prompt_is_the_same_in_another_process() -> None:
     code = (
         f"{inspect.getsource(bundled)}\n"
-        "from jurybox.judging.prompts import rubric_eval_prompt\n"
+        "from jurybox.judging.protocol import rubric_eval_prompt\n"
         "prompt = rubric_eval_prompt(bundled('general'), checklist=bundled('bias-awareness'),"
         " task='T', response='R')\n"
         "print(hashlib.sha256(prompt.encode()).hexdigest())\n"
