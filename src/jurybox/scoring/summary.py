@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from jurybox.judging.evaluation_report import Method
+from jurybox.judging.evaluation_report import CONFIDENCES, Method
 from jurybox.judging.flow import ReportedModel
 from jurybox.judging.model_versions import check_version
 from jurybox.rubric.conditions import Comparison
@@ -25,8 +25,7 @@ from jurybox.scoring.sample_result import (
     decide,
     is_verified,
 )
-from jurybox.scoring.spread import RunSpreads, SpreadTally
-from jurybox.scoring.tally import CHUNK, Metrics, MetricTally
+from jurybox.scoring.tally import CHUNK, Metrics, MetricSpread, MetricTally
 
 _LATENCY: Final = "latency_e2e_p95_ms"
 # A column with a different value in every row isn't a scenario; this bounds memory.
@@ -53,6 +52,19 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
     def as_data(self) -> dict[str, Any]:
         """Return plain data."""
         return {"mean": self.mean, "sd": self.sd, "values": list(self.values)}
+
+
+class RunSpreads(msgspec.Struct, frozen=True, kw_only=True):
+    """The spreads of a run's metrics by name, and how sure its verdicts are."""
+
+    # The criteria, the overall score, ``sample_score`` and ``judge_score`` where there are any,
+    # latency and tokens; a metric that no sample has is left out.
+    metrics: dict[str, MetricSpread]
+    # How many samples with a valid vote are of low, moderate and high confidence.
+    confidence: dict[str, int]
+    # How many pairs have the same winner in both orders, or not: ``unstable``.
+    stable: dict[str, int]
+    votes: dict[str, int]  # how many were ``requested``, ``valid``, ``skipped`` and ``lost``
 
 
 class Reported(msgspec.Struct, frozen=True, kw_only=True):
@@ -184,7 +196,7 @@ class RunTally:
 
     def __init__(self, rubric: Rubric, repeats: int) -> None:
         self._rubric = rubric
-        self._whole = MetricTally(rubric)
+        self._whole = MetricTally(rubric, spread=True)
         self._repeats = [MetricTally(rubric) for _ in range(repeats)] if repeats > 1 else []
         self._scenarios = _Groups(rubric, "scenarios", attrgetter("scenario"))
         self._demographics = _Groups(rubric, "demographics", attrgetter("demographic"))
@@ -193,11 +205,12 @@ class RunTally:
         self._winners: Counter[str] = Counter()
         self._lost_causes, self._target_errors = _Causes(), _Causes()
         self._failed: Counter[str] = Counter()
-        self._lost_votes = self._skipped_votes = 0
+        self._confidence: dict[str, int] = dict.fromkeys(CONFIDENCES, 0)
+        self._stable = {"stable": 0, "unstable": 0}
+        self._votes = {"requested": 0, "valid": 0, "skipped": 0, "lost": 0}
         self._judged = self._dependent = 0
         self._methods: set[Method] = set()
         self._notice = Notice()
-        self._spread = SpreadTally(rubric)
         self._uses: defaultdict[tuple[Role, str], list[ModelUse]] = defaultdict(list)
         self._reported: defaultdict[tuple[Role, str], Counter[ReportedModel]]
         self._reported = defaultdict(Counter)
@@ -221,10 +234,9 @@ class RunTally:
         for use in result.uses:
             self._add_use(use)
         self.add_reported(result.uses)
-        self._whole.add(result)
+        self._whole.add(result, repeat)
         self._scenarios.add(result)
         self._demographics.add(result)
-        self._spread.add(result, repeat)
 
     def _count(self, result: SampleResult) -> None:
         if result.needs_review:
@@ -242,8 +254,15 @@ class RunTally:
             self._methods.add(result.method)
         self._judged += result.judged
         self._dependent += not result.votes_independent
-        self._skipped_votes += result.votes_skipped
-        self._lost_votes += result.votes_requested - result.votes_skipped - result.votes_valid
+        if result.confidence is not None and result.votes_valid:
+            self._confidence[result.confidence] += 1
+        if result.stable is not None:
+            self._stable["stable" if result.stable else "unstable"] += 1
+        self._votes["requested"] += result.votes_requested
+        self._votes["valid"] += result.votes_valid
+        self._votes["skipped"] += result.votes_skipped
+        lost = result.votes_requested - result.votes_skipped - result.votes_valid
+        self._votes["lost"] += lost
 
     def _add_use(self, use: ModelUse) -> None:
         key = (use.role, use.model)
@@ -272,7 +291,7 @@ class RunTally:
             summary={
                 **metrics,
                 "n": counts,
-                "unscored_votes": self._lost_votes,
+                "unscored_votes": self._votes["lost"],
                 **self._extras(),
             },
             gates=gates,
@@ -287,7 +306,12 @@ class RunTally:
             votes_independent=None if not self._judged else not self._dependent,
             quality_level=self._quality_level(metrics),
             attention=self._notice.describe(),
-            spreads=self._spread.describe(),
+            spreads=RunSpreads(
+                metrics=self._whole.spreads(),
+                confidence=dict(self._confidence),
+                stable=dict(self._stable),
+                votes=dict(self._votes),
+            ),
         )
 
     def _models_reported(self) -> dict[str, tuple[Reported, ...]]:
@@ -325,8 +349,8 @@ class RunTally:
     def _extras(self) -> dict[str, Any]:
         """Return the optional parts of a summary."""
         extras: dict[str, Any] = {}
-        if self._skipped_votes:
-            extras["skipped_votes"] = self._skipped_votes
+        if self._votes["skipped"]:
+            extras["skipped_votes"] = self._votes["skipped"]
         causes = {
             "unscored_causes": self._lost_causes.most_frequent(),
             "target_errors": self._target_errors.most_frequent(),

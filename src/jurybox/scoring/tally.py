@@ -1,14 +1,19 @@
 """Adds up a run, one sample at a time.
 
 Sums are exact and percentiles are taken from all values, so a run's metrics don't depend on the
-order in which its samples finished, to the last digit, and ``verify`` finds the same again. Memory
-grows by eight bytes per sample for each metric that has a percentile, and for nothing else.
+order in which its samples finished, to the last digit, and ``verify`` finds the same again. Bins
+are laid before the first value comes. Memory grows by eight bytes per sample for each metric that
+has a percentile, and for nothing else.
 """
 
 import math
 from array import array
+from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final
+
+import msgspec
 
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import (
@@ -26,38 +31,78 @@ from jurybox.rubric.metrics import (
     Values,
 )
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.scoring.sample_result import JUDGE_SCORE, SampleResult
+from jurybox.rubric.scale import UNIT_SCALE, ScoreBins
+from jurybox.scoring.sample_result import JUDGE_SCORE, WIN, SampleResult
 
 CHUNK: Final = 1024
-"""The number of samples after which their values are added up."""
+"""The number of values after which they are added up."""
 _LARGEST: Final = 1e140  # the square of a larger number may be none
+
+MEASURED: Final = ("latency_e2e_ms", "total_tokens")
+"""The measures whose spread is kept, in bins that grow with the values."""
+
+_EQUAL_BINS: Final = 20
+# Ten bins for each power of ten, at numbers that can be read: Renard's series R10.
+_STEPS: Final = ("1", "1.25", "1.6", "2", "2.5", "3.2", "4", "5", "6.3", "8")
+_EDGES: Final = (0.0, *(float(f"{step}e{power}") for power in range(-3, 13) for step in _STEPS))
+_MEASURE_BINS: Final = ScoreBins(ends=tuple(pairwise(_EDGES)), starts=_EDGES[:-1])
 
 Metrics = dict[str, float | None]
 Counts = dict[str, int]
+Bin = tuple[float, float, int]
+
+
+class MetricSpread(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric over the samples of a run."""
+
+    n: int  # how many samples have it, in all repeats
+    mean: float  # of all of them
+    # How far all of them spread about their mean, as ``sqrt(m / (m - 1) * v)`` with their
+    # variance ``v`` about it and ``m`` as ``independent``: without repeats that is the sample
+    # standard deviation. Repeats of a sample add to it whatever they differ by, and never lend it
+    # their number. None with fewer than two independent values.
+    sd: float | None
+    # On how many samples at least the values stand, for the repeats of a sample aren't
+    # independent of each other: as many as in the repeat that has most of them.
+    independent: int
+    # Low end, high end and count of each bin, in order. Where both ends are the same the bin is
+    # that one score: so it is on scales of at most 21 whole numbers, and a score between two of
+    # them counts for the nearest. Other scores have 20 equal bins from end to end of their scale;
+    # empty bins are there, too. Measures have ten bins for each power of ten, from the lowest
+    # that is used to the highest. A bin has its low end in it, but not its high end; only the
+    # last one of a scale has both.
+    bins: tuple[Bin, ...]
 
 
 class MetricColumn:
-    """One metric of the samples: how many have it, and what statistics need of it.
+    """One metric of the samples: how many have it, and what statistics and charts need of it."""
 
-    Values are only taken in by ``add``; ``add_up`` is for their owner to call now and then, so that
-    memory doesn't grow with them.
-    """
-
-    def __init__(self, *, keep: bool = False) -> None:
+    def __init__(self, bins: ScoreBins | None = None, *, keep: bool = False) -> None:
         self._fresh: list[float] = []
-        self.add = self._fresh.append
         self._count = 0
         self._sum: list[float] = []
         self._squares: list[float] = []
         self._low, self._high = math.inf, -math.inf
         self._kept: array[float] | None = array("d") if keep else None
+        self._bins = bins
+        self._in_bin: Counter[int] = Counter()
+        self._in_repeat: Counter[int] = Counter()
 
     @property
     def count(self) -> int:
         """How many values there are."""
         return self._count + len(self._fresh)
 
-    def add_up(self) -> None:
+    def add(self, value: float | None, repeat: int = 0) -> None:
+        """Add the value of a sample, where it has one."""
+        if value is None:
+            return
+        self._fresh.append(value)
+        self._in_repeat[repeat] += 1
+        if len(self._fresh) == CHUNK:
+            self._add_up()
+
+    def _add_up(self) -> None:
         """Add up the values that came since the last time."""
         fresh = self._fresh
         if not fresh:
@@ -66,6 +111,8 @@ class MetricColumn:
         self._low, self._high = min(self._low, *fresh), max(self._high, *fresh)
         if self._kept is not None:
             self._kept.extend(fresh)
+        if self._bins is not None:
+            self._in_bin.update(map(self._bins.place, fresh))
         squares = [value * value for value in fresh if abs(value) < _LARGEST]
         self._squares = _exact_parts([*self._squares, *squares])
         self._sum = _exact_parts([*self._sum, *fresh])
@@ -73,7 +120,7 @@ class MetricColumn:
 
     def values(self, *, ordered: bool = False) -> Values:
         """Return the data that statistics are computed from; all values only if they are kept."""
-        self.add_up()
+        self._add_up()
         return Values(
             count=self._count,
             sum=math.fsum(self._sum),
@@ -88,15 +135,36 @@ class MetricColumn:
         values = self.values(ordered=aggregate.needs_all)
         return aggregate.compute(values) if self.count else None
 
-    def variance(self) -> float | None:
-        """Return the variance about the mean; None without values, or with too large ones."""
-        self.add_up()
-        if not self.count or max(abs(self._low), abs(self._high)) >= _LARGEST:
+    def spread(self) -> MetricSpread | None:
+        """Return the spread; None without a value."""
+        mean = self.statistic("mean")
+        if mean is None:
+            return None
+        independent = max(self._in_repeat.values())
+        variance = self._variance(mean) if independent > 1 else None
+        return MetricSpread(
+            n=self.count,
+            mean=mean,
+            sd=None if variance is None else math.sqrt(variance * independent / (independent - 1)),
+            independent=independent,
+            bins=self._counted_bins(),
+        )
+
+    def _variance(self, mean: float) -> float | None:
+        """Return the variance about the mean; None with too large values."""
+        if max(abs(self._low), abs(self._high)) >= _LARGEST:
             return None
         if self._low == self._high:
             return 0.0
-        mean = self.values().sum / self.count
-        return max(0.0, math.fsum(self._squares) / self.count - mean * mean)
+        return max(0.0, math.fsum(self._squares) / self._count - mean * mean)
+
+    def _counted_bins(self) -> tuple[Bin, ...]:
+        counts, ends = self._in_bin, () if self._bins is None else self._bins.ends
+        bins = tuple((low, high, counts[at]) for at, (low, high) in enumerate(ends))
+        if self._bins is not _MEASURE_BINS:
+            return bins
+        used = [at for at, (_, _, count) in enumerate(bins) if count]
+        return bins[used[0] : used[-1] + 1]
 
 
 def _exact_parts(numbers: list[float]) -> list[float]:
@@ -112,7 +180,7 @@ def _exact_parts(numbers: list[float]) -> list[float]:
 class MetricTally:
     """The metrics of a run, or of a part of it, as its samples come in."""
 
-    def __init__(self, rubric: Rubric) -> None:
+    def __init__(self, rubric: Rubric, *, spread: bool = False) -> None:
         self._rubric = rubric
         self._criteria = tuple(criterion.id for criterion in rubric.criteria)
         overall = rubric.overall_name
@@ -121,45 +189,51 @@ class MetricTally:
         formulas = [metric.formula for metric in rubric.metrics]
         statistics = [each for each in formulas if isinstance(each, Statistic)]
         kept = {each.of for each in statistics if AGGREGATES[each.by].needs_all}
+        self._bins = _bins_of(rubric) if spread else {}
         named = dict.fromkeys(
             (
                 *self._criteria,
                 overall,
                 *((SAMPLE_SCORE,) if rubric.components else ()),
                 *(each.of for each in formulas if isinstance(each, Statistic | Ratio)),
+                *self._bins,
             )
         )
-        self._columns = {name: MetricColumn(keep=name in kept) for name in named}
-        self._judge = MetricColumn()
-        self._wins = MetricColumn()
+        self._columns = {
+            name: MetricColumn(self._bins.get(name), keep=name in kept) for name in named
+        }
+        # A judge's overall score is its only criterion, or the weighted overall score.
+        whole = rubric.criteria[0].scale if len(rubric.criteria) == 1 else UNIT_SCALE
+        self._judge = MetricColumn(whole.bins(_EQUAL_BINS))
+        self._wins = MetricColumn(UNIT_SCALE.bins(_EQUAL_BINS))
         wheres = [each.where for each in formulas if isinstance(each, Share | Ratio)]
         self._held: dict[Comparison, int] = dict.fromkeys(wheres, 0)
         self._reported: dict[Comparison, int] = dict.fromkeys(wheres, 0)
         self.samples = self._judged = 0
         self._flags: dict[str, int] = dict.fromkeys(RATES, 0)
 
-    def add(self, result: SampleResult) -> None:
-        """Add a sample."""
+    def add(self, result: SampleResult, repeat: int = 0) -> None:
+        """Add a sample of a repeat."""
         self.samples += 1
         for name, column in self._columns.items():
-            value = result.metrics.get(name)
-            if value is not None:
-                column.add(value)
+            column.add(result.metrics.get(name), repeat)
         for where in self._held:
             value = result.metrics.get(where.name)
             if value is not None:
                 self._reported[where] += 1
                 self._held[where] += where.passes(value)
         self._judged += result.judged and result.votes_valid > 0
-        if result.judge_score is not None:
-            self._judge.add(result.judge_score)
-        if result.win is not None:
-            self._wins.add(result.win)
+        self._judge.add(result.judge_score, repeat)
+        self._wins.add(result.win, repeat)
         for name in _flags_of(result, self._rubric.overall_name):
             self._flags[name] += 1
-        if self.samples % CHUNK == 0:
-            for column in (*self._columns.values(), self._judge, self._wins):
-                column.add_up()
+
+    def spreads(self) -> dict[str, MetricSpread]:
+        """Return the spreads of the scores and of `MEASURED`; a metric without values has none."""
+        columns = {name: self._columns[name] for name in self._bins}
+        columns |= {JUDGE_SCORE: self._judge, WIN: self._wins}
+        found = {name: column.spread() for name, column in columns.items()}
+        return {name: each for name, each in found.items() if each is not None}
 
     def metrics(self) -> tuple[Metrics, Counts]:
         """Return every metric of the run by name, and from how many samples it comes."""
@@ -209,6 +283,15 @@ class MetricTally:
                 if not column.count:
                     return None, 0
                 return column.values().sum / max(self._held[where], 1), column.count
+
+
+def _bins_of(rubric: Rubric) -> dict[str, ScoreBins]:
+    """Return the bins of each metric whose spread is kept."""
+    scales = {each.id: each.scale for each in rubric.criteria} | {rubric.overall_name: UNIT_SCALE}
+    if rubric.components:
+        scales[SAMPLE_SCORE] = UNIT_SCALE
+    bins = {name: scale.bins(_EQUAL_BINS) for name, scale in scales.items()}
+    return bins | dict.fromkeys(MEASURED, _MEASURE_BINS)
 
 
 def _flags_of(result: SampleResult, overall: str) -> Iterator[str]:  # noqa: C901 - one line a rate

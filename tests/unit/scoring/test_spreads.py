@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from jurybox.rubric.rubric_model import Criterion, Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.scoring.sample_result import SampleResult
-from jurybox.scoring.spread import MetricSpread, RunSpreads, SpreadTally
-from jurybox.scoring.summary import RunTally
+from jurybox.scoring.summary import RunSpreads, RunTally
+from jurybox.scoring.tally import MetricSpread, MetricTally
 
 RUBRIC = Rubric(
     id="spread",
@@ -31,10 +31,10 @@ def scored(**metrics: float | None) -> SampleResult:
 
 
 def spread_of(*results: SampleResult, repeats: int = 1) -> RunSpreads:
-    tally = SpreadTally(RUBRIC)
+    tally = RunTally(RUBRIC, repeats)
     for place, result in enumerate(results):
-        tally.add(result, place % repeats)
-    return tally.describe()
+        tally.add(result, place % repeats, place)
+    return tally.conclude().spreads
 
 
 def one(name: str, *values: float, repeats: int = 1) -> MetricSpread:
@@ -118,12 +118,12 @@ def test_which_repeat_comes_first_changes_nothing() -> None:
     turned = [(value, (repeat + 1) % 3) for value, repeat in reversed(values)]
     told = []
     for each in (values, turned):
-        tally = SpreadTally(RUBRIC)
+        tally = MetricTally(RUBRIC, spread=True)
         for value, repeat in each:
             tally.add(scored(tone=value), repeat)
-        told.append(tally.describe())
+        told.append(tally.spreads())
     assert told[0] == told[1]
-    assert told[0].metrics["tone"].independent == 3
+    assert told[0]["tone"].independent == 3
 
 
 def test_one_value_has_no_deviation_and_none_has_no_spread() -> None:
@@ -175,7 +175,7 @@ def test_a_conclusion_has_the_spreads_and_their_means_are_the_summarys() -> None
 
 
 def test_memory_doesnt_grow_with_the_samples() -> None:
-    tally = SpreadTally(RUBRIC)
+    tally = MetricTally(RUBRIC, spread=True)
 
     def some(count: int) -> None:
         for number in range(count):

@@ -10,7 +10,7 @@ import msgspec
 
 from jurybox.documents.numbers import short, show_number
 from jurybox.reporting.html.histograms import Distribution
-from jurybox.scoring.spread import Bin
+from jurybox.scoring.tally import Bin
 
 _FONT: Final = 11
 _CHARACTER: Final = 0.62

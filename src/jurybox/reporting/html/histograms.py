@@ -19,8 +19,8 @@ from jurybox.rubric.metrics import (
 )
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import JUDGE_SCORE, WIN
-from jurybox.scoring.spread import MEASURED, Bin, MetricSpread
 from jurybox.scoring.summary import Conclusion
+from jurybox.scoring.tally import MEASURED, Bin, MetricSpread
 from jurybox.statistics.distributions import t_quantile
 from jurybox.statistics.estimates import Interval
 from jurybox.statistics.intervals import bounded_mean, wilson

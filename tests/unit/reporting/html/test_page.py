@@ -8,7 +8,7 @@ from scipy import stats
 
 from jurybox.reporting.attention import worst_samples
 from jurybox.reporting.html.histograms import WHOLE, Axis, mean_interval
-from jurybox.scoring.spread import MetricSpread
+from jurybox.scoring.tally import MetricSpread
 from jurybox.statistics.intervals import mean_of, wilson
 
 FREE = Axis(low=0.0, high=1.0, bounded=False)
