@@ -95,19 +95,19 @@ class EvaluationReport(msgspec.Struct, frozen=True, kw_only=True):
     max_score: float
     overall: float | None
     confidence: Confidence
-    votes_independent: bool
-    votes_valid: int
-    votes_requested: int
-    bias_checklist: dict[str, str]
-    safety_flag: bool
-    safety_findings: tuple[SafetyFinding, ...]
-    response_findings: tuple[SafetyFinding, ...]
-    needs_review: bool
-    review_reasons: tuple[ReviewReason, ...]
-    winner: Side | None
-    stable: bool | None
-    usage: Usage
-    judges: tuple[str, ...]
+    votes_independent: bool = True
+    votes_valid: int = 0
+    votes_requested: int = 0
+    bias_checklist: dict[str, str] = {}
+    safety_flag: bool = False
+    safety_findings: tuple[SafetyFinding, ...] = ()
+    response_findings: tuple[SafetyFinding, ...] = ()
+    needs_review: bool = False
+    review_reasons: tuple[ReviewReason, ...] = ()
+    winner: Side | None = None
+    stable: bool | None = None
+    usage: Usage = Usage(input_tokens=0, output_tokens=0)
+    judges: tuple[str, ...] = ()
     lost_votes: tuple[LostVote, ...] = ()
     overrides: dict[str, float] = {}
     reported_models: tuple[str, ...] = ()

@@ -252,13 +252,9 @@ def _report(
         sides = {name: _at_most_moderate(each) for name, each in (verdict.responses or {}).items()}
         verdict = msgspec.structs.replace(_at_most_moderate(verdict), responses=sides or None)
     return EvaluationReport(
+        **msgspec.structs.asdict(verdict),
         rubric=judging.rubric_name,
-        method=verdict.method,
-        criteria=verdict.criteria,
-        total_score=verdict.total_score,
         max_score=judging.max_score,
-        overall=verdict.overall,
-        confidence=verdict.confidence,
         votes_independent=are_independent,
         votes_valid=valid,
         votes_requested=requested,
@@ -269,17 +265,12 @@ def _report(
         response_findings=response_findings,
         needs_review=bool(reasons),
         review_reasons=reasons,
-        winner=verdict.winner,
-        stable=verdict.stable,
         usage=added_usage([reply.usage for reply in replies]),
         judges=panel.judges,
         lost_votes=tuple([_lost_vote(each.seat, each.lost) for each in outcomes if each.lost]),
         overrides=_sent_overrides(panel, replies),
         reported_models=tuple(filter(None, map(str, reported_models(replies)))),
         judge_fallback=_any_fallback(outcomes) if fallback else None,
-        responses=verdict.responses,
-        overall_by_votes=verdict.overall_by_votes,
-        winner_votes=verdict.winner_votes,
     )
 
 

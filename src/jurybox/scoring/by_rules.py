@@ -10,7 +10,7 @@ from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport,
 from jurybox.judging.safety import SafetyFinding, scan
 from jurybox.rubric.metrics import TOTAL_SCORE
 from jurybox.rubric.rubric_model import Criterion, Rubric, weighted_mean
-from jurybox.sample import Sample, Usage
+from jurybox.sample import Sample
 from jurybox.scoring.rules import AutomatedReport, CheckedCriterion, CriterionScore, FiredRule
 from jurybox.scoring.sample_result import SampleResult, all_verified, whole_score
 
@@ -28,6 +28,8 @@ _OF_SAMPLE: Final = (
 """The fields that a sample of a run has and a report doesn't."""
 _TRACES: Final = ("band", "base", "trace", "checks")
 """The reported fields of a criterion scored by rules or checks."""
+_OF_JUDGE: Final = ("safety_flag", "safety_findings", "usage", "judge_fallback")
+"""The fields of a judge's report that the report by rules has as well."""
 _BESIDE: Final = (
     "confidence",
     "votes_valid",
@@ -166,19 +168,6 @@ def _unanswered(rubric: Rubric, sample: Sample, result: SampleResult) -> Evaluat
         max_score=sum(each.scale.high for each in rubric.criteria),
         overall=result.metrics.get(rubric.overall_name),
         confidence="low",
-        votes_independent=True,
-        votes_valid=0,
-        votes_requested=0,
-        bias_checklist={},
-        safety_flag=False,
-        safety_findings=(),
-        response_findings=(),
-        needs_review=False,
-        review_reasons=(),
-        winner=None,
-        stable=None,
-        usage=Usage(input_tokens=0, output_tokens=0),
-        judges=(),
     )
 
 
@@ -191,7 +180,11 @@ def _by_rules(
 ) -> RulesReport:
     criteria = [each for each in rubric.criteria if each.source != "judge"]
     total = round(sum(automated.scores.values()), _DECIMALS)
+    said: dict[str, Any] = {}
+    if judge is not None:
+        said = {name: getattr(judge, name) for name in _OF_JUDGE}
     return RulesReport(
+        **said,
         rubric=RubricName.of(rubric),
         method="rules",
         criteria=tuple(_by_program(each, automated) for each in criteria),
@@ -199,20 +192,9 @@ def _by_rules(
         max_score=sum(each.scale.high for each in criteria),
         overall=automated.overall,
         confidence="low" if automated.overall is None else "high",
-        votes_independent=True,
-        votes_valid=0,
-        votes_requested=0,
-        bias_checklist={},
-        safety_flag=judge is not None and judge.safety_flag,
-        safety_findings=() if judge is None else judge.safety_findings,
         response_findings=findings,
         needs_review=result.needs_review,
         review_reasons=result.review_reasons,
-        winner=None,
-        stable=None,
-        usage=Usage(input_tokens=0, output_tokens=0) if judge is None else judge.usage,
-        judges=(),
-        judge_fallback=None if judge is None else judge.judge_fallback,
         automated=automated,
         judge=judge,
         result=result,
