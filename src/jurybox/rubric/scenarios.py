@@ -4,9 +4,9 @@ import re
 from typing import Final
 
 from jurybox.rubric.document.criteria import heading_id
+from jurybox.rubric.document.outline import SCENARIOS
 from jurybox.rubric.rubric_model import Rubric
 
-_SECTION: Final = "scenarios"
 _HEADING: Final = re.compile(r"^### +(.+)$", re.MULTILINE)
 _LABEL: Final = re.compile(r"\**([A-Za-z][\w ]*):")
 _SHOWN: Final = ("focus", "key criteria")
@@ -20,7 +20,7 @@ def scenario_texts(rubric: Rubric) -> dict[str, str]:
     """
     texts: dict[str, str] = {}
     for section in rubric.sections:
-        if section.title.casefold() == _SECTION:
+        if section.title.casefold() == SCENARIOS.casefold():
             _, *parts = _HEADING.split(section.text)
             for heading, text in zip(parts[::2], parts[1::2], strict=True):
                 name, scenario = heading_id(heading.strip())

@@ -17,6 +17,7 @@ from jurybox.text_format import closest, listed, nearest
 CRITERIA: Final = "Criteria"
 LEXICONS: Final = "Lexicons"
 JUDGE_PROMPT: Final = "Judge prompt"
+SCENARIOS: Final = "Scenarios"
 
 # The ranks of headings: #, ## and ###.
 _TITLE, _PART, _CRITERION = 1, 2, 3
@@ -107,6 +108,8 @@ def _check_parts(
             findings.add(extra.place, "second-section", problem, "keep one")
         if not found:
             _check_missing(name, parts, findings, needed=needs_criteria)
+    if not any(part.title.casefold() == SCENARIOS.casefold() for part in parts):
+        _check_missing(SCENARIOS, parts, findings, needed=False)
     for part, following in itertools.pairwise(parts):
         # Text above a line of dashes is a heading; an author who writes `##` meant a divider.
         divided = following.heading.underlined and not part.heading.underlined

@@ -193,7 +193,7 @@ def test_moods_match_by_their_product(response: str, user: str, match: float) ->
 
 def test_the_topic_is_the_users_content_words_in_any_form() -> None:
     user = "My dogs are barking about the new neighbor"
-    assert number("topic_overlap", "Does your dog bark at the neighbors?", user) == 1
+    assert number("topic_overlap", "Does your dog bark at the neighbors?", user) == 0.6
     assert quoted("topic_overlap", "Does your Dog bark?", user) == ["Dog", "bark"]
     assert number("topic_overlap", "That is the way it was", user) == 0
 
