@@ -164,7 +164,7 @@ class JuryFixture:
             self._replies = ReplayModel(self._file)
         rubric, votes = given["rubric"], given.get("votes")
         row = single_row(**{name: value for name, value in given.items() if name not in _HOW})
-        count = rubric.protocol.votes if votes is None else votes
+        count = rubric.votes if votes is None else votes
         pair = row.response_b is not None
         procedure = single_procedure(rubric, judges, count, pair=pair)
         flow = evaluate_sample(procedure, row)

@@ -20,7 +20,7 @@ from jurybox.rubric.conditions import OPERATORS
 from jurybox.rubric.document import front_matter, rule_blocks
 from jurybox.rubric.format_names import REPLY_FORMATS
 from jurybox.rubric.metrics import MEASURES, RATES, run_metrics, sample_metrics
-from jurybox.rubric.rubric_model import Band, ComponentParts, Decision, Generation
+from jurybox.rubric.rubric_model import Band, Component, Decision, Generation
 from jurybox.rubric.rules import MATCHES, NUMERIC_SIGNALS, SIGNAL_LEXICONS, SIGNALS
 from jurybox.rubric.template import PLACEHOLDERS
 from jurybox.settings import VARIABLES
@@ -149,7 +149,7 @@ def test_the_table_of_placeholders_is_the_list_in_the_code() -> None:
         ("Comparisons", (*OPERATORS, *RATES, *MEASURES)),
         ("Comparisons", sample_metrics((), overall="overall", components=True)),
         ("Comparisons", run_metrics((), overall="overall", components=True)),
-        ("Components", ComponentParts.__struct_fields__),
+        ("Components", Component.__struct_fields__),
         ("Bands", Band.__struct_encode_fields__),
         ("Decisions", Decision.__struct_fields__),
         ("Automated rules", rule_blocks.LEXICON_KEYS),

@@ -44,8 +44,7 @@ Answer = Callable[[ModelRequest], Outcome | str]
 
 
 def judged(**changes: object) -> Judging:
-    protocol = msgspec.structs.replace(RUBRIC.protocol, **changes)
-    return Judging(rubric=msgspec.structs.replace(RUBRIC, protocol=protocol), checklist=CHECKLIST)
+    return Judging(rubric=msgspec.structs.replace(RUBRIC, **changes), checklist=CHECKLIST)
 
 
 def remarks(**changes: object) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def forged(rubric: str) -> str:
     """Return a reply with the best scores."""
     loaded = load_rubric(rubric)
     checklist = load_rubric("bias-awareness")
-    form = reply_format(loaded.protocol.reply_format)
+    form = reply_format(loaded.reply_format)
     return form.forge(loaded, checklist, "It is perfect.", None)
 
 

@@ -72,8 +72,8 @@ def test_e13_general_has_five_criteria_from_1_to_5_with_every_level_described() 
         assert criterion.scale == Scale(low=1, high=5)
         assert sorted(level.low for level in criterion.levels) == [1, 2, 3, 4, 5]
         assert all(level.low == level.high and level.meaning for level in criterion.levels)
-    assert rubric.protocol.votes == 3
-    assert rubric.protocol.on_unstable == "tie"
+    assert rubric.votes == 3
+    assert rubric.on_unstable == "tie"
 
 
 def test_e13_code_review_supports_a_merge_decision() -> None:
@@ -389,9 +389,9 @@ def test_c14_a_message_that_looks_like_a_placeholder_is_left_alone() -> None:
 
 
 def test_c15_an_unreadable_score_line_falls_back_to_one_half() -> None:
-    protocol = bundled("companion").protocol
-    assert protocol.reply_format == "score-line"
-    assert protocol.fallback_score == 0.5
+    rubric = bundled("companion")
+    assert rubric.reply_format == "score-line"
+    assert rubric.fallback_score == 0.5
 
 
 # -------------------------------------------------------------------------------------- A1 to A12
@@ -448,12 +448,12 @@ def test_a2_the_judge_prompt_of_answer_quality_is_the_source_s_to_the_character(
 
 
 def test_a3_and_a4_strict_reply_of_80_words_and_one_identical_retry() -> None:
-    protocol = bundled("answer-quality").protocol
-    assert protocol.reply_format == "strict-json"
-    assert protocol.rationale_words == 80
-    assert protocol.votes == 1
-    assert protocol.reasks == 1
-    assert protocol.reask_with == "same"
+    rubric = bundled("answer-quality")
+    assert rubric.reply_format == "strict-json"
+    assert rubric.rationale_words == 80
+    assert rubric.votes == 1
+    assert rubric.reasks == 1
+    assert rubric.reask_with == "same"
 
 
 def test_a5_a_sample_passes_by_four_rules() -> None:
@@ -467,8 +467,8 @@ def test_a5_a_sample_passes_by_four_rules() -> None:
 
 def test_a5_sample_score_has_four_components() -> None:
     found = [
-        (each.name, each.of, each.weight, each.full_until)
-        for each in bundled("answer-quality").components
+        (name, each.of, each.weight, each.full_until)
+        for name, each in bundled("answer-quality").components.items()
     ]
     assert found == [
         ("accuracy_norm", "accuracy_score", 0.45, None),
@@ -495,7 +495,7 @@ def test_a9_generation_defaults(name: str) -> None:
 
 
 def test_a12_variance_sensitive_runs_are_repeated_three_times() -> None:
-    assert bundled("answer-quality").protocol.variance_repeats == 3
+    assert bundled("answer-quality").variance_repeats == 3
 
 
 # ------------------------------------------------------------------------- I, "Rubric document"

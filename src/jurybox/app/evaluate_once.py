@@ -124,7 +124,7 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
     if not names and row.response is not None and row.response.answered and not ruled:
         names = [_default_judge(used, pair=pair)]
         specs = [ModelSpec(model=names[0])]
-    count = used.protocol.votes if votes is None else votes
+    count = used.votes if votes is None else votes
     procedure = single_procedure(used, names, count, pair=pair)
     builder = ModelBuilder(read_settings(), base_url)
     models = {spec.model: builder.build(spec) for spec in specs}
@@ -203,7 +203,7 @@ def single_procedure(
         rubric=rubric,
         checklist=load_rubric(CHECKLIST),
         way=way,
-        stop_when_decided=rubric.protocol.stop_when_decided,
+        stop_when_decided=rubric.stop_when_decided,
     )
     rules = None if pair else compile_rules(rubric)
     return Procedure(judging=judging, judges=tuple(judges), votes=votes, rules=rules)

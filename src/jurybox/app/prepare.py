@@ -27,7 +27,7 @@ from jurybox.errors import InputError, RubricError, SeveralErrors, Unreadable
 from jurybox.judging.protocol import equal_votes, raised_votes
 from jurybox.models.providers import ModelName, load_prices
 from jurybox.rubric import parse_rubric, render_rubric
-from jurybox.rubric.rubric_model import Rubric
+from jurybox.rubric.rubric_model import Protocol, Rubric
 from jurybox.rubric_files import RubricFile, read_path
 from jurybox.scoring.prices import price_of
 from jurybox.suite import JudgeSpec, LangfuseSpec
@@ -56,7 +56,9 @@ T = TypeVar("T")
 
 _SHARED: Final[dict[str, Callable[[Rubric], object]]] = {
     "criteria": lambda rubric: [(each.id, each.source) for each in rubric.criteria],
-    "ways of asking a judge": lambda rubric: (rubric.protocol, rubric.generation),
+    "ways of asking a judge": lambda rubric: [
+        getattr(rubric, name) for name in (*Protocol.__struct_fields__, "generation")
+    ],
     "required reviews": lambda rubric: rubric.require_review,
     "sample decisions": lambda rubric: rubric.sample_decisions,
     "names of scores": lambda rubric: (rubric.overall_name, rubric.components),
@@ -289,7 +291,7 @@ def _plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> P
     judge = suite.judge or JudgeSpec(models=())
     specs = _judges(chosen_models(options.judges, judge.models), rubric, chosen.origin)
     judges = tuple(spec.model for spec in specs)
-    asked = options.votes or judge.votes or rubric.protocol.votes
+    asked = options.votes or judge.votes or rubric.votes
     votes = equal_votes(judges, asked)
     batch = judge.batch if options.batch is None else options.batch
     for limit in ("timeout", "max_requests_per_minute", "max_tokens_per_minute"):
@@ -309,7 +311,7 @@ def _plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> P
             hint = "name one with a date, or as `provider/name@version`, or pass --allow-unpinned"
             raise InputError("the name doesn't say which version is meant", hint, model)
     stop = judge.stop_when_decided
-    usual = rubric.protocol.variance_repeats if suite.variance_sensitive else 1
+    usual = rubric.variance_repeats if suite.variance_sensitive else 1
     return Plan(
         suite=suite.suite,
         rubric=document,
@@ -319,7 +321,7 @@ def _plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> P
         judges=judges,
         votes=votes,
         votes_raised_from=None if votes == asked else asked,
-        stop_when_decided=rubric.protocol.stop_when_decided if stop is None else stop,
+        stop_when_decided=rubric.stop_when_decided if stop is None else stop,
         judge_models=tuple(spec for spec in specs if spec != ModelSpec(model=spec.model)),
         repeats=options.repeats or suite.repeats or usual,
         folder=str(chosen.home.resolve()),

@@ -70,7 +70,7 @@ def _check(before: Procedure, now: Procedure, run_id: str) -> None:
             problem = f"the run was scored by rules, and {missing}"
             raise InputError(problem, f"use another rubric, or {again}", run_id)
         return
-    old, new = (each.judging.rubric.protocol.reply_format for each in (before, now))
+    old, new = (each.judging.rubric.reply_format for each in (before, now))
     if old != new:
         problem = f"the judges replied in the format `{old}`, and the rubric reads `{new}`"
         raise InputError(problem, again, run_id)

@@ -216,7 +216,7 @@ def command(
     if parts["response_b"] is not None and loaded.pass_rules:
         say("note: the rubric's pass rules are about one response; two are compared without them")
     judged = report.judge if isinstance(report, RulesReport) else report
-    asked = loaded.protocol.votes if votes is None else votes
+    asked = loaded.votes if votes is None else votes
     if judged is not None and judged.votes_requested > asked:
         say(f"note: {raised_votes(asked, judged.votes_requested, judged.judges)}")
     return code

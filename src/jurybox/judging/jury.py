@@ -137,7 +137,7 @@ def _pair_vote(judging: Judging, sample: Sample, seat: Seat) -> Flow[PairVote | 
 
 def _votes_needed(judging: Judging) -> VotesNeeded[PairVote | Unscored]:
     # With `on_unstable: review` one unstable vote voids the winner, so every vote is needed.
-    if not judging.stop_when_decided or judging.rubric.protocol.on_unstable == "review":
+    if not judging.stop_when_decided or judging.rubric.on_unstable == "review":
         return all_at_once
     return votes_needed_for_pair([criterion.id for criterion in judging.asked.criteria])
 

@@ -93,7 +93,7 @@ def seats(
     dealt = [named[vote % len(named)] for vote in range(equal_votes(named, votes))]
     counts = Counter(dealt)
     base = rubric.generation
-    warm = rubric.protocol.vote_temperature
+    warm = rubric.vote_temperature
     dealt_seats: list[Seat] = []
     for vote, judge in enumerate(dealt):
         way = way_of(judge, wanted)
@@ -185,7 +185,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def format(self) -> ReplyFormat:
         """How judges write their replies."""
-        return reply_format(self.rubric.protocol.reply_format)
+        return reply_format(self.rubric.reply_format)
 
     @cached_property
     def score_form(self) -> ReplyForm[Scores]:
@@ -202,7 +202,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         form = self.format.preference(self.asked, self.checklist)
         if form is None:
-            name = self.rubric.protocol.reply_format
+            name = self.rubric.reply_format
             problem = f"replies in the format `{name}` can't compare two responses"
             hint = "use another rubric, or give a reference answer"
             raise InputError(problem, hint, self.rubric.id)
@@ -264,7 +264,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         template = self.rubric.template
         if template is None:
             if form.instructions is None:
-                name = self.rubric.protocol.reply_format
+                name = self.rubric.reply_format
                 problem = f"no prompt asks the judge to reply in the format `{name}`"
                 hint = "give the rubric a judge prompt that does, or use `reply_format: json`"
                 raise InputError(problem, hint, self.rubric.id)

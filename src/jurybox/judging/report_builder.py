@@ -102,7 +102,7 @@ def report_on_pair(
     winner, confidence = count_sides([vote.winner for vote in valid], len(panel.seats))
     stable = all(vote.stable for vote in valid) if valid else None
     confidence = _capped(confidence, [vote.stable for vote in valid])
-    if stable is False and judging.rubric.protocol.on_unstable == "review":
+    if stable is False and judging.rubric.on_unstable == "review":
         winner = None
     compared = judging.asked.criteria if valid else ()
     criteria = tuple(_compared(criterion, valid, len(panel.seats)) for criterion in compared)
@@ -244,7 +244,7 @@ def _report(
     findings, response_findings = _safety(judging, sample, outcomes, replies)
     forged = FORGED_PROMPT in [each.category for each in response_findings]
     reasons = _review_reasons(verdict, safety=bool(findings), unscored=not valid, forged=forged)
-    fallback = judging.rubric.protocol.fallback_score is not None
+    fallback = judging.rubric.fallback_score is not None
     are_independent = independent(
         [(each.seat, reply) for each in outcomes if not each.lost for reply in each.replies]
     )

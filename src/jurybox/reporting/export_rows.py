@@ -143,13 +143,13 @@ class ExportShape:
         criteria = {each.id: _free("criterion", each.id) for each in rubric.criteria}
         overall = {rubric.overall_name: _free("overall", rubric.overall_name)}
         self._scores = criteria | overall
-        self._components = {each.name: _free("component", each.name) for each in rubric.components}
+        self._components = {name: _free("component", name) for name in rubric.components}
         scores = (*self._scores.values(), *self._components.values())
         columns: dict[str, ColumnType] = {**_INPUTS, **(_OWN_CHECKS if rubric.checked else {})}
         columns |= dict.fromkeys(scores, "number")
         columns |= _METRICS | _JUDGED
         columns |= _WITH_RULES if rules else {}
-        columns |= _FALLBACK if rubric.protocol.fallback_score is not None else {}
+        columns |= _FALLBACK if rubric.fallback_score is not None else {}
         columns |= _HASH
         self.columns = columns | (_RAW if raw else {})
         self.raw = raw

@@ -26,7 +26,7 @@ def metrics_of(summary: Mapping[str, Any], rubric: Rubric) -> tuple[RunMetric, .
     The key metric comes first, then those that the rubric defines, then the others.
     """
     counts: Mapping[str, int] = summary.get("n", {})
-    own = (metric.name for metric in rubric.metrics)
+    own = rubric.metrics
     usual = run_metrics(
         [criterion.id for criterion in rubric.criteria],
         overall=rubric.overall_name,

@@ -1,17 +1,19 @@
 """The rubric as a frozen value: what a document says, and nothing else."""
 
+import re
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
 
 from jurybox.documents.field_reader import Name, TextForm
 from jurybox.documents.numbers import round_half_up
+from jurybox.errors import Unreadable
 from jurybox.rubric.checks import Check
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.format_names import parse_reply_format
-from jurybox.rubric.metrics import Formula, Statistic
+from jurybox.rubric.metrics import Formula, Statistic, parse_formula
 from jurybox.rubric.rules import Lexicon, Rules
 from jurybox.rubric.scale import Scale
 from jurybox.rubric.template import Template
@@ -30,9 +32,33 @@ ReviewReason = Literal[
 ComparisonText = Annotated[Comparison, TextForm("bad-comparison", Comparison.parse)]
 Comparisons = Annotated[tuple[ComparisonText, ...], Meta(examples=['["overall >= 0.6"]'])]
 
+FormulaText = Annotated[Formula, TextForm("bad-formula", parse_formula)]
+
+_ID: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_VERSION: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,2}")
+_MAX_ID: Final = 64
 _DECIMALS: Final = 6
 UNLABELED: Final = "Indicators"
 """The label of a list that has none of its own."""
+
+
+def parse_rubric_id(text: str) -> str:
+    """Read a rubric's id.
+
+    Raises:
+        Unreadable: it can't be one.
+
+    """
+    if _ID.fullmatch(text) is None or len(text) > _MAX_ID:
+        hint = f"use lower-case letters, digits and single hyphens, at most {_MAX_ID} characters"
+        raise Unreadable(f"`{text}` can't be a rubric's id", hint)
+    return text
+
+
+def _parse_version(text: str) -> str:
+    if _VERSION.fullmatch(text) is None:
+        raise Unreadable(f"`{text}` is not a version", "write it as `1.2.0`")
+    return text
 
 
 class Level(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,25 +150,12 @@ class Generation(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 42
 
 
-class ComponentParts(msgspec.Struct, frozen=True, kw_only=True):
+class Component(msgspec.Struct, frozen=True, kw_only=True):
     """A weighted part of ``sample_score``: a criterion, or a measure that counts up to a bound."""
 
     of: Annotated[str, Meta(examples=["correctness"])]
     weight: Annotated[float, Meta(ge=0, le=1, examples=[0.5])]
     full_until: Annotated[float, Meta(gt=0)] | None = None
-
-
-class Component(ComponentParts, frozen=True, kw_only=True):
-    """Such a part with its name."""
-
-    name: str
-
-
-class Metric(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric of a run that the document names itself."""
-
-    name: str
-    formula: Formula
 
 
 class Band(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,34 +188,50 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-class Rubric(msgspec.Struct, frozen=True, kw_only=True):
+class RubricSettings(Protocol, frozen=True, kw_only=True):
+    """What the front matter says of a rubric as a whole, key by key.
+
+    ``without_response`` are the scores of a sample without anything to judge; criteria that aren't
+    in it have none then (A7). ``require_review`` are the reasons for review that a release waits
+    for (E11).
+    """
+
+    id: Annotated[str, TextForm("bad-id", parse_rubric_id)] = ""
+    version: Annotated[str, TextForm("bad-version", _parse_version)] = ""
+    overall_name: Name = "overall"
+    generation: Generation = Generation()
+    without_response: Annotated[dict[str, float], Meta(examples=["{correctness: 1}"])] = {}
+    require_review: Annotated[tuple[ReviewReason, ...], Meta(examples=["[safety]"])] = ("safety",)
+    pass_rules: Comparisons = msgspec.field(name="pass", default=())
+    components: Annotated[
+        dict[str, Component], Meta(examples=["{accuracy: {of: correctness, weight: 1}}"])
+    ] = {}
+    metrics: Annotated[
+        dict[str, FormulaText], Meta(examples=["{full_rate: share of correctness == 5}"])
+    ] = {}
+    gates: Annotated[tuple[ComparisonText, ...], Meta(examples=['["overall_mean >= 0.7"]'])] = ()
+    bands: Annotated[tuple[Band, ...], Meta(examples=["[{label: Good, from: 0.7}]"])] = ()
+    decisions: Annotated[tuple[Decision, ...], Meta(examples=["[{decide: deploy}]"])] = ()
+    sample_decisions: tuple[Decision, ...] = ()
+
+
+def settings_of(given: RubricSettings) -> dict[str, Any]:
+    """Return the settings by their names in Python."""
+    return {name: getattr(given, name) for name in RubricSettings.__struct_fields__}
+
+
+class Rubric(RubricSettings, frozen=True, kw_only=True):
     """A whole rubric.
 
     Two rubrics are equal when they mean the same; ``sha256``, of the document's bytes, tells
-    whether their text is the same too. ``without_response`` are the scores of a sample without
-    anything to judge; criteria that aren't in it have none then (A7). ``require_review`` are the
-    reasons for review that a release waits for (E11).
+    whether their text is the same too.
     """
 
-    id: str
-    version: str
     title: str
     scale: Scale
     criteria: tuple[Criterion, ...]
     description: str = ""
-    overall_name: str = "overall"
-    protocol: Protocol = Protocol()
-    generation: Generation = Generation()
-    without_response: dict[str, float] = {}
-    require_review: tuple[ReviewReason, ...] = ("safety",)
-    pass_rules: tuple[Comparison, ...] = ()
-    components: tuple[Component, ...] = ()
-    metrics: tuple[Metric, ...] = ()
-    gates: tuple[Comparison, ...] = ()
-    bands: tuple[Band, ...] = ()
     band_decimals: int = 0
-    decisions: tuple[Decision, ...] = ()
-    sample_decisions: tuple[Decision, ...] = ()
     lexicons: tuple[Lexicon, ...] = ()
     template: Template | None = None
     sections: tuple[Section, ...] = ()
@@ -212,19 +241,12 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True):
         """Compare everything but the hash of the text."""
         if not isinstance(other, Rubric):
             return NotImplemented
-        return self._content() == other._content()
+        mine, theirs = (msgspec.structs.asdict(each) for each in (self, other))
+        return mine | {"sha256": other.sha256} == theirs
 
     def __hash__(self) -> int:
         """Agree with equality."""
-        return hash(self._content())
-
-    def _content(self) -> tuple[object, ...]:
-        fields = msgspec.structs.asdict(self) | {
-            "sha256": "",
-            # A dictionary has no hash.
-            "without_response": frozenset(self.without_response.items()),
-        }
-        return tuple(fields.values())
+        return hash((self.id, self.version, self.title))
 
     @property
     def sources(self) -> set[CriterionSource]:
@@ -255,7 +277,7 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True):
     def mean_of(self, criterion_id: str) -> str:
         """Return what a criterion's mean over a run is called: as the document does, if it does."""
         declared = Statistic(by="mean", of=criterion_id)
-        named = (each.name for each in self.metrics if each.formula == declared)
+        named = (name for name, formula in self.metrics.items() if formula == declared)
         return next(named, f"{criterion_id}_mean")
 
     def criterion(self, criterion_id: str) -> Criterion | None:

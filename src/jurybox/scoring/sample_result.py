@@ -219,8 +219,8 @@ def conclude(
     metrics, judge_score = _metrics(rubric, report, automated, answered=answered)
     metrics |= measures(sample.response)
     components = {
-        part.name: _component(rubric, part, metrics) if answered else 0.0
-        for part in rubric.components
+        name: _component(rubric, part, metrics) if answered else 0.0
+        for name, part in rubric.components.items()
     }
     if components:
         metrics[SAMPLE_SCORE] = _sample_score(rubric, components)
@@ -356,8 +356,8 @@ def _component(
 
 def _sample_score(rubric: Rubric, components: Mapping[str, float | None]) -> float | None:
     parts: list[float] = []
-    for part in rubric.components:
-        value = components[part.name]
+    for name, part in rubric.components.items():
+        value = components[name]
         if value is None:
             return None
         parts.append(part.weight * value)

@@ -186,7 +186,7 @@ class MetricTally:
         overall = rubric.overall_name
         self._means = {name: rubric.mean_of(name) for name in self._criteria}
         self._means[overall] = f"{overall}_mean"
-        formulas = [metric.formula for metric in rubric.metrics]
+        formulas = rubric.metrics.values()
         statistics = [each for each in formulas if isinstance(each, Statistic)]
         kept = {each.of for each in statistics if AGGREGATES[each.by].needs_all}
         self._bins = _bins_of(rubric) if spread else {}
@@ -255,8 +255,8 @@ class MetricTally:
             column = self._columns[SAMPLE_SCORE]
             metrics[AGGREGATE_SCORE] = column.statistic("mean")
             counts[AGGREGATE_SCORE] = column.count
-        for metric in self._rubric.metrics:
-            metrics[metric.name], counts[metric.name] = self._value(metric.formula)
+        for name, formula in self._rubric.metrics.items():
+            metrics[name], counts[name] = self._value(formula)
         return metrics, counts
 
     def _add_rates(self, metrics: Metrics, counts: Counts) -> None:
@@ -267,7 +267,7 @@ class MetricTally:
             metrics["pass_rate"], counts["pass_rate"] = None, 0
         # Of the samples that a judge replied to: the others have no reply to be read (C15).
         fallen = self._flags["judge_fallback_rate"]
-        reported = self._judged if self._rubric.protocol.fallback_score is not None else 0
+        reported = self._judged if self._rubric.fallback_score is not None else 0
         metrics["judge_fallback_rate"] = fallen / reported if reported else None
         counts["judge_fallback_rate"] = reported
 

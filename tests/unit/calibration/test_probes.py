@@ -54,8 +54,7 @@ IN_THE_RUBRIC = [kind for kind in KINDS if kind.changes == "rubric"]
 
 
 def _judging(rubric: Rubric = RUBRIC, reply_format: str = "json") -> Judging:
-    protocol = msgspec.structs.replace(rubric.protocol, reply_format=reply_format)
-    changed = msgspec.structs.replace(rubric, protocol=protocol)
+    changed = msgspec.structs.replace(rubric, reply_format=reply_format)
     return Judging(rubric=changed, checklist=CHECKLIST)
 
 

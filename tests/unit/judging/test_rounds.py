@@ -69,8 +69,7 @@ def judge(
         asked.append(request.vote)
         return votes[request.vote]
 
-    protocol = msgspec.structs.replace(RUBRIC.protocol, on_unstable=on_unstable)
-    rubric = msgspec.structs.replace(RUBRIC, protocol=protocol)
+    rubric = msgspec.structs.replace(RUBRIC, on_unstable=on_unstable)
     judging = Judging(rubric=rubric, checklist=CHECKLIST, stop_when_decided=stop)
     flow = jury(judging, sample, ["openai/a-1"], len(votes))
     return drive_sync(flow, answer), asked

@@ -95,8 +95,7 @@ class ReplyFormat(ABC):
 
     def reask_policy(self, rubric: Rubric) -> ReaskPolicy:
         """Return how often an invalid reply is asked for again, and in which words."""
-        protocol = rubric.protocol
-        return ReaskPolicy(reasks=protocol.reasks, reask_with=protocol.reask_with)
+        return ReaskPolicy(reasks=rubric.reasks, reask_with=rubric.reask_with)
 
     def fallback(self, rubric: Rubric, reply: str) -> Scores | None:
         """Return the scores that replace a reply which stayed invalid; None: it is unscored."""

@@ -77,7 +77,7 @@ class ScoreLineFormat(ReplyFormat):
 
     def fallback(self, rubric: Rubric, reply: str) -> Scores | None:
         """Return the rubric's ``fallback_score``, if it has one (C15)."""
-        score = rubric.protocol.fallback_score
+        score = rubric.fallback_score
         if score is None:
             return None
         (whole,) = self.scored(rubric)

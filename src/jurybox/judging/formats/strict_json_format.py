@@ -30,7 +30,7 @@ class StrictJsonFormat(ReplyFormat):
         """Return the form of a reply with scores."""
         del checklist  # the rubric's prompt says what is asked for
         scales = {each.id: each.scale for each in rubric.criteria}
-        most_words = rubric.protocol.rationale_words
+        most_words = rubric.rationale_words
         schemas = {name: scale.schema() for name, scale in scales.items()}
         return ReplyForm(
             read=lambda text, material: read_strict_scores(text, scales, most_words, material),

@@ -58,7 +58,7 @@ def axis_of(name: str, rubric: Rubric, *values: float | None) -> Axis:
 
 
 def _declared(name: str, rubric: Rubric) -> Axis | None:
-    formula = next((each.formula for each in rubric.metrics if each.name == name), None)
+    formula = rubric.metrics.get(name)
     if isinstance(formula, Share):
         return WHOLE
     if isinstance(formula, Statistic):
@@ -125,7 +125,7 @@ class RunMetrics:
         self._rubric = rubric
         self._counts: dict[str, int] = self._summary.get("n", {})
         self._repeats: int = self._summary.get("repeats", {}).get("n", 1)
-        self._formulas = {metric.name: metric.formula for metric in rubric.metrics}
+        self._formulas = rubric.metrics
 
     def of(self, name: str) -> PlottedMetric:
         """Return the statistics of one metric."""
@@ -248,12 +248,11 @@ def _distributions(
 
 def _marks(name: str, rubric: Rubric, metrics: RunMetrics) -> tuple[Mark, ...]:
     marks: list[Mark] = []
-    for metric in rubric.metrics:
-        formula = metric.formula
+    for own, formula in rubric.metrics.items():
         if isinstance(formula, Statistic) and formula.of == name and formula.by in PERCENTILES:
-            known = metrics.of(metric.name)
+            known = metrics.of(own)
             if known.value is not None:
-                mark = Mark(name=metric.name, label=formula.by, value=known.value, n=known.n)
+                mark = Mark(name=own, label=formula.by, value=known.value, n=known.n)
                 marks.append(mark)
     return tuple(sorted(marks, key=lambda mark: mark.value))
 

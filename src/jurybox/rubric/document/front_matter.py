@@ -1,6 +1,5 @@
 """The front matter: what only the program needs, and whether its parts agree with each other."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final, get_args
 
@@ -9,7 +8,6 @@ from msgspec import Meta
 
 from jurybox.documents.field_reader import (
     FieldReader,
-    Name,
     TextForm,
     key_place,
     node_at,
@@ -21,7 +19,6 @@ from jurybox.documents.field_reader import (
 from jurybox.documents.findings import Findings, Place
 from jurybox.documents.numbers import decimals_of, show_number
 from jurybox.documents.plain_yaml import Items, Pairs, Scalar, read_yaml
-from jurybox.errors import Unreadable
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.format_names import REPLY_FORMATS
 from jurybox.rubric.metrics import (
@@ -38,29 +35,22 @@ from jurybox.rubric.metrics import (
     Ratio,
     Share,
     Statistic,
-    parse_formula,
     run_metrics,
     sample_metrics,
 )
 from jurybox.rubric.rubric_model import (
-    Band,
-    Comparisons,
-    ComparisonText,
-    ComponentParts,
     CriterionSource,
     Decision,
     EvidenceKind,
     Generation,
-    Protocol,
     ReviewReason,
     Rubric,
+    RubricSettings,
+    settings_of,
 )
 from jurybox.rubric.scale import Scale
 from jurybox.text_format import listed, nearest
 
-_ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-_VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,2}")
-_MAX_ID = 64
 _WHAT: Final = "the front matter"
 _REQUIRED: Final = {"id": "support-answers", "version": "1.0.0", "scale": "1-5"}
 EXTENDS: Final = "extends"
@@ -70,56 +60,19 @@ Ends = tuple[float | None, float | None]
 _OPEN: Ends = (None, None)
 
 
-def parse_rubric_id(text: str) -> str:
-    """Read a rubric's id.
-
-    Raises:
-        Unreadable: it can't be one.
-
-    """
-    if _ID.fullmatch(text) is None or len(text) > _MAX_ID:
-        hint = f"use lower-case letters, digits and single hyphens, at most {_MAX_ID} characters"
-        raise Unreadable(f"`{text}` can't be a rubric's id", hint)
-    return text
-
-
-def _parse_version(text: str) -> str:
-    if _VERSION.fullmatch(text) is None:
-        raise Unreadable(f"`{text}` is not a version", "write it as `1.2.0`")
-    return text
-
-
 ScaleText = Annotated[Scale, TextForm("bad-scale", Scale.parse), Meta(examples=["1-5"])]
-FormulaText = Annotated[Formula, TextForm("bad-formula", parse_formula)]
 Weight = Annotated[float, Meta(ge=0, le=1000)]
 
 
-class FrontMatter(Protocol, msgspec.Struct, frozen=True, kw_only=True):
+class FrontMatter(RubricSettings, msgspec.Struct, frozen=True, kw_only=True):
     """The values of the front matter, key by key."""
 
-    id: Annotated[str, TextForm("bad-id", parse_rubric_id)] = ""
     extends: str | None = None
-    version: Annotated[str, TextForm("bad-version", _parse_version)] = ""
     scale: ScaleText | None = None
     scales: Annotated[dict[str, ScaleText], Meta(examples=["{safety: 0-1}"])] = {}
     weights: Annotated[dict[str, Weight], Meta(examples=["{correctness: 2}"])] = {}
     evidence: Annotated[dict[str, EvidenceKind], Meta(examples=["{correctness: reference}"])] = {}
     sources: Annotated[dict[str, CriterionSource], Meta(examples=["{correctness: judge}"])] = {}
-    overall_name: Name = "overall"
-    generation: Generation = Generation()
-    without_response: Annotated[dict[str, float], Meta(examples=["{correctness: 1}"])] = {}
-    require_review: Annotated[tuple[ReviewReason, ...], Meta(examples=["[safety]"])] = ("safety",)
-    pass_rules: Comparisons = msgspec.field(name="pass", default=())
-    components: Annotated[
-        dict[str, ComponentParts], Meta(examples=["{accuracy: {of: correctness, weight: 1}}"])
-    ] = {}
-    metrics: Annotated[
-        dict[str, FormulaText], Meta(examples=["{full_rate: share of correctness == 5}"])
-    ] = {}
-    gates: Annotated[tuple[ComparisonText, ...], Meta(examples=['["overall_mean >= 0.7"]'])] = ()
-    bands: Annotated[tuple[Band, ...], Meta(examples=["[{label: Good, from: 0.7}]"])] = ()
-    decisions: Annotated[tuple[Decision, ...], Meta(examples=["[{decide: deploy}]"])] = ()
-    sample_decisions: tuple[Decision, ...] = ()
 
 
 KEYS: Final = FrontMatter.__struct_encode_fields__
@@ -162,31 +115,11 @@ def front_matter_of(rubric: Rubric) -> FrontMatter:
     """Return the front matter of a rubric's document; `sources` follow from the rest of it."""
     criteria = rubric.criteria
     return FrontMatter(
-        **msgspec.structs.asdict(rubric.protocol),
-        id=rubric.id,
-        version=rubric.version,
+        **settings_of(rubric),
         scale=rubric.scale,
         scales={each.id: each.scale for each in criteria if each.scale != rubric.scale},
         weights={each.id: each.weight for each in criteria if each.weight != 1},
         evidence={each.id: each.evidence for each in criteria if each.evidence != "levels"},
-        overall_name=rubric.overall_name,
-        generation=rubric.generation,
-        without_response={
-            each.id: rubric.without_response[each.id]
-            for each in criteria
-            if each.id in rubric.without_response
-        },
-        require_review=rubric.require_review,
-        pass_rules=rubric.pass_rules,
-        components={
-            each.name: ComponentParts(of=each.of, weight=each.weight, full_until=each.full_until)
-            for each in rubric.components
-        },
-        metrics={each.name: each.formula for each in rubric.metrics},
-        gates=rubric.gates,
-        bands=rubric.bands,
-        decisions=rubric.decisions,
-        sample_decisions=rubric.sample_decisions,
     )
 
 

@@ -7,7 +7,7 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -51,14 +51,7 @@ from jurybox.rubric.document.render import render_rubric
 from jurybox.rubric.document.rule_blocks import build_checks, build_rules, read_lexicons
 from jurybox.rubric.format_names import REPLY_FORMATS
 from jurybox.rubric.metrics import run_metrics, sample_metrics
-from jurybox.rubric.rubric_model import (
-    Component,
-    Criterion,
-    Metric,
-    Protocol,
-    Rubric,
-    Section,
-)
+from jurybox.rubric.rubric_model import Criterion, Rubric, Section, settings_of
 from jurybox.rubric.rules import Lexicon
 from jurybox.rubric.scale import Scale
 from jurybox.rubric.template import Template
@@ -67,7 +60,6 @@ from jurybox.text_format import closest
 MOST_BASES: Final = 5
 """The longest chain of bases."""
 _WORD: Final = re.compile(r"[^\W_]+")
-_PROTOCOL: Final = Protocol.__struct_fields__
 
 
 class Base(msgspec.Struct, frozen=True, kw_only=True):
@@ -251,29 +243,18 @@ class _Document:
             return None
         sections = read_sections(body, outline.parts)
         decimals = decimals_of_bands(self._node)
+        settings: dict[str, Any] = settings_of(front) | {
+            "without_response": _points(front, criteria),
+            "require_review": tuple(x for x in REVIEW_REASONS if x in front.require_review),
+            "bands": tuple(sorted(front.bands, key=lambda band: -band.low)),
+        }
         return Rubric(
-            id=front.id,
-            version=front.version,
+            **settings,
             title=outline.title,
             description=outline.description or ("" if base is None else base.description),
             scale=front.scale,
             criteria=criteria,
-            overall_name=front.overall_name,
-            protocol=Protocol(**{name: getattr(front, name) for name in _PROTOCOL}),
-            generation=front.generation,
-            without_response=_points(front, criteria),
-            require_review=tuple(each for each in REVIEW_REASONS if each in front.require_review),
-            pass_rules=front.pass_rules,
-            components=tuple(
-                Component(name=name, **msgspec.structs.asdict(each))
-                for name, each in front.components.items()
-            ),
-            metrics=tuple(Metric(name=name, formula=each) for name, each in front.metrics.items()),
-            gates=front.gates,
-            bands=tuple(sorted(front.bands, key=lambda band: -band.low)),
             band_decimals=decimals or (0 if base is None else base.band_decimals),
-            decisions=front.decisions,
-            sample_decisions=front.sample_decisions,
             lexicons=lexicons,
             template=template,
             sections=sections if base is None else _joined_sections(base.sections, sections),
@@ -290,7 +271,7 @@ class _Document:
             return
         for each in self._base_warnings:
             warnings.add(self._at, each.code, each.problem, each.hint)
-        unmentioned = REPLY_FORMATS[whole.protocol.reply_format].unmentioned
+        unmentioned = REPLY_FORMATS[whole.reply_format].unmentioned
         words = _words(template.text)
         for text in self._new:
             mentioned = _words(text.id) in words or _words(text.name) in words

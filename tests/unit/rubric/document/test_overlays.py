@@ -54,7 +54,7 @@ BASE = parse_rubric(VOICE, "voice")
 def test_what_is_not_said_is_as_in_the_base() -> None:
     rubric = read()
     assert (rubric.id, rubric.version, rubric.title) == ("mine", "2.0.0", "Mine")
-    for name in ("description", "scale", "criteria", "protocol", "pass_rules", "lexicons"):
+    for name in ("description", "scale", "criteria", "votes", "pass_rules", "lexicons"):
         assert getattr(rubric, name) == getattr(BASE, name)
     assert rubric.template == BASE.template
 
@@ -85,15 +85,15 @@ def test_the_evidence_is_changed_one_by_one() -> None:
 
 def test_the_protocol_and_the_thresholds_are_taken_as_they_are_written() -> None:
     rubric = read('votes: 5\npass: ["warmth >= 0.7"]\ngates: ["pass_rate >= 0.9"]\n')
-    assert rubric.protocol.votes == 5
-    assert rubric.protocol.fallback_score == 0.5
+    assert rubric.votes == 5
+    assert rubric.fallback_score == 0.5
     assert [str(rule) for rule in rubric.pass_rules] == ["warmth >= 0.7"]
     assert [str(gate) for gate in rubric.gates] == ["pass_rate >= 0.9"]
 
 
 def test_another_reply_format_leaves_behind_what_belongs_to_the_old_one() -> None:
-    protocol = read("reply_format: strict-json\n").protocol
-    assert (protocol.reply_format, protocol.fallback_score) == ("strict-json", None)
+    rubric = read("reply_format: strict-json\n")
+    assert (rubric.reply_format, rubric.fallback_score) == ("strict-json", None)
 
 
 def test_phrases_are_added_and_removed() -> None:
@@ -190,7 +190,7 @@ def test_an_overlay_can_extend_an_overlay() -> None:
     text = overlay("weights: {brevity: 4}\n", base="mine").replace("id: mine", "id: ours")
     reading = check_rubric(text, finder(documents))
     assert reading.rubric is not None
-    assert (reading.rubric.protocol.votes, reading.rubric.criteria[1].weight) == (5, 4)
+    assert (reading.rubric.votes, reading.rubric.criteria[1].weight) == (5, 4)
     assert reading.bases == ("mine", "voice")
 
 
