@@ -74,8 +74,8 @@ def mean_of(
     if float(np.ptp(x)) == 0:
         why = "all values are the same, so they don't show how values vary"
         return Estimate(value=mean, n=n, reason=why)
-    error = _error(x, codes, m)
-    if error <= _ROUNDING * float(x.std(ddof=1)):
+    error = standard_error(x, codes, m)
+    if not error:
         why = "all clusters have the same mean, so they don't show how clusters vary"
         return Estimate(value=mean, n=n, reason=why)
     half = t_quantile((1 + level) / 2, m - 1) * error
@@ -120,11 +120,12 @@ def bounded_mean(
     )
 
 
-def _error(x: Values, codes: Codes | None, m: int) -> float:
-    """Return the standard error of the mean, from the ``m`` rows or clusters."""
+def standard_error(x: Values, codes: Codes | None, m: int) -> float:
+    """Return the standard error of the mean, from ``m`` rows or clusters; 0 if all are alike."""
     apart = x - x.mean()
     sums = apart if codes is None else np.bincount(codes, apart, m)
-    return float((m / (m - 1) * np.sum(sums**2)) ** 0.5 / len(x))
+    error = float((m / (m - 1) * np.sum(sums**2)) ** 0.5 / len(x))
+    return 0.0 if error <= _ROUNDING * float(x.std(ddof=1)) else error
 
 
 def _effective_rows(x: Values, codes: Codes | None, m: int) -> float:
@@ -136,7 +137,7 @@ def _effective_rows(x: Values, codes: Codes | None, m: int) -> float:
         return float(len(x))
     if float(np.ptp(x)) == 0:
         return float(m)
-    error = _error(x, codes, m)
+    error = standard_error(x, codes, m)
     return min(float(len(x)), max(1.0, float(x.var()) / error**2)) if error else float(len(x))
 
 

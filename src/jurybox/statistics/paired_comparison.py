@@ -19,7 +19,7 @@ from jurybox.statistics.distributions import (
     t_quantile,
 )
 from jurybox.statistics.estimates import Interval
-from jurybox.statistics.intervals import Values, codes_of
+from jurybox.statistics.intervals import Codes, Values, codes_of, mean_of, standard_error
 
 Direction = Literal["higher", "lower", "undecided"]
 
@@ -70,75 +70,31 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str = ""
 
 
-class Units(msgspec.Struct, frozen=True, kw_only=True):
-    """Differences summed by what is independent: pairs, or clusters of them."""
-
-    sums: Values
-    sizes: Values
-
-    @property
-    def mean(self) -> float:
-        """The mean over all pairs."""
-        return float(self.sums.sum() / self.sizes.sum())
-
-    @property
-    def alike(self) -> bool:
-        """Whether every unit has the same mean, so that their spread is unknown."""
-        means = self.sums / self.sizes
-        return bool(np.ptp(means) <= 1e-12 * max(1.0, float(np.max(np.abs(means)))))
-
-    @property
-    def standard_error(self) -> float:
-        """Of the mean; ``sqrt(G / (G - 1) sum((s_g - n_g mean)^2)) / n`` over G units."""
-        count = len(self.sums)
-        apart = self.sums - self.sizes * self.mean
-        return float(np.sqrt(count / (count - 1) * np.sum(apart**2)) / self.sizes.sum())
-
-    @property
-    def name(self) -> str:
-        """The name of the units."""
-        return "pairs" if len(self.sums) == self.sizes.sum() else "clusters"
-
-
-def gather(differences: Values, clusters: Sequence[Hashable] | None) -> Units:
-    """Return the differences by cluster, in the order in which clusters appear."""
-    if clusters is None:
-        return Units(sums=differences, sizes=np.ones(len(differences)))
-    codes, count = codes_of(clusters, len(differences))
-    sums = np.bincount(codes, weights=differences, minlength=count)
-    return Units(sums=sums.astype(np.float64), sizes=np.bincount(codes).astype(np.float64))
-
-
-def mean_interval(units: Units, level: float) -> Interval | str:
+def mean_interval(
+    differences: Values, clusters: Sequence[Hashable] | None, level: float
+) -> Interval | str:
     """Return Student's interval of the mean difference, or why there is none.
 
     Where all units have the same mean difference there is no spread, and two more units are
     imagined: one that doesn't differ, and one that moved as far the other way. There is none where
     nothing differs: from zero to zero would promise that nothing ever will.
     """
-    count = len(units.sums)
-    if count < 2:  # noqa: PLR2004 - one value has no spread
-        return "one independent difference has no spread" if count else "there are no pairs"
-    if not units.alike:
-        return _student(units, level)
-    if not units.mean:
-        clustered = float(units.sizes.max()) > 1
-        return (
-            "no cluster differs on the whole" if clustered else "the runs are equal on every sample"
-        )
-    size = float(units.sizes.mean())
-    more = Units(
-        sums=np.append(units.sums, [0.0, -size * units.mean]),
-        sizes=np.append(units.sizes, [size, size]),
-    )
-    return _student(more, level, ", two of them imagined")
-
-
-def _student(units: Units, level: float, note: str = "") -> Interval:
-    count = len(units.sums)
-    half = t_quantile((1 + level) / 2, count - 1) * units.standard_error
-    method = f"Student's t, {count} {units.name}{note}"
-    return Interval(low=units.mean - half, high=units.mean + half, level=level, method=method)
+    units = len(differences) if clusters is None else len(set(clusters))
+    if units == 1:
+        return "one independent difference has no spread"
+    found, note = mean_of(differences, clusters=clusters, level=level), ""
+    if found.interval is None and found.value:
+        rows = round(len(differences) / units)
+        more = np.append(differences, np.repeat([0.0, -found.value], rows))
+        both = [("imagined", i // rows) for i in range(2 * rows)]
+        named = None if clusters is None else [*clusters, *both]
+        found = mean_of(more, clusters=named, level=level)
+        units, note = units + 2, ", two of them imagined"
+    if found.interval is None:
+        alone = clusters is None or units == len(differences)
+        return "the runs are equal on every sample" if alone else "no cluster differs on the whole"
+    what = "pairs" if units == found.n else "clusters"
+    return msgspec.structs.replace(found.interval, method=f"Student's t, {units} {what}{note}")
 
 
 def rates_interval(only_a: int, only_b: int, n: int, level: float) -> Interval:
@@ -185,7 +141,8 @@ def compare_paired(
     n = len(differences)
     if n == 0:
         return _concluded(PairedComparison(n=0, reason="no sample has the metric in both"))
-    units = gather(differences, clusters)
+    codes, count = (None, n) if clusters is None else codes_of(clusters, n)
+    sums = differences if codes is None else np.bincount(codes, differences, count)
     only_a, only_b = int(np.sum(differences < 0)), int(np.sum(differences > 0))
     plain = binary and clusters is None
     interval: Interval | str
@@ -193,19 +150,19 @@ def compare_paired(
         tested = mcnemar(only_a, only_b)
         interval = rates_interval(only_a, only_b, n, level)
     else:
-        tested = permutation(units.sums, seed=seed)
-        interval = mean_interval(units, level)
+        tested = permutation(sums, seed=seed)
+        interval = mean_interval(differences, clusters, level)
     made = PairedComparison(
         n=n,
-        clusters=None if clusters is None else len(units.sums),
+        clusters=None if clusters is None else count,
         differing=only_a + only_b,
         mean_a=float(first.mean()),
         mean_b=float(second.mean()),
-        difference=units.mean,
+        difference=float(differences.mean()),
         interval=None if isinstance(interval, str) else interval,
         p_value=tested.p_value,
         test=tested.test,
-        detectable=_detectable(units, level, yes_or_no=plain),
+        detectable=_detectable(differences, codes, count, level, yes_or_no=plain),
         reason=interval if isinstance(interval, str) else None,
     )
     return _concluded(made)
@@ -303,16 +260,18 @@ def _check(
         raise ValueError("a yes-or-no metric must be 0 or 1")
 
 
-def _detectable(units: Units, level: float, *, yes_or_no: bool) -> float | None:
+def _detectable(
+    differences: Values, codes: Codes | None, count: int, level: float, *, yes_or_no: bool
+) -> float | None:
     """Return the minimal detectable difference where the differences have a spread.
 
     Of yes and no, McNemar's test needs a number of samples that differ, whatever their spread: with
     fewer than ``k`` of them, ``2^(1 - k)`` is more than the level allows.
     """
-    count = len(units.sums)
-    if count < 2 or units.alike:  # noqa: PLR2004 - one value has no spread
+    error = standard_error(differences, codes, count) if count > 1 else 0.0
+    if not error:
         return None
-    found = minimal_detectable(units.standard_error, count - 1, level=level, power=POWER)
+    found = minimal_detectable(error, count - 1, level=level, power=POWER)
     if not yes_or_no:
         return found
     needed = math.ceil(1 - math.log2(1 - level))
@@ -328,14 +287,7 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
 
     Reference: S. Holm (1979), "A simple sequentially rejective multiple test procedure",
     Scandinavian Journal of Statistics 6, 65-70.
-
-    Raises:
-        ValueError: one of them is no probability.
-
     """
-    for p in p_values:
-        if not 0 <= p <= 1:
-            raise ValueError(f"the p value {p} is not between 0 and 1")
     adjusted = [0.0] * len(p_values)
     largest = 0.0
     for done, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
