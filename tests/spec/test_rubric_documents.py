@@ -423,7 +423,8 @@ def test_a1_levels_of_answer_quality() -> None:
 
 
 def test_a1_aggregates_are_named_as_in_the_source() -> None:
-    found = {metric.name: str(metric.formula) for metric in bundled("answer-quality").metrics}
+    metrics = bundled("answer-quality").metrics
+    found = {name: str(formula) for name, formula in metrics.items()}
     assert found == {
         "accuracy_mean": "mean of accuracy_score",
         "accuracy_full_credit_rate": "share of accuracy_score == 2",

@@ -51,12 +51,12 @@ def test_without_clusters_it_is_the_variance_hc3_of_statsmodels() -> None:
 @pytest.mark.parametrize(("m", "k"), [(20, 1), (40, 2)])
 def test_intervals_cover_the_true_coefficient_as_often_as_they_say(m: int, k: int) -> None:
     covered = 0
-    for seed in range(1000):
+    for seed in range(400):
         y, has, length, samples = _data(1000 + seed, m, k)
         found = coefficient(y, [has, length], samples).interval
         assert found is not None
         covered += found.low <= 0.3 <= found.high
-    assert 930 <= covered <= 970
+    assert 365 <= covered <= 393
 
 
 @pytest.mark.parametrize(
