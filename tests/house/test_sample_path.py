@@ -10,9 +10,9 @@ import pytest
 
 import jurybox
 
-SAMPLES = 20
-WARM = 10  # samples after which nothing is worked out for the first time
-MOST = 27  # the aim is 15
+SAMPLES = 300
+WARM = 200  # samples begun, so that some are finished and nothing is worked out for the first time
+MOST = 26  # the aim is 15
 ENTRIES = {"Runner._finish", "Store.append"}
 AFTERWARDS = "Job.finished"
 

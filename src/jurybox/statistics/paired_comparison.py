@@ -142,7 +142,9 @@ def compare_paired(
     if n == 0:
         return _concluded(PairedComparison(n=0, reason="no sample has the metric in both"))
     codes, count = (None, n) if clusters is None else codes_of(clusters, n)
-    sums = differences if codes is None else np.bincount(codes, differences, count)
+    sums = differences
+    if codes is not None:
+        sums = np.bincount(codes, differences, count).astype(np.float64)
     only_a, only_b = int(np.sum(differences < 0)), int(np.sum(differences > 0))
     plain = binary and clusters is None
     interval: Interval | str

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 SCRIPT = Path(__file__).parents[3] / "benchmarks" / "coverage.py"
-SETS = 25
+SETS = 40
 
 
 @pytest.fixture(scope="module")

