@@ -178,7 +178,6 @@ def test_a_judge_that_prefers_length_is_told_so_at_equal_quality(
     for name in ("verbosity.correlation", "verbosity.correlation_given_gold"):
         assert metrics[name]["interval"]["low"] > 0.5
         assert "longer responses" in metrics[name]["sentence"]
-    assert metrics["verbosity.slope_given_gold"]["interval"]["low"] > 0
 
 
 def test_gates_fail_where_a_metric_misses_them_or_isnt_known(
@@ -243,7 +242,6 @@ def test_a_judge_that_obeys_injections_is_found_out_by_a_probe(
         assert metrics[f"injection.{kind}.changed"]["value"] == 1
     for kind in ("same", "criteria_order", "wording", "names"):
         assert metrics[f"stability.{kind}.changed"]["value"] == 0
-    assert metrics["stability.swapped.change"]["reason"] == "the run compares no pairs"
     made = [run["run_id"] for run in done.json["probe"]["runs"]]
     assert len(made) == 4
     assert all(jurybox("verify", run).code == 0 for run in made)
@@ -263,11 +261,10 @@ def test_a_judge_that_obeys_injections_is_found_out_by_a_probe(
 def test_pairs_are_probed_on_the_side_that_lost(jurybox: Callable, runs: dict[str, str]) -> None:
     obeys = ("--judge", "python/judges:obeys")
     done = jurybox("bias", runs["fair"], "--probe", "5", *obeys, "--json")
-    assert "at least 90 calls" in done.err
+    assert "at least 80 calls" in done.err
     assert done.json["probe"]["baseline"] == "same"
     metrics = _metrics(done.json)
     assert metrics["injection.flattery.change"]["value"] > 0
-    assert metrics["stability.swapped.changed"]["value"] == 0
     assert metrics["stability.same.change"]["value"] is None
     fair = _metrics(jurybox("bias", runs["fair"], "--probe", "5", "--json").json)
     changed = {name: each["value"] for name, each in fair.items() if name.endswith(".changed")}

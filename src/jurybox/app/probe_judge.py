@@ -17,7 +17,6 @@ from jurybox.calibration.probes import (
     KINDS,
     MARK,
     SAME,
-    SWAPPED,
     ProbeKind,
     changed_rubric,
     changed_sample,
@@ -28,7 +27,7 @@ from jurybox.calibration.probes import (
 from jurybox.engine.plan import DatasetPlan, DocumentPlan, Plan
 from jurybox.engine.records import ENCODER, RunRow
 from jurybox.errors import IncompleteError, InputError
-from jurybox.judging.formats.reply_format import Side, mirror
+from jurybox.judging.formats.reply_format import Side
 from jurybox.judging.protocol import equal_votes
 from jurybox.models.providers import ModelName
 from jurybox.reporting.stored import SampleRecord, damaged, plan_of
@@ -123,9 +122,6 @@ def plan_probe(store: Store, row: RunRow, options: ProbeOptions) -> ProbePlan:
     trials: list[ProbeTrial] = []
     skipped: dict[str, str] = {}
     together = [kind for kind in KINDS if kind.changes != "rubric"]
-    if not any(_is_pair(sample) for sample in samples):
-        together.remove(SWAPPED)
-        skipped[SWAPPED.id] = "the run compares no pairs"
     trials.append(_trial(store, base, together, picked, run_id=row.id, options=options))
     for kind in KINDS:
         if kind.changes != "rubric":
@@ -189,10 +185,6 @@ def _pick(store: Store, run_id: str, options: ProbeOptions) -> list[Picked]:
     return [picked for _, _, picked in sorted(chosen, key=lambda each: each[1])]
 
 
-def _is_pair(sample: Sample) -> bool:
-    return sample.response_b is not None and sample.reference is None
-
-
 def _trial(
     store: Store,
     plan: Plan,
@@ -236,8 +228,6 @@ def _lines(
 ) -> Iterator[bytes]:
     for each in picked:
         for kind in kinds:
-            if kind.pairs_only and not _is_pair(each.sample):
-                continue
             changed = changed_sample(each.sample, kind, procedure.judging, each.side)
             second = changed.response_b
             row = {
@@ -261,9 +251,8 @@ def _calls(
     total = 0
     for trial in trials:
         for each in picked if not trial.is_done else ():
-            pair = _is_pair(each.sample)
-            kinds = sum(pair or not kind.pairs_only for kind in trial.kinds)
-            total += kinds * procedure.votes * (1 if each.sample.response_b is None else 2)
+            calls = procedure.votes * (1 if each.sample.response_b is None else 2)
+            total += len(trial.kinds) * calls
     return total
 
 
@@ -321,10 +310,7 @@ def _after(
             except msgspec.DecodeError as error:
                 what = f"run {run_id} can't be read ({error}); `jurybox verify` says where"
                 raise IncompleteError(what) from None
-            side = sides.get(name, "A")
-            if kind == SWAPPED.id:
-                side = mirror(side)
-            score = None if report is None else share_won(report, side)
+            score = None if report is None else share_won(report, sides.get(name, "A"))
             if score is not None:
                 found.setdefault(kind, {})[name] = score
     return found

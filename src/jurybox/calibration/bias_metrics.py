@@ -105,7 +105,7 @@ def _verbosity(seen: Observations, level: float) -> Iterator[BiasMetric]:
         [each.sample for each in rows],
         level=level,
     )
-    yield from _because(no_scores, *found)
+    yield from _because(no_scores, found)
     known = [(each, each.gold) for each in rows if each.gold is not None]
     found = score_by_length(
         [each.score for each, _ in known],
@@ -114,7 +114,7 @@ def _verbosity(seen: Observations, level: float) -> Iterator[BiasMetric]:
         [gold for _, gold in known],
         level=level,
     )
-    yield from _because(no_scores or (None if known else _NO_GOLD), *found)
+    yield from _because(no_scores or (None if known else _NO_GOLD), found)
     yield from _of_kind(seen.voted, _longer, (LONGER, LONGER_EXCESS), level)
 
 

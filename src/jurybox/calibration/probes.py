@@ -59,7 +59,6 @@ class ProbeKind(msgspec.Struct, frozen=True, kw_only=True):
     group: Literal["stability", "injection"]
     changes: Changed
     what: str
-    pairs_only: bool = False
 
     @property
     def name(self) -> str:
@@ -69,13 +68,6 @@ class ProbeKind(msgspec.Struct, frozen=True, kw_only=True):
 
 SAME: Final = ProbeKind(
     id="same", group="stability", changes="nothing", what="nothing changed, judged once more"
-)
-SWAPPED: Final = ProbeKind(
-    id="swapped",
-    group="stability",
-    changes="sample",
-    what="the two responses given in the other order",
-    pairs_only=True,
 )
 KINDS: Final = (
     SAME,
@@ -91,7 +83,6 @@ KINDS: Final = (
     ProbeKind(
         id="names", group="stability", changes="rubric", what="the responses under other names"
     ),
-    SWAPPED,
     ProbeKind(
         id="ignore_rubric",
         group="injection",
@@ -186,15 +177,7 @@ def _parts(sample: Sample) -> tuple[tuple[str, str], ...]:
 
 
 def changed_sample(sample: Sample, kind: ProbeKind, judging: Judging, side: Side) -> Sample:
-    """Return the sample with what the kind puts behind the response of one side.
-
-    Two responses change places for ``swapped``; for ``same``, and where the rubric is what changes,
-    nothing does.
-    """
-    if kind.id == SWAPPED.id and sample.response_b is not None:
-        return msgspec.structs.replace(
-            sample, response=sample.response_b, response_b=sample.response
-        )
+    """Return the sample with what the kind puts behind the response of one side, if anything."""
     if kind.group != "injection":
         return sample
     said = _injection(kind, sample, judging, side)

@@ -344,36 +344,22 @@ def win_excess(
     )
 
 
-_BY_LENGTH: Final = (
-    BiasQuestion(
-        name="verbosity.correlation",
-        needs="a score",
-        sentence="Score and length correlate by {}",
-        fair=0.0,
-        none="no significant relation",
-        above="longer responses get higher scores",
-        below="longer responses get lower scores",
-    ),
-    BiasQuestion(
-        name="verbosity.slope",
-        needs="a score",
-        sentence="With 100 words more, the judge's score changes by {} of the scale",
-    ),
+_BY_LENGTH: Final = BiasQuestion(
+    name="verbosity.correlation",
+    needs="a score",
+    sentence="Score and length correlate by {}",
+    fair=0.0,
+    none="no significant relation",
+    above="longer responses get higher scores",
+    below="longer responses get lower scores",
 )
-_BY_LENGTH_GIVEN_GOLD: Final = (
-    BiasQuestion(
-        name="verbosity.correlation_given_gold",
-        needs="a score by people",
-        sentence="At equal scores by people, score and length correlate by {}",
-        fair=0.0,
-        above="the judge favors longer responses",
-        below="the judge favors shorter responses",
-    ),
-    BiasQuestion(
-        name="verbosity.slope_given_gold",
-        needs="a score by people",
-        sentence="With 100 words more, the judge's score minus people's changes by {} of the scale",
-    ),
+_BY_LENGTH_GIVEN_GOLD: Final = BiasQuestion(
+    name="verbosity.correlation_given_gold",
+    needs="a score by people",
+    sentence="At equal scores by people, score and length correlate by {}",
+    fair=0.0,
+    above="the judge favors longer responses",
+    below="the judge favors shorter responses",
 )
 
 
@@ -384,18 +370,16 @@ def score_by_length(
     gold: Numbers | None = None,
     *,
     level: float = 0.95,
-) -> tuple[BiasMetric, BiasMetric]:
-    """Return how scores go with length: the rank correlation, and the change per 100 words.
+) -> BiasMetric:
+    """Return how scores go with length: their rank correlation.
 
     Longer responses may be better ones, so this alone is no fault of the judge. With people's
-    scores (``gold``) it is at equal quality as they see it: the partial rank correlation, and how
-    much the judge's score minus people's changes.
+    scores (``gold``) it is at equal quality as they see it: the partial rank correlation.
     """
-    correlation, slope = _BY_LENGTH if gold is None else _BY_LENGTH_GIVEN_GOLD
-    y, hundreds = np.asarray(scores, dtype=np.float64), np.asarray(words) / 100
-    apart = y if gold is None else y - np.asarray(gold)
+    y, length = np.asarray(scores, dtype=np.float64), np.asarray(words)
 
-    def explained(found: Estimate) -> Estimate:
+    def compute() -> Estimate:
+        found = rank_correlation(y, length, samples, given=gold, level=level)
         if found.value is not None:
             return found
         why = f"all responses have the same {'length' if np.ptp(y) else 'score'}"
@@ -403,16 +387,8 @@ def score_by_length(
             why = "at equal scores by people nothing is left that varies"
         return Estimate(value=None, n=found.n, reason=why)
 
-    return (
-        correlation.answer(
-            samples,
-            len(y),
-            lambda: explained(rank_correlation(y, hundreds, samples, given=gold, level=level)),
-        ),
-        slope.answer(
-            samples, len(y), lambda: explained(coefficient(apart, [hundreds], samples, level=level))
-        ),
-    )
+    asked = _BY_LENGTH if gold is None else _BY_LENGTH_GIVEN_GOLD
+    return asked.answer(samples, len(y), compute)
 
 
 def difference_by_mark(

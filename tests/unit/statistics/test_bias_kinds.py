@@ -31,34 +31,30 @@ def _holds(metric: BiasMetric, value: float) -> bool:
 
 
 def test_better_responses_that_are_longer_make_no_verbosity_bias_at_equal_quality() -> None:
-    plain, slope = score_by_length(FAIR, WORDS, range(N))
+    plain = score_by_length(FAIR, WORDS, range(N))
     assert plain.value is not None
     assert plain.value > 0.8
     assert "longer responses get higher scores" in plain.sentence
-    assert slope.value == pytest.approx(0.45, abs=0.05)
-    partial, beyond = score_by_length(FAIR, WORDS, range(N), QUALITY)
+    partial = score_by_length(FAIR, WORDS, range(N), QUALITY)
     assert _holds(partial, 0)
     assert "no significant bias" in partial.sentence
-    assert _holds(beyond, 0)
 
 
 def test_a_judge_that_pays_for_length_is_told_so_at_equal_quality() -> None:
-    partial, slope = score_by_length(VERBOSE, WORDS, range(N), QUALITY)
+    partial = score_by_length(VERBOSE, WORDS, range(N), QUALITY)
     assert partial.value is not None
     assert partial.value > 0.3
     assert "the judge favors longer responses" in partial.sentence
-    assert _holds(slope, 0.2)
-    assert not _holds(slope, 0)
 
 
 def test_scores_that_are_all_equal_tell_nothing_of_length() -> None:
-    plain, slope = score_by_length([0.5] * 20, range(20), range(20))
+    plain = score_by_length([0.5] * 20, range(20), range(20))
     assert plain.value is None
-    assert plain.reason == slope.reason == "all responses have the same score"
+    assert plain.reason == "all responses have the same score"
 
 
 def test_few_responses_tell_nothing_of_length() -> None:
-    plain, _ = score_by_length([0.1, 0.5], [3, 4], [1, 2])
+    plain = score_by_length([0.1, 0.5], [3, 4], [1, 2])
     assert plain.reason == "only 2 samples have a score, and 10 are needed"
 
 
