@@ -1,16 +1,12 @@
 """Conditions about numeric signals, earlier turns and patterns: read, refused, rendered."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from jurybox.rubric import check_rubric, parse_rubric, render_rubric
+from jurybox.rubric import check_rubric, parse_rubric
 from jurybox.rubric.rules import (
-    NUMERIC_SIGNALS,
     SIGNAL_LEXICONS,
     Condition,
     HasPhrase,
-    Lexicon,
     SignalWithin,
 )
 
@@ -144,37 +140,3 @@ def test_a_gap_stands_between_words(phrase: str) -> None:
 
 def test_dots_are_dots_where_phrases_are_no_patterns() -> None:
     assert findings("{signal: question}", 'x: ["well ..."]') == []
-
-
-NUMBER = st.integers(-999_999, 999_999).map(lambda value: value / 1000)
-
-
-@given(
-    signal=st.sampled_from(list(NUMERIC_SIGNALS)),
-    ends=st.tuples(NUMBER, NUMBER).map(sorted),
-    open_end=st.sampled_from(["low", "high", "none"]),
-    present=st.booleans(),
-    phrases=st.lists(st.sampled_from(["a", "a ... b", "I don't ... c"]), min_size=1, unique=True),
-)
-def test_what_is_rendered_reads_back(
-    signal: str, ends: list[float], open_end: str, phrases: list[str], *, present: bool
-) -> None:
-    low, high = ends
-    number = within(
-        signal, None if open_end == "low" else low, None if open_end == "high" else high
-    )
-    value = {"low": f'"<= {high}"', "high": f'">= {low}"', "none": f"{low}..{high}"}[open_end]
-    key = "earlier_has" if present else "earlier_lacks"
-    when = f"{{{signal}: {value}, {key}: x}}"
-    listed = ", ".join(f'"{each}"' for each in phrases)
-    lexicons = f"{ALL}\nx: {{match: pattern, phrases: [{listed}]}}"
-    rubric = parse_rubric(document(when, lexicons))
-    rules = rubric.criteria[0].rules
-    assert rules is not None
-    assert rules.adjustments[0].when == (
-        (number, HasPhrase(text="earlier", lexicon="x", present=present)),
-    )
-    assert rubric.lexicons[-1] == Lexicon(name="x", phrases=tuple(phrases), match="pattern")
-    rendered = render_rubric(rubric)
-    assert parse_rubric(rendered) == rubric
-    assert render_rubric(parse_rubric(rendered)) == rendered

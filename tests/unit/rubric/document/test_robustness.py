@@ -16,7 +16,10 @@ from jurybox.rubric import Reading, Scale, check_rubric, render_rubric
 from jurybox.rubric.conditions import OPERATORS, Comparison
 from jurybox.rubric.metrics import Ratio, Share, Statistic, parse_formula
 
-LIBRARY = Path(__file__).parents[4] / "src" / "jurybox" / "rubric" / "library"
+ROOT = Path(__file__).parents[4]
+LIBRARY = ROOT / "src" / "jurybox" / "rubric" / "library"
+EVERYTHING = (ROOT / "tests" / "golden" / "everything.md").read_text(encoding="utf-8")
+"""A document that uses every key and every kind of block."""
 BUNDLED = [path.read_text(encoding="utf-8") for path in sorted(LIBRARY.glob("*.md"))]
 
 SNIPPETS = [
@@ -38,8 +41,8 @@ SNIPPETS = [
 
 @st.composite
 def mutated(draw: DrawFn) -> str:
-    """A bundled document after a few slips of the hand."""
-    lines = draw(st.sampled_from(BUNDLED)).split("\n")
+    """A document after a few slips of the hand."""
+    lines = draw(st.sampled_from(BUNDLED) | st.just(EVERYTHING)).split("\n")
     for _ in range(draw(st.integers(1, 6))):
         at = draw(st.integers(0, len(lines) - 1))
         other = draw(st.integers(0, len(lines) - 1))
@@ -92,6 +95,12 @@ WITHOUT_SHRINKING = settings(phases=[Phase.explicit, Phase.generate])
 
 def count_lines(text: str) -> int:
     return text.replace("\r\n", "\n").replace("\r", "\n").count("\n") + 1
+
+
+def test_every_key_and_every_kind_of_block_reads_back() -> None:
+    reading = check_rubric(EVERYTHING)
+    assert reading.findings == ()
+    assert_round_trip(reading)
 
 
 @WITHOUT_SHRINKING
