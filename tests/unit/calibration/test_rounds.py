@@ -75,25 +75,6 @@ def by_heart(prompt: str, number: int, people: int) -> float:
     return people + (2 if number % 2 else -2) if people == 3 else people + 1 - 2 * (number % 2)
 
 
-def test_a_fault_that_words_can_mend_is_found_and_mended() -> None:
-    played = Played(lenient)
-    tuned = played.tuned
-    (first,) = tuned.tuning.rounds
-    assert first.kept
-    assert first.kind == "anchors"
-    assert "+Calibration: be stricter" in first.change
-    assert tuned.winner is not None
-    assert tuned.winner.version == "1.1.0"
-    assert tuned.winner.sha256
-    assert tuned.tuning.gain is not None
-    assert tuned.tuning.gain.clear
-    assert (tuned.tuning.gain.before, tuned.tuning.gain.after) == (0.5, 0.0)
-    assert tuned.metrics.loss == 0
-    assert tuned.tuning.before.loss == 0.5
-    assert tuned.tuning.ended is not None
-    assert "nothing to change" in tuned.tuning.ended
-
-
 def test_the_report_part_is_looked_at_once_and_last() -> None:
     parts = Played(lenient).parts()
     assert parts == [

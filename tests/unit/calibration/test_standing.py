@@ -1,7 +1,6 @@
 """E14: a calibration holds as long as nothing that it depends on has changed."""
 
 import msgspec
-import pytest
 
 from jurybox.calibration.calibration_record import (
     Agreement,
@@ -39,31 +38,6 @@ def record(**changes: object) -> Calibration:
         runs=(),
     )
     return msgspec.structs.replace(made, **changes)
-
-
-@pytest.mark.parametrize(
-    ("known", "judged", "stale"),
-    [
-        (("rubric",), ("rubric",), ()),
-        (("reference", "rubric"), ("rubric",), ()),
-        (("rubric",), (), ()),
-        (("rubric",), ("pairwise",), ("the method of judging has changed (it was rubric)",)),
-        (
-            ("rubric",),
-            ("reference", "rubric"),
-            ("the method of judging has changed (it was rubric)",),
-        ),
-        ((), ("rubric",), ("the method of judging has changed (it was unknown)",)),
-    ],
-)
-def test_metrics_vouch_for_no_other_method(
-    known: tuple[str, ...], judged: tuple[str, ...], stale: tuple[str, ...]
-) -> None:
-    then = record()
-    then = record(metrics=msgspec.structs.replace(then.metrics, methods=known))
-    found = calibration_status([then], SETTING, judged)
-    assert found is not None
-    assert found.stale == stale
 
 
 def test_the_order_of_judges_makes_no_difference() -> None:

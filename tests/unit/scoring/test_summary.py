@@ -40,15 +40,6 @@ def test_the_first_decision_whose_conditions_hold(tones: tuple[int, ...], decisi
     assert tallied(*map(scored, tones)).conclude().decision == decision
 
 
-def test_a_decision_says_which_conditions_led_to_it() -> None:
-    conclusion = tallied(scored(9, safety_flag=True)).conclude()
-    assert conclusion.decision == "stop"
-    assert conclusion.decision_reasons == (
-        "safety_rate is 1, above 0",
-        "the weakest criterion: tone averages 9",
-    )
-
-
 def test_nothing_is_decided_on_metrics_that_arent_there_c12() -> None:
     conclusion = tallied(scored(None), scored(None)).conclude()
     assert conclusion.summary["tone_mean"] is None
@@ -60,12 +51,6 @@ def test_a_sample_that_rules_scored_is_not_unscored_c15() -> None:
     summary = tallied(lost).conclude().summary
     assert summary["unscored_rate"] == 0
     assert summary["evaluator_error_rate"] == 1
-
-
-def test_a_run_without_samples_decides_nothing() -> None:
-    conclusion = RunTally(RUBRIC, 1).conclude()
-    assert conclusion.decision is None
-    assert conclusion.release_ready is False
 
 
 def test_what_is_queued_for_review_is_counted_by_reason() -> None:

@@ -294,19 +294,9 @@ def test_the_mid_p_takes_half_of_what_was_seen_off_either_side(only_a: int, only
     assert mcnemar_p(only_a, only_b, exact=False) == pytest.approx(expected, abs=1e-9)
 
 
-def test_mcnemar_on_the_published_example_of_fagerland() -> None:
-    """Bentur and others 2009: airway hyper-responsiveness before and after stem cells, 1 and 7."""
-    assert mcnemar(1, 7).p_value == pytest.approx(0.0703, abs=5e-5)
-    assert mcnemar_p(1, 7, exact=False) == pytest.approx(0.0391, abs=5e-5)
-
-
 def test_mcnemar_says_which_variant_it_used() -> None:
     assert mcnemar(5, MOST_EXACT_DISCORDANT - 5).test == "McNemar, exact"
     assert mcnemar(5, MOST_EXACT_DISCORDANT - 4).test == "McNemar, mid-p"
-
-
-def test_no_discordant_pair_says_nothing() -> None:
-    assert mcnemar(0, 0).p_value == 1
 
 
 @given(SCORES)
@@ -355,23 +345,8 @@ def test_a_sampled_p_value_is_never_zero() -> None:
     assert permutation(np.ones(200)).p_value == pytest.approx(1 / 10_001)
 
 
-def test_no_difference_says_nothing() -> None:
-    assert permutation(np.zeros(5)).p_value == 1
-
-
-@given(SCORES)
-def test_swapping_the_runs_changes_no_p_value(scores: list[int]) -> None:
-    values = np.array(scores, dtype=float)
-    assert permutation(values).p_value == pytest.approx(permutation(-values).p_value)
-
-
 def test_holms_worked_example() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx((0.03, 0.06, 0.06, 0.02))
-
-
-def test_holm_has_nothing_to_correct() -> None:
-    assert holm([]) == ()
-    assert holm([0.2]) == (0.2,)
 
 
 @settings(max_examples=settings.default.max_examples // 4)  # it collects garbage each time
@@ -379,8 +354,3 @@ def test_holm_has_nothing_to_correct() -> None:
 def test_holm_agrees_with_statsmodels(p_values: list[float]) -> None:
     expected = multipletests(p_values, method="holm")[1]
     assert holm(p_values) == pytest.approx(expected, abs=1e-12)
-
-
-@given(P_VALUES)
-def test_the_order_of_p_values_does_not_matter(p_values: list[float]) -> None:
-    assert holm(p_values[::-1]) == pytest.approx(holm(p_values)[::-1])

@@ -78,18 +78,6 @@ def test_a_phrase_is_not_found(phrase: str, text: str) -> None:
     assert places(text, phrase) == []
 
 
-@pytest.mark.parametrize(
-    "text", ["I", "i", "I'm", "I\u2019ve", "(I)", "_I_", "x-I-x", "'I am'", "I\n", "if I, then"]
-)
-def test_a_whole_word_is_found_with_its_contractions(text: str) -> None:
-    assert len(places(text, "I", whole=True)) == 1
-
-
-@pytest.mark.parametrize("text", ["It", "Hawai'i", "I2", "ski", "\u0130", "i\u0307", "Kaua\u2019i"])
-def test_a_part_of_a_word_is_not_a_whole_one(text: str) -> None:
-    assert places(text, "I", whole=True) == []
-
-
 def test_a_whole_word_may_end_in_something_else_than_a_letter() -> None:
     assert places("C++17 and c++", "c++", whole=True) == ["C++", "c++"]
 
