@@ -16,6 +16,7 @@ from jurybox.rubric.rules import (
     FAMILIES,
     HEARD_LEXICONS,
     SIGNAL_LEXICONS,
+    SIGNALS,
     WORD_COUNTS,
     WORD_LISTS,
     Adjustment,
@@ -29,25 +30,17 @@ from jurybox.rubric.rules import (
 )
 from jurybox.scoring.rules.phrases import PhraseGroup, Phrases
 from jurybox.scoring.rules.rule_report import CriterionScore, FiredRule
-from jurybox.scoring.rules.text_reader import Families, Lists, NumericSignal, Signal, WordList
-from jurybox.scoring.rules.text_signals import KNOWN, NUMERIC, UNSAFE_CONTENT
+from jurybox.scoring.rules.text_reader import Families, Lists, NumericSignal, WordList
+from jurybox.scoring.rules.text_signals import LEAST, NUMERIC, OWN_PHRASES, TEXT, UNSAFE_CONTENT
 
 DECIMALS: Final = 6
 """A score is rounded before it is compared with a threshold (C10)."""
 _NO_FACT: Final = 0
-
-
-class AskedSignal(NamedTuple):
-    """A signal that a rule asks for; ``marks`` is the fact that its own phrases show."""
-
-    name: str
-    signal: Signal
-    fact: int
-    marks: int
+_SEE: Final = {**TEXT, **NUMERIC}
 
 
 class AskedNumber(NamedTuple):
-    """A numeric signal that rules ask for, by some lexicons, with all ranges they ask about.
+    """A signal that rules ask for, by some lexicons, with all ranges they ask about.
 
     ``marks`` is the fact that its phrases show in the response, and ``heard`` and ``earlier`` are
     those that they show in what the user says.
@@ -130,12 +123,14 @@ class CompiledRules:
         self.rubric = rubric
         self._criteria = criteria
         self.phrases = Phrases(facts.groups)
-        self.signals = tuple(facts.signals)
-        # Numbers of words come first among the measures.
-        self.numbers = tuple(sorted(facts.numbers, key=lambda asked: asked.name not in WORD_COUNTS))
+        # What is present or not comes first among the measures, then the numbers of words.
+        first = (*SIGNALS, *WORD_COUNTS)
+        self.numbers = sorted(
+            facts.numbers, key=lambda asked: (asked.name not in SIGNALS, asked.name not in first)
+        )
         self.sources = facts.sources
         self.reads_earlier = any(group.text == "earlier" for group in facts.groups)
-        self.scans = any(asked.name == UNSAFE_CONTENT for asked in facts.signals)
+        self.scans = any(asked.name == UNSAFE_CONTENT for asked in facts.numbers)
         # The same few facts come again and again: without this a run by rules alone takes 30% more
         # CPU time.
         self.outcome = lru_cache(4096)(self._outcome)
@@ -191,7 +186,6 @@ class _Facts:
 
     def __init__(self) -> None:
         self.groups: list[PhraseGroup] = []
-        self.signals: list[AskedSignal] = []
         self.numbers: list[AskedNumber] = []
         self.sources: dict[int, tuple[Source, str]] = {}
         """The text and the lexicon of the facts that phrases show."""
@@ -211,7 +205,8 @@ class _Facts:
                     listed = lexicons[named] if isinstance(named, str) else _in_place(named)
                     fact = self._phrases(text, listed)
                 case HasSignal(signal=name, present=present):
-                    fact = self._signal(name)
+                    least = SignalWithin(signal=name, low=LEAST.get(name, 1), high=None)
+                    fact = self._number(least, lexicons)
                 case SignalWithin():
                     fact, present = self._number(condition, lexicons), True
             (needed if present else forbidden).append(fact)
@@ -230,19 +225,10 @@ class _Facts:
         self.sources[fact] = text, lexicon.name
         return fact
 
-    def _signal(self, name: str) -> int:
-        if name in self._known:
-            return self._known[name]
-        fact, signal = self._new(name), KNOWN[name]
-        marks = self._new((name, "marks")) if signal.phrases else _NO_FACT
-        if marks:
-            self.groups.append(PhraseGroup(marks, "response", signal.phrases, "whole-word"))
-        self.signals.append(AskedSignal(name, signal, fact, marks))
-        return fact
-
     def _number(self, condition: SignalWithin, lexicons: dict[str, Lexicon]) -> int:
         name = condition.signal
-        by = tuple(lexicons[each] for each in SIGNAL_LEXICONS.get(name, ()))
+        named = tuple(lexicons[each] for each in SIGNAL_LEXICONS.get(name, ()))
+        by = named or OWN_PHRASES.get(name, ())
         key = (condition, by)
         if key in self._known:
             return self._known[key]
@@ -269,7 +255,7 @@ class _Facts:
             else:
                 marks = self._marks(lexicon, "response")
         lists = Lists(tuple(words), families=families)
-        return AskedNumber(name, NUMERIC[name], lists, marks, heard, earlier, [])
+        return AskedNumber(name, _SEE[name], lists, marks, heard, earlier, [])
 
     def _word_list(self, lexicon: Lexicon) -> WordList:
         return self._lists.setdefault(lexicon, WordList(lexicon))

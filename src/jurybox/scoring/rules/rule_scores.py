@@ -1,7 +1,6 @@
 """Scoring a response by the rules of a rubric."""
 
 from collections.abc import Sequence
-from functools import partial
 
 from msgspec.structs import replace
 
@@ -64,18 +63,7 @@ class _Evidence:
         self._quoting: dict[str, Quoting] = {}
         """The function that quotes the words a signal matched."""
         self._quotes: dict[int | str, tuple[Quote, ...]] = {}
-        self._see_signals()
         self._see_numbers()
-
-    def _see_signals(self) -> None:
-        found = self._found["response"]
-        for name, signal, fact, marks in self._compiled.signals:
-            count, spans = signal.see(self._reading, found.get(marks, ()))
-            self.measures[name] = count
-            if count >= signal.least:
-                self.facts.add(fact)
-                self._signals[fact] = name
-                self._quoting[name] = partial(signal.quote, self._reading, spans)
 
     def _see_numbers(self) -> None:
         for asked in self._compiled.numbers:

@@ -310,29 +310,6 @@ class Conversation(msgspec.Struct, frozen=True, dict=True):
 
 
 Span = tuple[int, int]
-Seen = tuple[int, Sequence[Span]]
-"""The amount of a signal, and the position of its first occurrence in the response."""
-
-
-def quote_spans(reading: Conversation, spans: Iterable[Span], name: str) -> tuple[Quote, ...]:
-    """Quote a span of the response."""
-    text = reading.response.original
-    return tuple(
-        [
-            Quote(text="response", words=text[start:end], start=start, source=name)
-            for start, end in spans
-        ]
-    )
-
-
-class Signal(NamedTuple):
-    """A signal; its own phrases are looked up in the same pass as all others, as whole words."""
-
-    see: Callable[[Conversation, Sequence[Hit]], Seen]
-    phrases: tuple[str, ...] = ()
-    least: int = 1
-    """How much there has to be for the signal to be present."""
-    quote: Callable[[Conversation, Iterable[Span], str], tuple[Quote, ...]] = quote_spans
 
 
 class Lists(NamedTuple):

@@ -9,12 +9,28 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
+from jurybox.rubric.rules import Lexicon
 from jurybox.scoring.rules.numeric_signals import CONTINUITY, MOOD, SPEECH, TOPICS
 from jurybox.scoring.rules.phrases import Hit, count_line_breaks
 from jurybox.scoring.rules.rule_report import MOST_QUOTES, Quote
-from jurybox.scoring.rules.text_reader import Conversation, NumericSignal, Seen, Signal, Span
+from jurybox.scoring.rules.text_reader import (
+    NONE,
+    Amount,
+    Conversation,
+    Lists,
+    NumericSignal,
+    Quoting,
+    Span,
+)
 
-_NOTHING: Final[Seen] = (0, ())
+
+def _quoting(reading: Conversation, spans: Sequence[Span]) -> Quoting:
+    """Return a function that quotes spans of the response."""
+    text = reading.response.original
+    return lambda name: tuple(
+        Quote(text="response", words=text[start:end], start=start, source=name)
+        for start, end in spans
+    )
 
 
 # Formatting
@@ -25,14 +41,14 @@ _OPENING = re.compile(r"(?<!\w)_+(?=[^\s_])")
 _CLOSING = re.compile(r"(?<=[^\s_])_+(?!\w)")
 
 
-def _see_formatting(reading: Conversation, marks: Sequence[Hit]) -> Seen:
-    folded = reading.response
+def _formatting(reading: Conversation, lists: Lists) -> Amount:
+    folded, marks = reading.response, lists.hits
     text = folded.original
     if folded.one_line and not marks and "_" not in text and text[:1].isalpha():
-        return _NOTHING  # as most responses are
+        return NONE  # as most responses are
     spans = [folded.span(start, end) for _, start, end in marks]
     spans += _line_marks((text,) if folded.one_line else text.splitlines(keepends=True))
-    return len(spans), sorted(spans)[:MOST_QUOTES]
+    return Amount(len(spans), _quoting(reading, sorted(spans)[:MOST_QUOTES]))
 
 
 def _line_marks(lines: Iterable[str]) -> Iterator[Span]:
@@ -59,23 +75,24 @@ _STOP = re.compile(
 )
 
 
-def _see_question(reading: Conversation, _: Sequence[Hit]) -> Seen:
+def _question(reading: Conversation, _: Lists) -> Amount:
     text = reading.response.original
     place = text.find("?")
     if place < 0:
-        return _NOTHING
+        return NONE
     # With the word before it, if that is nothing but a word.
     word = text[max(0, place - _LONGEST_WORD) : place].rpartition(" ")[2]
     start = place - len(word) if word.isalpha() else place
-    return text.count("?"), ((start, place + 1),)
+    return Amount(text.count("?"), _quoting(reading, [(start, place + 1)]))
 
 
-def _see_helpful_question(reading: Conversation, addressing: Sequence[Hit]) -> Seen:
+def _helpful_question(reading: Conversation, lists: Lists) -> Amount:
     folded = reading.response
-    if not addressing or "?" not in folded.text:
-        return _NOTHING
-    spans = _addressed(folded.text, addressing)
-    return len(spans), [folded.span(*span) for span in spans[:MOST_QUOTES]]
+    if not lists.hits or "?" not in folded.text:
+        return NONE
+    spans = _addressed(folded.text, lists.hits)
+    shown = [folded.span(*span) for span in spans[:MOST_QUOTES]]
+    return Amount(len(spans), _quoting(reading, shown))
 
 
 def _addressed(text: str, addressing: Sequence[Hit]) -> list[Span]:
@@ -112,12 +129,12 @@ def _sentence_start(text: str, reached: int, question: int) -> int:
 UNSAFE_CONTENT: Final = "unsafe_content"
 
 
-def _see_line_breaks(reading: Conversation, _: Sequence[Hit]) -> Seen:
+def _line_breaks(reading: Conversation, _: Lists) -> Amount:
     folded = reading.response
-    return _NOTHING if folded.one_line else (count_line_breaks(folded.original), ())
+    return NONE if folded.one_line else Amount(count_line_breaks(folded.original))
 
 
-def _see_shared_words(reading: Conversation, _: Sequence[Hit]) -> Seen:
+def _shared_words(reading: Conversation, _: Lists) -> Amount:
     """Words are split at spaces, as in the companion's source."""
     response = reading.response
     text = response.text if response.one_line else response.text.replace("\n", " ")
@@ -126,38 +143,46 @@ def _see_shared_words(reading: Conversation, _: Sequence[Hit]) -> Seen:
     spaced = f" {text} "
     places = ((spaced.index(f" {word} "), len(word)) for word in shared if _is_word(word))
     quoted = [response.span(place, place + size) for place, size in islice(places, MOST_QUOTES)]
-    return len(shared), quoted
+    return Amount(len(shared), _quoting(reading, quoted))
 
 
 def _is_word(word: str) -> bool:
     return word.isalpha() or word.strip(".,:;!?\"'()").replace("'", "").isalpha()
 
 
-def _see_unsafe_content(reading: Conversation, _: Sequence[Hit]) -> Seen:
-    return len(reading.findings), ()
-
-
-def _quote_findings(reading: Conversation, _: Iterable[Span], name: str) -> tuple[Quote, ...]:
-    return tuple(
-        Quote(
-            text="response",
-            words=finding.quote.encode(errors="replace").decode(),  # without lone surrogates
-            start=finding.start,
-            source=f"{name} ({finding.category})",
+def _unsafe_content(reading: Conversation, _: Lists) -> Amount:
+    def quote(name: str) -> tuple[Quote, ...]:
+        return tuple(
+            Quote(
+                text="response",
+                words=finding.quote.encode(errors="replace").decode(),  # without lone surrogates
+                start=finding.start,
+                source=f"{name} ({finding.category})",
+            )
+            for finding in reading.findings[:MOST_QUOTES]
         )
-        for finding in reading.findings[:MOST_QUOTES]
-    )
+
+    return Amount(len(reading.findings), quote)
 
 
-KNOWN: Final[Mapping[str, Signal]] = {
-    "formatting": Signal(_see_formatting, phrases=_MARKS),
-    "question": Signal(_see_question),
-    "helpful_question": Signal(_see_helpful_question, phrases=("you", "your")),
-    "excessive_line_breaks": Signal(_see_line_breaks, least=3),
-    "shared_words": Signal(_see_shared_words),
-    UNSAFE_CONTENT: Signal(_see_unsafe_content, quote=_quote_findings),
+TEXT: Final[Mapping[str, NumericSignal]] = {
+    "formatting": _formatting,
+    "question": _question,
+    "helpful_question": _helpful_question,
+    "excessive_line_breaks": _line_breaks,
+    "shared_words": _shared_words,
+    UNSAFE_CONTENT: _unsafe_content,
 }
 """All signals that ``jurybox.rubric.rules.SIGNALS`` declares."""
+
+LEAST: Final = {"excessive_line_breaks": 3}
+"""How much there has to be for a signal to be present, where one is not enough."""
+
+OWN_PHRASES: Final[Mapping[str, tuple[Lexicon, ...]]] = {
+    "formatting": (Lexicon(name="", phrases=_MARKS, match="whole-word"),),
+    "helpful_question": (Lexicon(name="", phrases=("you", "your"), match="whole-word"),),
+}
+"""What signals look for in the same pass as all phrases."""
 
 NUMERIC: Final[Mapping[str, NumericSignal]] = {**MOOD, **TOPICS, **CONTINUITY, **SPEECH}
 """All of ``jurybox.rubric.rules.NUMERIC_SIGNALS``, and the numbers of words."""

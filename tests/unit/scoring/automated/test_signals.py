@@ -6,20 +6,24 @@ from hypothesis import strategies as st
 
 from jurybox.judging.safety import scan
 from jurybox.rubric.rules import SIGNALS
-from jurybox.scoring.rules.phrases import PhraseGroup, Phrases, fold
+from jurybox.scoring.rules.phrases import Folded, Hit, PhraseGroup, Phrases, fold
 from jurybox.scoring.rules.rule_report import MOST_QUOTES, Quote
-from jurybox.scoring.rules.text_reader import Conversation
-from jurybox.scoring.rules.text_signals import KNOWN
+from jurybox.scoring.rules.text_reader import Conversation, Lists
+from jurybox.scoring.rules.text_signals import OWN_PHRASES, TEXT
 
 
 def see(name: str, response: str, user: str = "") -> tuple[int, tuple[Quote, ...]]:
-    folded, signal = fold(response), KNOWN[name]
-    hits = Phrases([PhraseGroup(1, "response", signal.phrases, "whole-word")]).find(
-        folded.text, "response"
-    )
+    folded = fold(response)
     reading = Conversation(folded, fold(user), (), scan(response))
-    count, spans = signal.see(reading, hits.get(1, []))
-    return count, signal.quote(reading, spans, name)
+    count, quote = TEXT[name](reading, Lists(hits=hits(name, folded)))
+    return count, () if quote is None else quote(name)
+
+
+def hits(name: str, folded: Folded) -> list[Hit]:
+    groups = [
+        PhraseGroup(1, "response", each.phrases, each.match) for each in OWN_PHRASES.get(name, ())
+    ]
+    return Phrases(groups).find(folded.text, "response").get(1, [])
 
 
 def quotes(name: str, response: str, user: str = "") -> list[tuple[str, int]]:
@@ -27,7 +31,7 @@ def quotes(name: str, response: str, user: str = "") -> list[tuple[str, int]]:
 
 
 def test_every_signal_that_a_document_may_name_can_be_seen() -> None:
-    assert set(KNOWN) == set(SIGNALS)
+    assert set(TEXT) == set(SIGNALS)
 
 
 def test_formatting_is_quoted_in_the_order_of_the_text() -> None:
@@ -98,15 +102,14 @@ def test_a_finding_of_the_safety_scan_is_quoted_with_its_kind() -> None:
     assert "kill yourself" in quote.words
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize("name", TEXT)
 def test_a_long_text_takes_time_in_proportion(name: str) -> None:
     if name == "unsafe_content":
         return  # what the scan takes is proven where it is
-    group = PhraseGroup(1, "response", KNOWN[name].phrases, "whole-word")
     for text in ("_a ", "you ", "you? ", "?", "*", "!", ".", "\n- ", "_", "a\n"):
         # A square of this length would take a minute.
         folded = fold(text * (30_000 // len(text)))
-        hits = Phrases([group]).find(folded.text, "response").get(1, [])
-        count, shown = KNOWN[name].see(Conversation(folded, folded, (), ()), hits)
+        reading = Conversation(folded, folded, (), ())
+        count, quote = TEXT[name](reading, Lists(hits=hits(name, folded)))
         assert count >= 0
-        assert len(shown) <= MOST_QUOTES
+        assert quote is None or len(quote(name)) <= MOST_QUOTES
