@@ -267,9 +267,8 @@ def read_probe(
     Scores are compared with those of the run itself if they are comparable, else with those of the
     unchanged samples.
     """
-    from jurybox.calibration.bias_metrics import Bias
+    from jurybox.calibration.bias_metrics import STABILITY_METRICS, Bias, changes
     from jurybox.statistics.bias_estimates import BiasMetric, unmeasured
-    from jurybox.statistics.stability import STABILITY_METRICS, Alteration, changes
 
     sides: dict[str, Side] = {each.sample.id: each.side for each in probe.picked}
     after = _after(store, run_ids, sides)
@@ -287,12 +286,8 @@ def read_probe(
             continue
         given = after.get(kind.id, {})
         both = [name for name in given if name in before]
-        alteration = Alteration(name=kind.name, what=kind.what, harmless=kind.group == "stability")
         metrics[kind.group] += changes(
-            [before[name] for name in both],
-            [given[name] for name in both],
-            alteration,
-            level=level,
+            [before[name] for name in both], [given[name] for name in both], kind, level=level
         )
     return tuple(Bias(bias=group, metrics=tuple(metrics[group])) for group in _GROUPS)
 

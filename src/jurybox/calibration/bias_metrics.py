@@ -13,7 +13,7 @@ from jurybox.calibration.observations import (
     ObservedVote,
     share_of,
 )
-from jurybox.calibration.probes import KINDS
+from jurybox.calibration.probes import KINDS, ProbeKind
 from jurybox.errors import InputError, Unreadable
 from jurybox.judging.formats.reply_format import Side
 from jurybox.rubric.conditions import Comparison
@@ -29,14 +29,18 @@ from jurybox.statistics.bias_estimates import (
     flip_rate,
     formatted,
     own_against_others,
+    percent,
     score_by_length,
+    side_of,
+    signed,
     swap_consistency,
     unmeasured,
     win_excess,
     win_rate,
     win_rate_at_equal,
 )
-from jurybox.statistics.stability import STABILITY_METRICS
+from jurybox.statistics.estimates import Estimate, Interval
+from jurybox.statistics.intervals import mean_of, proportion
 from jurybox.text_format import nearest
 
 _HUNDRED = 100
@@ -218,6 +222,73 @@ def _of_kind(
     )
     no_gold = None if any(vote.gold for vote in votes) else _NO_GOLD
     yield from _because(no_pairs or no_gold, found)
+
+
+STABILITY_METRICS: Final = ("change", "changed", "largest")
+"""The mean change, the share of scores that changed, and the largest change."""
+
+# Sums of decimal fractions differ in the last digit where the fractions don't.
+_ROUNDING: Final = 1e-9
+
+
+def changes(
+    before: Sequence[float], after: Sequence[float], kind: ProbeKind, *, level: float = 0.95
+) -> tuple[BiasMetric, BiasMetric, BiasMetric]:
+    """Return how far scores move where a sample is judged again with something changed.
+
+    Scores are shares of the judge's scale, one row per sample. The largest change is the one
+    furthest from zero, with its sign.
+    """
+    apart = [round(b - a, 9) for a, b in zip(before, after, strict=True)]
+    names = [f"{kind.name}.{each}" for each in STABILITY_METRICS]
+    n = len(apart)
+    if not n:
+        why = "no sample was scored both before and after"
+        one, two, three = (unmeasured(name, why) for name in names)
+        return one, two, three
+    mean = mean_of(apart, ends=(-1.0, 1.0), level=level)
+    moved = [abs(each) > _ROUNDING for each in apart]
+    share = proportion(moved, level=level)
+    largest = Estimate(value=max(apart, key=abs), n=n, reason="an extreme has no interval")
+    most = signed(largest.value or 0.0)
+    shown = percent(share.value or 0.0, share.interval)
+    counted = "1 sample" if n == 1 else f"{n} samples"
+    if any(moved):
+        sentence = (
+            f"the score changes by {signed(mean.value or 0.0, mean.interval)} of the scale on"
+            f" average, in {sum(moved)} of {counted}, by {most} at the most:"
+            f" {_drift(mean.interval, kind)}."
+        )
+    else:
+        top = "" if share.interval is None else f" (at most {percent(share.interval.high)} would)"
+        sentence = f"no score of {counted} changes{top}."
+    sentences = (
+        sentence,
+        f"{shown} of the scores change.",
+        f"the largest change is {most}.",
+    )
+    one, two, three = (
+        BiasMetric(
+            name=name,
+            value=found.value,
+            n=n,
+            samples=n,
+            interval=found.interval,
+            reason=found.reason,
+            sentence=f"With {kind.what}, {each}",
+        )
+        for name, found, each in zip(names, (mean, share, largest), sentences, strict=True)
+    )
+    return one, two, three
+
+
+def _drift(interval: Interval | None, kind: ProbeKind) -> str:
+    side = side_of(interval, 0.0)
+    if not side:
+        return "no significant drift, but scores aren't stable"
+    if kind.group == "stability":
+        return "what shouldn't matter does"
+    return f"the judge gives {'more' if side > 0 else 'less'} for it"
 
 
 _GATE: Final = re.compile(r"\s*([A-Za-z_][\w.-]*)\s*([^\w\s.].*)", re.DOTALL)

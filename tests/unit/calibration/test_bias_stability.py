@@ -4,11 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jurybox.calibration.bias_metrics import changes
+from jurybox.calibration.probes import KINDS
 from jurybox.statistics.intervals import mean_of
-from jurybox.statistics.stability import Alteration, changes
 
-FLATTERY = Alteration(name="injection.flattery", what="flattery behind it", harmless=False)
-ORDER = Alteration(name="stability.criteria_order", what="another order", harmless=True)
+FLATTERY, ORDER = (
+    next(kind for kind in KINDS if kind.id == wanted) for wanted in ("flattery", "criteria_order")
+)
 
 
 def test_the_mean_change_has_an_interval_on_its_scale_and_the_largest_its_sign() -> None:
@@ -43,7 +45,7 @@ def test_a_judge_that_isnt_moved_is_told_so_with_what_that_is_worth() -> None:
     assert mean.interval.low < 0 < mean.interval.high
     assert share.interval is not None
     assert mean.sentence == (
-        "With flattery behind it, no score of 10 samples changes (at most 28% would)."
+        "With flattery behind the response, no score of 10 samples changes (at most 28% would)."
     )
 
 
