@@ -137,7 +137,8 @@ class Database(Protocol):
     patience: float  # the seconds to wait for a lock
     text_type: str  # how its columns are declared whose texts are compared byte by byte
     clustered: str  # what makes it store rows in the order of their key; empty if it can't
-    metric: str  # what it takes for the number of a sample's metric, by its name; NULL without one
+    metric: str  # what it takes for the number of a sample's metric `{name}`; NULL without one
+    indexes: tuple[str, ...]  # statements that make what only it can have
     # Its operator that compares a text with a pattern, and knows no case of ASCII letters.
     like: str
 

@@ -113,7 +113,8 @@ class PostgresDatabase:
 
     text_type = 'TEXT COLLATE "C"'  # one order of ids and hashes, wherever the server stands
     clustered = ""
-    metric = "CAST(CAST(metrics AS json) ->> ? AS double precision)"
+    metric = "CAST(CAST(metrics AS json) ->> '{name}' AS double precision)"
+    indexes = ()  # an expression on JSON can't be indexed here: its input may depend on settings
     like = "ILIKE"
 
     def __init__(self, url: str, *, patience: float) -> None:

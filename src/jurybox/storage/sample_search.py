@@ -283,14 +283,20 @@ class Finder:
                 parts.append(f"{name} = ?")
                 values.append(label(wanted))
         if query.metric is not None:
-            name = _stored(query.metric)
             low = -_LARGEST if query.low is None else query.low
             high = _LARGEST if query.high is None else query.high
-            parts.append(f"{self._metric} BETWEEN ? AND ?")
-            values += [name, low, high]
+            parts.append(f"{self._number(query.metric)} BETWEEN ? AND ?")
+            values += [low, high]
         if query.queued:
             parts.append("urgency > 0")
         return " AND ".join(parts), values
+
+    def _number(self, metric: str) -> str:
+        """Return what stands for a metric; where no document can give its name, for none.
+
+        A name with a quote in it would have no safe way into a JSON path.
+        """
+        return self._metric.format(name=metric if NAME.fullmatch(metric) else "")
 
     def _in_order(self, among: Sequence[int] = ()) -> tuple[str, Values]:
         query = self._query
@@ -300,19 +306,10 @@ class Finder:
         direction = "DESC" if query.descending else "ASC"
         if name is not None:
             # Samples without the metric come last, either way.
-            by = f"{self._metric} {direction} NULLS LAST, number"
-            values = (*values, _stored(name))
+            by = f"{self._number(name)} {direction} NULLS LAST, number"
         elif query.sort == "number":
             by = f"number {direction}"
         else:
             column = {"id": "sample_id", "urgency": "urgency"}[query.sort]
             by = f"{column} {direction}, number"
         return f"SELECT number FROM facets WHERE {where} ORDER BY {by}", values
-
-
-def _stored(metric: str) -> str:
-    """Return a metric's name; where no document can give it, a name that no metric has.
-
-    A name with a quote in it would have no safe way into a JSON path.
-    """
-    return metric if NAME.fullmatch(metric) else ""

@@ -241,7 +241,7 @@ def _has_tables(database: Database, session: DatabaseSession) -> bool:
 
 
 def _make_tables(database: Database, session: DatabaseSession) -> None:
-    for statement in _TABLES:
+    for statement in (*_TABLES, *database.indexes):
         session.execute(statement.format(text=database.text_type, clustered=database.clustered))
     created_at = datetime.now(UTC).isoformat(timespec="seconds")
     add_version = "INSERT INTO jurybox_schema (version, created_at) VALUES (?, ?)"
