@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.engine.records import ExchangeRow, SampleRow
+from jurybox.engine.records import SampleRow
 from jurybox.errors import IncompleteError, InputError
 from jurybox.reporting import export_rows
 from jurybox.reporting.export_rows import (
@@ -21,7 +21,6 @@ from jurybox.reporting.export_rows import (
     write_json_lines,
     write_parquet,
 )
-from jurybox.scoring.sample_index import Facets
 
 GOOD = '{"accuracy_score": 2, "faithfulness_score": 1, "rationale": "Right; one guess."}'
 
@@ -32,31 +31,13 @@ def exported(made: object, *, raw: bool = False) -> list[dict]:
     return [json.loads(line) for line in file.getvalue().splitlines()]
 
 
-class _Without:
-    """A store from which the exchanges are gone."""
-
-    def __init__(self, store: object) -> None:
-        self._store = store
-
-    def reviews(self, run_id: str) -> list[object]:
-        del run_id
-        return []
-
-    def samples(self, run_id: str) -> Iterator[SampleRow]:
-        return self._store.samples(run_id)
-
-    def facets(self, run_id: str) -> Iterator[Facets]:
-        return self._store.facets(run_id)
-
-    def exchanges(self, run_id: str) -> Iterator[ExchangeRow]:
-        del run_id
-        return iter(())
-
-
-def test_a_missing_exchange_is_told_and_not_left_out(make_run: Callable, row: Callable) -> None:
+def test_a_missing_exchange_is_told_and_not_left_out(
+    make_run: Callable, row: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = make_run([row("q1")], lambda _: GOOD)
+    monkeypatch.setattr(made.store, "exchanges", lambda _: iter(()))
     with pytest.raises(IncompleteError, match=r"run run-a can't be read .*verify"):
-        export_run(_Without(made.store), made.row, io.BytesIO(), write_json_lines, raw=True)
+        exported(made, raw=True)
 
 
 def test_what_is_there_of_an_unfinished_run_is_written(make_run: Callable, row: Callable) -> None:
