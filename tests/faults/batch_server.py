@@ -9,12 +9,13 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import urlsplit
+
+from judge_server import LocalServer
 
 Data = dict[str, Any]
 Reply = Callable[[Data, int], str]
@@ -35,15 +36,7 @@ class Batch:
         self.files: list[str | None] = [None, None]
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    allow_reuse_address = True
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing: clients are killed here all the time."""
-
-
-class BatchServer:
+class BatchServer(LocalServer):
     """Counts what it is asked, in batches and without.
 
     Attributes:
@@ -79,15 +72,7 @@ class BatchServer:
         self._reply = reply
         self._files: dict[str, bytes] = {}
         self._lock = threading.RLock()
-        self._server = _Server(("127.0.0.1", port), self._handler())
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    @property
-    def url(self) -> str:
-        return f"{self.address}/v1"
+        super().__init__(port)
 
     def wait_for(self, batches: int) -> None:
         """Wait until so many batches have come."""
@@ -102,22 +87,21 @@ class BatchServer:
             assert time.monotonic() < deadline
             time.sleep(0.005)
 
-    def answer(self, method: str, target: str, body: bytes) -> Answer | None:
-        """Return the status and the body; None where the connection is cut."""
-        parts = urlsplit(target)
+    def respond(self, call: BaseHTTPRequestHandler, body: bytes) -> Answer | None:
+        method, parts = call.command, urlsplit(call.path)
         path = re.sub(r"/(batch|msgbatch|file)-\d+", "/ID", parts.path)
-        call = f"{method} {path}"
+        asked = f"{method} {path}"
         with self._lock:
-            self.calls[call] += 1
+            self.calls[asked] += 1
         status = self.refuse(method, path)
         if status is not None:
             return status, json.dumps({"error": {"message": f"refused {path}"}}).encode()
         with self._lock:
-            told = self._do(call, parts.path, body)
-            if self.cut[call]:
-                self.cut[call] -= 1
+            told = self._do(asked, parts.path, body)
+            if self.cut[asked]:
+                self.cut[asked] -= 1
                 return None
-        if call == self.silent_on:
+        if asked == self.silent_on:
             self.speak.wait(60)
         return told
 
@@ -275,47 +259,6 @@ class BatchServer:
             "created_at": created,
             "results_url": "https://elsewhere.invalid/results" if ended else None,
         }
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        answer = self.answer
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
-            def _respond(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                told = answer(self.command, self.path, body)
-                if told is None:
-                    self.close_connection = True
-                    return
-                status, data = told
-                head = (
-                    f"HTTP/1.1 {status} Whatever\r\nContent-Type: application/json\r\n"
-                    f"Content-Length: {len(data)}\r\n\r\n"
-                )
-                try:
-                    self.wfile.write(head.encode() + data)
-                except ConnectionError:
-                    self.close_connection = True
-
-            do_GET = do_POST = _respond  # noqa: N815 - the names that the class asks for
-
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-                """Say nothing."""
-
-        return Handler
-
-    @contextmanager
-    def running(self) -> "Iterator[BatchServer]":
-        thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        try:
-            yield self
-        finally:
-            self._server.shutdown()
-            self._server.server_close()
-            thread.join()
 
 
 def _unmarked(request: Data) -> Data:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Self
 
 ITEMS = ("position", "verbosity", "self_enhancement", "formatting", "authority")
 CRITERIA = ("correctness", "completeness", "soundness", "clarity", "usefulness")
@@ -39,7 +39,75 @@ class _Server(ThreadingHTTPServer):
         """Say nothing: clients are killed here all the time."""
 
 
-class JudgeServer:
+class LocalServer:
+    """A provider on this machine; ``respond`` says what it answers."""
+
+    def __init__(self, port: int = 0) -> None:
+        self._connections: set[socket.socket] = set()
+        self._server = _Server(("127.0.0.1", port), self._handler())
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    @property
+    def url(self) -> str:
+        return f"{self.address}/v1"
+
+    def respond(self, call: BaseHTTPRequestHandler, body: bytes) -> tuple[int, bytes] | None:
+        """Return the status and the body; None where the connection is cut."""
+        raise NotImplementedError
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        respond, connections = self.respond, self._connections
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def setup(self) -> None:
+                super().setup()
+                connections.add(self.connection)
+
+            def finish(self) -> None:
+                connections.discard(self.connection)
+                super().finish()
+
+            def _answer(self) -> None:
+                answer = respond(self, self.rfile.read(int(self.headers["Content-Length"] or 0)))
+                if answer is None:
+                    self.close_connection = True
+                    return
+                status, data = answer
+                head = (
+                    f"HTTP/1.1 {status} Whatever\r\nContent-Type: application/json\r\n"
+                    f"Content-Length: {len(data)}\r\n\r\n"
+                )
+                try:
+                    self.wfile.write(head.encode() + data)
+                except ConnectionError:
+                    self.close_connection = True
+
+            do_GET = do_POST = _answer  # noqa: N815 - the names that the class asks for
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+                """Say nothing."""
+
+        return Handler
+
+    @contextmanager
+    def running(self) -> Iterator[Self]:
+        thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self._server.shutdown()
+            self._server.server_close()
+            thread.join()
+
+
+class JudgeServer(LocalServer):
     """Counts what it is asked; ``asked`` has every request's body and how often it came."""
 
     def __init__(self, reply: Reply, latency: float = 0.0, port: int = 0) -> None:
@@ -58,12 +126,11 @@ class JudgeServer:
         self._reply = reply
         self._lock = threading.Lock()
         self.latency = latency
-        self._connections: set[socket.socket] = set()
-        self._server = _Server(("127.0.0.1", port), self._handler())
+        super().__init__(port)
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+    def respond(self, call: BaseHTTPRequestHandler, body: bytes) -> tuple[int, bytes]:
+        self.keys.add(call.headers["Authorization"])
+        return self.answer(body)
 
     def wait_for(self, requests: int) -> None:
         """Wait until so many requests have come, however busy the machine is."""
@@ -109,50 +176,6 @@ class JudgeServer:
             }
         )
         return 200, answer.encode()
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        answer, connections, keys = self.answer, self._connections, self.keys
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
-            def setup(self) -> None:
-                super().setup()
-                connections.add(self.connection)
-
-            def finish(self) -> None:
-                connections.discard(self.connection)
-                super().finish()
-
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                keys.add(self.headers["Authorization"])
-                status, data = answer(body)
-                head = (
-                    f"HTTP/1.1 {status} Whatever\r\nContent-Type: application/json\r\n"
-                    f"Content-Length: {len(data)}\r\n\r\n"
-                )
-                try:
-                    self.wfile.write(head.encode() + data)
-                except ConnectionError:
-                    self.close_connection = True
-
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-                """Say nothing."""
-
-        return Handler
-
-    @contextmanager
-    def running(self) -> "Iterator[JudgeServer]":
-        thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        try:
-            yield self
-        finally:
-            self._server.shutdown()
-            self._server.server_close()
-            thread.join()
 
 
 def digest_of(request: dict[str, Any]) -> int:
