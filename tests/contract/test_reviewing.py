@@ -83,18 +83,6 @@ def test_the_random_queue_goes_through_all_samples_in_the_order_drawn(desk: Revi
     assert desk.next("ben", kind="random", after=after).number == order.number(0)
 
 
-def test_a_blind_reviewer_sees_nothing_of_the_judges(desk: ReviewDesk) -> None:
-    case = desk.case(3, "anna")
-    told = msgspec.json.encode(case).decode()
-    assert "judge's own words" not in told
-    assert "secret" not in told
-    assert (case.blind, case.reasons, case.mine) == (True, (), None)
-    assert [each.id for each in case.criteria] == ["clarity", "depth"]
-    assert case.criteria[0].levels[0].meaning == "Not at all"
-    with pytest.raises(InputError, match="hidden until you have scored"):
-        desk.revealed(3, "anna")
-
-
 def test_after_scoring_the_judges_and_others_are_shown(desk: ReviewDesk) -> None:
     desk.submit(3, "ben", scores(1), "too short", shown=SEEN)
     desk.submit(3, "anna", scores(4), shown=SEEN)
@@ -250,14 +238,6 @@ def test_what_was_said_with_the_verdict_in_sight_counts_in_no_metric(desk: Revie
     assert any("in sight" in line for line in found.lines)
 
 
-def test_who_cant_tell_gives_no_label(desk: ReviewDesk) -> None:
-    for _ in range(12):
-        case = desk.next("anna", kind="random")
-        desk.submit(case.number, "anna", scores(None, None), "no idea", shown=case.shown)
-    found = review_agreement(desk)
-    assert (found.random.samples, found.random.agreement, found.estimates) == (12, None, ())
-
-
 def test_can_tell_nothing_is_no_label_of_the_random_part(desk: ReviewDesk) -> None:
     for place in range(12):
         case = desk.next("anna", kind="random")
@@ -284,22 +264,6 @@ def test_a_criterion_that_many_drawn_samples_have_no_label_for_isnt_corrected(
         assert made[name].mean.corrected.value is None
         assert made[name].missing > 2
         assert f"gave {made[name].missing} of the 24 samples drawn" in made[name].mean.sentence
-
-
-def test_reviews_behind_samples_that_were_passed_over_say_what_to_go_back_to(
-    desk: ReviewDesk,
-) -> None:
-    after = desk.order.number(2)
-    for _ in range(22):
-        case = desk.next("anna", kind="random", after=after)
-        desk.submit(case.number, "anna", scores(worth(case.number)), shown=case.shown)
-        after = case.number
-    found = desk.progress("anna")
-    assert (found.drawn, found.waiting, found.passed) == (0, 22, 3)
-    (line,) = (line for line in review_agreement(desk).lines if "wait to be counted" in line)
-    assert line.startswith("22 reviewed samples wait to be counted: 3 samples before")
-    by_people(desk, "random", 3)
-    assert (desk.progress().labeled, desk.progress().waiting) == (25, 0)
 
 
 def test_a_slip_that_is_taken_back_before_the_verdict_is_shown_costs_no_label(
@@ -344,18 +308,6 @@ def test_after_the_only_review_is_undone_nothing_is_said(desk: ReviewDesk) -> No
     desk.submit(3, "anna", scores(1), shown=SEEN)
     desk.undo("anna")
     assert review_agreement(desk) is None
-
-
-def test_a_queue_or_an_order_that_there_isnt_is_refused(desk: ReviewDesk) -> None:
-    with pytest.raises(InputError, match="there is no queue `bogus`"):
-        desk.next("anna", kind="bogus")
-    with pytest.raises(InputError, match="there is no queue `bogus`"):
-        desk.case(3, "anna", queue="bogus")
-    with pytest.raises(InputError, match="there is no queue `zzz`"):
-        desk.submit(3, "anna", scores(1), shown=Circumstances(queue="zzz"))
-    with pytest.raises(InputError, match="no order of two responses"):
-        desk.submit(3, "anna", scores(1), shown=Circumstances(order="BB"))
-    assert not desk.store.reviews(desk.run.id)
 
 
 def stored_verdict(desk: ReviewDesk, text: str) -> None:
