@@ -276,25 +276,24 @@ class _Calibrator:
         file = self._files["tune"].with_name(f"proposals-{name}.jsonl")
         file.touch()
         known = ReplayModel(file)
-        model = ModelBuilder(read_settings(), self._options.base_url).build(spec)
-        allow = self._options.allow_version_drift
-        route = checked_route({spec.model: model}, [spec], allow_version_drift=allow)
+        options = self._options
+        route = checked_route(
+            [spec], options.base_url, allow_version_drift=options.allow_version_drift
+        )
+        async with route as ask:
 
-        async def call(asked: "ModelRequest") -> "Outcome":
-            with suppress(ModelError):
-                return await known.complete(asked)
-            outcome = await route(asked)
-            if isinstance(outcome, ModelReply):
-                with closing(Recorder(file)) as record:
-                    record(asked, outcome)
-            elif outcome.fatal:
-                raise IncompleteError(f"{outcome.message}; {_SAME_AGAIN}")
-            return outcome
+            async def call(asked: "ModelRequest") -> "Outcome":
+                with suppress(ModelError):
+                    return await known.complete(asked)
+                outcome = await ask(asked)
+                if isinstance(outcome, ModelReply):
+                    with closing(Recorder(file)) as record:
+                        record(asked, outcome)
+                elif outcome.fatal:
+                    raise IncompleteError(f"{outcome.message}; {_SAME_AGAIN}")
+                return outcome
 
-        try:
             return await drive(suggest(spec.model, request), call)
-        finally:
-            await model.aclose()
 
     def _output_exists(self) -> InputError:
         return InputError("the file exists already", "name another with -o", str(self._output))

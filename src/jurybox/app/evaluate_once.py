@@ -10,13 +10,7 @@ import msgspec
 from jurybox.app.event_loop import blocking
 from jurybox.errors import InputError
 from jurybox.text_format import listed
-from jurybox.wiring import (
-    ModelBuilder,
-    embedded_judge,
-    load_rubric,
-    no_judge_error,
-    read_settings,
-)
+from jurybox.wiring import embedded_judge, load_rubric, no_judge_error
 
 if TYPE_CHECKING:
     from jurybox.engine.driver import OnExchange
@@ -126,18 +120,13 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
         specs = [ModelSpec(model=names[0])]
     count = used.votes if votes is None else votes
     procedure = single_procedure(used, names, count, pair=pair)
-    builder = ModelBuilder(read_settings(), base_url)
-    models = {spec.model: builder.build(spec) for spec in specs}
-    if announce is not None and names:
-        announce(names[0])
-    try:
-        call = checked_route(
-            models, specs, allow_version_drift=allow_version_drift, patience=_PATIENCE
-        )
+    route = checked_route(
+        specs, base_url, allow_version_drift=allow_version_drift, patience=_PATIENCE
+    )
+    async with route as call:
+        if announce is not None and names:
+            announce(names[0])
         outcome = await drive(evaluate_sample(procedure, row), call, on_exchange=on_exchange)
-    finally:
-        for model in models.values():
-            await model.aclose()
     return outcome_report(procedure, row, outcome)
 
 

@@ -119,19 +119,22 @@ async def open_session(  # noqa: PLR0913 - a plan and what a run adds to it, by 
                 await model.aclose()
 
 
-def checked_route(
-    models: Mapping[str, Model],
+@asynccontextmanager
+async def checked_route(
     specs: Sequence[ModelSpec],
+    base_url: str | None,
     *,
     allow_version_drift: bool,
     patience: float | None = None,
-) -> Call:
-    """Return one call for several models that refuses another version than was asked for.
+) -> AsyncGenerator[Call]:
+    """Provide one call for several models that refuses another version than was asked for.
 
     The call raises `IncompleteError` there. ``patience`` is how many seconds an endpoint may fail.
     """
-    limits = read_limits(read_settings(), patience=patience)
-    route = Callers(limits).route(models, specs)
+    settings = read_settings()
+    builder = ModelBuilder(settings, base_url)
+    models = {spec.model: builder.build(spec) for spec in specs}
+    route = Callers(read_limits(settings, patience=patience)).route(models, specs)
 
     async def call(request: ModelRequest) -> Outcome:
         outcome = await route(request)
@@ -141,7 +144,11 @@ def checked_route(
             raise IncompleteError(what)
         return outcome
 
-    return call
+    try:
+        yield call
+    finally:
+        for model in models.values():
+            await model.aclose()
 
 
 class Budget:
