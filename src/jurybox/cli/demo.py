@@ -33,11 +33,10 @@ _DATA: Final = "jurybox.cli.demo_data"
 # The judge is the one that `jurybox init` writes; it reads the prompt of the same rubric.
 _FILES: Final = {_SUITE: _DATA, "answers.jsonl": _DATA, "judge.py": "jurybox.cli.starter"}
 _PAIR_RUBRIC: Final = "answer-quality"
-_PAIR_LINE: Final = "{:<9} {:>8} {:>8}  {:<13} {:<12} {:<12} {:<10} {}"
 _ORDERS: Final = """\
-One order alone shows which place an answer had. The mean of both orders (averaged) and what was
-found in each answer alone (evidence) show the lead of A or B, in log-odds. Where the two clearly
-favor different sides, the pair is unstable, and goes to human review."""
+One order alone shows which place an answer had. The verdict goes by both orders and by what was
+found in each answer alone; where these favor different sides, the pair is unstable, and goes to
+human review."""
 
 Data = dict[str, Any]
 
@@ -229,9 +228,7 @@ def _compared(pair: Data, judge: str, *, show: bool) -> Data:
     from jurybox.app.evaluate_once import evaluate
 
     if show:
-        _print_head("Its bias: two answers, shown in both orders; the probability of `the first`.")
-        heads = ("one order", "averaged", "evidence", "verdict", "better is")
-        click.echo(styled(_PAIR_LINE.format("pair", "A first", "B first", *heads), bold=True))
+        _print_head("Its bias: two answers, shown in both orders; which one does it prefer?")
     replies: dict[ModelRequest, Outcome] = {}
     report = evaluate(
         rubric=_PAIR_RUBRIC,
@@ -257,16 +254,12 @@ def _compared(pair: Data, judge: str, *, show: bool) -> Data:
 
 
 def _orders(pair: Data, judge: str, replies: "Mapping[ModelRequest, Outcome]") -> Data | None:
-    """Replay the vote over its replies: it has both orders.
-
-    ``a_first`` is the probability that the first answer is called better when that is A. The lead
-    of A is in log-odds: averaged over both orders, and by what was found in each answer alone.
-    """
+    """Replay the vote over its replies, and return the winner of each order."""
     from jurybox.app.evaluate_once import single_procedure, single_row
     from jurybox.engine.driver import drive_sync
     from jurybox.judging.evidence.evidence_votes import compare
-    from jurybox.judging.evidence.questions import expit
     from jurybox.judging.flow import Unscored
+    from jurybox.reporting.pair_votes import ordered_vote
     from jurybox.wiring import load_rubric
 
     row = single_row(
@@ -278,38 +271,18 @@ def _orders(pair: Data, judge: str, replies: "Mapping[ModelRequest, Outcome]") -
     vote = drive_sync(compare(judging, row.sample(row.response), seat), replies.__getitem__)
     if isinstance(vote, Unscored):
         return None
-    alone, together = vote.first.remarks.extra, vote.second.remarks.extra
-    lead, bias = float(together["lead_of_a"]), float(together["position_bias"])
-    return {
-        "a_first": round(expit(bias + lead), 4),
-        "b_first": round(expit(bias - lead), 4),
-        "averaged": lead,
-        "evidence": float(alone["lead_of_a"]),
-    }
+    found = ordered_vote(seat, vote)
+    return {"a_first": found.straight, "b_first": found.swapped}
 
 
 def pair_line(compared: Data) -> str:
     """Return the outcome of a pair as a line."""
     pair, orders = compared["pair"], compared["orders"]
     if orders is None:
-        return f"{pair['id']:<9} no valid vote: {compared['trouble'] or 'the model gave none'}"
-    half = 0.5
-    first = "A" if orders["a_first"] >= half else "B"
-    second = "B" if orders["b_first"] >= half else "A"
-    return _PAIR_LINE.format(
-        pair["id"],
-        f"{orders['a_first']:.2f}",
-        f"{orders['b_first']:.2f}",
-        first if first == second else f"{first}, then {second}",
-        _leads(orders["averaged"]),
-        _leads(orders["evidence"]),
-        "unstable" if compared["stable"] is False else f"{compared['winner']}",
-        pair["better"],
-    )
-
-
-def _leads(lead: float) -> str:
-    return f"{'A' if lead >= 0 else 'B'} by {abs(lead):.2f}"
+        return f"{pair['id']}: no valid vote: {compared['trouble'] or 'the model gave none'}"
+    verdict = "unstable" if compared["stable"] is False else compared["winner"]
+    alone = f"with A first {orders['a_first']}, with B first {orders['b_first']}"
+    return f"{pair['id']}: {alone}; verdict {verdict}, better is {pair['better']}"
 
 
 def _print_end(folder: str, report: Path, *, paired: bool) -> None:
@@ -317,8 +290,7 @@ def _print_end(folder: str, report: Path, *, paired: bool) -> None:
         click.echo(f"\n{_ORDERS}")
     where = "this folder" if Path(folder) == Path() else folder
     click.echo(f"\nOpen {report} in a browser. All that was run is in {where}: change it,")
-    click.echo(f"and run it again there with `jurybox run {_SUITE}`; `jurybox show last` shows")
-    click.echo("all of its metrics.")
+    click.echo(f"and run it again there with `jurybox run {_SUITE}`.")
 
 
 def _print_head(text: str) -> None:

@@ -54,10 +54,11 @@ def pair_votes(
     votes = drive_sync(together(*flows), ByThread(asked))
     for seat, vote in zip(panel, votes, strict=True):
         if isinstance(vote, PairVote):
-            yield _ordered(seat, vote)
+            yield ordered_vote(seat, vote)
 
 
-def _ordered(seat: Seat, vote: PairVote) -> OrderedVote:
+def ordered_vote(seat: Seat, vote: PairVote) -> OrderedVote:
+    """Return the winner of each order of a vote."""
     straight, swapped = vote.first.winner, vote.second.winner
     second = vote.second.preferences
     kept = {name: side == second.get(name) for name, side in vote.first.preferences.items()}
