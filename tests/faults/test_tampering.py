@@ -183,7 +183,9 @@ def test_one_character_changed_anywhere_is_found(
     with closing(sqlite3.connect(store)) as connection:
         ((value,),) = connection.execute(f"select {column} from {table}{number}")  # noqa: S608
     for other in flips(value):
-        edit(store, (f"update {table} set {column} = ?{number}", (other,)))  # noqa: S608
+        # With its index, SQLite itself refuses metrics that are no JSON.
+        change = (f"update {table} set {column} = ?{number}", (other,))  # noqa: S608
+        edit(store, ("drop index if exists facets_by_overall", ()), change)
         found = verdict(store, stored[0])
         assert found is not None, f"{column} as {other!r} was not noticed"
         if table == "reviews":
