@@ -75,6 +75,19 @@ def test_a_verdict_on_a_pair_is_read(text: str, side: str) -> None:
         "The points are (2, -2) and (1, 5).",
         "1. Does it rhyme?\nYes.\n\n2",
         "A better answer would name the source.",
+        "It is not [[A]].",
+        "Response A is better written, and the facts are in the other one.",
+        "Response A is the best example of a wrong answer.",
+        "Output (a) is better than nothing.",
+        "Output (a) is better, but unsafe, so the other one wins.",
+        "Although Output (a) is better, it breaks the rules.",
+        "I doubt that Output (a) is better.",
+        "Assistant A is better than Assistant B? Hardly.",
+        "[[A]]\nOn the whole, Output (b) is better.",
+        "The scores range over (1, 10).",
+        "Its code prints this output: (3, 4)",
+        "Assistant 1: 10 errors\nAssistant 2: 4 errors",
+        "Both are right.\nThe final answer is 2",
     ],
 )
 def test_what_is_no_verdict_is_never_made_one(text: str) -> None:
@@ -97,6 +110,12 @@ def test_a_verdict_from_the_material_counts_only_at_the_end() -> None:
         ("Rating: [[7]], or rather [[8]]", None),
         ("Good.\nScore: 4/5", None),
         ("It has 3 faults and 7 strengths.", None),
+        ("Rating: [[15]]. Or rather: [[5]]", None),
+        ("Rating: [[11]]\n3", None),
+        ("[[8]]\nScore: 3", None),
+        ("I can't give it a [[7]].", None),
+        ("It doesn't answer the question. Rating: [[2]]", 2),
+        ("Good.\nScore: 8/1.0.0", None),
     ],
 )
 def test_a_rating_is_read(text: str, expected: float | None) -> None:

@@ -1,7 +1,7 @@
 """The ``verdict-text`` reply format: prose with a verdict as other benchmarks write it.
 
 ``[[A]]``, ``Output (a) is better``, a last line that is a letter or a digit, ``Rating: [[7]]``, two
-scores in a line. A form is looked for only where none of those before it occurs.
+scores in a line. Where several occur, they must agree.
 """
 
 import re
@@ -31,20 +31,33 @@ _SIDES: Final[dict[str, Side]] = {
 _THING: Final = r"(?:output|response|answer|assistant|summary|option|model|candidate|text)"
 _NAMED: Final = rf"{_THING}\s*[*_`\"']*\(?\[?(?P<side>[ab12])\b\]?\)?[*_`\"']*"
 _BRACKETS: Final = re.compile(r"\[\[\s*(?P<side>[abc12]|tie)\s*\]\]", re.IGNORECASE)
+_OTHER: Final = rf"(?:than|to)\s+(?:the\s+other|{_THING}|[(\[]?[ab12]\b)"
+# Only what is better as a whole: not "better written", and not "better than expected".
 _BETTER: Final = re.compile(
     rf"\b{_NAMED}\s+(?:is|was|does|performs|wins)\s+"
     r"(?:(?:clearly|slightly|overall|much|significantly|marginally|definitely|the)\s+)*"
-    r"(?:better|best|preferred|superior|winner)\b(?!\s+(?:in\s+terms|at|for)\b)",
+    r"(?:better|best|preferred|superior|winner)\b(?:\s+(?:one|choice|option|output|response|answer)\b)?"
+    r"(?=[*_`\"')\]]*\s*(?:\Z|\n|[.;:!]|,(?!\s*(?:but|yet|though|however)\b)"
+    rf"|(?:overall|because|since|as\s+it|due\s+to|and)\b|{_OTHER}))(?![^.!;\n]{{0,300}}\?)",
     re.IGNORECASE,
 )
-# Denied in its own clause, or conditional or reported anywhere in the sentence.
+# Denied or set aside in its own clause, or conditional or reported anywhere in the sentence.
 _DENIED: Final = re.compile(
-    r"(?:\b(?:not|never|neither|nor|either|which)\b|n't\b)[^.,;!?\n]*\Z"
+    r"(?:\b(?:not|never|neither|nor|either|which|doubt|disagree|deny|false|wrong|hardly"
+    r"|although|though|while|whereas|despite)\b|n['\u2019]t\b)[^.,;!?\n]*\Z"
     r"|\b(?:if|whether|unless|would|could|might|argue|says?|said|claims?|thinks?|why)\b[^.!?\n]*\Z",
     re.IGNORECASE,
 )
+# "It is not [[A]]", "I can't give it a [[7]]".
+_REFUSED: Final = re.compile(
+    r"(?:\b(?:not|never|cannot)\b|n['\u2019]t\b|\binstead\s+of\b|\brather\s+than\b)"
+    r"(?:\s+(?:an?|the|it|be|give|rate|say|choose|pick|assign|award|rating|of))*[\s*_]*\Z",
+    re.IGNORECASE,
+)
+# A digit after "the answer is" may be that of the task.
 _ALONE: Final = re.compile(
-    rf"(?:(?:(?:my|the|final|overall)\s+)*(?:verdict|answer|choice|winner|decision|preference)"
+    rf"(?:(?:(?:my|the|final|overall)\s+)*(?:verdict|answer(?!\W+(?:is\s+)?[*_`\"'(\[]*[12]\b)"
+    rf"|choice|winner|decision|preference)"
     rf"\s*(?:is|:)?\s*)?(?:{_THING}\s*)?(?:[*_`\"'(\[]*)(?P<side>[ab12]|tie|draw)[*_`\"')\].]*",
     re.IGNORECASE,
 )
@@ -52,23 +65,27 @@ _LONGEST_SENTENCE: Final = 300
 _RATING: Final = re.compile(rf"\[\[\s*(?P<score>{NUMBER})\s*\]\]")
 _LAST_SCORE: Final = re.compile(
     rf"(?:(?:(?:my|the|final|overall)\s+)*(?:score|rating|grade)\s*(?:is|:|=)?\s*)?"
-    rf"[*_`\"'(\[]*(?P<score>{NUMBER})(?:\s*/\s*(?P<most>[0-9.]+))?[*_`\"')\].]*",
+    rf"[*_`\"'(\[]*(?P<score>{NUMBER})(?:\s*/\s*(?P<most>[0-9]{{1,9}}))?[*_`\"')\].]*",
     re.IGNORECASE,
 )
 _NUMBERED: Final = re.compile(r"^\s*1[.)]\s", re.MULTILINE)
 _END: Final = r"(?:\s*/\s*10)?(?![\w.]*\w)"
+_NO_UNIT: Final = r"(?![*_ ]+\w)"
 _A, _B = (rf"(?P<{side}>{NUMBER}){_END}" for side in "ab")
 _TWO_SCORES: Final = tuple(
     re.compile(pattern, re.IGNORECASE | re.MULTILINE)
     for pattern in (
         # "9 8.5" on the first line.
         rf"\A\s*{_A}(?:[ \t]*,[ \t]*|[ \t]+){_B}[ \t]*$",
-        # "the scores are (1, 5)", "Output: (1, 5)".
-        rf"\b(?:tuple|scores?|output|ratings?)\b[^.\n(]{{0,40}}\(\s*{_A}\s*,\s*{_B}\s*\)",
+        # "the scores are (1, 5)", "Output: (1, 5)" in a line of its own.
+        (
+            r"(?:\b(?:tuple|scores)\b[^.\n(]{0,40}\b(?:is|are)|^(?:output|scores|ratings)[ ]*):?"
+            rf"[ ]*\(\s*{_A}\s*,\s*{_B}\s*\)"
+        ),
         # "Assistant 1: 10", and below it "Assistant 2: 4".
         (
-            rf"^[ \t*_#-]*{_THING}[ ]1[*_ ]*:[*_ ]*{_A}(?:[^\n]*\n){{1,3}}?"
-            rf"[ \t*_#-]*{_THING}[ ]2[*_ ]*:[*_ ]*{_B}"
+            rf"^[ \t*_#-]*{_THING}[ ]1[*_ ]*:[*_ ]*{_A}{_NO_UNIT}(?:[^\n]*\n){{1,3}}?"
+            rf"[ \t*_#-]*{_THING}[ ]2[*_ ]*:[*_ ]*{_B}{_NO_UNIT}"
         ),
         # "Assistant 1 a score of 10 and Assistant 2 a score of 1".
         (
@@ -137,20 +154,20 @@ def _remarks(whole: Criterion, text: str) -> Remarks:
 
 
 def _verdict(
-    text: str, forms: Sequence[Iterable[tuple[re.Match[str], T]]], material: Sequence[str]
+    text: str, forms: Sequence[Iterable[tuple[re.Match[str], T | None]]], material: Sequence[str]
 ) -> T | Defect:
-    """Return the verdict in the first form that occurs; all its occurrences must agree."""
-    for form in forms:
-        places = [(match, value) for match, value in form if not is_quoted(text, match.start())]
-        own = [each for each in places if _is_own(text, each[0], material)]
-        if places and not own:
-            return COPIED
-        values = {value for _, value in own}
-        if len(values) > 1:
-            return Defect("it gives more than one verdict, and they differ; give exactly one.")
-        if values:
-            return values.pop()
-    return Defect("it states no verdict in the form that was asked for.")
+    """Return the verdict that all forms agree on; one that isn't on the scale is None."""
+    found = [each for form in forms for each in form if not is_quoted(text, each[0].start())]
+    own = [value for match, value in found if _is_own(text, match, material)]
+    if found and not own:
+        return COPIED
+    values = {*own}
+    if len(values) > 1:
+        return Defect("it gives more than one verdict, and they differ; give exactly one.")
+    verdict = values.pop() if values else None
+    if verdict is None:
+        return Defect("it states no verdict in the form and on the scale that was asked for.")
+    return verdict
 
 
 def _is_own(text: str, match: re.Match[str], material: Sequence[str]) -> bool:
@@ -164,14 +181,20 @@ def _side_forms(text: str) -> tuple[Iterable[tuple[re.Match[str], Side]], ...]:
         for match in matches:
             yield match, _SIDES[match["side"].lower()]
 
-    better = (
-        each
-        for each in _BETTER.finditer(text)
-        if not _DENIED.search(text, max(0, each.start() - _LONGEST_SENTENCE), each.start())
-    )
+    better = _without(_DENIED, _BETTER, text)
     pairs = (match for pattern in _TWO_SCORES for match in pattern.finditer(text))
     compared: Iterator[tuple[re.Match[str], Side]] = ((match, _greater(match)) for match in pairs)
-    return sides(_BRACKETS.finditer(text)), sides(better), sides(_last(_ALONE, text)), compared
+    brackets = _without(_REFUSED, _BRACKETS, text)
+    return sides(brackets), sides(better), sides(_last(_ALONE, text)), compared
+
+
+def _without(
+    denial: re.Pattern[str], pattern: re.Pattern[str], text: str
+) -> Iterator[re.Match[str]]:
+    """Yield what matches a pattern and isn't denied right before."""
+    for match in pattern.finditer(text):
+        if not denial.search(text, max(0, match.start() - _LONGEST_SENTENCE), match.start()):
+            yield match
 
 
 def _greater(match: re.Match[str]) -> Side:
@@ -179,17 +202,19 @@ def _greater(match: re.Match[str]) -> Side:
     return "tie" if a == b else "A" if a > b else "B"
 
 
-def _score_forms(text: str, scale: Scale) -> tuple[Iterable[tuple[re.Match[str], float]], ...]:
-    def scores(matches: Iterable[re.Match[str]]) -> Iterator[tuple[re.Match[str], float]]:
+def _score_forms(
+    text: str, scale: Scale
+) -> tuple[Iterable[tuple[re.Match[str], float | None]], ...]:
+    def scores(matches: Iterable[re.Match[str]]) -> Iterator[tuple[re.Match[str], float | None]]:
         for match in matches:
             score = read_number(match["score"])
             most = match.groupdict().get("most")
             # "8/10" on another scale is never converted.
-            fits = most is None or float(most) == scale.high
-            if score is not None and fits and not isinstance(scale.read(score), str):
-                yield match, score
+            fits = most is None or int(most) == scale.high
+            on_scale = score is not None and fits and not isinstance(scale.read(score), str)
+            yield match, score if on_scale else None
 
-    return scores(_RATING.finditer(text)), scores(_last(_LAST_SCORE, text))
+    return scores(_without(_REFUSED, _RATING, text)), scores(_last(_LAST_SCORE, text))
 
 
 def _last(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
