@@ -310,18 +310,22 @@ def test_alpaca_eval_preferences_are_ranked_and_judged_again(jurybox: Callable) 
     found = [annotation("p", 2), annotation("q", 1), annotation("r", 1.5), annotation("s", 1.9)]
     done = jurybox(
         "import",
-        write("annotations.json", [*found, annotation("t", None), annotation("u", math.nan)]),
+        write(
+            "annotations.json",
+            [*found, *(annotation(*each) for each in (("t", None), ("u", math.nan), ("v", -1)))],
+        ),
     )
     assert "1 preference between 1 and 2: the nearer output wins" in done.out
+    assert "2 preferences other than 0 and 1 to 2: the verdict has no winner" in done.out
     winners = [each["winner"] for each in rows("annotations/verdicts.jsonl")]
-    assert winners == ["b", "a", "tie", "b", None, None]
+    assert winners == ["b", "a", "tie", "b", None, None, None]
     ranked = jurybox("rank", "annotations/verdicts.jsonl", "--json")
     assert {each["name"]: each["wins"] for each in ranked.json["models"]} == {"new": 2, "base": 1}
     Path("annotations/imported_judge.py").write_text(JUDGE, "utf-8")
     judge = ("--judge", "python/imported_judge:judge", "--allow-unpinned")
     ran = jurybox("run", "annotations/suite.yaml", *judge, "--json")
     assert ran.json["summary"]["win_rate"] == pytest.approx(0.5)
-    assert jurybox("rank", "last").out.startswith("18 verdicts on 2 models")
+    assert jurybox("rank", "last").out.startswith("21 verdicts on 2 models")
 
 
 def test_mt_bench_judgments_are_ratings_and_verdicts(jurybox: Callable) -> None:
@@ -591,6 +595,27 @@ def test_a_file_that_is_not_what_it_seems_is_one_line(jurybox: Callable) -> None
     assert not Path("log").exists()
 
 
+def test_a_large_file_is_read_and_half_a_character_refused(jurybox: Callable) -> None:
+    samples = [{"input": "What? \x85" + "x" * 1_000, "ideal": "y"}] * 1_100
+    Path("large.json").write_text(json.dumps(samples, ensure_ascii=False), "utf-8")
+    assert "OpenAI evals samples: 1,100 rows\n" in jurybox("import", "large.json").out
+    done = jurybox("import", write("half.json", [{"input": "\ud800", "ideal": "y"}]))
+    assert (done.code, done.err.startswith("half.json: not valid JSON (")) == (2, True)
+
+
+def test_a_transformed_output_isnt_checked_and_any_description_names_a_suite(
+    jurybox: Callable,
+) -> None:
+    checked = [{"type": "contains", "value": "x"}, {"type": "is-json", "transform": "output.y"}]
+    tests = [{"vars": {"x": "a"}, "assert": checked}]
+    config = {"description": "Über 日本", "prompts": ["{{x}}"], "tests": tests}
+    done = jurybox("import", write("config.json", config))
+    assert "1 assertion of kind `is-json`: no counterpart" in done.out
+    assert [row["checks"] for row in rows("config/rows.jsonl")] == [[{"contains": "x"}]]
+    ran = jurybox("run", "config/suite.yaml", "--dry-run", "--target", "python/textwrap:dedent")
+    assert ran.code == 0
+
+
 def test_existing_files_are_kept(jurybox: Callable) -> None:
     write("g.json", GOLDENS)
     Path("g").mkdir()
@@ -660,9 +685,10 @@ def test_verdicts_rows_and_models_that_jurybox_would_refuse_are_left_out(
     assert "1 model `openai/gpt-4.1-2025-04-14`: left out, `temperature` is 9\n" in done.out
     ran = jurybox("run", "config/suite.yaml", "--dry-run", "--target", "python/textwrap:dedent")
     assert ran.code == 0
-    items = [{"id": "1", "input": each, "expectedOutput": "e"} for each in ("a", "b", " ")]
+    items = [{"id": "1", "input": each, "expectedOutput": "e"} for each in ("a", "b", " ", None)]
     done = jurybox("import", write("items.json", items))
     assert "1 row left out: `task` is blank\n" in done.out
+    assert "1 row left out: the row has no `task`" in done.out
     assert [row["task"] for row in rows("items/rows.jsonl")] == ["a"]
 
 

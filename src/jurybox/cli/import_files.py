@@ -125,7 +125,7 @@ def _suite(read: "ForeignSuite") -> str:
     from jurybox.documents.plain_yaml import as_yaml
 
     keys: dict[str, object] = {
-        "suite": re.sub(r"[^A-Za-z0-9._-]+", "-", read.name or read.format)[:60],
+        "suite": re.sub(r"[^A-Za-z0-9._-]+", "-", read.name).strip("._-")[:60] or "imported",
         "description": f"Imported from {read.format}.",
         "rubric": "general" if _rubric(read) is None else "rubric.md",
         "dataset": "rows.jsonl",

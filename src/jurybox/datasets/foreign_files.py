@@ -141,25 +141,33 @@ def _value_of(path: Path, source: Source) -> tuple[Any, list[int]]:
             value, lines = [record for _, record in found], [line for line, _ in found]
     else:
         data = b"\n".join(line for _, line in source.lines(findings))
-        text = decode_text(data, findings)
         if ending in {".yaml", ".yml"}:
+            text = decode_text(data, findings)
             node = None if text is None else read_yaml(text, Place(1), findings)
             value = None if node is None else value_of(node)
-        elif text is not None:
-            value = _json_value(text, ending, source.origin)
+        else:
+            value = _json_value(data, ending, source.origin)
     if findings.in_order():
         raise DatasetError(source.origin, findings.in_order())
     return value, lines
 
 
-def _json_value(text: str, ending: str, origin: str) -> object:
-    """Return the value of JSON, NaN too, which logs have; None for a text of another ending."""
+def _json_value(data: bytes, ending: str, origin: str) -> object:
+    """Return the value of JSON, NaN too, which logs have; None for a file of another ending."""
     try:
-        return json.loads(text)
+        return _decoded(data)
     except (ValueError, RecursionError) as error:
         if ending != ".json":
             return None
         raise InputError(f"not valid JSON ({error})", "correct it there", origin) from None
+
+
+def _decoded(data: bytes) -> Any:  # noqa: ANN401 - whatever a tool wrote
+    """Return the value of JSON; half a character, which no file can have, is an error."""
+    value = json.loads(data)
+    if b"\\ud" in data.lower():
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
 
 
 def _zipped_log(path: Path, origin: str) -> object:
@@ -170,8 +178,8 @@ def _zipped_log(path: Path, origin: str) -> object:
             if sum(each.file_size for each in archive.infolist()) > _BOMB * path.stat().st_size:
                 raise zipfile.BadZipFile  # noqa: TRY301 - the same words will do
             names = [name for name in archive.namelist() if name.startswith("samples/")]
-            samples = [json.loads(archive.read(name)) for name in names]
-            return {**json.loads(archive.read("header.json")), "samples": samples}
+            samples = [_decoded(archive.read(name)) for name in names]
+            return {**_decoded(archive.read("header.json")), "samples": samples}
     except NotImplementedError:
         problem = "the log is compressed in a way that this Python can't read"
     except (*_DAMAGED, zipfile.BadZipFile, zlib.error):
@@ -293,10 +301,12 @@ def _read_alpaca(annotations: list[Record]) -> ForeignSuite:
         names = {"a": as_text(each["generator_1"]), "b": as_text(each["generator_2"])}
         preference: Any = each.get("preference")
         winner = None
-        if is_number(preference):
-            winner = "a" if 0 < preference < _TIE else "b" if preference > _TIE else "tie"
+        if is_number(preference) and (1 <= preference <= 2 or preference == 0):  # noqa: PLR2004
+            winner = "tie" if preference in (0, _TIE) else "a" if preference < _TIE else "b"
             if preference not in (0, 1, _TIE, 2):
                 read.lose("preference", "between 1 and 2", "the nearer output wins")
+        elif preference is not None:
+            read.lose("preference", "other than 0 and 1 to 2", "the verdict has no winner")
         verdict = {**names, "winner": winner, "item": item, "judge": each.get("annotator")}
         read.verdicts.append(verdict)
         pair = (item, each["output_1"], each["output_2"])
@@ -366,6 +376,8 @@ def langfuse_row(item: Mapping[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = {"id": item["id"]}
     given = item["input"]
     match given:
+        case None:
+            pass
         case dict():
             row = {**mapping(cast("object", given)), **row}
         case list():
