@@ -90,6 +90,8 @@ def test_the_same_results_as_the_baseline_are_no_regression(suite: Path) -> None
 
 
 def test_the_comment_is_the_report_and_replaces_the_last_one(suite: Path) -> None:
+    rows = suite / "questions.jsonl"
+    rows.write_text(rows.read_text().replace('"task": "', '"task": "@octocat, '))
     stub = suite / "gh"
     stub.write_text('#!/bin/sh\necho "$@" > gh.txt\ncp "$5" gh-body.md\n')
     stub.chmod(0o755)
@@ -98,7 +100,10 @@ def test_the_comment_is_the_report_and_replaces_the_last_one(suite: Path) -> Non
     asked = (suite / "gh.txt").read_text()
     assert "pr comment https://example.test/pull/1" in asked
     assert "--edit-last --create-if-none" in asked
-    assert "pass_rate" in (suite / "gh-body.md").read_text()
+    body = (suite / "gh-body.md").read_text()
+    assert "pass_rate" in body
+    assert "@\u200boctocat" in body
+    assert "@octocat" not in body
 
 
 def test_a_suite_that_cannot_run_fails_at_once(suite: Path) -> None:
