@@ -5,6 +5,7 @@ Installed with the package. Nothing of jurybox is loaded before a test uses the 
 
 import re
 from collections.abc import Generator, Sequence
+from hashlib import sha256
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -63,8 +64,8 @@ class JuryFixture:
         self._usual: dict[str, Any] = {"judges": usual} if usual else {}
         for mark in reversed(list(request.node.iter_markers("jury"))):
             self._usual |= mark.kwargs
-        name = re.sub(r"[^\w-]", "_", request.node.name)
-        self._file = request.path.parent / _FOLDER / request.path.stem / f"{name}.jsonl"
+        name = _file_name(request.node.nodeid.partition("::")[2])
+        self._file = request.path.parent / _FOLDER / request.path.stem / name
         self._record = bool(request.config.getoption(_RECORD))
         ci = environment().get("CI", "").lower() not in {"", "0", "false"}
         self._replays = ci and not self._record
@@ -126,6 +127,7 @@ class JuryFixture:
         return self._judgments, self._calls, self._replayed, self._spending.dollars
 
     def _rubric(self, parts: dict[str, Any]) -> "Rubric":
+        __tracebackhide__ = True
         from jurybox.errors import InputError
         from jurybox.rubric import Rubric
         from jurybox.wiring import load_rubric
@@ -150,6 +152,7 @@ class JuryFixture:
         self._recorder(request, outcome)
 
     def _replay(self, judges: Sequence[str], given: dict[str, Any]) -> "SingleReport":
+        __tracebackhide__ = True
         from jurybox.app.evaluate_once import outcome_report, single_procedure, single_row
         from jurybox.app.event_loop import run_blocking
         from jurybox.engine.driver import drive
@@ -202,6 +205,15 @@ def _message(report: "SingleReport", awaiting: Sequence[str], parts: dict[str, A
     for name in ("task", "response"):
         lines += ["", name, _indented(str(parts.get(name, "")))]
     return "\n".join(lines)
+
+
+def _file_name(test: str) -> str:
+    """Return the name of a test's recording: its own, and one that every system can store."""
+    name = test.replace("::", ".")
+    if re.fullmatch(r"[\w.-]{1,100}", name):
+        return f"{name}.jsonl"
+    plain = re.sub(r"[^\w.-]", "_", name)[:50]
+    return f"{plain}-{sha256(test.encode()).hexdigest()[:8]}.jsonl"
 
 
 def _indented(text: str) -> str:

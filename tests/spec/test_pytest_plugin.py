@@ -41,6 +41,23 @@ def test_by_rules(jury):
     report = jury.evaluate(rubric="companion", judges=(), task="I'm sad.", response="I hear you.")
     assert report.method == "rules"
 """
+ALIKE = """
+import pytest
+
+pytestmark = pytest.mark.jury(rubric="general", judges="python/judges:strict", votes=1)
+
+@pytest.mark.parametrize("sign", ["+", "-", "+" * 300])
+def test_sum(jury, sign):
+    jury.assert_passes(task=f"What is 2 {sign} 2?", response="It is four.")
+
+class TestOne:
+    def test_sum(self, jury):
+        jury.assert_passes(task="What is 1 + 3?", response="It is four.")
+
+class TestTwo:
+    def test_sum(self, jury):
+        jury.assert_passes(task="What is 5 - 1?", response="It is four.")
+"""
 PLAIN = ("-p", "no:randomly", "-p", "no:cacheprovider", "-n0")
 
 
@@ -139,6 +156,16 @@ def test_a_judgment_without_a_recording_fails_and_says_how_to_record_it(
     result.assert_outcomes(failed=1, deselected=2)
     result.stdout.fnmatch_lines(["*test_right.jsonl: no replies are recorded; *--jury-record*"])
     assert calls(suite) == 0
+
+
+def test_tests_of_like_names_have_recordings_of_their_own(
+    suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite.makepyfile(test_alike=ALIKE)
+    assert run(suite, "--jury-record", "test_alike.py").ret == 0
+    assert len([*(suite.path / "jury_replies" / "test_alike").iterdir()]) == 5
+    monkeypatch.setenv("CI", "true")
+    run(suite, "test_alike.py").assert_outcomes(passed=5)
 
 
 def test_a_changed_response_is_not_judged_by_old_replies(
