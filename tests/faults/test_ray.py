@@ -83,7 +83,7 @@ Not long.
 
 
 def write_parquet(*ids: str) -> None:
-    """A suite of checks alone, on files of 1,000 rows each."""
+    """A suite of checks alone, on files of 1,000 rows each; only the first has references."""
     rows = range(len(ids))
     for start in rows[::1000]:
         part = rows[start : start + 1000]
@@ -92,9 +92,13 @@ def write_parquet(*ids: str) -> None:
             "task": [f"Count to {each}." for each in part],
             "response": [str(each) for each in part],
         }
+        if not start:
+            columns["answer"] = columns["response"]
         pq.write_table(pa.table(columns), f"part{start // 1000}.parquet", row_group_size=300)
     Path("length.md").write_text(CHECKED)
-    Path("suite.yaml").write_text("suite: p\nrubric: length.md\ndataset: part*.parquet\n")
+    Path("suite.yaml").write_text(
+        "suite: p\nrubric: length.md\ndataset: part*.parquet\ncolumns: {reference: answer}\n"
+    )
 
 
 # A driver that can't read a single row.
@@ -130,6 +134,16 @@ def test_faults_that_workers_find_are_named_in_order(nodes: RayNodes) -> None:
     assert done.returncode == 2
     assert "part1.parquet:501" in done.stderr
     assert "the id `r3` is given twice (first on part0.parquet, row 4)" in done.stderr
+
+
+def test_a_column_that_no_part_has_is_a_fault(nodes: RayNodes) -> None:
+    """D2."""
+    write_parquet(*(f"r{number}" for number in range(1100)))
+    Path("part0.parquet").unlink()
+    arguments = ("run", "suite.yaml", "--engine", "ray", "--address", nodes.address)
+    done = subprocess.run([JURYBOX, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "no row has the column `answer`, which the suite names for `reference`" in done.stderr
 
 
 def start(*arguments: str) -> "subprocess.Popen[str]":

@@ -58,6 +58,8 @@ def survey_on(
     surveys = [survey for survey, _ in sound]
     if len(sound) < len(found) or not _are_unique(surveys):
         return None
+    if surveys[0].unseen.intersection(*(each.unseen for each in surveys)):
+        return None
     warnings = dict.fromkeys(text for each in surveys for text in each.warnings)
     demographics = {each for _, seen in sound for each in seen}
     surveyed = Survey(rows=rows, used=rows, sha256=sha256, bytes=count, warnings=(*warnings,))

@@ -73,6 +73,7 @@ class PartSurvey(msgspec.Struct, frozen=True, kw_only=True):
 
     ids: bytes  # hashes of the rows' ids, eight bytes each
     has_ids: set[bool]  # whether the ids are the rows' own, or their numbers; one of both
+    unseen: set[str]  # the fields whose columns, named by the suite, no row has
     warnings: tuple[str, ...]  # what is no fault, but may not be meant
 
 
@@ -227,6 +228,7 @@ class Dataset:
         """
         ids = array("Q")
         has_ids: set[bool] = set()
+        unseen = set(self._columns or ())
         warnings: dict[str, None] = {}
         for each in self._files_of(rows, needs_response=needs_response):
             with self._reading(*each) as going:
@@ -234,8 +236,9 @@ class Dataset:
                     check(row)
                     ids.append(_stable_hash(row.id))
                 has_ids.add(going.reader.has_ids)
+                unseen &= going.reader.unseen.keys()
                 warnings |= dict.fromkeys(going.warnings)
-        return PartSurvey(ids=ids.tobytes(), has_ids=has_ids, warnings=(*warnings,))
+        return PartSurvey(ids=ids.tobytes(), has_ids=has_ids, unseen=unseen, warnings=(*warnings,))
 
     def _files_of(self, rows: range, *, needs_response: bool) -> Iterator[tuple[int, range, Needs]]:
         """Yield the index of each file that has some of the rows, and which of its own they are."""

@@ -56,14 +56,14 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     Without ``responses`` a recorded one is dropped: a target makes one. Only the first ``limit``
     rows need one. ``recorded_in`` is the file of recorded responses, where they have one.
     ``filters`` are the values that a field of a row may have; other rows are left out (D8).
-    ``first`` is how many rows are before the first that is read.
+    ``first`` is how many rows are before the first that is read, where only a part is read.
     """
 
     responses: bool = False
     limit: int | None = None
     recorded_in: str | None = None
     filters: Mapping[str, Collection[str]] = {}
-    first: int = 0
+    first: int | None = None
 
     def response_of(self, number: int) -> bool:
         """Whether a row, counted from 1, needs one."""
@@ -81,14 +81,15 @@ class RowReader:
         self._note = context.note
         self._columns = context.columns
         self._needs = needs
-        self._count = self._chosen = needs.first
+        self._before = needs.first or 0
+        self._count = self._chosen = self._before
         # Fields to filter by that no row has had yet, and the other names that rows have.
         self._unmet = dict.fromkeys(needs.filters)
         self._names: dict[str, None] = {}
         # Fields that rows lack: the line of the first of them, its columns, and how many there are.
         self._lacks: dict[str, tuple[int, list[str], int]] = {}
         # Columns that the suite names and no row has had yet, and the columns of the first row.
-        self._unseen = dict(context.columns.given)
+        self.unseen = dict(context.columns.given)
         self._first: list[str] = []
         # Names that were looked at, and fields of which something was noted.
         self._other: set[str] = set()
@@ -97,9 +98,9 @@ class RowReader:
 
     def read(self, line: int, record: Record) -> Row | None:
         """Return the row, or None where there is something wrong with it."""
-        if self._unseen:
+        if self.unseen:
             self._first = self._first or list(record)
-            self._unseen = {f: name for f, name in self._unseen.items() if name not in record}
+            self.unseen = {f: name for f, name in self.unseen.items() if name not in record}
         values, extras, given, sound = self._values_of(line, record)
         if extras:
             sound = self._add_extras(line, extras, values) and sound
@@ -150,8 +151,9 @@ class RowReader:
         """Note which fields rows lack, once per field."""
         if self._needs.filters and self._count:
             self._note_filters()
-        if self._count:
-            for field, column in self._unseen.items():
+        # Another part may have what this one lacks.
+        if self._count and self._needs.first is None:
+            for field, column in self.unseen.items():
                 self._noted.add(field)
                 problem = f"no row has the column `{column}`, which the suite names for `{field}`"
                 otherwise = f"the columns are {_columns(self._first)}"
@@ -204,7 +206,7 @@ class RowReader:
     def _id_of(self, line: int, values: Values, *, has_id: bool) -> str | None:
         """Return the row's id: its own where rows have one, else its number."""
         self._count += 1
-        if self._count == self._needs.first + 1:
+        if self._count == self._before + 1:
             self.has_ids = has_id
         if has_id != self.has_ids:
             here, there = ("an", "has none") if has_id else ("no", "has one")

@@ -339,6 +339,16 @@ def test_rows_are_read_without_the_groups_before_and_behind_them() -> None:
     assert [row.id for row in rows] == [str(number + 1) for number in range(12, 18)]
 
 
+def test_a_part_lacks_a_column_that_another_has() -> None:
+    pq.write_table(pa.table({"task": ["a"] * 5, "answer": ["b"] * 5}), "part0.parquet")
+    pq.write_table(pa.table({"task": ["a"] * 5}), "part1.parquet")
+    found = open_dataset(Path(), pattern="part*.parquet", columns={"reference": "answer"})
+    rows = found.rows_between(range(3, 8), needs_response=False)
+    assert [row.reference for row in rows] == ["b", "b", None, None, None]
+    part = found.survey_between(range(5, 10), needs_response=False, check=lambda _: None)
+    assert part.unseen == {"reference"}
+
+
 def test_a_fault_in_a_slice_is_found_in_its_file() -> None:
     pq.write_table(pa.table({"task": ["a"] * 10}), "part0.parquet")
     pq.write_table(pa.table({"task": ["a"] * 5 + [None] * 5}), "part1.parquet")
