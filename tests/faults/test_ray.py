@@ -146,6 +146,24 @@ def test_a_column_that_no_part_has_is_a_fault(nodes: RayNodes) -> None:
     assert "no row has the column `answer`, which the suite names for `reference`" in done.stderr
 
 
+def test_parquet_that_changes_while_workers_read_it_stops_the_run(
+    nodes: RayNodes, judge: JudgeServer, tmp_path: Path
+) -> None:
+    """A13."""
+    write_suite(tmp_path, judge)
+    table = pa.table({"task": [f"{n} + 1?" for n in range(SAMPLES)], "response": ["1"] * SAMPLES})
+    pq.write_table(table, "rows.parquet", row_group_size=25)
+    suite = Path("suite.yaml")
+    suite.write_text(suite.read_text().replace("jsonl", "parquet"))
+    driver = start("run", "suite.yaml", "--engine", "ray", "--address", nodes.address)
+    judge.wait_for(30)
+    pq.write_table(table.set_column(1, "response", [["2"] * SAMPLES]), "new", row_group_size=25)
+    Path("new").replace("rows.parquet")
+    _, err = driver.communicate(timeout=60)
+    assert driver.returncode == 3, err
+    assert "the dataset changed while the run was going (its SHA-256 is another)" in err
+
+
 def start(*arguments: str) -> "subprocess.Popen[str]":
     environment = {**os.environ, "OPENAI_API_KEY": "sk-test"}
     return subprocess.Popen(

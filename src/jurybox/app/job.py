@@ -340,6 +340,11 @@ class Job:
             budget.add(read_request(row), read_outcome(row))
         return budget
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether every sample has a result that counts."""
+        return self._count.are_done(self._part)
+
     def is_missing(self, number: int) -> bool:
         """Return whether a sample has no result yet, old or new."""
         return not self._count.is_done(number) and number not in self._retry

@@ -186,14 +186,14 @@ class ShardedRun:
         slices = dataset.slices()
         shards = self._shards(job, self._pieces(job, dataset, slices))
         try:
-            # Workers read their own slices; so one of them reads the files once for their hash.
-            check = slices and self._cluster.call(hash_dataset, self._plan)
             if slices and not self._plan.model_specs():
                 await self._map(job, shards, known)
             else:
                 await self._hand_out(job, shards, known)
-            if check and not job.stop.requested:
-                sha256, _ = self._cluster.result(check)
+            if slices and job.is_complete:
+                # Not before: workers must have read the surveyed files to the end.
+                hashing = self._cluster.call(hash_dataset, self._plan)
+                sha256, _ = await asyncio.to_thread(self._cluster.result, hashing)
                 if sha256 != self._plan.dataset.sha256:
                     raise dataset.changed("its SHA-256 is another")
         finally:
