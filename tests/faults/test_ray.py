@@ -11,11 +11,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from judge_server import JudgeServer, general_verdict
+from jurybox.engine.records import sealed
+from jurybox.storage import open_store
 from ray_cluster import RayNodes, ray_nodes
 from stores import postgres_server
 
@@ -124,6 +127,18 @@ def test_workers_check_and_score_parquet_that_the_driver_never_reads(nodes: RayN
     )
     assert blind.returncode in {0, 1}, blind.stderr
     assert digest("spread.db") == digest("local.db")
+
+
+def test_a_driver_lost_when_all_is_scored_leaves_only_the_end_to_do(nodes: RayNodes) -> None:
+    write_parquet(*(f"r{number}" for number in range(30)))
+    ray = ("--engine", "ray", "--address", nodes.address, "--store", "spread.db")
+    finish("run", "suite.yaml", *ray)
+    before = digest("spread.db")
+    with contextlib.closing(open_store("spread.db")) as store:
+        ended = {"status": "running", "finished_at": None, "outcome": None, "digest": None}
+        store.update_run(sealed(msgspec.structs.replace(store.runs()[0], **ended)))
+    finish("resume", "last", *ray)
+    assert digest("spread.db") == before
 
 
 def test_faults_that_workers_find_are_named_in_order(nodes: RayNodes) -> None:

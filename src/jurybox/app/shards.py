@@ -222,6 +222,8 @@ class ShardedRun:
         for shard in shards:
             self._prepare(shard, known)
             prepared[str(shard.number)] = shard
+        if not prepared:
+            return  # Ray Data takes no empty list
         done = self._cluster.map(work_on_shard, prepared)
         while True:
             following = asyncio.create_task(asyncio.to_thread(next, done, None))
