@@ -13,7 +13,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from judge_server import LocalServer
 
@@ -51,6 +51,7 @@ class BatchServer(LocalServer):
         refuse: a status for each path, in place of any answer.
         cut: cuts the connection behind what it was asked to do, so many times.
         silent_on: what it does at once and answers only when it may ``speak``.
+        foreign: batches of other programs, which the lists show first, on a page of their own.
 
     """
 
@@ -66,6 +67,7 @@ class BatchServer(LocalServer):
         self.refuse: Callable[[str, str], int | None] = lambda _method, _path: None
         self.cut: Counter[str] = Counter()
         self.silent_on = ""
+        self.foreign: list[Any] = []
         self.speak = threading.Event()
         self.calls: Counter[str] = Counter()
         self.usage: Data = {"prompt_tokens": 100, "completion_tokens": 20}
@@ -97,7 +99,7 @@ class BatchServer(LocalServer):
         if status is not None:
             return status, json.dumps({"error": {"message": f"refused {path}"}}).encode()
         with self._lock:
-            told = self._do(asked, parts.path, body)
+            told = self._do(asked, parts.path, parse_qs(parts.query), body)
             if self.cut[asked]:
                 self.cut[asked] -= 1
                 return None
@@ -105,16 +107,18 @@ class BatchServer(LocalServer):
             self.speak.wait(60)
         return told
 
-    def _do(self, call: str, path: str, body: bytes) -> Answer:
+    def _do(self, call: str, path: str, query: dict[str, list[str]], body: bytes) -> Answer:
         name = (re.findall(r"(?:batch|msgbatch|file)-\d+", path) or [""])[0]
         actions: dict[str, Callable[[], Answer]] = {
             "POST /v1/chat/completions": lambda: self._answer_one(body, anthropic=False),
             "POST /v1/files": lambda: self._upload(body),
             "POST /v1/batches": lambda: self._create_openai(json.loads(body)),
+            "GET /v1/batches": lambda: self._list(query.get("after"), openai=True),
             "GET /v1/batches/ID": lambda: self._look(name, self._openai),
             "GET /v1/files/ID/content": lambda: self._content(name),
             "POST /v1/messages": lambda: self._answer_one(body, anthropic=True),
             "POST /v1/messages/batches": lambda: self._create_anthropic(json.loads(body)),
+            "GET /v1/messages/batches": lambda: self._list(query.get("after_id"), openai=False),
             "GET /v1/messages/batches/ID": lambda: self._look(name, self._anthropic),
             "GET /v1/messages/batches/ID/results": lambda: self._results(name),
         }
@@ -160,6 +164,17 @@ class BatchServer(LocalServer):
         if self.fail(len(items)) is None:
             self.batched.update(json.dumps(body) for _, body in items)
         return batch
+
+    def _list(self, after: list[str] | None, *, openai: bool) -> Answer:
+        mine = list(reversed(self.batches.values()))
+        if not after and self.foreign:
+            return _ok({"data": self.foreign, "has_more": True})
+        if after and after[0] != "foreign":
+            names = [each.name for each in mine]
+            mine = mine[names.index(after[0]) + 1 :]
+        shown = self._openai if openai else self._anthropic
+        page = [shown(each) for each in mine[:2]]
+        return _ok({"data": page, "has_more": len(mine) > len(page)})
 
     def _look(self, name: str, shown: Callable[[Batch], Data]) -> Answer:
         batch = self.batches.get(name)

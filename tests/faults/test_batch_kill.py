@@ -109,14 +109,6 @@ def end_well(server: BatchServer, digest: object) -> None:
     assert complete(server, "verify", "last") == digest
 
 
-def left_to_a_person(server: BatchServer) -> None:
-    """See that a batch whose id never arrived is not submitted again."""
-    code, _, err = finish(start(server, "resume", "last"))
-    assert code == 3
-    assert "batch 0 of 36 requests may have been submitted or not" in err
-    assert len(server.batches) == 1
-
-
 def test_a_run_that_is_killed_while_it_waits_reads_its_batch_when_it_goes_on(
     server: BatchServer,
 ) -> None:
@@ -135,17 +127,36 @@ def test_a_run_that_is_killed_while_it_waits_reads_its_batch_when_it_goes_on(
     assert set(states()) == {"read"}
 
 
-def test_a_run_that_is_killed_while_it_submits_is_left_to_a_person(server: BatchServer) -> None:
-    """The provider has the batch; nobody here ever heard its id."""
-    write(OPENAI)
+@pytest.mark.parametrize("model", [OPENAI, ANTHROPIC])
+def test_a_run_that_is_killed_while_it_submits_finds_its_batch_when_it_goes_on(
+    server: BatchServer, model: str
+) -> None:
+    """The provider has the batch; nobody here ever heard its name."""
+    write(model)
+    digest = undisturbed(server)
     server.hold = True
-    server.silent_on = CREATE[OPENAI]
+    server.silent_on = CREATE[model]
     process = start(server, "run", "suite.yaml", "--batch")
     server.wait_for(1)
     kill(process)
     server.speak.set()
     assert states() == ["submitting"]
-    left_to_a_person(server)
+    end_well(server, digest)
+
+
+def test_a_run_that_is_killed_before_the_provider_heard_of_it_submits_it_then(
+    server: BatchServer,
+) -> None:
+    write(ANTHROPIC)
+    digest = undisturbed(server)
+    server.refuse = lambda method, path: 503 if f"{method} {path}" == CREATE[ANTHROPIC] else None
+    process = start(server, "run", "suite.yaml", "--batch")
+    server.wait_for_call(CREATE[ANTHROPIC])
+    kill(process)
+    assert states() == ["submitting"]
+    server.refuse = lambda _method, _path: None
+    end_well(server, digest)
+    assert states()[0] == "gone"
 
 
 def test_a_run_that_is_killed_while_it_reads_pays_for_nothing_twice(server: BatchServer) -> None:
@@ -198,6 +209,7 @@ def test_ctrl_c_lets_a_batch_that_is_being_submitted_be_noted(server: BatchServe
 
 def test_a_second_ctrl_c_leaves_at_once(server: BatchServer) -> None:
     write(OPENAI)
+    digest = undisturbed(server)
     server.silent_on = CREATE[OPENAI]
     process = start(server, "run", "suite.yaml", "--batch")
     server.wait_for(1)
@@ -209,4 +221,4 @@ def test_a_second_ctrl_c_leaves_at_once(server: BatchServer) -> None:
     assert code == 3
     assert "batch one being submitted (36)" in err
     assert states() == ["submitting"]
-    left_to_a_person(server)
+    end_well(server, digest)

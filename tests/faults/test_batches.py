@@ -21,7 +21,7 @@ SAMPLES = 24
 OPENAI, ANTHROPIC = "openai/judge-2025-01-01", "anthropic/judge-2025-01-01"
 Item = Callable[[Data, int], tuple[int, Data] | str | None]
 Mangle = Callable[[list[bytes]], list[bytes]]
-LOOK = ("GET", "/v1/batches/ID")
+LOOK, LIST = ("GET", "/v1/batches/ID"), ("GET", "/v1/batches")
 MODELS = pytest.mark.parametrize("model", [OPENAI, ANTHROPIC])
 
 
@@ -415,24 +415,47 @@ def test_a_key_that_is_refused_while_waiting_stops_the_run_and_loses_nothing(ben
 
 
 @MODELS
-@pytest.mark.parametrize("lost", ["connection", "gateway"])
-def test_a_batch_whose_id_never_arrived_is_left_to_a_person(
-    bench: Bench, model: str, lost: str
+def test_a_batch_whose_name_never_arrived_is_found_and_not_paid_for_twice(
+    bench: Bench, model: str
 ) -> None:
-    """Whether the provider took it can't be known, and asking again might pay twice."""
     path = "/v1/batches" if model == OPENAI else "/v1/messages/batches"
-    if lost == "connection":
-        bench.server.cut[f"POST {path}"] = 1
-    else:
-        bench.server.refuse = lambda *call: 504 if call == ("POST", path) else None
+    bench.run(model=model)
+    bench.server.cut[f"POST {path}"] = 1
     done = bench.run("--batch", model=model)
+    assert done.json["status"] == "finished"
+    assert bench.once
+    assert bench.server.calls[f"GET {path}"] >= 1
+
+
+@MODELS
+def test_batches_of_others_may_look_as_they_like(
+    bench: Bench, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "jurybox.models.batched.Pace", lambda: Pace(idle=0.1, first=0.05, patience=2.0)
+    )
+    path = "/v1/batches" if model == OPENAI else "/v1/messages/batches"
+    odd = {"created_at": 1.5e10, "request_counts": "many", "metadata": {"jurybox_batch": 7}}
+    bench.server.foreign = [{"id": "foreign", **odd}, {"id": 7}, {"metadata": ["x"]}, None]
+    bench.server.cut[f"POST {path}"] = 1
+    done = bench.run("--batch", model=model)
+    assert done.json["status"] == "finished"
+    assert bench.once
+
+
+def test_a_list_in_which_nothing_can_be_read_is_not_taken_for_an_empty_one(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The batch may be behind it, and would be paid for twice."""
+    monkeypatch.setattr(
+        "jurybox.models.batched.Pace", lambda: Pace(idle=0.1, first=0.05, patience=0.5)
+    )
+    bench.server.foreign = [None]
+    bench.server.cut["POST /v1/batches"] = 1
+    done = bench.run("--batch")
     assert done.code == 3
-    assert "batch 0 of 24 requests may have been submitted or not (" in done.err
-    bench.server.refuse = lambda _method, _path: None
-    assert bench.resume(openai=model != ANTHROPIC).code == 3
-    assert len(bench.server.batches) == (lost == "connection")
-    again = bench.resume("--forget-batches", openai=model != ANTHROPIC)
-    assert again.json["status"] == "finished"
+    assert "the list of batches can't be read" in done.err
+    assert bench.once
 
 
 @MODELS
@@ -446,6 +469,15 @@ def test_a_fatal_refusal_throws_away_nothing_that_was_paid_for(bench: Bench, mod
     bench.server.item = lambda _body, _count: None
     assert bench.resume(openai=model != ANTHROPIC).json["status"] == "finished"
     assert [count for count in bench.server.batched.values() if count > 1] == [2]
+
+
+def test_batches_of_others_are_left_alone(bench: Bench) -> None:
+    bench.run("--batch", model=ANTHROPIC)
+    bench.server.cut["POST /v1/messages/batches"] = 1
+    # As many requests, a moment later, by another run: only the names in it tell them apart.
+    done = bench.run("--batch", model=ANTHROPIC)
+    assert done.json["status"] == "finished"
+    assert set(bench.server.batched.values()) == {2}
 
 
 def test_a_batch_is_read_where_it_was_submitted(bench: Bench) -> None:
@@ -469,6 +501,18 @@ def test_an_audit_sees_that_a_batch_was_changed(bench: Bench) -> None:
     done = bench("verify", "last", openai=False)
     assert done.code == 3
     assert "batch 0: the row was changed after it was written" in done.err
+
+
+def test_a_server_that_lists_no_batches_leaves_it_to_a_person(bench: Bench) -> None:
+    """Whether it took the batch can't be known, and asking again might pay twice."""
+    bench.server.cut["POST /v1/batches"] = 1
+    bench.server.refuse = lambda method, path: 404 if (method, path) == LIST else None
+    done = bench.run("--batch")
+    assert done.code == 3
+    assert "batch 0, which may have been submitted or not; `jurybox resume --forget" in done.err
+    assert bench.resume().code == 3
+    assert bench.once
+    assert bench.resume("--forget-batches").json["status"] == "finished"
 
 
 def downloaded(url: str, path: str, **options: int) -> tuple[HttpAnswer, bytes]:

@@ -9,7 +9,7 @@ import msgspec
 
 from jurybox.engine.ports import ModelError
 from jurybox.judging.flow import ModelReply, ModelRequest
-from jurybox.models.chat_model import Accepted, BatchStatus, ChatModel
+from jurybox.models.chat_model import Accepted, BatchStatus, ChatModel, listed_batches
 from jurybox.models.http import (
     HttpAnswer,
     HttpCall,
@@ -171,7 +171,14 @@ class AnthropicModel(ChatModel):
         """Submit the requests; there is no room for a mark except in their names."""
         del mark
         body = b"".join((b'{"requests":[', b",".join(lines), b"]}"))
-        return (await self.create_batch(_BATCHES, body, _AnthropicBatch)).id
+        answer = await self.client.send(HttpCall(method="POST", path=_BATCHES, body=body))
+        return decode(answer, _AnthropicBatch).id
+
+    async def find_batches(self, mark: str, since: str, requests: int) -> Sequence[str]:
+        """Return the batches since then that have as many requests."""
+        del mark
+        listed = await listed_batches(self.client, _BATCHES, "after_id", since)
+        return [each["id"] for each in listed if _requests(each) == requests]
 
     async def batch_status(self, batch_id: str) -> BatchStatus:
         """Return the state of a batch."""
@@ -247,6 +254,7 @@ def _usage(usage: object) -> Usage:
 
 
 class _AnthropicCounts(msgspec.Struct):
+    processing: int = 0
     succeeded: int = 0
     errored: int = 0
     canceled: int = 0
@@ -271,3 +279,11 @@ class _BatchResult(msgspec.Struct):
 
 class _AnthropicBatchLine(msgspec.Struct):
     result: _BatchResult
+
+
+def _requests(batch: dict[str, Any]) -> int | None:
+    try:
+        counts = msgspec.convert(batch.get("request_counts"), _AnthropicCounts)
+    except msgspec.ValidationError:
+        return None
+    return counts.processing + counts.answered

@@ -6,6 +6,7 @@ that a run that was killed finds it again instead of paying twice.
 
 import asyncio
 import hashlib
+import math
 import random
 import tempfile
 from collections import Counter
@@ -19,7 +20,7 @@ from jurybox.engine.limiter import Limits, delay
 from jurybox.engine.ports import ModelError
 from jurybox.engine.records import ENCODER, BatchRow, sealed
 from jurybox.judging.flow import ModelReply, ModelRequest
-from jurybox.models.chat_model import Accepted, BatchStatus, ChatModel, LostSubmissionError
+from jurybox.models.chat_model import Accepted, BatchStatus, ChatModel
 from jurybox.models.http import HttpAnswer, HttpCall, read_json
 from jurybox.models.model_errors import StatusError
 from jurybox.storage.store import Store
@@ -82,6 +83,10 @@ class BatchLog:
         self._rows[row.number] = row
         await asyncio.to_thread(save, row)
         return row
+
+    def ids(self) -> set[str]:
+        """Return the provider's names of the run's batches."""
+        return {row.batch_id for row in self._rows.values()}
 
     def open_rows(self, model: str) -> Sequence[BatchRow]:
         """Return the batches of a model that were submitted and may hold answers."""
@@ -262,7 +267,7 @@ class BatchedModel:
                 pending.result.set_exception(missing)
 
     async def _submit(self, part: Sequence[_Pending]) -> tuple[BatchRow, dict[str, _Pending]]:
-        """Submit requests; where the provider's answer is lost, a person has to look for the batch.
+        """Submit requests; where the provider's answer is lost, look for the batch first.
 
         A batch that is submitted twice is paid for twice.
         """
@@ -278,13 +283,15 @@ class BatchedModel:
                 # A cancelled wait must not keep the id from being stored.
                 upload = self._start(self._uploads, self._upload(row, lines))
                 return await asyncio.shield(upload), sent
-            except LostSubmissionError as error:
-                raise _lost(row, str(error)) from None
             except ModelError as error:
-                if not error.retry or _now() - started >= self._pace.patience:
+                if error.kind == "refused":
                     await self._forget(row)
                     raise
+                if not error.retry or _now() - started >= self._pace.patience:
+                    raise
                 await _pause(error, attempts)
+                if error.kind != "rate-limit" and (found := await self._find(row)):
+                    return found, sent
 
     async def _upload(self, row: BatchRow, lines: Sequence[bytes]) -> BatchRow:
         self._show(await self._log.write(row, "submitting"))
@@ -298,6 +305,26 @@ class BatchedModel:
         submitted = await self._log.write(row, "submitted", batch_id)
         self._show(submitted)
         return submitted
+
+    async def _find(self, row: BatchRow) -> BatchRow | None:
+        """Look for a batch whose id never arrived, and store its id.
+
+        A provider may list nothing that identifies it, so a candidate is waited for: the names in
+        its results tell.
+        """
+        candidates = await self._retry(
+            lambda: self._model.find_batches(_mark(row), row.submitted_at, row.requests),
+            row,
+            self._pace.patience,
+        )
+        for batch_id in [each for each in candidates if each not in self._log.ids()]:
+            candidate = msgspec.structs.replace(row, batch_id=batch_id)
+            status = await self._wait(candidate)
+            if status.state == "ended":
+                lines = await self._fetch(candidate, status)
+                if any(_tag_in(_name_in(line)) == _tag(row) for line in lines):
+                    return await self._log.write(row, "submitted", batch_id)
+        return None
 
     async def _wait(self, row: BatchRow) -> BatchStatus:
         """Poll a batch until it has ended."""
@@ -379,12 +406,13 @@ class BatchedModel:
                     f" {self.endpoint}; continue with that address, or {_FORGET}"
                 )
                 raise ModelError("refused", what, retry=False)
-            if row.state == "submitting":
-                raise _lost(row, "the run ended before the provider's answer")
-            if len(answered) == row.requests:
-                await self._log.write(row, "read")
+            found = row if row.state == "submitted" else await self._find(row)
+            if found is None:
+                await self._forget(row)
+            elif len(answered) == row.requests:
+                await self._log.write(found, "read")
             else:
-                await self._recover_one(row, answered)
+                await self._recover_one(found, answered)
 
     async def _recover_one(self, row: BatchRow, answered: Container[str]) -> None:
         status = await self._wait(row)
@@ -413,19 +441,22 @@ class BatchedModel:
         self.open.pop(row.number, None)
         self.on_change()
 
-    async def _retry(self, call: Callable[[], Awaitable[T]], row: BatchRow) -> T:
+    async def _retry(
+        self, call: Callable[[], Awaitable[T]], row: BatchRow, patience: float = math.inf
+    ) -> T:
         """Call the provider until it answers: a batch that is paid for is worth the wait."""
-        attempts = 0
+        started, attempts = _now(), 0
+        shown = row.batch_id or f"{row.number}, which may have been submitted or not"
         while True:
             try:
                 return await call()
             except ModelError as error:
                 attempts += 1
-                if not error.retry:
-                    hint = f"it was asked about batch {row.batch_id}; {_FORGET}"
-                    raise ModelError(error.kind, f"{error}; {hint}", retry=False) from None
+                if not error.retry or _now() - started >= patience:
+                    hint = "" if error.retry else f"; it was asked about batch {shown}; {_FORGET}"
+                    raise ModelError(error.kind, f"{error}{hint}", retry=False) from None
                 if attempts == _WORTH_A_WARNING:
-                    self.warn(f"batch {row.batch_id}: {error}; still trying")
+                    self.warn(f"batch {shown}: {error}; still trying")
                 await _pause(error, attempts)
 
     def stop(self, reason: str, *, at_once: bool = False) -> None:
@@ -446,14 +477,6 @@ class BatchedModel:
         self.stop("the run ended")
         await asyncio.gather(*self._tasks, *self._uploads, return_exceptions=True)
         await self._model.client.aclose()
-
-
-def _lost(row: BatchRow, why: str) -> ModelError:
-    what = (
-        f"batch {row.number} of {row.requests} requests may have been submitted or not ({why});"
-        f" if the provider has it, cancel it there; then {_FORGET}"
-    )
-    return ModelError("refused", what, retry=False, fatal=True)
 
 
 class _Named(msgspec.Struct):

@@ -5,12 +5,15 @@ So everything is sent, and where the endpoint refuses a parameter by name, the r
 again without it. What was sent in the end is in the reply.
 """
 
+import math
 import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import ClassVar, Final, Literal, TypeVar, get_args
+from datetime import datetime
+from typing import Any, ClassVar, Final, Literal, get_args
+from urllib.parse import urlencode
 
 import msgspec
 
@@ -19,10 +22,11 @@ from jurybox.judging.flow import ModelReply, ModelRequest
 from jurybox.models.http import HttpAnswer, HttpCall, HttpClient, decode
 from jurybox.models.model_errors import Refusal, StatusError
 
-T = TypeVar("T")
 Payload = dict[str, object]
-# A server or gateway that answers so may have done what it was asked.
-_AMBIGUOUS: Final = {500, 502, 504}
+_PAGE: Final = 100
+_MOST_PAGES: Final = 100
+# The provider's clock and ours may differ by this many seconds.
+_SKEW: Final = 600.0
 TokenLimit = Literal["max_tokens", "max_completion_tokens"]
 ReplyForm = Literal["json_schema", "json_object", "text"]
 
@@ -98,13 +102,6 @@ class BatchStatus(msgspec.Struct, frozen=True, kw_only=True):
     paths: tuple[str, ...] = ()  # where the results are
 
 
-class LostSubmissionError(ModelError):
-    """The answer to a submission was lost: the provider may have the batch or not."""
-
-    def __init__(self, error: ModelError) -> None:
-        super().__init__(error.kind, str(error), retry=False, fatal=True)
-
-
 class ChatModel(ABC):
     """One model at an endpoint; every call raises `ModelError` where it fails.
 
@@ -169,26 +166,6 @@ class ChatModel(ABC):
         self.accepted = _both(self.accepted, less)
         return True
 
-    async def create_batch(self, path: str, body: bytes, kind: type[T]) -> T:
-        """Post what creates a batch, and read the answer.
-
-        Raises:
-            LostSubmissionError: there may be a batch without a known id.
-            ModelError: there is none.
-
-        """
-        try:
-            answer = await self.client.send(HttpCall(method="POST", path=path, body=body))
-            return decode(answer, kind)
-        except StatusError as error:
-            if error.status not in _AMBIGUOUS:
-                raise
-            raise LostSubmissionError(error) from None
-        except ModelError as error:
-            if error.kind == "unreachable" and error.fatal:
-                raise  # There was no connection.
-            raise LostSubmissionError(error) from None
-
     async def aclose(self) -> None:
         """Let go of connections."""
         await self.client.aclose()
@@ -210,9 +187,65 @@ class ChatModel(ABC):
         """Submit a batch, with ``mark`` where the provider has room for it; return its id."""
 
     @abstractmethod
+    async def find_batches(self, mark: str, since: str, requests: int) -> Sequence[str]:
+        """Return the ids of batches that may be the one with that mark."""
+
+    @abstractmethod
     async def batch_status(self, batch_id: str) -> BatchStatus:
         """Return the state of a batch."""
 
     @abstractmethod
     def batch_answer(self, line: bytes) -> bytes:
         """Return the body of the answer in a line of the results."""
+
+
+class _Page(msgspec.Struct):
+    data: list[Any]
+    has_more: bool = False
+
+
+async def listed_batches(
+    client: HttpClient, path: str, cursor: str, since: str
+) -> list[dict[str, Any]]:
+    """Return a provider's batches since a time, and those that don't say when they were made.
+
+    Other programs have batches there too, so a row may have any form.
+
+    Raises:
+        ModelError: nothing on a page can be read, so ours may come after it.
+
+    """
+    oldest = datetime.fromisoformat(since).timestamp() - _SKEW
+    found: list[dict[str, Any]] = []
+    after: dict[str, str] = {}
+    for _ in range(_MOST_PAGES):
+        query = urlencode({"limit": _PAGE, **after})
+        page = decode(await client.send(HttpCall(path=f"{path}?{query}")), _Page)
+        batches = [each for each in page.data if _is_batch(each)]
+        if page.data and not batches:
+            raise ModelError("unreadable", "the list of batches can't be read", retry=True)
+        recent = [each for each in batches if _created(each.get("created_at")) >= oldest]
+        found += recent
+        # The newest come first.
+        if not page.has_more or not recent:
+            break
+        after = {cursor: batches[-1]["id"]}
+    return found
+
+
+def _is_batch(row: object) -> bool:
+    match row:
+        case {"id": str()}:
+            return True
+        case _:
+            return False
+
+
+def _created(value: object) -> float:
+    """Return a time that is given in seconds or as ISO 8601; the future where it is unknown."""
+    if isinstance(value, int | float):
+        return value
+    try:
+        return datetime.fromisoformat(str(value)).timestamp()
+    except ValueError:
+        return math.inf

@@ -12,7 +12,7 @@ import msgspec
 from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError
 from jurybox.judging.flow import ModelReply, ModelRequest
-from jurybox.models.chat_model import Accepted, BatchStatus, ChatModel
+from jurybox.models.chat_model import Accepted, BatchStatus, ChatModel, listed_batches
 from jurybox.models.http import (
     HttpAnswer,
     HttpCall,
@@ -136,7 +136,13 @@ class OpenAIModel(ChatModel):
             "completion_window": "24h",
             "metadata": {"jurybox_batch": mark},
         }
-        return (await self.create_batch(_BATCHES, encoded(batch), _OpenAIBatch)).id
+        return decode(await self.client.post(_BATCHES, batch), _OpenAIBatch).id
+
+    async def find_batches(self, mark: str, since: str, requests: int) -> Sequence[str]:
+        """Return the batch that has the mark, where there is one."""
+        del requests
+        listed = await listed_batches(self.client, _BATCHES, "after", since)
+        return [each["id"] for each in listed if _mark_of(each) == mark]
 
     async def batch_status(self, batch_id: str) -> BatchStatus:
         """Return the state of a batch."""
@@ -301,6 +307,14 @@ class _BatchResponse(msgspec.Struct):
 class _OpenAIBatchLine(msgspec.Struct):
     response: _BatchResponse | None = None
     error: _BatchError | None = None
+
+
+def _mark_of(batch: dict[str, Any]) -> object:
+    match batch:
+        case {"metadata": {"jurybox_batch": mark}}:
+            return mark
+        case _:
+            return None
 
 
 def _unanswered(error: _BatchError) -> ModelError:
