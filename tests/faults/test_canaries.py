@@ -44,6 +44,13 @@ def escaped(text: str) -> str:
     return "".join(f"\\u{ord(char):04x}" for char in text)
 
 
+def disguised(said: str, key: str, turn: int) -> object:
+    """Return a content in which the key is whole only when its parts are joined, or it is read."""
+    if turn == 14:
+        return [{"type": "text", "text": said[at : at + 9]} for at in range(0, len(said), 9)]
+    return said.replace(key, escaped(key)) if turn == 15 else said
+
+
 class Parrot(BaseHTTPRequestHandler):
     """Repeats the key it was sent, every time in another way."""
 
@@ -54,13 +61,14 @@ class Parrot(BaseHTTPRequestHandler):
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         sent = self.headers["Authorization"] or ""
         key = next((each for each in SECRETS if each in sent), PASSWORD)
-        turn = next(self.turns) % 14
+        turn = next(self.turns) % 17
         verdict = general_verdict(request, 0).replace("Because", f"Your key is {key}, {{}}")
         parts = f"{key[:14]}... and ...{key[-13:]}, x{key[3:16]}x"
         said = verdict.replace("{}", parts if turn == 1 else "because")
         if turn == 2:
             said = f"I am not a judge, but I know {key}."
-        message = {"role": "assistant", "content": said, "reasoning_content": key}
+        content = disguised(said, key, turn)
+        message = {"role": "assistant", "content": content, "reasoning_content": key}
         data = {"id": key, "model": request["model"], "choices": [{"message": message}]}
         body, status = json.dumps(data), 200
         if turn == 3:
@@ -72,7 +80,7 @@ class Parrot(BaseHTTPRequestHandler):
             body = body.replace(key, escaped(key)).replace(json.dumps(key)[1:-1], escaped(key))
         elif turn == 6:
             body = body.replace("/", "\\/").replace("+", "\\u002B")
-        elif turn > 6:
+        elif 6 < turn < 14:
             status = (500, 429, 400, 302, 200, 403, 529)[turn - 7]
             error = {"message": f"{key} {parts}", "code": key, "param": key, "type": parts}
             body = json.dumps({"error": error}) if turn % 2 else f"<p>{key}</p>"
@@ -80,7 +88,8 @@ class Parrot(BaseHTTPRequestHandler):
         for name in ("X-Request-Id", "Set-Cookie", "Location", "WWW-Authenticate", "Server"):
             self.send_header(name, f"http://127.0.0.1/{quote(key, safe='/+')}")
         self.send_header("Retry-After", "0")
-        self.send_header("Content-Type", "application/json")
+        kind = f"text/html; of={key}" if turn == 16 else "application/json"
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body.encode())))
         self.end_headers()
         self.wfile.write(body.encode())

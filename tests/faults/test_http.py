@@ -263,7 +263,10 @@ def test_a_date_in_the_past_means_now() -> None:
     assert (result.calls, result.waits) == (2, [0.5])
 
 
-@pytest.mark.parametrize("nonsense", ["soon", "-5", "nan", "inf", "", "1e999"])
+@pytest.mark.parametrize(
+    "nonsense",
+    ["soon", "-5", "nan", "inf", "", "1e999", f"Sun, 01 Mar {'9' * 20} 12:00:00 GMT"],
+)
 def test_a_wait_that_makes_no_sense_is_ignored(nonsense: str) -> None:
     result = ask(status(429, Retry_After=nonsense), good())
     assert (result.calls, result.waits) == (2, [0.5])

@@ -36,6 +36,7 @@ FAULTS: dict[str, Fault] = {
     "500": echo_key(500),
     "redirect": status(302, Location=f"http://127.0.0.1/?key={KEY}"),
     "plain": good(f"your key is {KEY}".encode(), content_type="text/plain"),
+    "content type": good(b"<p>No", content_type=f"text/html; of={KEY}"),
     "cut off": loopback.cut_off,
 }
 
@@ -68,7 +69,17 @@ def test_a_key_is_in_no_message_no_exception_and_no_log(
     assert [text for text in [*shown, caplog.text] if KEY in text] == []
 
 
-def replying(text: str, key: str = KEY) -> str:
+def test_a_part_of_a_key_in_a_header_is_hidden() -> None:
+    async def main() -> str:
+        async with Loopback(status(302, Location=f"http://127.0.0.1/{KEY[:14]}")) as server:
+            with pytest.raises(ModelError) as caught:
+                await MODELS["openai"](server.url).complete(REQUEST)
+            return str(caught.value)
+
+    assert "it redirects to http://127.0.0.1/[hidden];" in asyncio.run(main())
+
+
+def replying(text: object, key: str = KEY) -> str:
     """Return the text of a reply as it arrives from an endpoint that was sent this key."""
 
     async def main() -> str:
@@ -98,6 +109,25 @@ def test_a_key_in_a_reply_is_hidden_as_a_whole_and_in_part(text: str, shown: str
 
 def test_a_key_that_json_writes_otherwise_is_hidden_too() -> None:
     assert replying("It is abc/def+ghi/jklm.", "abc/def+ghi/jklm") == "It is [hidden]."
+
+
+def test_a_key_that_is_put_together_or_decoded_later_is_hidden_too() -> None:
+    parts = [{"type": "text", "text": part} for part in (KEY[:9], KEY[9:])]
+    assert replying(parts) == "[hidden]"
+    escaped = "".join(f"\\u{ord(char):04x}" for char in KEY)
+    assert replying(f'{{"scores": "{escaped}"}}') == '{"scores": "[hidden]"}'
+    assert replying("Write \\u0041 for A.") == "Write \\u0041 for A."
+
+
+def test_utf_16_is_no_way_around_the_mask() -> None:
+    async def main() -> None:
+        # The bytes of this character are a backslash and a `u`, as those of an escape.
+        body = completion(KEY).decode().replace("fp_1", "\u755c")
+        async with Loopback(good(body.encode("utf-16-le"))) as server:
+            with pytest.raises(ModelError, match="can't be read"):
+                await MODELS["openai"](server.url).complete(REQUEST)
+
+    asyncio.run(main())
 
 
 def test_a_word_that_local_servers_take_for_a_key_stays_in_replies() -> None:

@@ -102,7 +102,7 @@ class AnthropicModel(ChatModel):
         if not texts and reason not in _SAYS_WHY:
             raise ModelError("unreadable", "the answer has no text", retry=True)
         return ModelReply(
-            text="".join(texts),
+            text=self.client.mask.text("".join(texts)),
             usage=_usage(said.usage),
             sent=Generation(
                 temperature=cast("float", payload.get("temperature", _DEFAULT_TEMPERATURE)),

@@ -155,7 +155,10 @@ class HttpClient:
             raise self._trouble(error, time.monotonic() - started) from None
         answer = HttpAnswer(
             body=self.mask(b"".join(body)),
-            headers={str(n, "latin-1"): str(v, "utf-8", "replace") for n, v in response.headers},
+            headers={
+                str(name, "latin-1"): str(self.mask(bytes(value)), "utf-8", "replace")
+                for name, value in response.headers
+            },
             elapsed_ms=(time.monotonic() - started) * 1000,
         )
         if not _FIRST_FINAL <= status < _FIRST_REFUSAL:
@@ -334,7 +337,9 @@ def read_json(body: bytes, kind: type[T]) -> T:
     except msgspec.DecodeError:
         if b"\\u" not in body:
             raise
-    text = json.dumps(json.loads(body), ensure_ascii=False, allow_nan=False)
+    # Bytes would be read as UTF-16 too, in which no secret was looked for.
+    data = json.loads(body.decode("utf-8", "surrogatepass"))
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False)
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return msgspec.json.decode(whole, type=kind)
 

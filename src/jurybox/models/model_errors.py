@@ -98,15 +98,18 @@ class SecretMask:
         """Return the received text, with secrets replaced by `[hidden]`."""
         if self._finder is None:
             return data
-        if b"\\u00" in data:
-            data = _ESCAPE.sub(_plain, data)
+        plain = _ESCAPE.sub(_plain, data) if b"\\u00" in data else data
         kept: list[bytes] = []
         end = 0
-        for _, start, stop in self._finder.find_matches_as_indexes(data, overlapping=True):
+        for _, start, stop in self._finder.find_matches_as_indexes(plain, overlapping=True):
             if start >= end:
-                kept += [data[end:start], HIDDEN.encode()]
+                kept += [plain[end:start], HIDDEN.encode()]
             end = max(end, stop)
-        return b"".join([*kept, data[end:]]) if kept else data
+        return b"".join([*kept, plain[end:]]) if kept else data
+
+    def text(self, text: str) -> str:
+        """Return a text that was put together or decoded from what was received, masked again."""
+        return self(text.encode()).decode("utf-8", "replace")
 
 
 def redacted(text: str, secrets: Iterable[str]) -> str:
@@ -199,7 +202,7 @@ def read_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
         return seconds
     try:
         when = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if when.tzinfo is None:
         when = when.replace(tzinfo=UTC)

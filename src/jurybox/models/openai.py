@@ -100,7 +100,7 @@ class OpenAIModel(ChatModel):
             raise ModelError("unreadable", "the answer has no text", retry=True)
         logprobs = bytes(choice.logprobs)
         return ModelReply(
-            text=text or refusal or "",
+            text=self.client.mask.text(text or refusal or ""),
             usage=_usage(completion.usage),
             sent=_sent(payload),
             seed_sent="seed" in payload,
