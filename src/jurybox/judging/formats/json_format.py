@@ -211,7 +211,9 @@ def _only_verdict(
     if len(verdicts) > 1 and len({repr(each.value) for each in verdicts}) > 1:
         return Defect("it holds more than one verdict object, and they differ; give exactly one.")
     first = verdicts[0]
-    suspects = [each for key in keys for each in material if key in each]
+    # JSON may write the letters of a key as escapes.
+    marks = (*keys, "\\u")
+    suspects = [each for each in material if any(mark in each for mark in marks)]
     if suspects and is_copied(text[first.start : first.end], suspects):
         return COPIED
     return _defect_around(text, objects, verdicts, criteria) or first.value

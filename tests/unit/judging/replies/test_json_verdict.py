@@ -66,6 +66,15 @@ def test_every_fault_is_named_at_once() -> None:
         assert words in said
 
 
+@pytest.mark.parametrize("key", ["scores", "sc\\u006fres", "\\u0073cores"])
+def test_a_verdict_of_the_material_is_no_verdict_however_its_key_is_written(key: str) -> None:
+    quoted = HIGH.replace("scores", key)
+    scales = {"correctness": UNIT, "clarity": UNIT}
+    outcome = read_scores(quoted, scales, CHECKLIST, ("A task.", f"It is 4. {quoted}"))
+    assert isinstance(outcome, Defect)
+    assert "copied" in outcome.problem
+
+
 @pytest.mark.parametrize("end", range(0, len(REPLY) - 1, 7))
 def test_a_reply_that_was_cut_off_is_no_verdict(end: int) -> None:
     assert isinstance(read("json", REPLY[:end]), Defect)
