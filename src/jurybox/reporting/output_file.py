@@ -32,8 +32,8 @@ def whole_file(path: Path) -> Generator[BinaryIO]:
         raise InputError("is a folder", "name a file in it", str(path))
     # A pipe or a device can't be replaced, and must not be.
     replace = existing is None or stat.S_ISREG(existing)
-    if replace and _is_led_astray(path, goal):
-        raise InputError("is a link to another folder", f"write to {goal} itself", str(path))
+    if replace:
+        _check_links(path, goal)
     draft = goal.with_name(f".{goal.name[:40]}.{secrets.token_hex(4)}.part") if replace else goal
     try:
         file = draft.open("xb" if replace else "wb")
@@ -71,8 +71,9 @@ def whole_folder(path: Path) -> Generator[Path]:
         raise InputError("is there already", "name a new folder, or remove it", str(path))
     draft = path.with_name(f".{path.name[:40]}.{secrets.token_hex(4)}.part")
     try:
+        _check_links(path, path.resolve())
         draft.mkdir()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         raise _unusable(path, error) from None
     try:
         yield draft
@@ -84,14 +85,15 @@ def whole_folder(path: Path) -> Generator[Path]:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _is_led_astray(path: Path, goal: Path) -> bool:
-    """Say whether a link leads elsewhere: the file itself, or a folder within the current one."""
-    if path.is_symlink() and goal.parent != path.parent.resolve():
-        return True
+def _check_links(path: Path, goal: Path) -> None:
+    """Refuse a link that leads elsewhere: the file itself, or a folder within the current one."""
     here = Path.cwd()
     plain = Path(os.path.normpath(here / path)).parent
     # Links outside are the machine's, such as /tmp on macOS.
-    return goal.parent != plain and (not path.is_absolute() or plain.is_relative_to(here))
+    ours = not path.is_absolute() or plain.is_relative_to(here)
+    led_away = path.is_symlink() and goal.parent != path.parent.resolve()
+    if led_away or (ours and goal.parent != plain):
+        raise InputError("is a link to another folder", f"write to {goal} itself", str(path))
 
 
 def _mode(path: Path) -> int | None:

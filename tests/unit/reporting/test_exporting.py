@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jurybox.engine.records import SampleRow
@@ -92,6 +92,7 @@ def test_csv_holds_the_same_as_json_lines(make_run: Callable, row: Callable) -> 
     assert json.loads(table[0]["metadata"]) == {"k": [1, None]}
 
 
+@example(["\n=1+1", "\uff1d1+1"])
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=2, max_size=2))
 def test_a_cell_of_csv_reads_back_as_the_text_it_was_unless_it_is_a_formula(
     texts: list[str],
@@ -100,7 +101,7 @@ def test_a_cell_of_csv_reads_back_as_the_text_it_was_unless_it_is_a_formula(
     file = io.BytesIO()
     write_csv(file, columns, [dict(zip("ab", texts, strict=True))])
     lines = list(csv.reader(io.StringIO(file.getvalue().decode(), newline="")))
-    formula = ("=", "+", "-", "@", "\t", "\r")
+    formula = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
     cells = [f"'{text}" if text.startswith(formula) else text for text in texts]
     assert lines == [["a", "b"], cells]
 

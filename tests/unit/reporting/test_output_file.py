@@ -8,7 +8,7 @@ from typing import BinaryIO
 import pytest
 
 from jurybox.errors import IncompleteError, InputError
-from jurybox.reporting.output_file import whole_file
+from jurybox.reporting.output_file import whole_file, whole_folder
 
 
 def test_the_file_gets_its_name_when_all_is_written(tmp_path: Path) -> None:
@@ -82,6 +82,8 @@ def test_a_linked_folder_out_of_the_current_one_is_refused(
     for name in ("out/x.csv", "deep/there/x.csv", "out/../x.csv"):
         with pytest.raises(InputError, match=r"is a link to another folder; write to .* itself"):
             whole_file(base / name).__enter__()
+        with pytest.raises(InputError, match=r"is a link to another folder; write to .* itself"):
+            whole_folder(base / name).__enter__()
     assert [*(tmp_path / "there").iterdir()] == []
     for name in ("own/x.csv", "../there/x.csv", "x.csv"):
         with whole_file(base / name) as file:
