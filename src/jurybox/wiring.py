@@ -173,12 +173,13 @@ class ModelBuilder:
         return provider.client(address, key, options)
 
 
-def model_variables(specs: "Iterable[ModelSpec]") -> dict[str, str]:
-    """Return the variables with models' addresses, keys and timeouts, for a worker; never stored.
+def worker_variables(specs: "Iterable[ModelSpec]") -> dict[str, str]:
+    """Return what a worker needs of the environment; never stored.
 
+    These are models' addresses, keys and timeouts, and libpq's variables, such as PGPASSWORD.
     Proxies, certificates and files are configured on each machine.
     """
-    names = [TIMEOUT, PATIENCE]
+    names = [TIMEOUT, PATIENCE, *(name for name in environment() if name.startswith("PG"))]
     for spec in specs:
         provider = PROVIDERS[ModelName.parse(spec.model).provider]
         if isinstance(provider, HttpProvider):

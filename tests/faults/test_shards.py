@@ -1,5 +1,6 @@
 """Files that a killed driver left behind: checked, taken over, and nothing is paid for twice."""
 
+import asyncio
 import json
 import shutil
 import sqlite3
@@ -12,7 +13,10 @@ import pytest
 
 from commands import Done, call
 from judge_server import JudgeServer, general_verdict
+from jurybox.app.job import Job
+from jurybox.engine.plan import read_plan
 from jurybox.engine.records import RunRow, seal_of
+from jurybox.wiring import open_run_store
 
 SAMPLES = 12
 EMPTIED = ("facets", "samples", "exchanges", "frames")
@@ -130,6 +134,15 @@ def test_a_sample_that_was_changed_stops_the_run(
 def test_a_run_is_deleted_with_its_shards(left: Left) -> None:
     assert left.jurybox("runs", "--delete", "last", "--yes").code == 0
     assert not left.file.exists()
+
+
+def test_a_worker_leaves_what_was_stored_before_to_the_driver_to_count(left: Left) -> None:
+    with closing(open_run_store(str(left.file))) as store:
+        (row,) = store.runs()
+        plan = read_plan(row.plan)
+        job = Job(store, row, plan, plan.procedure(), part=range(SAMPLES))
+        asyncio.run(job.work_on_part([], None, lambda _: None))  # type: ignore[arg-type]
+        assert job.progress().done == 0
 
 
 REFUSED = {

@@ -100,10 +100,13 @@ class _Counter:
         start = self._numbers.start
         return all(self._done[numbers.start - start : numbers.stop - start])
 
-    def add(self, result: SampleResult, repeat: int, number: int) -> None:
+    def skip(self, number: int) -> None:
         if number not in self._numbers:
             raise IndexError(number)
         self._done[number - self._numbers.start] = 1
+
+    def add(self, result: SampleResult, repeat: int, number: int) -> None:
+        self.skip(number)
         self.tally.add(result, repeat, number)
         self.unscored += result.evaluator_error is not None
         self.failed += result.target_error is not None
@@ -154,6 +157,7 @@ class Job:
         self._store = store
         self._plan = plan
         self._procedure = procedure
+        self._is_part = part is not None
         self._part = part or range(plan.samples)
         self._count = _Counter(RunTally(procedure.judging.rubric, plan.repeats), self._part)
         self._before = 0
@@ -316,6 +320,8 @@ class Job:
             for number, repeat, _, result in self._store.results(self.row.id, self._part):
                 if number in self._retry:
                     self._retry[number] = result
+                elif self._is_part:
+                    self._count.skip(number)  # the process that has the whole run counts it
                 else:
                     self._count.add(read_result(result), repeat, number)
         except (msgspec.DecodeError, IndexError) as error:

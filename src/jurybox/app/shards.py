@@ -36,7 +36,7 @@ from jurybox.engine.records import (
 )
 from jurybox.errors import IncompleteError, InputError, JuryboxError
 from jurybox.storage.store import Store
-from jurybox.wiring import model_variables, open_run_store, read_limits, read_settings
+from jurybox.wiring import open_run_store, read_limits, read_settings, worker_variables
 
 if TYPE_CHECKING:
     from jurybox.datasets import Dataset
@@ -96,7 +96,7 @@ def worker_secrets(store: Store, plan: Plan, base_url: str | None) -> bytes:
             version=__version__,
             store=store.address,
             base_url=base_url,
-            variables=model_variables(plan.model_specs()),
+            variables=worker_variables(plan.model_specs()),
         )
     )
 
@@ -151,8 +151,12 @@ def _rows(shard: Shard, plan: Plan) -> Iterator[Work]:
     repeat = shard.numbers.start // plan.dataset.used
     base = repeat * plan.dataset.used
     wanted = range(shard.numbers.start - base, shard.numbers.stop - base)
-    rows = plan_dataset(plan).rows_between(wanted, needs_response=plan.target is None)
-    for number, row in zip(shard.numbers, rows, strict=True):
+    dataset = plan_dataset(plan)
+    rows = dataset.rows_between(wanted, needs_response=plan.target is None)
+    for number in shard.numbers:
+        row = next(rows, None)
+        if row is None:
+            raise dataset.changed("it has fewer rows")
         if number not in shard.done:
             yield Work(number=number, repeat=repeat, row=row)
 
