@@ -188,6 +188,14 @@ def worker_variables(specs: "Iterable[ModelSpec]") -> dict[str, str]:
     return {name: variables[name] for name in names if name in variables}
 
 
+def known_keys(specs: "Iterable[ModelSpec]") -> list[str]:
+    """Return the keys in the environment: those of all providers and of these models."""
+    names = {each.api_key for each in PROVIDERS.values() if isinstance(each, HttpProvider)}
+    names |= {spec.api_key_env for spec in specs if spec.api_key_env is not None}
+    variables = environment()
+    return [variables[name] for name in sorted(names) if variables.get(name)]
+
+
 def takes_base_url(spec: "ModelSpec") -> bool:
     """Return whether ``--base-url`` applies to a model."""
     provider = PROVIDERS[ModelName.parse(spec.model).provider]

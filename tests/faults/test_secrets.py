@@ -1,13 +1,16 @@
 """A key goes to its endpoint and nowhere else."""
 
 import asyncio
+import json
 import logging
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 import loopback
+from commands import call
 from jurybox.engine.driver import Callers
 from jurybox.engine.limiter import Limits
 from jurybox.engine.ports import ModelError
@@ -221,3 +224,43 @@ def test_a_host_that_no_client_can_reach_is_refused_without_the_password(host: s
 
 def test_a_key_given_as_user_name_is_a_secret() -> None:
     assert "sk-geheim" in Endpoint("http://sk-geheim@127.0.0.1/v1", {}, HttpOptions()).secrets
+
+
+LENGTH_RUBRIC = """---
+id: length
+version: 1.0.0
+scale: 0-1
+---
+# Length
+
+## Criteria
+
+### Short
+Not long.
+
+```yaml checks
+- characters: "<= 300"
+```
+"""
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_key_that_a_command_prints_is_not_stored(
+    monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        script = f"echo the key is ${variable} | tee /dev/stderr; exit {code}"
+        Path("length.md").write_text(LENGTH_RUBRIC)
+        suite = {
+            "suite": "echo",
+            "rubric": "length.md",
+            "rows": [{"task": "Go."}],
+            "target": {"command": ["sh", "-c", script]},
+        }
+        Path("suite.yaml").write_text(json.dumps(suite))
+        done = call(monkeypatch, "run", "suite.yaml", **{variable: KEY})
+        shown = call(monkeypatch, "show", "last", "--sample", "1")
+        assert "the key is [hidden]" in shown.out
+        stored = b"".join(file.read_bytes() for file in Path(".jurybox").iterdir())
+        assert KEY not in done.out + done.err + shown.out
+        assert KEY.encode() not in stored

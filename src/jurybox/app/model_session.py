@@ -28,7 +28,7 @@ from jurybox.settings import PRICES, Settings
 from jurybox.storage.store import Store
 from jurybox.suite.model_spec import ModelSpec
 from jurybox.text_format import listed
-from jurybox.wiring import ModelBuilder, read_limits, read_settings
+from jurybox.wiring import ModelBuilder, known_keys, read_limits, read_settings
 
 if TYPE_CHECKING:
     from jurybox.models.batched import BatchedModel, OpenBatch
@@ -72,7 +72,12 @@ def plan_models(plan: Plan, settings: Settings, base_url: str | None) -> PlanMod
     if target is None:
         return PlanModels(judges=judges)
     if target.command:
-        command = CommandModel(target.command, stdin=target.stdin, cwd=Path(plan.folder))
+        command = CommandModel(
+            target.command,
+            stdin=target.stdin,
+            cwd=Path(plan.folder),
+            secrets=known_keys(plan.model_specs()),
+        )
         return PlanModels(judges=judges, target=command)
     spec = target.endpoint or ModelSpec(model=target.model)
     return PlanModels(judges=judges, target=builder.build(spec))

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Annotated, Final, Literal
 
@@ -17,7 +18,7 @@ from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError
 from jurybox.judging.flow import ModelReply, ModelRequest
 from jurybox.models.function import in_a_thread, prompt_of
-from jurybox.models.model_errors import quoted
+from jurybox.models.model_errors import SecretMask, quoted
 from jurybox.sample import Usage
 
 _LONGEST_QUOTE: Final = 200
@@ -83,12 +84,21 @@ class CommandModel:
     in that session ends when the reply is there, and when the request is given up.
     """
 
-    def __init__(self, argv: tuple[str, ...], *, stdin: Literal["text", "json"], cwd: Path) -> None:
+    def __init__(
+        self,
+        argv: tuple[str, ...],
+        *,
+        stdin: Literal["text", "json"],
+        cwd: Path,
+        secrets: Iterable[str] = (),
+    ) -> None:
+        """Take a command with its arguments; ``secrets`` are hidden in what it prints."""
         if not argv or not argv[0]:
             raise InputError("the command is empty", "name a program, and then its arguments")
         self._argv = argv
         self._json = stdin == "json"
         self._cwd = cwd
+        self._mask = SecretMask(secrets)
 
     @property
     def endpoint(self) -> str:
@@ -146,8 +156,8 @@ class CommandModel:
             stdout.seek(0)
             stderr.seek(max(0, _size(stderr) - _STDERR_BYTES))
             return ProcessResult(
-                stdout=stdout.read(LARGEST + 1),
-                stderr=stderr.read(),
+                stdout=self._mask(stdout.read(LARGEST + 1)),
+                stderr=self._mask(stderr.read()),
                 code=process.returncode,
                 elapsed_ms=elapsed * 1000,
             )
