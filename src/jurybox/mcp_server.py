@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 from mcp.server.mcpserver import Context, MCPServer
-from mcp_types import CallToolResult, TextContent
+from mcp_types import CallToolResult, InputRequiredResult, TextContent
 from pydantic import Field
 
 from jurybox import __version__
@@ -15,10 +15,11 @@ from jurybox.app.agent_judge import AGENT, AgentTurn, judge_by_agent
 from jurybox.app.evaluate_once import aevaluate, conclude_single, single_row
 from jurybox.app.run_suite import arun
 from jurybox.app.view_run import view_as_data, view_run
-from jurybox.errors import JuryboxError
+from jurybox.errors import InputError, JuryboxError
 from jurybox.reporting.export_rows import record_as_data
 from jurybox.reporting.stored import find_record
 from jurybox.rubric_files import checked_as_data, listed_as_data
+from jurybox.text_format import listed, nearest
 from jurybox.wiring import find_run, load_rubric, open_run_store, rubric_files
 
 T = TypeVar("T")
@@ -45,9 +46,29 @@ _INSTRUCTIONS: Final = (
 )
 
 
+class _StrictServer(MCPServer[Any]):
+    """Refuses arguments that a tool doesn't have; the library ignores them."""
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Call a tool, unless an argument would be ignored."""
+        schemas = {tool.name: tool.input_schema for tool in await self.list_tools()}
+        known = schemas.get(name, {"properties": arguments})["properties"]
+        for each in arguments:
+            if each not in known:
+                hint = nearest(each, known, f"`{name}` has {listed(known)}")
+                return _failed(InputError(f"there is no argument `{each}`", hint))
+        return await super().call_tool(name, arguments, context)
+
+
+def _failed(error: JuryboxError) -> CallToolResult:
+    return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
+
+
 def mcp_server(store: str | None) -> MCPServer[Any]:
     """Return the server with its tools; ``store`` is where runs are stored."""
-    server: MCPServer[Any] = MCPServer(
+    server = _StrictServer(
         "jurybox", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING"
     )
     runs = _StoredRuns(store)
@@ -65,7 +86,7 @@ def _answering(tool: Callable[..., Awaitable[Data]]) -> Callable[..., Awaitable[
         try:
             text = msgspec.json.encode(await tool(*arguments, **named)).decode()
         except JuryboxError as error:
-            return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
+            return _failed(error)
         # Decoded again: the library knows only JSON's own types.
         data = msgspec.json.decode(text)
         return CallToolResult(content=[TextContent(text=text)], structured_content=data)

@@ -156,3 +156,9 @@ def test_errors_are_those_of_the_command(monkeypatch: pytest.MonkeyPatch) -> Non
     expected = [call(monkeypatch, *command.split()) for command in same]
     assert [each.code for each in expected] == [2, 2, 2, 2]
     assert tools(*same.values()) == [{"error": each.err.strip()} for each in expected]
+
+
+def test_an_argument_that_would_be_ignored_is_refused() -> None:
+    """E16: a slip in `response_b` must not judge one response instead of a pair."""
+    (answer,) = tools(("prompt", {**ASKED, "respons_b": "5"}))
+    assert answer == {"error": "there is no argument `respons_b`; did you mean `response_b`?"}
