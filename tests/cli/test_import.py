@@ -577,6 +577,12 @@ def test_a_cell_that_is_nested_too_deeply_is_refused(jurybox: Callable) -> None:
     assert done.err.startswith("items.json: item 1: Langfuse dataset of an unknown shape; ")
 
 
+def test_a_file_without_anything_is_called_empty(jurybox: Callable) -> None:
+    for name, value in (("a.json", []), ("a.jsonl", "")):
+        done = jurybox("import", write(name, value))
+        assert (done.code, done.err) == (2, f"{name}: the file is empty; export it again\n")
+
+
 def test_an_unknown_format_names_the_known_ones(jurybox: Callable) -> None:
     for name, value in (("a.json", {"rows": []}), ("a.txt", "hello"), ("a.jsonl", '{"x": 1}\n')):
         done = jurybox("import", write(name, value))

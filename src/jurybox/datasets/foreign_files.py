@@ -83,6 +83,8 @@ class _ForeignFile(NamedTuple):
 def _unknown(file: _ForeignFile) -> InputError:
     """Return the error for a file of no known format, or for the first odd part of a list."""
     parts = listing(file.value)
+    if file.value in ([], {}):
+        return InputError("the file is empty", "export it again", file.origin)
     for known in FORMATS:
         odd = [index for index, part in enumerate(parts) if not known.fits(part)]
         if odd and 2 * len(odd) < len(parts):
