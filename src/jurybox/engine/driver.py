@@ -164,7 +164,6 @@ _REFUSALS: Final = 5
 _CHARACTERS_PER_TOKEN: Final = 4
 # Seconds: replies may show that less of a quota was used than expected.
 _LOOK_EVERY: Final = 1.0
-_MINUTE: Final = 60
 
 
 class SystemClock:
@@ -245,7 +244,8 @@ class Caller:
             return Failure(kind=error.kind, message=message, fatal=broken)
         most = limits.rate_limit_attempts if error.kind == "rate-limit" else limits.attempts
         unknown = error.fatal and not endpoint.answered and attempts >= limits.first_attempts
-        asks_too_much = (error.retry_after or 0) > (limits.patience or _MINUTE)
+        # Once may be one odd answer among good ones.
+        asks_too_much = attempts > 1 and endpoint.asks_too_much(error)
         over = unknown or asks_too_much or at_fault >= most or endpoint.left() <= 0
         if not over and attempts % most:
             return None

@@ -211,6 +211,8 @@ class ResizableSemaphore:
 
 # The store writes at once when unwritten replies take up one slot in this many.
 _HURRY: Final = 4
+# Seconds that an endpoint may ask for where there is no patience for outages.
+_MINUTE: Final = 60
 
 
 class UnwrittenReplies:
@@ -349,15 +351,20 @@ class EndpointLimiter:
             return math.inf
         return self._outage[0] + self.limits.patience - self.clock.now()
 
+    def asks_too_much(self, error: ModelError) -> bool:
+        """Return whether the endpoint asks for a longer wait than patience allows."""
+        return (error.retry_after or 0.0) > (self.limits.patience or _MINUTE)
+
     async def wait(self, error: ModelError, retries: int) -> None:
-        """Wait before the next attempt: as long as the endpoint asks, but not longer than patience.
+        """Wait before the next attempt: as long as the endpoint asks, unless it asks too much.
 
         In an outage, at most as long as it has lasted: so waits double until it ends, and no
         request sleeps for long when it has ended.
         """
         lasted = 0.0 if self._outage is None else self.clock.now() - self._outage[0]
         wait = delay(retries, self.limits, self._draw, at_least=lasted)
-        wait = max(error.retry_after or 0.0, wait)
+        if not self.asks_too_much(error):
+            wait = max(error.retry_after or 0.0, wait)
         await self.clock.sleep(max(0.0, min(wait, self.left())))
 
     def describe_outage(self) -> str | None:

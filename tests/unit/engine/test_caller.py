@@ -222,7 +222,13 @@ def test_a_failure_is_fatal_where_the_error_is(*, fatal: bool) -> None:
 def test_an_endpoint_that_asks_for_an_hour_is_a_fatal_error() -> None:
     outcomes, model, _ = call(lambda _: passing("rate-limit", after=3600), times=3)
     assert all(failure_of(each).fatal for each in outcomes)
-    assert len(model.requests) == 1
+    assert len(model.requests) == 4
+
+
+def test_one_answer_that_asks_for_a_day_stops_nothing() -> None:
+    (outcome,), _, clock = call([passing("rate-limit", after=86_400), "fine"])
+    assert isinstance(outcome, ModelReply)
+    assert clock.now() < 110
 
 
 # ---- an outage
