@@ -33,7 +33,7 @@ def test_without_the_model_rules_and_words_judge_and_a_line_says_missing_model(
     assert [line for line in done.err.splitlines() if PULL in line] == [missing_model()]
     assert names(tmp_path / ".jurybox" / "demo") == FILES
     assert "Open .jurybox/demo/report.html in a browser." in done.out
-    assert "6 of 6 samples" in (tmp_path / ".jurybox/demo/report.html").read_text()
+    assert "6 samples are inside" in (tmp_path / ".jurybox/demo/report.html").read_text()
 
 
 def test_words_pass_a_wrong_answer_and_fail_a_right_one_in_other_words(jurybox: Callable) -> None:

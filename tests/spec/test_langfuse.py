@@ -4,7 +4,6 @@ With the SDK of the dev lock; `make test-langfuse4` runs the same with the major
 """
 
 import base64
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -376,18 +375,6 @@ def test_a_server_that_goes_away_in_the_middle_loses_and_doubles_nothing(
     server.after = lambda *_: None
     server.start()
     assert jurybox("langfuse", "push").code == 0
-    assert_all_there_once(server)
-
-
-def test_a_store_from_before_there_was_an_outbox_gets_one(
-    server: LangfuseServer, jurybox: Jurybox
-) -> None:
-    write_suite()
-    jurybox("run", "suite.yaml")
-    with sqlite3.connect(".jurybox/jurybox.db") as database:
-        database.execute("DROP TABLE outbox")
-    database.close()
-    assert jurybox("langfuse", "push", "last").code == 0
     assert_all_there_once(server)
 
 
