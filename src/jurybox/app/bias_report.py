@@ -152,7 +152,7 @@ MODEL_B: Final = "model_b"
 
 
 def observe(store: Store, run: RunRow, gold: Mapping[str, Gold] | None = None) -> Observations:
-    """Return the bias metrics of a run's judges.
+    """Return the observations of a run from which its judges' bias is estimated.
 
     ``gold`` has human labels by sample id, which replace the labels in the rows.
     """

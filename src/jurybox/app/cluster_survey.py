@@ -1,4 +1,4 @@
-"""A dataset that the workers of a cluster check, each some of its rows; the driver reads no row."""
+"""Checks the rows of a dataset on the workers of a cluster, so that the driver reads none."""
 
 import sys
 from collections.abc import Collection, Iterable, Iterator
@@ -31,10 +31,10 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True):
 def survey_on(
     cluster: "RayCluster", dataset: Dataset, plan: Plan, unused: Collection[str]
 ) -> tuple[Survey, set[str | None]] | None:
-    """Have workers check all rows; return what they found, with the rows' demographics.
+    """Check all rows on the workers; return the facts found, and the rows' demographics.
 
-    None where rows can be found only by reading all before them, or where something is wrong:
-    the driver reads them then, and names every fault.
+    None if the dataset can't be split, or if a worker finds a fault: then the driver has to read
+    all rows, and names every fault.
 
     Raises:
         InputError: a file can't be read.
@@ -67,7 +67,7 @@ def survey_on(
 
 
 def _are_unique(surveys: list[PartSurvey]) -> bool:
-    """Return whether all rows have ids of their own, or none has one, and no two are equal."""
+    """Return whether no two ids are equal, and either all rows have their own or none has."""
     import numpy as np
 
     if len({each for survey in surveys for each in survey.has_ids}) > 1:
@@ -78,7 +78,7 @@ def _are_unique(surveys: list[PartSurvey]) -> bool:
 
 
 def _survey_part(part: _Part) -> tuple[PartSurvey, set[str | None]] | None:
-    """Check some rows in a worker; None where something is wrong with them."""
+    """Check some rows in a worker; None if one has a fault."""
     check = RowCheck(part.plan.procedure(), part.plan.target, part.unused)
     try:
         found = plan_dataset(part.plan).survey_between(

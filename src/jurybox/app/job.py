@@ -100,13 +100,13 @@ class _Counter:
         start = self._numbers.start
         return all(self._done[numbers.start - start : numbers.stop - start])
 
-    def skip(self, number: int) -> None:
+    def mark_done(self, number: int) -> None:
         if number not in self._numbers:
             raise IndexError(number)
         self._done[number - self._numbers.start] = 1
 
     def add(self, result: SampleResult, repeat: int, number: int) -> None:
-        self.skip(number)
+        self.mark_done(number)
         self.tally.add(result, repeat, number)
         self.unscored += result.evaluator_error is not None
         self.failed += result.target_error is not None
@@ -321,7 +321,7 @@ class Job:
                 if number in self._retry:
                     self._retry[number] = result
                 elif self._is_part:
-                    self._count.skip(number)  # the process that has the whole run counts it
+                    self._count.mark_done(number)  # the driver counts it
                 else:
                     self._count.add(read_result(result), repeat, number)
         except (msgspec.DecodeError, IndexError) as error:

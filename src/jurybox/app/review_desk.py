@@ -98,7 +98,7 @@ class ReviewProgress(msgspec.Struct, frozen=True, kw_only=True):
     anyone: int  # how many of the queued have a review
     reviews: int  # the number of active reviews
     reviewers: tuple[str, ...]  # the names of the reviewers so far
-    drawn: int  # how many samples of the random part have been come to
+    drawn: int  # how many samples of the random part reviewers have reached
     labeled: int  # how many of these have a blind label
     needed: int  # how many more the random part needs before metrics are corrected by it
     # How many reviewed samples count for nothing yet, since ``passed`` samples before them in the

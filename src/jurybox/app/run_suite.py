@@ -364,12 +364,12 @@ def equal_run(store: Store, plan: Plan) -> RunRow | None:
 
 
 def _what_is_asked(plan: Plan) -> str:
-    """Return a plan as it is stored, but for how fast it is worked on."""
+    """Return a plan as it is stored, without its concurrency."""
     return plan_text(msgspec.structs.replace(plan, concurrency=None))
 
 
 def start_or_resume(prepared: Prepared, store: Store, known: RunRow | None) -> Start:
-    """Return what starts a run, or resumes an equal one."""
+    """Return the function that starts a run, or resumes an equal one."""
     if known is None:
         return partial(start_run, prepared, store)
     return partial(
@@ -450,7 +450,7 @@ def forget_batches(row: RunRow, store: Store) -> None:
 def _spread(
     cluster: "RayCluster | None", store: Store, plan: Plan, base_url: str | None
 ) -> Generator[ShardedRun | None]:
-    """Have a cluster ready for a run, if there is one."""
+    """Prepare the cluster, if there is one, for a run."""
     if cluster is None:
         yield None
         return

@@ -269,7 +269,7 @@ def _sample(change: SampleChange, headline: str | None) -> Iterator[str]:
 
 
 def _few(lines: Sequence[str]) -> Sequence[str]:
-    """Return so few lines that many samples fit on a screen."""
+    """Return at most three lines, so that many samples fit on a screen."""
     if len(lines) <= _MOST_LINES:
         return lines
     first = lines[: _MOST_LINES - 1]

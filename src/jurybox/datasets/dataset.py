@@ -72,7 +72,7 @@ class PartSurvey(msgspec.Struct, frozen=True, kw_only=True):
     """The facts found in some rows of a dataset."""
 
     ids: bytes  # hashes of the rows' ids, eight bytes each
-    has_ids: set[bool]  # whether the ids are the rows' own, or their numbers; one of both
+    has_ids: set[bool]  # whether ids are the rows' own or their numbers; both if files differ
     unseen: set[str]  # the fields whose columns, named by the suite, no row has
     warnings: tuple[str, ...]  # what is no fault, but may not be meant
 

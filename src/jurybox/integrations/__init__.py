@@ -1,1 +1,1 @@
-"""Adapters for other systems. Only `app` imports them."""
+"""Adapters for other systems; the engine knows none of them."""
