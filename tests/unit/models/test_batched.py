@@ -64,9 +64,6 @@ class Provider:
     def __init__(self) -> None:
         self.batches: list[list[Mapping[str, str]]] = []
         self.fetched: list[str] = []
-        self.hold = asyncio.Event()
-        self.hold.set()
-        self._answers = 0
 
     async def submit(self, lines: Sequence[bytes]) -> str:
         self.batches.append([json.loads(line) for line in lines])
@@ -114,8 +111,6 @@ class Chat(ChatModel):
         return []
 
     async def batch_status(self, batch_id: str) -> BatchStatus:
-        if not self.client.hold.is_set():
-            return BatchStatus(state="open")
         return BatchStatus(state="ended", paths=(batch_id,))
 
     def batch_answer(self, line: bytes) -> bytes:
@@ -143,19 +138,6 @@ def run(main: Callable[[Provider, Table], Awaitable[None]]) -> None:
         await main(Provider(), Table())
 
     asyncio.run(started())
-
-
-def test_what_is_asked_at_once_is_one_batch_and_each_gets_its_own_answer() -> None:
-    async def main(provider: Provider, table: Table) -> None:
-        model = batched(provider, table)
-        replies = await ask(model, "a", "b", "a")
-        assert [each.text for each in replies] == ["a b0.0", "b b0.1", "a b0.2"]
-        (later,) = await ask(model, "a")
-        assert later.text == "a b1.0"
-        assert [len(each) for each in provider.batches] == [3, 1]
-        assert model.open == {}
-
-    run(main)
 
 
 @pytest.mark.parametrize("pace", [Pace(requests=2, first=0.0), Pace(bytes=70, first=0.0)])
@@ -196,21 +178,6 @@ def test_a_request_that_was_cancelled_is_not_submitted() -> None:
     run(main)
 
 
-def test_a_batch_that_was_left_open_answers_and_no_answer_is_given_twice() -> None:
-    """Two repeats ask the same; a draw that one of them has stored is not the other's."""
-
-    async def main(provider: Provider, table: Table) -> None:
-        replies = await ask(batched(provider, table), "a", "a", "a")
-        table.store(replies[1])
-        again = await ask(batched(provider, table), "a", "a", "a")
-        assert len(provider.batches) == 2
-        assert len(provider.batches[1]) == 1
-        texts = {each.text for each in again}
-        assert texts == {"a b0.0", "a b0.2", "a b1.0"}
-
-    run(main)
-
-
 def test_a_batch_whose_answers_are_all_stored_is_not_fetched_again() -> None:
     async def main(provider: Provider, table: Table) -> None:
         for reply in await ask(batched(provider, table), "a", "b"):
@@ -218,27 +185,6 @@ def test_a_batch_whose_answers_are_all_stored_is_not_fetched_again() -> None:
         await ask(batched(provider, table), "c")
         assert provider.fetched == ["b0", "b1"]
         assert table.rows[0].state == "read"
-
-    run(main)
-
-
-def test_who_stops_waiting_leaves_the_batch_open() -> None:
-    async def main(provider: Provider, table: Table) -> None:
-        provider.hold.clear()
-        model = batched(provider, table)
-        asked = asyncio.create_task(model.complete(request("a")))
-        await asyncio.sleep(0.1)
-        model.stop("interrupted")
-        with pytest.raises(ModelError, match="interrupted") as caught:
-            await asked
-        assert caught.value.fatal
-        with pytest.raises(ModelError, match="interrupted"):
-            await model.complete(request("b"))
-        await model.aclose()
-        assert [each.row.batch_id for each in model.open.values()] == ["b0"]
-        provider.hold.set()
-        (reply,) = await ask(batched(provider, table), "a")
-        assert (reply.text, len(provider.batches)) == ("a b0.0", 1)
 
     run(main)
 
