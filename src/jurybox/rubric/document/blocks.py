@@ -97,11 +97,11 @@ class Body:
             at = block.end
         return "\n\n".join(piece for piece in pieces if piece)
 
-    def column(self, line: int, text: str = "") -> int:
-        """Return the column of ``text`` in a line, or else the line's first."""
+    def place(self, line: int, text: str = "") -> Place:
+        """Return the place of ``text`` in a line, or else of the line's first character."""
         raw = self.lines[line]
         found = raw.find(text) if text else -1
-        return (found if found >= 0 else len(raw) - len(raw.lstrip(BLANK))) + 1
+        return Place(line + 1, (found if found >= 0 else len(raw) - len(raw.lstrip(BLANK))) + 1)
 
     def _blocks(self, tokens: list[Token]) -> Iterator[Block]:
         first = 0

@@ -1,14 +1,14 @@
-"""Read a criterion: its heading, its definition, its indicators and its levels."""
+"""Reads a criterion: its heading, its definition, its indicators, its levels and its scoring."""
 
 import itertools
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
-from jurybox.documents.field_reader import NAME, NAME_HINT
+from jurybox.documents.field_reader import NAME, NAME_HINT, open_mapping
 from jurybox.documents.findings import Findings, Place
 from jurybox.documents.numbers import NUMBER, decimals_of, read_number, show_number
 from jurybox.errors import Unreadable
@@ -25,30 +25,135 @@ from jurybox.rubric.document.blocks import (
     Text,
     without_closing_hashes,
 )
-from jurybox.rubric.document.outline import (
-    CHECKS_INFO,
-    CRITERIA,
-    RULES_INFO,
-    Outline,
-    below,
-    check_swallowed,
-    criterion_headings,
-)
-from jurybox.rubric.rubric_model import UNLABELED, Indicators, Level
+from jurybox.rubric.document.front_matter import FrontMatter
+from jurybox.rubric.document.outline import CHECKS_INFO, RULES_INFO, read_fence
+from jurybox.rubric.document.rule_blocks import build_checks, build_rules
+from jurybox.rubric.rubric_model import UNLABELED, Criterion, Indicators, Level, Rubric
+from jurybox.rubric.rules import Lexicon
 from jurybox.rubric.scale import Scale
 from jurybox.text_format import counted
 
 SEPARATOR = "<!-- list -->"
 """Keeps the canonical text from making a label of a line that only looks like one."""
 
+B = TypeVar("B", bound=Block)
 
-class ItemGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """A label with its lists, their text, and the blocks that they occupy."""
+_BACKTICKED = re.compile(r"(.*?)\s*\(?`([^`]*)`\)?")
+_ANY_SCALE: Final = Scale(low=0, high=1)
+_NUMBERING = re.compile(r"[0-9]+[.)]\s+")
 
-    label: str
-    text: str
-    items: tuple[str, ...]
-    taken: tuple[Block, ...]
+
+def snake_case(heading: str) -> str:
+    """Return the id of a heading: ``2. Trust & Boundaries`` is ``trust_boundaries``."""
+    plain = unicodedata.normalize("NFKD", _NUMBERING.sub("", heading, count=1).casefold())
+    ascii_only = plain.encode("ascii", "ignore").decode()
+    return re.sub(r"[^a-z0-9]+", "_", ascii_only).strip("_")
+
+
+def heading_id(text: str) -> tuple[str, str]:
+    """Return the name and the id that a heading gives: in backticks behind it, or its own."""
+    if match := _BACKTICKED.fullmatch(text):
+        return without_closing_hashes(match[1]) or match[2], match[2]
+    return text, snake_case(text)
+
+
+class CriterionReader:
+    """Reads the criteria of a document; what one doesn't say is as in the base.
+
+    ``places`` are those of their headings by id; ``seen`` are the tables and fenced blocks in them.
+    """
+
+    def __init__(
+        self,
+        body: Body,
+        front: FrontMatter,
+        base: Rubric | None,
+        lexicons: Sequence[Lexicon],
+        findings: Findings,
+    ) -> None:
+        self._body = body
+        self._front = front
+        self._base = base
+        self._lexicons = lexicons
+        self._findings = findings
+        self.places: dict[str, Place] = {}
+        self.seen: list[Block] = []
+
+    def read(self, heading: Heading, blocks: Sequence[Block], end: int) -> Criterion:
+        """Read the blocks below one ``###`` heading."""
+        body, findings = self._body, self._findings
+        name, criterion_id = self._read_heading(heading)
+        tables = [block for block in blocks if isinstance(block, Table)]
+        fences = [block for block in blocks if isinstance(block, Fence) and self._is_read(block)]
+        self.seen += [*tables, *fences]
+        table = self._only(tables, "table")
+        rules = self._only([each for each in fences if each.info == RULES_INFO], "rules block")
+        checks = self._only([each for each in fences if each.info == CHECKS_INFO], "checks block")
+        structure = [block for block in (table, rules, checks) if block is not None]
+        taken, indicators = read_indicators(body, blocks, end, structure, findings)
+        definition = body.text(heading.end, end, taken)
+        base = None if self._base is None else self._base.criterion(criterion_id)
+        criterion = self.set_up(base or Criterion(id=criterion_id, name=name, scale=_ANY_SCALE))
+        scale = self._scale(criterion_id)
+        parts: dict[str, Any] = {} if table is None else read_levels(body, table, scale, findings)
+        if checks is not None and (node := read_fence(body, checks, findings)) is not None:
+            parts["checks"] = build_checks(node, findings)
+        if rules is not None:
+            what, hint = "the rules block", "write `key: value` lines"
+            block = open_mapping(read_fence(body, rules, findings), what, hint, findings)
+            parts["rules"] = build_rules(block, criterion.rules, scale, self._lexicons, findings)
+        return msgspec.structs.replace(
+            criterion,
+            name=name,
+            definition=definition or criterion.definition,
+            indicators=_joined(criterion.indicators, indicators),
+            **parts,
+        )
+
+    def set_up(self, criterion: Criterion) -> Criterion:
+        """Return a criterion with what the front matter says of it."""
+        return msgspec.structs.replace(
+            criterion,
+            scale=self._scale(criterion.id) or _ANY_SCALE,
+            weight=self._front.weights.get(criterion.id, 1.0),
+            evidence=self._front.evidence.get(criterion.id, "levels"),
+        )
+
+    def _scale(self, criterion_id: str) -> Scale | None:
+        return self._front.scales.get(criterion_id, self._front.scale)
+
+    def _read_heading(self, heading: Heading) -> tuple[str, str]:
+        """Return the name and the id of a criterion."""
+        place, text = self._body.place(heading.start), heading.text
+        name, criterion_id = heading_id(text)
+        if NAME.fullmatch(criterion_id) is None:
+            problem = f"the heading `{text}` gives no usable id"
+            problem = problem if text else "a criterion has no name"
+            hint = f"put one in backticks behind the heading; {NAME_HINT}"
+            self._findings.add(place, "bad-criterion-id", problem, hint)
+        first = self.places.setdefault(criterion_id, place)
+        if first != place:
+            problem = (
+                f"the criterion `{criterion_id}` is defined twice (first on line {first.line})"
+            )
+            hint = "rename one, or give it an id of its own in backticks"
+            self._findings.add(place, "duplicate-criterion", problem, hint)
+        return name, criterion_id
+
+    def _is_read(self, fence: Fence) -> bool:
+        if fence.info.lower() in {"yaml", "yml"}:
+            problem = f"a fenced block `{fence.info}` in a criterion is not read"
+            hint = f"call it `{RULES_INFO}` or `{CHECKS_INFO}` if it holds the automated scoring"
+            self._findings.add(Place(fence.start + 1), "unread-block", problem, hint)
+        return fence.info in {RULES_INFO, CHECKS_INFO} and fence.closed
+
+    def _only(self, found: Sequence[B], what: str) -> B | None:
+        for block in found[1:]:
+            first = found[0].start + 1
+            problem = f"the criterion has a second {what} (the first is on line {first})"
+            place = self._body.place(block.start)
+            self._findings.add(place, "second-block", problem, "keep one")
+        return found[0] if found else None
 
 
 def read_indicators(
@@ -57,61 +162,45 @@ def read_indicators(
     end: int,
     structure: Sequence[Block],
     findings: Findings,
-) -> list[ItemGroup]:
-    """Read the lists of a criterion, each under the label above it.
+) -> tuple[list[Block], tuple[Indicators, ...]]:
+    """Return the lists of a criterion by label, and the blocks that aren't its definition.
 
     A heading is the label of the lists down to the next heading, with the text in between.
-    A line of its own just above a list can be the label too.
+    A line of its own just above a list can be the label too. Lists with the same label are one.
     """
-    headings = [index for index, block in enumerate(blocks) if isinstance(block, Heading)]
-    lead = blocks[: headings[0]] if headings else blocks
-    groups = _lead_groups(body, lead, findings)
-    for first, last in itertools.pairwise([*headings, len(blocks)]):
-        stop = blocks[last].start if last < len(blocks) else end
-        groups += _heading_groups(body, blocks[first:last], stop, structure, findings)
-    return groups
+    items: dict[str, list[str]] = {}
+    texts: dict[str, list[str]] = {}
+    taken: list[Block] = []
+    starts = [index for index, block in enumerate(blocks) if isinstance(block, Heading)]
+    for first, last in itertools.pairwise([0, *starts, len(blocks)]):
+        opening = blocks[first] if first < last else None
+        heading = opening if isinstance(opening, Heading) else None
+        own = UNLABELED if heading is None else _bare_label(heading.text) or UNLABELED
+        inside = blocks[first + (heading is not None) : last]
+        lists = list(_label_lines(body, inside, below_heading=heading is not None))
+        without = [block for block in inside if block in structure]
+        for listing, above in lists:
+            without += [listing] if above is None else [above, listing]
+        without.sort(key=_start)
+        if heading is None or all(above is not None for _, above in lists):
+            taken += without
+        else:
+            stop = blocks[last].start if last < len(blocks) else end
+            text = _without_separator(body.text(heading.end, stop, without))
+            items.setdefault(own, [])
+            texts.setdefault(own, []).extend([text] if text else [])
+            taken.append(Block(start=heading.start, end=stop))
+        for listing, above in lists:
+            label = own if above is None else _bare_label(body.lines[above.start])
+            items.setdefault(label, []).extend(_items(listing, findings))
+    return taken, tuple(
+        Indicators(label=label, items=tuple(each), text="\n\n".join(texts.get(label, [])))
+        for label, each in items.items()
+    )
 
 
-def _lead_groups(body: Body, blocks: Sequence[Block], findings: Findings) -> list[ItemGroup]:
-    groups: list[ItemGroup] = []
-    for listing, above in _label_lines(body, blocks, below_heading=False):
-        label = UNLABELED if above is None else _bare_label(body.lines[above.start])
-        groups.append(_own_group(label, listing, above, findings))
-    return groups
-
-
-def _heading_groups(
-    body: Body,
-    blocks: Sequence[Block],
-    stop: int,
-    structure: Sequence[Block],
-    findings: Findings,
-) -> list[ItemGroup]:
-    heading, *inside = blocks
-    lists = list(_label_lines(body, inside, below_heading=True))
-    groups = [
-        _own_group(_bare_label(body.lines[above.start]), listing, above, findings)
-        for listing, above in lists
-        if above is not None
-    ]
-    mine = [listing for listing, above in lists if above is None]
-    if mine and isinstance(heading, Heading):
-        others = [block for group in groups for block in group.taken]
-        holes = [block for block in inside if block in structure or block in others]
-        without = sorted([*holes, *mine], key=lambda block: block.start)
-        group = ItemGroup(
-            label=_bare_label(heading.text) or UNLABELED,
-            text=_without_separator(body.text(heading.end, stop, without)),
-            items=tuple(item for listing in mine for item in _items(listing, findings)),
-            taken=_around(Block(start=heading.start, end=stop), holes),
-        )
-        groups.insert(0, group)
-    return groups
-
-
-def _own_group(label: str, listing: Listing, above: Block | None, findings: Findings) -> ItemGroup:
-    taken = (listing,) if above is None else (above, listing)
-    return ItemGroup(label=label, text="", items=tuple(_items(listing, findings)), taken=taken)
+def _start(block: Block) -> int:
+    return block.start
 
 
 def _without_separator(text: str) -> str:
@@ -119,17 +208,6 @@ def _without_separator(text: str) -> str:
     while lines and lines[-1].strip(BLANK) in {"", SEPARATOR}:
         lines.pop()
     return "\n".join(lines)
-
-
-def _around(whole: Block, holes: Sequence[Block]) -> tuple[Block, ...]:
-    """Return the lines of a range that no block occupies."""
-    pieces: list[Block] = []
-    at = whole.start
-    for hole in holes:
-        pieces.append(Block(start=at, end=hole.start))
-        at = hole.end
-    pieces.append(Block(start=at, end=whole.end))
-    return tuple(piece for piece in pieces if piece.start < piece.end)
 
 
 def _label_lines(
@@ -194,147 +272,35 @@ def _check_numbers(items: Sequence[Item], findings: Findings) -> None:
         findings.add(Place(items[0].line + 1), "list-numbers", problem, hint)
 
 
-def merge_groups(groups: Sequence[ItemGroup]) -> tuple[Indicators, ...]:
-    """Return the indicators; lists with the same label are one."""
-    items: dict[str, list[str]] = {}
-    texts: dict[str, list[str]] = {}
-    for group in groups:
-        items.setdefault(group.label, []).extend(group.items)
-        texts.setdefault(group.label, []).extend([group.text] if group.text else [])
-    return tuple(
-        Indicators(label=label, items=tuple(found), text="\n\n".join(texts[label]))
-        for label, found in items.items()
-    )
-
-
-B = TypeVar("B", bound=Block)
-
-_BACKTICKED = re.compile(r"(.*?)\s*\(?`([^`]*)`\)?")
-_BLOCKS = (RULES_INFO, CHECKS_INFO)
-_NUMBERING = re.compile(r"[0-9]+[.)]\s+")
-
-
-class CriterionText(msgspec.Struct, frozen=True, kw_only=True):
-    """A criterion as the document writes it, before the front matter's scale is known."""
-
-    id: str
-    name: str
-    place: Place
-    definition: str = ""
-    indicators: tuple[Indicators, ...] = ()
-    table: Table | None = None
-    rules: Fence | None = None
-    checks: Fence | None = None
-    seen: tuple[Block, ...] = ()
-
-
-def snake_case(heading: str) -> str:
-    """Return the id of a heading: ``2. Trust & Boundaries`` is ``trust_boundaries``."""
-    plain = unicodedata.normalize("NFKD", _NUMBERING.sub("", heading, count=1).casefold())
-    ascii_only = plain.encode("ascii", "ignore").decode()
-    return re.sub(r"[^a-z0-9]+", "_", ascii_only).strip("_")
-
-
-def read_criterion(
-    body: Body, heading: Heading, blocks: Sequence[Block], end: int, findings: Findings
-) -> CriterionText:
-    """Read the blocks below one ``###`` heading."""
-    place = Place(heading.start + 1, body.column(heading.start))
-    name, criterion_id = _read_heading(heading.text, place, findings)
-    tables = [block for block in blocks if isinstance(block, Table)]
-    fences = [block for block in blocks if isinstance(block, Fence) and _is_read(block, findings)]
-    of = {info: [block for block in fences if block.info == info] for info in _BLOCKS}
-    table = _only(tables, "table", body, findings)
-    rules = _only(of[RULES_INFO], "rules block", body, findings)
-    checks = _only(of[CHECKS_INFO], "checks block", body, findings)
-    check_swallowed(body, blocks, findings)
-    structure = sorted(
-        (block for block in (table, rules, checks) if block is not None),
-        key=lambda block: block.start,
-    )
-    groups = read_indicators(body, blocks, end, structure, findings)
-    taken = sorted(
-        [*structure, *(block for group in groups for block in group.taken)],
-        key=lambda block: block.start,
-    )
-    return CriterionText(
-        id=criterion_id,
-        name=name,
-        place=place,
-        definition=body.text(heading.end, end, taken),
-        indicators=merge_groups(groups),
-        table=table,
-        rules=rules,
-        checks=checks,
-        seen=(*tables, *fences),
-    )
-
-
-def heading_id(text: str) -> tuple[str, str]:
-    """Return the name and the id that a heading gives: in backticks behind it, or its own."""
-    if match := _BACKTICKED.fullmatch(text):
-        return without_closing_hashes(match[1]) or match[2], match[2]
-    return text, snake_case(text)
-
-
-def _read_heading(text: str, place: Place, findings: Findings) -> tuple[str, str]:
-    name, criterion_id = heading_id(text)
-    if NAME.fullmatch(criterion_id) is None:
-        problem = f"the heading `{text}` gives no usable id" if text else "a criterion has no name"
-        hint = f"put one in backticks behind the heading; {NAME_HINT}"
-        findings.add(place, "bad-criterion-id", problem, hint)
-    return name, criterion_id
-
-
-def _is_read(fence: Fence, findings: Findings) -> bool:
-    if fence.info.lower() in {"yaml", "yml"}:
-        problem = f"a fenced block `{fence.info}` in a criterion is not read"
-        hint = f"call it `{RULES_INFO}` or `{CHECKS_INFO}` if it holds the automated scoring"
-        findings.add(Place(fence.start + 1), "unread-block", problem, hint)
-    return fence.info in _BLOCKS and fence.closed
-
-
-def _only(found: Sequence[B], what: str, body: Body, findings: Findings) -> B | None:
-    for block in found[1:]:
-        place = Place(block.start + 1, body.column(block.start))
-        problem = f"the criterion has a second {what} (the first is on line {found[0].start + 1})"
-        findings.add(place, "second-block", problem, "keep one")
-    return found[0] if found else None
-
-
 _RANGE = re.compile(rf"({NUMBER})(?:\s*(?:\.\.|-|\u2013)\s*({NUMBER}))?")
 _TWO_COLUMNS, _THREE_COLUMNS = 2, 3
 _MOST_ROWS = 100
 
 
-class Levels(msgspec.Struct, frozen=True, kw_only=True):
-    """A table of levels: its column headings, its rows, and the decimals its scores have."""
-
-    columns: tuple[str, ...] = ()
-    rows: tuple[Level, ...] = ()
-    decimals: int = 0
-
-
-def read_levels(body: Body, table: Table, scale: Scale | None, findings: Findings) -> Levels:
-    """Read a criterion's table of levels and check it against the scale, if known."""
+def read_levels(
+    body: Body, table: Table, scale: Scale | None, findings: Findings
+) -> dict[str, Any]:
+    """Return the levels of a criterion, their columns and decimals; checked against the scale."""
     header, *rows = table.rows
-    place = Place(header.line + 1)
+    place, width = Place(header.line + 1), len(header.cells)
     problem = ""
     if _RANGE.fullmatch(_bare_cell(header.cells[0])):
         problem = f"the first row, `{header.cells[0]}`, is the header of the table and no level"
-    elif len(header.cells) not in (_TWO_COLUMNS, _THREE_COLUMNS):
-        problem = f"the table of levels has {counted(len(header.cells), 'column')}"
+    elif width not in (_TWO_COLUMNS, _THREE_COLUMNS):
+        problem = f"the table of levels has {counted(width, 'column')}"
     elif not 1 <= len(rows) <= _MOST_ROWS:
         problem = f"the table of levels has {counted(len(rows), 'row')}"
     if problem:
         hint = f"put 1 to {_MOST_ROWS} rows of score, label if any, and meaning below a header"
         findings.add(place, "bad-levels", problem, hint)
-        return Levels()
+        return {}
     levels: dict[Level, int] = {}
     for row in rows:
-        level = _read_level(body, row, len(header.cells), scale, findings)
-        if level is not None and not _overlaps(level, levels, body, row, findings):
-            levels[level] = row.line
+        try:
+            levels[_read_level(row, width, scale, levels)] = row.line
+        except Unreadable as error:
+            at = body.place(row.line, row.cells[0])
+            findings.add(at, "bad-levels", error.problem, error.hint)
     decimals = 0
     if scale is not None and scale.continuous:
         written = [_RANGE.fullmatch(_bare_cell(row.cells[0])) for row in rows]
@@ -342,57 +308,32 @@ def read_levels(body: Body, table: Table, scale: Scale | None, findings: Finding
         decimals = max(map(decimals_of, numbers), default=0)
     if scale is not None and len(levels) == len(rows):
         _check_cover([*levels], decimals, scale, place, findings)
-    return Levels(columns=header.cells, rows=tuple(levels), decimals=decimals)
-
-
-def _overlaps(
-    level: Level, lines: Mapping[Level, int], body: Body, row: TableRow, findings: Findings
-) -> bool:
-    for other, line in lines.items():
-        if level.low <= other.high and other.low <= level.high:
-            problem = f"the level `{row.cells[0]}` overlaps the one on line {line + 1}"
-            place = Place(row.line + 1, body.column(row.line, row.cells[0]))
-            findings.add(place, "bad-levels", problem, "let each score fall into one of them")
-            return True
-    return False
+    return {"levels": (*levels,), "level_columns": header.cells, "level_decimals": decimals}
 
 
 def _read_level(
-    body: Body, row: TableRow, width: int, scale: Scale | None, findings: Findings
-) -> Level | None:
-    place = Place(row.line + 1, body.column(row.line, row.cells[0]))
+    row: TableRow, width: int, scale: Scale | None, others: Mapping[Level, int]
+) -> Level:
+    """Read a row; raise Unreadable where it is no level, or overlaps another one."""
     if row.written > width:
         problem = f"the row has {row.written} cells and the header {width}"
-        findings.add(place, "bad-levels", problem, "write a pipe inside a cell as `\\|`")
-        return None
-    try:
-        low, high = _read_range(row.cells[0])
-    except Unreadable as error:
-        findings.add_unreadable(place, "bad-levels", error)
-        return None
-    if scale is not None and not _check_scale((low, high), scale, place, findings):
-        return None
-    meaning = row.cells[-1]
-    if not meaning:
-        findings.add(
-            place, "bad-levels", f"the level `{row.cells[0]}` has no meaning", "say what it means"
-        )
-        return None
-    label = row.cells[1] if width == _THREE_COLUMNS else ""
-    return Level(low=low, high=high, label=label, meaning=meaning)
-
-
-def _check_scale(ends: tuple[float, float], scale: Scale, place: Place, findings: Findings) -> bool:
-    for end in ends:
-        if not scale.accepts(end):
-            limits = map(show_number, scale.ends)
-            hint = f"use a score from {' to '.join(limits)}, or change the scale"
+        raise Unreadable(problem, "write a pipe inside a cell as `\\|`")
+    low, high = _read_range(row.cells[0])
+    for end in (low, high):
+        if scale is not None and not scale.accepts(end):
+            limits = " to ".join(map(show_number, scale.ends))
+            hint = f"use a score from {limits}, or change the scale"
             if scale.contains(end):
                 hint = f"write the scale as `{scale.as_continuous}` to allow fractions"
-            problem = f"the level {show_number(end)} is not on the scale {scale}"
-            findings.add(place, "level-outside-scale", problem, hint)
-            return False
-    return True
+            raise Unreadable(f"the level {show_number(end)} is not on the scale {scale}", hint)
+    if not row.cells[-1]:
+        raise Unreadable(f"the level `{row.cells[0]}` has no meaning", "say what it means")
+    for other, line in others.items():
+        if low <= other.high and other.low <= high:
+            problem = f"the level `{row.cells[0]}` overlaps the one on line {line + 1}"
+            raise Unreadable(problem, "let each score fall into one of them")
+    label = row.cells[1] if width == _THREE_COLUMNS else ""
+    return Level(low=low, high=high, label=label, meaning=row.cells[-1])
 
 
 def _read_range(text: str) -> tuple[float, float]:
@@ -432,38 +373,7 @@ def _check_cover(
             )
 
 
-MOST_CRITERIA: Final = 100
-
-
-def read_criteria(body: Body, outline: Outline, findings: Findings) -> list[CriterionText]:
-    """Read the criteria of a document."""
-    part = outline.part(CRITERIA)
-    if part is None:
-        return []
-    headings = criterion_headings(part)
-    if not headings:
-        hint = "add a `###` heading for each criterion"
-        findings.add(part.place, "no-criteria", f"`## {CRITERIA}` holds no criterion", hint)
-    if len(headings) > MOST_CRITERIA:
-        problem = f"there are more than {MOST_CRITERIA} criteria"
-        findings.add(part.place, "too-large", problem, "split it into several rubrics")
-    texts: list[CriterionText] = []
-    first_lines: dict[str, int] = {}
-    found = below(headings, part.blocks, part.end)
-    for heading, blocks, end in itertools.islice(found, MOST_CRITERIA):
-        text = read_criterion(body, heading, blocks, end, findings)
-        first = first_lines.setdefault(text.id, text.place.line)
-        if first != text.place.line:
-            problem = f"the criterion `{text.id}` is defined twice (first on line {first})"
-            hint = "rename one, or give it an id of its own in backticks"
-            findings.add(text.place, "duplicate-criterion", problem, hint)
-        texts.append(text)
-    return texts
-
-
-def joined_indicators(
-    inherited: Sequence[Indicators], own: Sequence[Indicators]
-) -> tuple[Indicators, ...]:
+def _joined(inherited: Sequence[Indicators], own: Sequence[Indicators]) -> tuple[Indicators, ...]:
     """Return the base's lists with the items that lists of the same label add, and new lists."""
     mine = {each.label: each for each in own}
     lists = [_longer(each, mine.pop(each.label, None)) for each in inherited]

@@ -3,12 +3,13 @@
 import bisect
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
 
 from jurybox.documents.findings import Findings, Lines, Place
+from jurybox.documents.plain_yaml import Node, read_yaml
 from jurybox.rubric.document.blocks import Block, Body, Fence, Heading, Html, Listing, Text
 from jurybox.rubric.rubric_model import Section
 from jurybox.rubric.template import PLACEHOLDERS, Template
@@ -60,6 +61,11 @@ class Outline(msgspec.Struct, frozen=True, kw_only=True):
     def part(self, name: str) -> DocumentPart | None:
         """Return the section with a meaning."""
         return next((part for part in self.parts if part.structure == name), None)
+
+    def fences(self, name: str) -> list[Fence]:
+        """Return the fenced blocks of the section with a meaning."""
+        part = self.part(name)
+        return [block for block in (part.blocks if part else ()) if isinstance(block, Fence)]
 
 
 def read_outline(body: Body, findings: Findings, *, needs_criteria: bool = True) -> Outline:
@@ -192,87 +198,70 @@ _LOOKS_READ = re.compile(
     r"|\|[\s*_`]*score[\s*_`]*\|)",
     re.IGNORECASE,
 )
-_STRUCTURE = re.compile(r" {0,3}(?:\||```|~~~)")
-_ROW = re.compile(r"\|")
+# What Markdown would have read, had it not taken it for more of the block above.
 _HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
+_STRUCTURE = re.compile(r" {0,3}(?:\||```|~~~|#{1,6}(?:[ \t]|$))")
+_ROW = re.compile(r"\|")
 # The kinds of HTML that continue, over blank lines, until their end is found.
 _ENDLESS = re.compile(r"<(!--|\?|!\[cdata\[|![a-z]|(?:pre|script|style|textarea)(?=\s|>|$))")
 _ENDS = {"!--": "-->", "?": "?>", "![cdata[": "]]>"}
 
 
-def check_unread(body: Body, read: Sequence[Block], findings: Findings) -> None:
-    """Note what has no end, and what looks as if it were read but is only text where it is."""
-    fences = [block for block in body.blocks if isinstance(block, Fence)]
-    comments = [block for block in body.blocks if _is_endless(body, block)]
-    known = (*read, *fences, *comments)
-    seen = {line for block in known for line in range(block.start, block.end)}
-    for fence in fences:
-        if not fence.closed:
-            problem, hint = "the fenced block has no end", "close it with the marks that open it"
-            findings.add(_place(body, fence.start), "unclosed-block", problem, hint)
-        if fence.closed and fence not in read:
-            seen.discard(fence.start)
-    for line, text in enumerate(body.lines):
-        if line not in seen and (found := _LOOKS_READ.match(text)):
-            name = f"yaml {found['word'].lower()}s" if found["info"] else None
-            wrong = name if name != found["info"] else None
-            _note_text(body, line, wrong, findings)
+def check_unread(body: Body, read: Iterable[Block], inside: range, findings: Findings) -> None:
+    """Note what has no end, and what looks as if it were read but is only text where it is.
+
+    ``inside`` are the lines of the criteria.
+    """
+    known = {block.start for block in read}
     for block in body.blocks:
-        if isinstance(block, Html):
-            _check_html(body, block, findings)
+        end = _missing_end(body, block)
+        if end:
+            problem = "the block has no end, so it hides the rest of the document"
+            hint = f"close it with {end}"
+            findings.add(body.place(block.start), "unclosed-block", problem, hint)
+        elif block.start not in known and end is None:
+            _check_text(body, block, inside, findings)
 
 
-def _note_text(body: Body, line: int, name: str | None, findings: Findings) -> None:
-    """Note what is only text; ``name`` is what a block should be called."""
-    problem = f"\u201c{body.lines[line].strip()}\u201d is not read here"
-    hint = (
-        f"put levels, `{RULES_INFO}` and `{CHECKS_INFO}` below the `###` heading of a criterion,"
-        f" `{LEXICONS_INFO}` under `## {LEXICONS}`, with a blank line above and in no list or quote"
-    )
-    hint = hint if name is None else f"call it `{name}`; {hint}"
-    findings.add(_place(body, line), "unread-block", problem, hint)
-
-
-def _place(body: Body, line: int) -> Place:
-    return Place(line + 1, body.column(line))
-
-
-def _check_html(body: Body, block: Html, findings: Findings) -> None:
+def _missing_end(body: Body, block: Block) -> str | None:
+    """Return what a block lacks to end it; None if a block needs no such end."""
+    if isinstance(block, Fence):
+        return None if block.closed else "the marks that open it"
     text = "\n".join(body.lines[block.start : block.end]).strip().lower()
-    kind = _ENDLESS.match(text)
-    if kind is not None:
-        named = f"</{kind[1]}>" if kind[1].isalpha() else ">"
-        end = _ENDS.get(kind[1], named)
-        if end not in text:
-            problem = "the HTML has no end, so it hides the rest of the document"
-            findings.add(
-                _place(body, block.start), "unclosed-block", problem, f"close it with `{end}`"
-            )
-        return
-    for line in range(block.start, block.end):
-        if _HEADING.match(body.lines[line]):
-            problem = f"the HTML above makes `{body.lines[line].strip()}` text, not a heading"
-            findings.add(
-                _place(body, line), "hidden-heading", problem, "leave a blank line above it"
-            )
+    kind = _ENDLESS.match(text) if isinstance(block, Html) else None
+    if kind is None:
+        return None
+    end = _ENDS.get(kind[1], f"</{kind[1]}>" if kind[1].isalpha() else ">")
+    return "" if end in text else f"`{end}`"
 
 
-def _is_endless(body: Body, block: Block) -> bool:
-    """Tell whether a block is HTML whose content is never Markdown, such as a comment."""
-    first = body.lines[block.start].strip().lower()
-    return isinstance(block, Html) and _ENDLESS.match(first) is not None
-
-
-def check_swallowed(body: Body, blocks: Sequence[Block], findings: Findings) -> None:
-    """Note rows and fences in a criterion that Markdown takes for text of the block above them."""
-    for block in blocks:
+def _check_text(body: Body, block: Block, inside: range, findings: Findings) -> None:
+    """Note the first line of a block that looks like something that is read."""
+    lines = range(block.start, block.start + 1 if isinstance(block, Fence) else block.end)
+    looks = _STRUCTURE if block.start in inside else _HEADING
+    if not isinstance(block, Html | Text):
         # Below a list, a row at the margin continues the last item.
-        looks = _STRUCTURE if isinstance(block, Html | Text) else _ROW
-        if isinstance(block, Html | Text | Listing) and not _is_endless(body, block):
-            lines = range(block.start, block.end)
-            found = next((line for line in lines if looks.match(body.lines[line])), None)
-            if found is not None and not _LOOKS_READ.match(body.lines[found]):
-                _note_text(body, found, None, findings)
+        looks = _ROW if isinstance(block, Listing) and block.start in inside else _LOOKS_READ
+    for line in lines:
+        found = _LOOKS_READ.match(body.lines[line])
+        if found or looks.match(body.lines[line]):
+            problem = f"\u201c{body.lines[line].strip()}\u201d is not read here"
+            hint = (
+                "leave a blank line above it, and put it in no list, quote or HTML; levels,"
+                f" `{RULES_INFO}` and `{CHECKS_INFO}` belong below the `###` heading of a"
+                f" criterion, `{LEXICONS_INFO}` under `## {LEXICONS}`"
+            )
+            name = f"yaml {found['word'].lower()}s" if found and found["info"] else None
+            if found and name not in (None, found["info"]):
+                hint = f"call it `{name}`; {hint}"
+            findings.add(body.place(line), "unread-block", problem, hint)
+            return
+
+
+def read_fence(body: Body, fence: Fence, findings: Findings) -> Node | None:
+    """Read the YAML of a fenced block."""
+    start = Place(fence.start + 2, body.place(fence.start).column)
+    return read_yaml(fence.content, start, findings)
 
 
 def only_fence(body: Body, part: DocumentPart, wanted: str, findings: Findings) -> Fence | None:
@@ -280,7 +269,7 @@ def only_fence(body: Body, part: DocumentPart, wanted: str, findings: Findings) 
     fences = [block for block in part.blocks if isinstance(block, Fence)]
     if len(fences) == 1:
         return fences[0]
-    place = Place(fences[1].start + 1, body.column(fences[1].start)) if fences else part.place
+    place = body.place(fences[1].start) if fences else part.place
     problem = f"`## {part.title}` holds {len(fences) or 'no'} fenced blocks"
     findings.add(place, "wrong-blocks", problem, f"give it one {wanted}")
     return None
@@ -335,5 +324,4 @@ def read_judge_prompt(body: Body, outline: Outline, findings: Findings) -> Templ
     fence = only_fence(body, part, "block with the prompt's text", findings)
     if fence is None:
         return None
-    place = Place(fence.start + 1, body.column(fence.start))
-    return _read_template(fence.content.removesuffix("\n"), place, findings)
+    return _read_template(fence.content.removesuffix("\n"), body.place(fence.start), findings)

@@ -7,23 +7,17 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
 
 from jurybox.documents.field_reader import FieldReader, node_at, open_mapping
 from jurybox.documents.findings import Findings, Place, TooManyError
-from jurybox.documents.plain_yaml import Node, Pairs, read_yaml
+from jurybox.documents.plain_yaml import Node, Pairs
 from jurybox.errors import Finding, InputError, RubricError
-from jurybox.rubric.document.blocks import Block, Body, Fence, MarkdownSource, read_source
-from jurybox.rubric.document.criteria import (
-    MOST_CRITERIA,
-    CriterionText,
-    Levels,
-    joined_indicators,
-    read_criteria,
-    read_levels,
-)
+from jurybox.rubric.document.blocks import Block, Body, MarkdownSource, read_source
+from jurybox.rubric.document.criteria import CriterionReader
 from jurybox.rubric.document.front_matter import (
     EXTENDS,
     REVIEW_REASONS,
@@ -39,24 +33,26 @@ from jurybox.rubric.document.outline import (
     JUDGE_PROMPT,
     LEXICONS,
     LEXICONS_INFO,
+    DocumentPart,
     Outline,
+    below,
     check_unread,
     criterion_headings,
     only_fence,
+    read_fence,
     read_judge_prompt,
     read_outline,
     read_sections,
 )
 from jurybox.rubric.document.render import render_rubric
-from jurybox.rubric.document.rule_blocks import build_checks, build_rules, read_lexicons
+from jurybox.rubric.document.rule_blocks import read_lexicons
 from jurybox.rubric.format_names import REPLY_FORMATS
 from jurybox.rubric.metrics import run_metrics, sample_metrics
 from jurybox.rubric.rubric_model import Criterion, Rubric, Section, settings_of
-from jurybox.rubric.rules import Lexicon
-from jurybox.rubric.scale import Scale
 from jurybox.rubric.template import Template
 from jurybox.text_format import closest
 
+MOST_CRITERIA: Final = 100
 MOST_BASES: Final = 5
 """The longest chain of bases."""
 _WORD: Final = re.compile(r"[^\W_]+")
@@ -167,21 +163,14 @@ def _read_base(
         base = _find_base(name, find, chain)
     except InputError as error:
         problem = f"the base `{name}` can't be used: {error.problem}"
-        code = error.where if isinstance(error, _ChainError) else "unknown-base"
-        findings.add(node.place, code, problem, error.hint)
+        findings.add(node.place, "unknown-base", problem, error.hint)
         return None
     reading = _check(base.data, base.find, (*chain, base.key))
     if reading.rubric is None:
-        first = reading.findings[0]
-        code = first.code if first.code in {"base-cycle", "base-depth"} else "bad-base"
-        problem = f"the base `{name}` has findings, first {base.origin}:{first}"
-        findings.add(node.place, code, problem, "correct the base")
+        problem = f"the base `{name}` has findings, first {base.origin}:{reading.findings[0]}"
+        findings.add(node.place, "bad-base", problem, "correct the base")
         return None
     return msgspec.structs.replace(reading, bases=(name, *reading.bases))
-
-
-class _ChainError(InputError):
-    """A chain of bases has no end; ``where`` is the code of the finding."""
 
 
 def _find_base(name: str, find: Find | None, chain: tuple[str, ...]) -> Base:
@@ -189,11 +178,10 @@ def _find_base(name: str, find: Find | None, chain: tuple[str, ...]) -> Base:
         raise InputError("this text has no place of its own", "load it by its name or path")
     base = find(name)
     if base.key in chain:
-        hint = f"take out an `{EXTENDS}`"
-        raise _ChainError("it leads back to where the chain began", hint, "base-cycle")
+        raise InputError("it leads back to where the chain began", f"take out an `{EXTENDS}`")
     if len(chain) >= MOST_BASES:
         problem = f"more than {MOST_BASES} documents extend one another"
-        raise _ChainError(problem, "extend one of the first of them", "base-depth")
+        raise InputError(problem, "extend one of the first of them")
     return base
 
 
@@ -208,41 +196,41 @@ class _Document:
         findings: Findings,
     ) -> None:
         self._source = source
-        self._node = node
+        self._node = node or Pairs(pairs=(), place=Place(1))
+        self._is_headed = node is not None
         self._findings = findings
         self._base = None if base is None else base.rubric
         self._base_warnings = () if base is None else base.warnings
         extends = node_at(node, EXTENDS)
-        self._at = None if extends is None else extends.place
+        self._at = Place(1) if extends is None else extends.place
         self._body = Body(source.body)
-        self._new: tuple[CriterionText, ...] = ()
+        self._places: dict[str, Place] = {}
+        self._new: tuple[Criterion, ...] = ()
 
     def read(self) -> Rubric | None:
         """Return the rubric, where all that it needs can be read."""
-        body, base, findings = self._body, self._base, self._findings
+        body, base, findings, node = self._body, self._base, self._findings, self._node
         outline = read_outline(body, findings, needs_criteria=base is None)
-        own = read_criteria(body, outline, findings)
+        reader = FieldReader(findings)
+        front = FrontMatter()
+        if self._is_headed:
+            front = read_front_matter(node, None if base is None else front_matter_of(base), reader)
         written = self._open_lexicons(outline)
         lexicons = read_lexicons(written, () if base is None else base.lexicons, findings)
+        criteria = self._criteria(outline, CriterionReader(body, front, base, lexicons, findings))
         template = read_judge_prompt(body, outline, findings)
-        check_unread(body, _read_blocks(outline, own), findings)
-        if self._node is None:
-            return None
-        reader = FieldReader(findings)
-        inherited = None if base is None else front_matter_of(base)
-        front = read_front_matter(self._node, inherited, reader)
-        texts = self._criteria(own)
-        ids = [text.id for text in texts]
-        self._check_fixed(self._node)
-        FrontMatterCheck(self._node, front, ids, reader, self._at).check()
-        self._check_names(self._node, texts, front)
-        criteria = tuple(self._criterion(text, front, lexicons) for text in texts)
         template = template or (None if base is None else base.template)
-        self._check_sources(criteria, texts, front, template)
+        if not self._is_headed:
+            return None
+        self._check_fixed(node)
+        at = None if base is None else self._at
+        FrontMatterCheck(node, front, [each.id for each in criteria], reader, at).check()
+        self._check_names(node, criteria, front)
+        self._check_sources(criteria, front, template)
         if front.scale is None:
             return None
         sections = read_sections(body, outline.parts)
-        decimals = decimals_of_bands(self._node)
+        decimals = decimals_of_bands(node)
         settings: dict[str, Any] = settings_of(front) | {
             "without_response": _points(front, criteria),
             "require_review": tuple(x for x in REVIEW_REASONS if x in front.require_review),
@@ -267,87 +255,61 @@ class _Document:
         The warnings of the base apply as long as its judge prompt is kept.
         """
         base, template = self._base, whole.template
-        if base is None or self._at is None or template is None or template != base.template:
+        if base is None or template is None or template != base.template:
             return
         for each in self._base_warnings:
             warnings.add(self._at, each.code, each.problem, each.hint)
         unmentioned = REPLY_FORMATS[whole.reply_format].unmentioned
         words = _words(template.text)
-        for text in self._new:
-            mentioned = _words(text.id) in words or _words(text.name) in words
-            if not mentioned and text.checks is None:
+        for each in self._new:
+            mentioned = _words(each.id) in words or _words(each.name) in words
+            if not mentioned and not each.checks:
                 prompt = f"the judge prompt of the base `{base.id}`"
-                problem = f"{prompt} doesn't mention `{text.id}`: {unmentioned}"
+                problem = f"{prompt} doesn't mention `{each.id}`: {unmentioned}"
                 hint = f"give this document a `## {JUDGE_PROMPT}` that does"
-                warnings.add(text.place, "unjudged-criterion", problem, hint)
+                warnings.add(self._place(each), "unjudged-criterion", problem, hint)
 
-    def _criteria(self, own: Sequence[CriterionText]) -> list[CriterionText]:
+    def _place(self, criterion: Criterion) -> Place:
+        return self._places.get(criterion.id, self._at)
+
+    def _criteria(self, outline: Outline, reader: CriterionReader) -> tuple[Criterion, ...]:
         """Return the base's criteria, each with what the document says of it, and the new ones."""
+        part, own = outline.part(CRITERIA), list[Criterion]()
+        lines = range(0)
+        read: list[Block] = [*outline.fences(LEXICONS), *outline.fences(JUDGE_PROMPT)]
+        if part is not None:
+            lines = range(part.heading.start, part.end)
+            own = self._read_criteria(part, reader)
+            is_large = len(criterion_headings(part)) > MOST_CRITERIA
+            read += part.blocks if is_large else reader.seen
+        check_unread(self._body, read, lines, self._findings)
+        self._places = reader.places
         if self._base is None:
-            return [*own]
-        texts = {text.id: text for text in own}
+            return tuple(own)
+        mine = {each.id: each for each in own}
         known = {each.id: each.name for each in self._base.criteria}
-        inherited = [self._over(each, texts.pop(each.id, None)) for each in self._base.criteria]
-        for text in texts.values():
+        inherited = [mine.pop(each.id, None) or reader.set_up(each) for each in self._base.criteria]
+        for each in mine.values():
             # One that is called almost like one of the base's is a slip: it would change nothing.
-            meant = closest(text.id, known)
+            meant = closest(each.id, known)
             if meant is not None:
-                problem = f"the base `{self._base.id}` has no criterion `{text.id}`"
+                problem = f"the base `{self._base.id}` has no criterion `{each.id}`"
                 hint = f"call it `### {known[meant]}` to change that one, or use another name"
-                self._findings.add(text.place, "unknown-criterion", problem, hint)
-        self._new = tuple(texts.values())
-        return [*inherited, *self._new]
+                self._findings.add(self._place(each), "unknown-criterion", problem, hint)
+        self._new = tuple(mine.values())
+        return (*inherited, *self._new)
 
-    def _over(self, criterion: Criterion, own: CriterionText | None) -> CriterionText:
-        text = own or CriterionText(
-            id=criterion.id, name=criterion.name, place=self._at or Place(1)
-        )
-        return msgspec.structs.replace(
-            text,
-            definition=text.definition or criterion.definition,
-            indicators=joined_indicators(criterion.indicators, text.indicators),
-        )
-
-    def _criterion(
-        self, text: CriterionText, front: FrontMatter, shared: Sequence[Lexicon]
-    ) -> Criterion:
-        """Return a criterion, with all that is wrong with it noted."""
-        base = None if self._base is None else self._base.criterion(text.id)
-        scale = front.scales.get(text.id, front.scale)
-        levels = Levels()
-        if text.table is not None:
-            levels = read_levels(self._body, text.table, scale, self._findings)
-        elif base is not None:
-            columns, decimals = base.level_columns, base.level_decimals
-            levels = Levels(rows=base.levels, columns=columns, decimals=decimals)
-        rules = self._open(text.rules)
-        hint = "write `key: value` lines"
-        block = open_mapping(rules, "the rules block", hint, self._findings)
-        inherited = None if base is None else base.rules
-        checks = () if base is None else base.checks
-        if (written := self._open(text.checks)) is not None:
-            checks = build_checks(written, self._findings)
-        return Criterion(
-            id=text.id,
-            name=text.name,
-            scale=scale or Scale(low=0, high=1),
-            definition=text.definition,
-            weight=front.weights.get(text.id, 1.0),
-            evidence=front.evidence.get(text.id, "levels"),
-            levels=levels.rows,
-            level_columns=levels.columns,
-            level_decimals=levels.decimals,
-            indicators=text.indicators,
-            rules=build_rules(block, inherited, scale, shared, self._findings),
-            checks=checks,
-        )
-
-    def _open(self, fence: Fence | None) -> Node | None:
-        """Read the YAML of a fenced block."""
-        if fence is None:
-            return None
-        start = Place(fence.start + 2, self._body.column(fence.start))
-        return read_yaml(fence.content, start, self._findings)
+    def _read_criteria(self, part: DocumentPart, reader: CriterionReader) -> list[Criterion]:
+        headings = criterion_headings(part)
+        if not headings:
+            hint = "add a `###` heading for each criterion"
+            problem = f"`## {CRITERIA}` holds no criterion"
+            self._findings.add(part.place, "no-criteria", problem, hint)
+        if len(headings) > MOST_CRITERIA:
+            problem = f"there are more than {MOST_CRITERIA} criteria"
+            self._findings.add(part.place, "too-large", problem, "split it into several rubrics")
+        found = islice(below(headings, part.blocks, part.end), MOST_CRITERIA)
+        return [reader.read(heading, blocks, end) for heading, blocks, end in found]
 
     def _open_lexicons(self, outline: Outline) -> Pairs | None:
         part = outline.part(LEXICONS)
@@ -359,7 +321,7 @@ class _Document:
             problem, place = f"the block is called `{fence.info}`", Place(fence.start + 1)
             self._findings.add(place, "unread-block", problem, f"call it `{LEXICONS_INFO}`")
             return None
-        node = self._open(fence)
+        node = read_fence(self._body, fence, self._findings)
         hint = "list phrases, such as `greetings: [hello, hi]`"
         block = open_mapping(node, "the lexicons block", hint, self._findings)
         if block is not None and not block.pairs:
@@ -380,9 +342,7 @@ class _Document:
             hint = "leave it out; a new criterion may have a scale of its own under `scales`"
             self._findings.add(key.place, "fixed-by-base", problem, hint)
 
-    def _check_names(
-        self, node: Pairs, criteria: Sequence[CriterionText], front: FrontMatter
-    ) -> None:
+    def _check_names(self, node: Pairs, criteria: Sequence[Criterion], front: FrontMatter) -> None:
         """Note names that are taken already."""
         components, overall = bool(front.components), front.overall_name
         taken = {
@@ -392,7 +352,7 @@ class _Document:
         taken |= {name.removesuffix("_mean") for name in taken}
         reserved = {*REPLY_FORMATS[front.reply_format].reserved, overall}
         ids = {each.id for each in criteria if each.id}
-        given = [(each.id, each.place, taken | reserved) for each in criteria if each.id]
+        given = [(each.id, self._place(each), taken | reserved) for each in criteria if each.id]
         if (named := node_at(node, "overall_name")) is not None:
             given.append((overall, named.place, taken))
         parts = node_at(node, "components")
@@ -404,60 +364,45 @@ class _Document:
                 self._findings.add(place, "name-taken", problem, "choose another name")
 
     def _check_sources(
-        self,
-        criteria: Sequence[Criterion],
-        texts: Sequence[CriterionText],
-        front: FrontMatter,
-        template: Template | None,
+        self, criteria: Sequence[Criterion], front: FrontMatter, template: Template | None
     ) -> None:
         """Note where the document contradicts itself about what scores a criterion (D4)."""
-        for each, text in zip(criteria, texts, strict=True):
+        judged = [each for each in criteria if each.source == "judge"]
+        asked = template if any(each.weight for each in judged) else None
+        for each in criteria:
             if each.rules is not None and each.checks:
                 problem = f"`{each.id}` has rules and checks, and one of them has to score it"
-                hint = "make two criteria of it"
-                self._findings.add(text.place, "ambiguous-source", problem, hint)
+                self._note_source(each, problem, "make two criteria of it")
             stated = front.sources.get(each.id, each.source)
             written = node_at(self._node, "sources", each.id)
             if written is not None and stated != each.source:
                 is_judged = each.source == "judge"
                 kind, has = (stated, "no") if is_judged else (each.source, "a")
-                block = f"has {has} `yaml {kind}` block"
-                problem = f"`{each.id}` is said to be scored by `{stated}`, but {block}"
+                problem = f"`{each.id}` is said to be scored by `{stated}`, but has {has}"
                 hint = f"say `{each.id}: {each.source}`, or {'add' if is_judged else 'remove'} it"
-                self._findings.add(written.place, "ambiguous-source", problem, hint)
-        if "judge" not in (each.source for each in criteria if each.weight):
-            return
-        for each, text in zip(criteria, texts, strict=True):
-            if each.source != "judge" and template and f'"{each.id}"' in template.text:
+                self._note_source(each, f"{problem} `yaml {kind}` block", hint, written.place)
+            if each.source != "judge" and asked and f'"{each.id}"' in asked.text:
                 problem = f"the judge prompt asks for `{each.id}`, which its {each.source} score"
                 hint = f"leave it out of the prompt, or remove its `yaml {each.source}` block"
-                self._findings.add(text.place, "ambiguous-source", problem, hint)
-        pairs = list(zip(criteria, texts, strict=True))
-        judged = [text for each, text in pairs if each.source == "judge"]
+                self._note_source(each, problem, hint)
         name = front.reply_format
         # Where judges score all criteria, the one score is of the response as a whole.
-        mixed = REPLY_FORMATS[name].one_score and len(judged) < len(pairs)
-        for text in judged[1:] if mixed else ():
-            problem = f"a `{name}` reply has one score, and judges would score `{text.id}` as well"
+        mixed = REPLY_FORMATS[name].one_score and len(judged) < len(criteria)
+        for each in judged[1:] if mixed and any(each.weight for each in judged) else ():
+            problem = f"a `{name}` reply has one score, and judges would score `{each.id}` as well"
             hint = "give it a `yaml rules` block, or use `reply_format: json`"
-            self._findings.add(text.place, "ambiguous-source", problem, hint)
+            self._note_source(each, problem, hint)
+
+    def _note_source(
+        self, criterion: Criterion, problem: str, hint: str, place: Place | None = None
+    ) -> None:
+        self._findings.add(place or self._place(criterion), "ambiguous-source", problem, hint)
 
 
 def _points(front: FrontMatter, criteria: Sequence[Criterion]) -> dict[str, float]:
     """Return the scores without a response as points of their scales, in the criteria's order."""
     scores = front.without_response
     return {each.id: each.scale.nearest(scores[each.id]) for each in criteria if each.id in scores}
-
-
-def _read_blocks(outline: Outline, texts: Sequence[CriterionText]) -> list[Block]:
-    """Return the tables and fenced blocks that were read, or noted where they are."""
-    parts = [part for part in (outline.part(LEXICONS), outline.part(JUDGE_PROMPT)) if part]
-    fences = [block for part in parts for block in part.blocks if isinstance(block, Fence)]
-    read = [block for text in texts for block in text.seen]
-    part = outline.part(CRITERIA)
-    if part is not None and len(criterion_headings(part)) > MOST_CRITERIA:
-        read += part.blocks
-    return [*fences, *read]
 
 
 def _joined_sections(base: Sequence[Section], own: Sequence[Section]) -> tuple[Section, ...]:

@@ -1,3 +1,4 @@
+from jurybox.documents.findings import Place
 from jurybox.rubric.document.blocks import (
     Body,
     Fence,
@@ -117,9 +118,9 @@ def test_text_leaves_out_blocks_and_the_blank_lines_around_them() -> None:
 
 def test_a_column_is_where_a_word_or_else_the_line_s_text_begins() -> None:
     body = Body("  | 5 | x |\n")
-    assert body.column(0, "5") == 5
-    assert body.column(0) == 3
-    assert body.column(0, "absent") == 3
+    assert body.place(0, "5") == Place(1, 5)
+    assert body.place(0) == Place(1, 3)
+    assert body.place(0, "absent") == Place(1, 3)
 
 
 def test_blocks_know_their_lines() -> None:
