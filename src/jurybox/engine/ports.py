@@ -14,7 +14,7 @@ class ModelError(Exception):
         kind: what went wrong, as a failure would say it.
         retry: whether the same request may succeed later.
         retry_after: how many seconds the endpoint asked to wait, if it did.
-        fatal: whether every other request to this model would fare the same; trouble that may
+        fatal: whether every other request to this model would fare the same; an error that may
             pass counts as such only while the endpoint has never answered.
 
     """

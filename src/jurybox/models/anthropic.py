@@ -95,15 +95,15 @@ class AnthropicModel(ChatModel):
 
     def reply(self, answer: HttpAnswer, payload: Mapping[str, object]) -> ModelReply:
         """Return the reply that an answer to a payload holds."""
-        said = decode(answer, _Answer)
-        reason = _REASONS.get(said.stop_reason or "", said.stop_reason)
-        blocks = [block.get("text") for block in said.content or () if block.get("type") == "text"]
+        reply = decode(answer, _Answer)
+        reason = _REASONS.get(reply.stop_reason or "", reply.stop_reason)
+        blocks = [block.get("text") for block in reply.content or () if block.get("type") == "text"]
         texts = [text for text in blocks if isinstance(text, str)]
         if not texts and reason not in _SAYS_WHY:
             raise ModelError("unreadable", "the answer has no text", retry=True)
         return ModelReply(
             text=self.client.mask.text("".join(texts)),
-            usage=_usage(said.usage),
+            usage=_usage(reply.usage),
             sent=Generation(
                 temperature=cast("float", payload.get("temperature", _DEFAULT_TEMPERATURE)),
                 top_p=cast("float", payload.get("top_p", _DEFAULT_TOP_P)),
@@ -112,7 +112,7 @@ class AnthropicModel(ChatModel):
             # The API has none.
             seed_sent=False,
             refused=tuple([name for name in _OPTIONAL if name in self.accepted.without]),
-            model=said.model if isinstance(said.model, str) else None,
+            model=reply.model if isinstance(reply.model, str) else None,
             finish_reason=reason,
             latency_ms=answer.elapsed_ms,
             attempts=answer.attempts,

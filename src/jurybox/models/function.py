@@ -78,10 +78,10 @@ class FunctionModel:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            raise _trouble(error) from error
+            raise _model_error(error) from error
         except (Exception, SystemExit) as error:
             # A function that exits the program in the middle of an answer doesn't end the run.
-            raise _trouble(error) from error
+            raise _model_error(error) from error
 
 
 async def in_a_thread(function: Function, argument: object) -> object:
@@ -114,10 +114,10 @@ def _attempt(function: Function, argument: object) -> object:
     try:
         return function(argument)
     except BaseException as error:  # noqa: BLE001 - user code, in a thread of its own
-        return _trouble(error)
+        return _model_error(error)
 
 
-def _trouble(error: BaseException) -> ModelError:
+def _model_error(error: BaseException) -> ModelError:
     if isinstance(error, ModelError):
         return error
     what = f"the function failed with {type(error).__name__}: {error}"

@@ -152,7 +152,7 @@ class HttpClient:
                     largest, write = self._options.largest_file, call.into.write
                     _check_size(await _read(response, largest, write), largest, retry=False)
         except _ERRORS as error:
-            raise self._trouble(error, time.monotonic() - started) from None
+            raise self._model_error(error, time.monotonic() - started) from None
         answer = HttpAnswer(
             body=self.mask(b"".join(body)),
             headers={
@@ -201,7 +201,7 @@ class HttpClient:
             key_variable=self._options.key_variable,
         )
 
-    def _trouble(self, error: Exception, elapsed: float) -> ModelError:
+    def _model_error(self, error: Exception, elapsed: float) -> ModelError:
         """Translate an error of wreq; its text contains no secrets."""
         # What precedes the source of an error is its address.
         text = str(error).partition("source: ")[2]

@@ -68,13 +68,13 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 class StatusError(ModelError):
     """An answer with a status that isn't a success."""
 
-    def __init__(self, trouble: ModelError, *, status: int, refusal: Refusal) -> None:
+    def __init__(self, error: ModelError, *, status: int, refusal: Refusal) -> None:
         super().__init__(
-            trouble.kind,
-            str(trouble),
-            retry=trouble.retry,
-            retry_after=trouble.retry_after,
-            fatal=trouble.fatal,
+            error.kind,
+            str(error),
+            retry=error.retry,
+            retry_after=error.retry_after,
+            fatal=error.fatal,
         )
         self.status = status
         self.refusal = refusal
@@ -165,24 +165,24 @@ def status_error(
 ) -> StatusError:
     """Classify an HTTP status that isn't a success."""
     words = quoted(refusal.message)
-    said = f"HTTP {status}: {words}" if words else f"HTTP {status}"
+    message = f"HTTP {status}: {words}" if words else f"HTTP {status}"
     kind = _RETRY.get(status) or ("unreachable" if status >= 500 else "refused")  # noqa: PLR2004
     # A quota that is used up stays so until the bill is paid, though it comes as a 429.
     spent = refusal.code == "insufficient_quota"
     retry = kind != "refused" and not spent
     if not retry and kind == "rate-limit":
-        kind, said = "refused", f"{said}; check the plan and its billing"
+        kind, message = "refused", f"{message}; check the plan and its billing"
     if kind == "refused" and status in _HINTS:
         origin = "" if key_variable is None else f" in {key_variable}"
-        said = f"{said}; {_HINTS[status].format(origin=origin)}"
-    trouble = ModelError(
+        message = f"{message}; {_HINTS[status].format(origin=origin)}"
+    error = ModelError(
         kind,
-        said,
+        message,
         retry=retry,
         retry_after=retry_after if retry else None,
         fatal=spent or _is_fatal(status, refusal),
     )
-    return StatusError(trouble, status=status, refusal=refusal)
+    return StatusError(error, status=status, refusal=refusal)
 
 
 def _is_fatal(status: int, refusal: Refusal) -> bool:

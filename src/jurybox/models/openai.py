@@ -213,7 +213,7 @@ class _Timings(msgspec.Struct):
 
 
 def _without_choices(completion: _Completion) -> ModelError:
-    # Some gateways report trouble with a status of 200.
+    # Some gateways report errors with a status of 200.
     match completion.error:
         case {"message": str(message), "code": int(code)} if 400 <= code < 600:  # noqa: PLR2004
             return status_error(code, Refusal(message=message))

@@ -103,7 +103,7 @@ class ReplayModel:
         if key not in self._exact:
             key = self._under_another_name(request)
         if not self._exact[key]:
-            raise self._trouble("is asked for more often than it was recorded", request)
+            raise self._model_error("is asked for more often than it was recorded", request)
         exchange = self._exact[key].popleft()
         if exchange.failure is not None:
             failed = exchange.failure
@@ -116,12 +116,12 @@ class ReplayModel:
     def _under_another_name(self, request: ModelRequest) -> str:
         keys = self._keys.get(_nameless(request), set())
         if not keys:
-            raise self._trouble("isn't in the file", request)
+            raise self._model_error("isn't in the file", request)
         if len(keys) > 1:
-            raise self._trouble("was recorded of several models", request)
+            raise self._model_error("was recorded of several models", request)
         return next(iter(keys))
 
-    def _trouble(self, what: str, request: ModelRequest) -> ModelError:
+    def _model_error(self, what: str, request: ModelRequest) -> ModelError:
         last = request.messages[-1].content if request.messages else ""
         begin = " ".join(last.split())[:60]
         message = f"request {request_key(request)[:12]} (vote {request.vote}, `{begin}`) {what}"

@@ -11,7 +11,7 @@ Line = str | ModelReply | ModelError
 class ScriptedModel:
     """Answers with the lines of a script, one after the other, or with what a function returns.
 
-    A line is the text of a reply, a whole reply, or trouble to be raised. ``requests`` holds
+    A line is the text of a reply, a whole reply, or an error to be raised. ``requests`` holds
     everything that was asked.
     """
 

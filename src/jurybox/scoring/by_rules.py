@@ -180,11 +180,11 @@ def _by_rules(
 ) -> RulesReport:
     criteria = [each for each in rubric.criteria if each.source != "judge"]
     total = round(sum(automated.scores.values()), _DECIMALS)
-    said: dict[str, Any] = {}
+    of_judge: dict[str, Any] = {}
     if judge is not None:
-        said = {name: getattr(judge, name) for name in _OF_JUDGE}
+        of_judge = {name: getattr(judge, name) for name in _OF_JUDGE}
     return RulesReport(
-        **said,
+        **of_judge,
         rubric=RubricName.of(rubric),
         method="rules",
         criteria=tuple(_by_program(each, automated) for each in criteria),

@@ -15,7 +15,7 @@ import msgspec
 
 from jurybox.errors import IncompleteError, InputError, JuryboxError
 
-TroubleKind = Literal[
+FaultKind = Literal[
     "full",
     "locked",
     "damaged",
@@ -31,60 +31,60 @@ TroubleKind = Literal[
 ]
 
 
-_GO_ON: Final = "then continue with `jurybox resume`"
-_WORDS: Final[dict[TroubleKind, tuple[str, str]]] = {
-    "full": ("the disk is full", f"make room, {_GO_ON}"),
+_RESUME: Final = "then continue with `jurybox resume`"
+_WORDS: Final[dict[FaultKind, tuple[str, str]]] = {
+    "full": ("the disk is full", f"make room, {_RESUME}"),
     "locked": (
         "it has been locked by another process",
-        f"let that one finish, or end it, {_GO_ON}",
+        f"let that one finish, or end it, {_RESUME}",
     ),
     "damaged": ("it is damaged", "restore it from a copy, or name another one with --store"),
     "read-only": ("it can't be written", "make the file and its folder writable"),
     "unopenable": ("it can't be opened", "check the path, and that you may write in its folder"),
     "unreachable": (
         "it can't be reached",
-        f"check the address, the password and the server, {_GO_ON}",
+        f"check the address, the password and the server, {_RESUME}",
     ),
     "refused": ("the server refuses it", "check the rights of the user on the database"),
     "input-output": (
         "it can't be read or written",
-        f"check the disk and the room on it, {_GO_ON}",
+        f"check the disk and the room on it, {_RESUME}",
     ),
     "stored already": (
         "the sample, exchange or run is stored already, as if two processes worked on one run",
-        f"let the other one finish, {_GO_ON}",
+        f"let the other one finish, {_RESUME}",
     ),
     "no run": ("the run isn't in it", "restore it from a copy, or run the suite again"),
     "unstorable": (
         "a text has a character that can't be stored, NUL or half of a surrogate pair",
         "take it out of the data",
     ),
-    "other": ("it failed", f"fix that, {_GO_ON}"),
+    "other": ("it failed", f"fix that, {_RESUME}"),
 }
 
 
-class Trouble(msgspec.Struct, frozen=True, kw_only=True):
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
     """The kind of an error, and the database's own message."""
 
-    kind: TroubleKind
-    said: str = ""
+    kind: FaultKind
+    detail: str = ""
 
 
 class StoreUnreachableError(IncompleteError):
     """The server can't be reached now; whether it did what it was asked last isn't known."""
 
 
-def error_of(trouble: Trouble, store: str, patience: float) -> JuryboxError:
+def error_of(fault: Fault, store: str, patience: float) -> JuryboxError:
     """Return the error for a person: what is the matter, and how to fix it."""
     where = f"store {store}"
-    problem, hint = _WORDS[trouble.kind]
-    if trouble.kind == "unstorable":
+    problem, hint = _WORDS[fault.kind]
+    if fault.kind == "unstorable":
         return InputError(problem, hint, where)
-    if trouble.kind == "locked":
+    if fault.kind == "locked":
         problem = f"{problem} for more than {patience:g} s"
-    said = f" ({trouble.said})" if trouble.said else ""
-    kind = StoreUnreachableError if trouble.kind == "unreachable" else IncompleteError
-    return kind(f"{where}: {problem}{said}; {hint}")
+    detail = f" ({fault.detail})" if fault.detail else ""
+    kind = StoreUnreachableError if fault.kind == "unreachable" else IncompleteError
+    return kind(f"{where}: {problem}{detail}; {hint}")
 
 
 Values = Sequence[str | float | None]
@@ -170,7 +170,7 @@ class Database(Protocol):
         """Hold a run until the block, or the process, ends; False where another process has it."""
         ...
 
-    def trouble(self, error: Exception) -> Trouble | None:
+    def classify(self, error: Exception) -> Fault | None:
         """Classify an error of its driver; None for any other error."""
         ...
 
@@ -178,7 +178,7 @@ class Database(Protocol):
 @contextmanager
 def reading(database: Database) -> Generator[DatabaseSession]:
     """Give a connection for statements that only read; each sees one state of the store."""
-    with telling(database), database.lend() as session:
+    with explained_errors(database), database.lend() as session:
         yield session
 
 
@@ -188,20 +188,20 @@ def writing(database: Database) -> Generator[DatabaseSession]:
 
     It is committed at the end of the block; after an error nothing of it is left.
     """
-    with telling(database), database.lend() as session, session.transaction():
+    with explained_errors(database), database.lend() as session, session.transaction():
         yield session
 
 
 @contextmanager
-def telling(database: Database) -> Generator[None]:
+def explained_errors(database: Database) -> Generator[None]:
     """Turn every error of the database into one for a person."""
     try:
         yield
     except Exception as error:
-        trouble = _trouble(database, error)
-        if trouble is None:
+        fault = _classify(database, error)
+        if fault is None:
             raise
-        reported = error_of(trouble, database.name, database.patience)
+        reported = error_of(fault, database.name, database.patience)
         try:
             raise reported from None
         finally:
@@ -209,12 +209,12 @@ def telling(database: Database) -> Generator[None]:
             reported.__context__ = None
 
 
-def _trouble(database: Database, error: Exception) -> Trouble | None:
+def _classify(database: Database, error: Exception) -> Fault | None:
     if isinstance(error, UnicodeEncodeError):
-        return Trouble(kind="unstorable")
+        return Fault(kind="unstorable")
     if isinstance(error, UnicodeDecodeError):  # so garbled that not even the complaint is text
-        return Trouble(kind="damaged")
-    return database.trouble(error)
+        return Fault(kind="damaged")
+    return database.classify(error)
 
 
 def retried(database: Database, work: Callable[[bool], T]) -> T:
@@ -314,9 +314,9 @@ class PagedReader:
             pass
         raise self.error("damaged")
 
-    def error(self, kind: TroubleKind) -> Exception:
+    def error(self, kind: FaultKind) -> Exception:
         """Return an error about the database."""
-        return error_of(Trouble(kind=kind), self._database.name, self._database.patience)
+        return error_of(Fault(kind=kind), self._database.name, self._database.patience)
 
 
 def storable(value: str | float | None) -> bool:

@@ -15,12 +15,12 @@ from psycopg_pool import ConnectionPool
 from jurybox.errors import InputError
 from jurybox.storage.database import (
     DatabaseSession,
+    Fault,
+    FaultKind,
     Found,
-    Trouble,
-    TroubleKind,
     Values,
+    explained_errors,
     one_line,
-    telling,
 )
 from jurybox.storage.schema import NAMES
 
@@ -28,7 +28,7 @@ _CONNECT_TIMEOUT: Final = 10
 _MOST_CONNECTIONS: Final = 16
 _AT_ONCE: Final = 5000
 # The beginnings of SQLSTATE, the longest first.
-_KINDS: Final[dict[str, TroubleKind]] = {
+_KINDS: Final[dict[str, FaultKind]] = {
     "23503": "no run",
     "53100": "full",
     "55P03": "locked",
@@ -129,7 +129,7 @@ class PostgresDatabase:
         self.address = url
         self._parameters = _parameters(url)
         self.name = _name(self._parameters)
-        with telling(self), psycopg.connect(**self._parameters) as connection:
+        with explained_errors(self), psycopg.connect(**self._parameters) as connection:
             encoding = connection.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             raise InputError(
@@ -187,7 +187,7 @@ class PostgresDatabase:
         """Hold a run by a lock of the session, which ends with the connection."""
         what = (f"run {run_id}",)
         with ExitStack() as stack:
-            with telling(self):
+            with explained_errors(self):
                 session = stack.enter_context(self.lend())
                 held = session.rows(_TRY, what) == [(True,)]
             try:
@@ -197,29 +197,29 @@ class PostgresDatabase:
                     with suppress(psycopg.Error):  # with its connection the lock is lost, too
                         session.rows(_RELEASE, what)
 
-    def trouble(self, error: Exception) -> Trouble | None:
+    def classify(self, error: Exception) -> Fault | None:
         """Classify a PostgreSQL error by its SQLSTATE."""
         if not isinstance(error, psycopg.Error):
             return None
         kind = _kind(error)
-        silent = kind in {"full", "locked", "stored already", "no run", "unstorable"}
-        return Trouble(kind=kind, said="" if silent else self._without_secrets(str(error)))
+        plain = kind in {"full", "locked", "stored already", "no run", "unstorable"}
+        return Fault(kind=kind, detail="" if plain else self._without_secrets(str(error)))
 
-    def _without_secrets(self, said: str) -> str:
+    def _without_secrets(self, detail: str) -> str:
         for name in ("password", "sslpassword"):
             secret = str(self._parameters.get(name) or "")
             for form in {secret, quote(secret, safe="")} - {""}:
-                said = said.replace(form, "***")
-        return one_line(said)
+                detail = detail.replace(form, "***")
+        return one_line(detail)
 
 
-def _kind(error: psycopg.Error) -> TroubleKind:
+def _kind(error: psycopg.Error) -> FaultKind:
     if error.sqlstate is None:
         if isinstance(error, psycopg.DataError):
             return "unstorable"  # the driver refuses NUL before the server can
         return "unreachable" if isinstance(error, psycopg.OperationalError) else "other"
     state = error.sqlstate
-    known: list[TroubleKind] = [kind for start, kind in _KINDS.items() if state.startswith(start)]
+    known: list[FaultKind] = [kind for start, kind in _KINDS.items() if state.startswith(start)]
     return known[0] if known else "other"
 
 

@@ -21,7 +21,14 @@ from jurybox.engine.records import (
 )
 from jurybox.errors import InputError
 from jurybox.scoring.sample_index import Facets
-from jurybox.storage.database import Database, DatabaseSession, Trouble, error_of, reading, writing
+from jurybox.storage.database import (
+    Database,
+    DatabaseSession,
+    Fault,
+    error_of,
+    reading,
+    writing,
+)
 
 VERSION: Final = 3
 """Of the tables below; a store of another version is refused."""
@@ -230,7 +237,7 @@ def _has_tables(database: Database, session: DatabaseSession) -> bool:
         return False
     found: object = session.rows("SELECT max(version) FROM jurybox_schema")[0][0]
     if not isinstance(found, int) or found < 1:
-        raise error_of(Trouble(kind="damaged"), database.name, database.patience)
+        raise error_of(Fault(kind="damaged"), database.name, database.patience)
     if found != VERSION:
         raise InputError(
             f"its tables have version {found}, and this jurybox reads version {VERSION}",

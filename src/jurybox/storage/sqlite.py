@@ -17,15 +17,15 @@ from typing import Final
 from jurybox.errors import IncompleteError, InputError
 from jurybox.storage.database import (
     DatabaseSession,
+    Fault,
+    FaultKind,
     Found,
-    Trouble,
-    TroubleKind,
     Values,
+    explained_errors,
     one_line,
-    telling,
 )
 
-_KINDS: Final[dict[int, TroubleKind]] = {
+_KINDS: Final[dict[int, FaultKind]] = {
     sqlite3.SQLITE_FULL: "full",
     sqlite3.SQLITE_BUSY: "locked",
     sqlite3.SQLITE_LOCKED: "locked",
@@ -211,7 +211,7 @@ class SqliteDatabase:
             return
         self._mode = "rw"  # a file that vanishes later isn't made anew without a word
         deadline = time.monotonic() + self.patience
-        with telling(self), self.lend() as session:
+        with explained_errors(self), self.lend() as session:
             while session.rows("PRAGMA journal_mode") != [("wal",)]:
                 try:
                     session.rows("PRAGMA journal_mode = WAL")
@@ -249,22 +249,24 @@ class SqliteDatabase:
             file.unlink(missing_ok=True)
             os.close(descriptor)
 
-    def trouble(self, error: Exception) -> Trouble | None:
-        """Tell errors of SQLite by their codes."""
+    def classify(self, error: Exception) -> Fault | None:
+        """Classify errors of SQLite by their codes."""
         if not isinstance(error, sqlite3.Error):
             return None
-        said = one_line(str(error))
+        detail = one_line(str(error))
         code: int | None = getattr(error, "sqlite_errorcode", None)
         if code is None:  # found by Python; the text that it can't decode doesn't help the user
-            return Trouble(kind="damaged") if "decode" in said else Trouble(kind="other", said=said)
+            return (
+                Fault(kind="damaged") if "decode" in detail else Fault(kind="other", detail=detail)
+            )
         if code == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
-            return Trouble(kind="no run")
+            return Fault(kind="no run")
         kind = _KINDS.get(code & _PRIMARY, "other")
         if kind in {"full", "locked", "stored already"}:
-            return Trouble(kind=kind)
+            return Fault(kind=kind)
         if kind == "input-output":
-            said = f"{said}, {error.sqlite_errorname}"
-        return Trouble(kind=kind, said=said)
+            detail = f"{detail}, {error.sqlite_errorname}"
+        return Fault(kind=kind, detail=detail)
 
 
 def _absolute(path: str) -> Path:

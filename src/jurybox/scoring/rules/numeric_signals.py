@@ -42,11 +42,11 @@ def _question_count(reading: Conversation, _: Lists) -> Amount:
     if "?" not in text:
         return NONE
     spans = [match.span() for match in _QUESTION.finditer(text)]
-    return Amount(len(spans), reading.said.quoting_spans(spans))
+    return Amount(len(spans), reading.answer.quoting_spans(spans))
 
 
 def _repetition(reading: Conversation, _: Lists) -> Amount:
-    triples = reading.said.triples
+    triples = reading.answer.triples
     if len(set(triples)) == len(triples):
         return NONE
     seen: set[tuple[str, str, str]] = set()
@@ -55,27 +55,27 @@ def _repetition(reading: Conversation, _: Lists) -> Amount:
         if triple in seen:
             numbers.append(number)
         seen.add(triple)
-    return Amount(len(numbers) / len(triples), reading.said.quoting(numbers, 3))
+    return Amount(len(numbers) / len(triples), reading.answer.quoting(numbers, 3))
 
 
 def _unfinished(reading: Conversation, lists: Lists) -> Amount:
-    said, (dangling,) = reading.said, lists.words
+    response, (dangling,) = reading.answer, lists.words
     text = reading.response.text.rstrip()
-    if not text or not said.words:
+    if not text or not response.words:
         return NONE
     if not text.endswith(_BREAKS_OFF) and not (
-        text[-1].isalnum() and said.words[-1] in dangling.words
+        text[-1].isalnum() and response.words[-1] in dangling.words
     ):
         return NONE
-    return Amount(1, said.quoting([len(said.words) - 1]))
+    return Amount(1, response.quoting([len(response.words) - 1]))
 
 
 def _gibberish(reading: Conversation, _: Lists) -> Amount:
-    words = reading.said.words
+    words = reading.answer.words
     if not any(map(_is_gibberish, words)):
         return NONE
     numbers = [number for number, word in enumerate(words) if _is_gibberish(word)]
-    return Amount(len(numbers) / len(words), reading.said.quoting(numbers))
+    return Amount(len(numbers) / len(words), reading.answer.quoting(numbers))
 
 
 def _response_words(reading: Conversation, _: Lists) -> Amount:
@@ -87,20 +87,20 @@ def _user_words(reading: Conversation, _: Lists) -> Amount:
 
 
 def _spoken_words(reading: Conversation, _: Lists) -> Amount:
-    return Amount(len(reading.said.words))
+    return Amount(len(reading.answer.words))
 
 
 def _sentence_words(reading: Conversation, _: Lists) -> Amount:
-    sentences = reading.said.sentences
+    sentences = reading.answer.sentences
     return Amount(sum(sentences) / len(sentences)) if sentences else NONE
 
 
 def _longest_sentence(reading: Conversation, _: Lists) -> Amount:
-    return Amount(max(reading.said.sentences, default=0))
+    return Amount(max(reading.answer.sentences, default=0))
 
 
 def _word_letters(reading: Conversation, _: Lists) -> Amount:
-    words = reading.said.words
+    words = reading.answer.words
     return Amount(len("".join(words)) / len(words)) if words else NONE
 
 
@@ -115,7 +115,7 @@ def _hard_to_say(reading: Conversation, lists: Lists) -> Amount:
     for mark in _HARD_MARKS:
         if mark in text:
             spans += [match.span() for match in re.finditer(re.escape(mark), text)]
-    return Amount(len(spans), reading.said.quoting_spans(sorted(spans))) if spans else NONE
+    return Amount(len(spans), reading.answer.quoting_spans(sorted(spans))) if spans else NONE
 
 
 SPEECH: Final[Mapping[str, NumericSignal]] = {
@@ -134,49 +134,49 @@ SPEECH: Final[Mapping[str, NumericSignal]] = {
 
 
 def _topic_overlap(reading: Conversation, lists: Lists) -> Amount:
-    mine = reading.said.content(lists.words[0])
-    shared = mine.keys() & reading.heard.content(lists.words[0]).keys()
+    mine = reading.answer.content(lists.words[0])
+    shared = mine.keys() & reading.message.content(lists.words[0]).keys()
     if not shared:
         return NONE
-    return Amount(len(shared) / len(mine), reading.said.quoting(mine[each] for each in shared))
+    return Amount(len(shared) / len(mine), reading.answer.quoting(mine[each] for each in shared))
 
 
 def _kindred_words(reading: Conversation, lists: Lists) -> Amount:
     """Count the families of words, or single words, that both have in common."""
     (stop_words,), families = lists.words, lists.families
-    mine, theirs = reading.said.content(stop_words), reading.heard.content(stop_words)
+    mine, theirs = reading.answer.content(stop_words), reading.message.content(stop_words)
     if families is None or not theirs:
         return NONE
     heads = families.heads(mine)
     shared = heads.keys() & families.heads(theirs).keys()
     if not shared:
         return NONE
-    return Amount(len(shared), reading.said.quoting(mine[heads[each]] for each in shared))
+    return Amount(len(shared), reading.answer.quoting(mine[heads[each]] for each in shared))
 
 
 def _user_content(reading: Conversation, lists: Lists) -> Amount:
-    return Amount(len(reading.heard.content(lists.words[0])))
+    return Amount(len(reading.message.content(lists.words[0])))
 
 
 def _content_words(reading: Conversation, lists: Lists) -> Amount:
-    mine = reading.said.content(lists.words[0])
-    return Amount(len(mine), reading.said.quoting(mine.values()))
+    mine = reading.answer.content(lists.words[0])
+    return Amount(len(mine), reading.answer.quoting(mine.values()))
 
 
 def _content_share(reading: Conversation, lists: Lists) -> Amount:
-    mine, words = reading.said.content(lists.words[0]), reading.said.words
-    return Amount(len(mine) / len(words), reading.said.quoting(mine.values())) if words else NONE
+    mine, words = reading.answer.content(lists.words[0]), reading.answer.words
+    return Amount(len(mine) / len(words), reading.answer.quoting(mine.values())) if words else NONE
 
 
 def _echo(reading: Conversation, _: Lists) -> Amount:
-    mine = reading.said.triples
+    mine = reading.answer.triples
     if not mine:
         return NONE
-    theirs = set(reading.heard.triples)
+    theirs = set(reading.message.triples)
     if theirs.isdisjoint(mine):
         return NONE
     numbers = [number for number, triple in enumerate(mine) if triple in theirs]
-    return Amount(len(numbers) / len(mine), reading.said.quoting(numbers, 3)) if numbers else NONE
+    return Amount(len(numbers) / len(mine), reading.answer.quoting(numbers, 3)) if numbers else NONE
 
 
 TOPICS: Final[Mapping[str, NumericSignal]] = {
@@ -234,11 +234,11 @@ def _work_out(
 
 
 def _sentiment(reading: Conversation, lists: Lists) -> Amount:
-    return _mood(reading.said, lists)
+    return _mood(reading.answer, lists)
 
 
 def _user_mood(reading: Conversation, lists: Lists) -> Amount:
-    mood = _mood(reading.heard, lists)
+    mood = _mood(reading.message, lists)
     if mood.quote is None and reading.messages:
         for passage in reading.user_turns[:_MOST_TURNS]:
             mood = _mood(passage, lists)
@@ -258,7 +258,7 @@ def _mood_match(reading: Conversation, lists: Lists) -> Amount:
 def _distress(reading: Conversation, lists: Lists) -> Amount:
     """Return 1 where the message shows distress, and half of it where a recent one does."""
     if lists.hits:
-        return Amount(1, reading.heard.quoting_spans([hit[1:] for hit in lists.hits]))
+        return Amount(1, reading.message.quoting_spans([hit[1:] for hit in lists.hits]))
     if not lists.earlier:
         return NONE
     start = reading.start_of_recent(_MOST_TURNS)
@@ -288,12 +288,12 @@ def _earlier_words(reading: Conversation, lists: Lists) -> Amount:
     if not reading.messages:
         return NONE
     (stop_words,) = lists.words
-    mine = reading.said.content(stop_words)
-    earlier = reading.before.content(stop_words).keys() - reading.heard.content(stop_words).keys()
+    mine = reading.answer.content(stop_words)
+    earlier = reading.before.content(stop_words).keys() - reading.message.content(stop_words).keys()
     shared = mine.keys() & earlier
     if not shared:
         return NONE
-    return Amount(len(shared), reading.said.quoting(mine[each] for each in shared))
+    return Amount(len(shared), reading.answer.quoting(mine[each] for each in shared))
 
 
 def _claims(text: str, span: Span) -> Iterator[tuple[str, ...]]:
@@ -339,22 +339,22 @@ def _memories(reading: Conversation, lists: Lists, *, kept: bool) -> Amount:
         if not claims or hit[1] >= claims[-1][2]:
             claims.append(hit)
     anybody, user = _heads(reading.before, lists), _heads(reading.from_user, lists)
-    message = _heads(reading.heard, lists)
+    message = _heads(reading.message, lists)
     found: list[Span] = []
     for hit in claims:
         span = hit[1:]
-        said: bool | None = bool(reading.messages)  # about nothing: "as we discussed."
+        was_said: bool | None = bool(reading.messages)  # about nothing: "as we discussed."
         for texts in _claims(text, span):
             contents = [
                 each for one in texts if (each := _heads(Passage(fold(one), "response"), lists))
             ]
             if contents:
                 before = user if _YOU in text[span[0] : span[1]] else anybody
-                said = _was_said(contents, before, message)
+                was_said = _was_said(contents, before, message)
                 break
-        if said is kept:
+        if was_said is kept:
             found.append(span)
-    return Amount(len(found), reading.said.quoting_spans(found)) if found else NONE
+    return Amount(len(found), reading.answer.quoting_spans(found)) if found else NONE
 
 
 def _kept_memory(reading: Conversation, lists: Lists) -> Amount:
@@ -366,12 +366,12 @@ def _false_memory(reading: Conversation, lists: Lists) -> Amount:
 
 
 def _said_before(reading: Conversation, _: Lists) -> Amount:
-    mine = reading.said.triples
+    mine = reading.answer.triples
     if not mine or not reading.messages:
         return NONE
     before = set(reading.own_turns.triples)
     numbers = [number for number, triple in enumerate(mine) if triple in before]
-    return Amount(len(numbers) / len(mine), reading.said.quoting(numbers, 3)) if numbers else NONE
+    return Amount(len(numbers) / len(mine), reading.answer.quoting(numbers, 3)) if numbers else NONE
 
 
 def _earlier_turns(reading: Conversation, _: Lists) -> Amount:

@@ -42,7 +42,7 @@ _SEE: Final = {**TEXT, **NUMERIC}
 class AskedNumber(NamedTuple):
     """A signal that rules ask for, by some lexicons, with all ranges they ask about.
 
-    ``marks`` is the fact that its phrases show in the response, and ``heard`` and ``earlier`` are
+    ``marks`` is the fact that its phrases show in the response; ``user_marks`` and ``earlier`` are
     those that they show in what the user says.
     """
 
@@ -50,7 +50,7 @@ class AskedNumber(NamedTuple):
     see: NumericSignal
     lists: Lists
     marks: int
-    heard: int
+    user_marks: int
     earlier: int
     ranges: list[tuple[float, float, int]]
 
@@ -244,18 +244,18 @@ class _Facts:
     def _ask(self, name: str, by: tuple[Lexicon, ...]) -> AskedNumber:
         words: list[WordList] = []
         families: Families | None = None
-        marks = heard = earlier = _NO_FACT
+        marks = user_marks = earlier = _NO_FACT
         for lexicon in by:  # of phrases, each signal has at most one
             if lexicon.name in WORD_LISTS:
                 words.append(self._word_list(lexicon))
             elif lexicon.name in FAMILIES:
                 families = Families(lexicon)
             elif lexicon.name in HEARD_LEXICONS:
-                heard, earlier = self._marks(lexicon, "user"), self._marks(lexicon, "earlier")
+                user_marks, earlier = self._marks(lexicon, "user"), self._marks(lexicon, "earlier")
             else:
                 marks = self._marks(lexicon, "response")
         lists = Lists(tuple(words), families=families)
-        return AskedNumber(name, _SEE[name], lists, marks, heard, earlier, [])
+        return AskedNumber(name, _SEE[name], lists, marks, user_marks, earlier, [])
 
     def _word_list(self, lexicon: Lexicon) -> WordList:
         return self._lists.setdefault(lexicon, WordList(lexicon))

@@ -80,8 +80,8 @@ class _Evidence:
 
     def _lists(self, asked: AskedNumber) -> Lists:
         """Return the lexicons of a numeric signal with where its phrases were found."""
-        here, heard, earlier = self._found.values()
-        if hits := here.get(asked.marks) or heard.get(asked.heard):
+        here, user_marks, earlier = self._found.values()
+        if hits := here.get(asked.marks) or user_marks.get(asked.user_marks):
             return asked.lists._replace(hits=hits)
         hits = earlier.get(asked.earlier)
         return asked.lists._replace(earlier=hits) if hits else asked.lists

@@ -252,12 +252,12 @@ class Conversation(msgspec.Struct, frozen=True, dict=True):
     findings: Sequence[SafetyFinding]
 
     @cached_property
-    def said(self) -> Passage:
+    def answer(self) -> Passage:
         """The response, word by word."""
         return Passage(self.response, "response")
 
     @cached_property
-    def heard(self) -> Passage:
+    def message(self) -> Passage:
         """The user's message, word by word."""
         return Passage(self.user, "user")
 
