@@ -168,7 +168,12 @@ def test_no_part_of_a_key_that_an_endpoint_repeats_is_stored_or_shown(
     Path("suite.yaml").write_text(SUITE.replace("  api_key_env: KANARI\n", ""))
     code = sinks.start("run", "suite.yaml", "--allow-unpinned", "--limit", "14", key="")
     assert code in {0, 1, 3}, Path("err.txt").read_text()
-    verbs = ["runs", "doctor", "show last", "show last --sample q1", "verify last", "gate last"]
+    store = open_run_store()
+    runs = store.runs()
+    assert len(runs) == 2
+    stored = next(iter(store.samples(runs[0].id))).sample_id
+    verbs = ["runs", "doctor", "show last", f"show last --sample {stored}"]
+    verbs += ["verify last", "gate last"]
     verbs += [f"{verb} --json" for verb in verbs]
     verbs += [f"report last -o x.{name}" for name in ("html", "md", "json", "junit.xml")]
     verbs += [f"export last --raw -o x.{name}" for name in ("jsonl", "csv", "parquet")]
@@ -177,10 +182,7 @@ def test_no_part_of_a_key_that_an_endpoint_repeats_is_stored_or_shown(
         assert done.code in {0, 1, 3}, done.err
         sinks.seen[verb] = (done.out + done.err).encode()
     sinks.look_at_files()
-    store = open_run_store()
     pages = PagesClient(application(ServeSettings(store=store)))
-    runs = store.runs()
-    assert len(runs) == 2
     paths = ["/", *(f"/runs/{run.id}{more}" for run in runs for more in ("", "/samples"))]
     paths += [f"/runs/{runs[1].id}/samples/{number}" for number in range(SAMPLES)]
     paths += [f"/api{path}" for path in paths if path != "/"]

@@ -144,6 +144,7 @@ class CommandModel:
             ended = asyncio.ensure_future(in_a_thread(_wait, process))
             written = asyncio.ensure_future(in_a_thread(_write, (process.stdin, given)))
             try:
+                await asyncio.wait([ended], timeout=_LOOK_EVERY)
                 while not ended.done() and _size(stdout) <= LARGEST:
                     await asyncio.wait([ended], timeout=_LOOK_EVERY)
                 elapsed = time.monotonic() - started
