@@ -2,7 +2,7 @@
 
 import hashlib
 from array import array
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import accumulate, chain, pairwise
@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from jurybox.datasets.fields import Columns
+from jurybox.datasets.fields import Columns, FieldError
 from jurybox.datasets.parquet_rows import group_sizes, read_between
 from jurybox.datasets.row_reader import FileContext, Needs, Record, RowReader
 from jurybox.datasets.source import Source, open_source, open_whole
@@ -56,6 +56,28 @@ class DatasetError(DocumentError):
         """Return a line for each finding."""
         lines = zip(self.files, self.findings, strict=True)
         return "\n".join(f"{file}:{finding}" for file, finding in lines)
+
+
+def take_all(
+    records: Iterable[tuple[int, Record]],
+    take: Callable[[int, Record], None],
+    findings: Findings,
+    origin: str,
+) -> None:
+    """Hand each record with its line to ``take``, which raises a FieldError for one it can't use.
+
+    Raises:
+        DatasetError: there are such records, or ``findings`` in reading them.
+
+    """
+    with suppress(TooManyError):
+        for line, record in records:
+            try:
+                take(line, record)
+            except FieldError as error:
+                findings.add(Place(line), error.code, error.problem, error.hint)
+    if faults := findings.in_order():
+        raise DatasetError(origin, faults)
 
 
 class Survey(msgspec.Struct, frozen=True, kw_only=True):

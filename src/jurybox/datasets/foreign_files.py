@@ -47,11 +47,17 @@ def read_foreign(path: Path) -> ForeignSuite:
     """
     with open_source(path) as source:
         value, lines = _value_of(path, source)
-        file = _ForeignFile(value, source.origin, lines)
         known = next((each for each in FORMATS if each.fits(value)), None)
         if known is None:
-            raise _unknown(file)
-        read = _read_as(known, file)
+            raise _unknown(value, source.origin, lines)
+        read = ForeignSuite(format=known.name)
+        try:
+            known.read(value, read)
+        except (*_MISFITS, RecursionError):
+            problem = f"{known.name} of an unknown shape"
+            hint = "correct this one, or leave it out"
+            hint = "write the file again with a current version" if read.at is None else hint
+            raise InputError(problem, hint, _where(source.origin, lines, read.at)) from None
         read.keep_readable()
         if not (read.rows or read.verdicts or read.ratings or read.rubric):
             problem = "; ".join([f"{known.name} without anything usable", *read.losses()])
@@ -61,30 +67,21 @@ def read_foreign(path: Path) -> ForeignSuite:
         bare = sum("checks" not in row for row in read.rows)
         if 0 < bare < len(read.rows):
             read.lose("row", "without a check", "it gets no score", bare)
-        read.format = known.name
         return read
 
 
-class _ForeignFile(NamedTuple):
-    """The value of a file, and the line of each of its parts where it is a file of lines."""
-
-    value: Any
-    origin: str
-    lines: list[int]
-
-    def where(self, index: int, keys: tuple[str, ...] = ()) -> str:
-        """Return where a part is."""
-        if self.lines:
-            return f"{self.origin}:{self.lines[index]}"
-        place = f"{'.'.join(keys)}[{index}]" if keys else f"item {index + 1}"
-        return f"{self.origin}: {place}"
+def _where(origin: str, lines: list[int], part: int | None) -> str:
+    """Return where a part is: on its line in a file of lines, else by its number."""
+    if part is None:
+        return origin
+    return f"{origin}:{lines[part]}" if lines else f"{origin}: item {part + 1}"
 
 
-def _unknown(file: _ForeignFile) -> InputError:
+def _unknown(value: object, origin: str, lines: list[int]) -> InputError:
     """Return the error for a file of no known format, or for the first odd part of a list."""
-    parts = listing(file.value)
-    if file.value in ([], {}):
-        return InputError("the file is empty", "export it again", file.origin)
+    parts = listing(value)
+    if value in ([], {}):
+        return InputError("the file is empty", "export it again", origin)
     for known in FORMATS:
         odd = [index for index, part in enumerate(parts) if not known.fits(part)]
         if odd and 2 * len(odd) < len(parts):
@@ -93,39 +90,9 @@ def _unknown(file: _ForeignFile) -> InputError:
             names = ", ".join(f"`{key}`" for key in sorted(lacks))
             problem = f"{known.name}, and this one lacks {names}"
             hint = "add what is missing, or leave this one out"
-            return InputError(problem, hint, file.where(odd[0]))
+            return InputError(problem, hint, _where(origin, lines, odd[0]))
     names = ", ".join(each.name for each in FORMATS)
-    return InputError("no known format", f"known are: {names}", file.origin)
-
-
-def _read_as(known: "ForeignFormat", file: _ForeignFile) -> ForeignSuite:
-    try:
-        return known.read(file.value)
-    except (*_MISFITS, RecursionError):
-        problem = f"{known.name} of an unknown shape"
-        keys = known.parts if mapping(file.value) else ()
-        parts = _parts(file.value, keys)
-        if parts and known.reads(_with_parts(file.value, keys, [])):
-            alone = [_with_parts(file.value, keys, [part]) for part in parts]
-            odd = (index for index, value in enumerate(alone) if not known.reads(value))
-            hint = "correct this one, or leave it out"
-            raise InputError(problem, hint, file.where(next(odd, 0), keys)) from None
-        hint = "write the file again with a current version"
-        raise InputError(problem, hint, file.origin) from None
-
-
-def _parts(value: Any, keys: tuple[str, ...]) -> list[Any]:  # noqa: ANN401 - whatever a tool wrote
-    """Return the list at some keys; an empty one where there is none."""
-    for key in keys:
-        value = mapping(value).get(key)
-    return cast("list[Any]", value) if isinstance(value, list) else []
-
-
-def _with_parts(value: Any, keys: tuple[str, ...], parts: list[Any]) -> Any:  # noqa: ANN401
-    """Return the value with another list at some keys."""
-    if not keys:
-        return parts
-    return {**value, keys[0]: _with_parts(value[keys[0]], keys[1:], parts)}
+    return InputError("no known format", f"known are: {names}", origin)
 
 
 def _value_of(path: Path, source: Source) -> tuple[Any, list[int]]:
@@ -189,13 +156,12 @@ def _zipped_log(path: Path, origin: str) -> object:
     raise InputError(problem, hint, origin)
 
 
-def _read_inspect(log: Mapping[str, Any]) -> ForeignSuite:
+def _read_inspect(log: Mapping[str, Any], read: ForeignSuite) -> None:
     """Read samples with their outputs and scores; each scorer is a rater."""
-    read = ForeignSuite(name=as_text(log["eval"].get("task") or ""))
+    read.name = as_text(log["eval"].get("task") or "")
     includes = _includes_check(log["eval"])
-    samples = cast("list[dict[str, Any]]", log["samples"])
-    ids = Counter(as_text(sample["id"]) for sample in samples)
-    for sample in samples:
+    ids = Counter(as_text(sample["id"]) for sample in read.each(log["samples"]))
+    for sample in read.each(log["samples"]):
         question = asked(sample["input"])
         if question is None:
             read.lose("sample", "whose input isn't text that ends with the user's turn", "left out")
@@ -219,7 +185,6 @@ def _read_inspect(log: Mapping[str, Any]) -> ForeignSuite:
     for scorer in listing(log["eval"].get("scorers")):
         if includes is None or scorer["name"] != "includes":
             read.lose("scorer", f"`{scorer['name']}`", "no counterpart; write a criterion")
-    return read
 
 
 def _includes_check(evaluation: Mapping[str, Any]) -> Record | None:
@@ -249,22 +214,19 @@ def _reference(target: object, read: ForeignSuite) -> Record:
     return {} if targets[:1] in ([], [""]) else {"reference": as_text(targets[0])}
 
 
-def _read_openai_evals(samples: list[Record]) -> ForeignSuite:
-    read = ForeignSuite()
-    for number, sample in enumerate(samples, start=1):
+def _read_openai_evals(samples: list[Record], read: ForeignSuite) -> None:
+    for number, sample in enumerate(read.each(samples), start=1):
         question = asked(sample["input"])
         if question is None:
             read.lose("sample", "whose input doesn't end with the user's turn", "left out")
             continue
         read.rows.append({"id": str(number), **question, **_reference(sample.get("ideal"), read)})
     read.lose("eval class", "in another file", "write a criterion or checks")
-    return read
 
 
-def _read_deepeval(goldens: list[Record]) -> ForeignSuite:
-    read = ForeignSuite()
-    names = Counter(golden.get("name") for golden in goldens)
-    for number, golden in enumerate(goldens, start=1):
+def _read_deepeval(goldens: list[Record], read: ForeignSuite) -> None:
+    names = Counter(golden.get("name") for golden in read.each(goldens))
+    for number, golden in enumerate(read.each(goldens), start=1):
         name = golden.get("name")
         row: dict[str, Any] = {"id": name if name and names[name] == 1 else str(number)}
         row |= asked(golden.get("input")) or {}
@@ -290,15 +252,13 @@ def _read_deepeval(goldens: list[Record]) -> ForeignSuite:
         what = "left out, because others have one"
         read.lose("golden", "without an `actual_output`", what, count)
         read.rows = answered
-    return read
 
 
-def _read_alpaca(annotations: list[Record]) -> ForeignSuite:
+def _read_alpaca(annotations: list[Record], read: ForeignSuite) -> None:
     """Read preferences: 1 is the first output, 2 the second, halfway between them a tie."""
-    read = ForeignSuite()
     items: dict[object, str] = {}
     seen: set[tuple[object, ...]] = set()
-    for each in annotations:
+    for each in read.each(annotations):
         item = items.setdefault(each["instruction"], str(len(items) + 1))
         names = {"a": as_text(each["generator_1"]), "b": as_text(each["generator_2"])}
         preference: Any = each.get("preference")
@@ -316,13 +276,12 @@ def _read_alpaca(annotations: list[Record]) -> ForeignSuite:
             seen.add(pair)
             row = {"id": str(len(seen)), "task": each["instruction"], "metadata": names}
             read.rows.append({**row, "response": pair[1], "response_b": pair[2]})
-    return read
 
 
-def _read_mt_bench(judgments: list[Record]) -> ForeignSuite:
+def _read_mt_bench(judgments: list[Record], read: ForeignSuite) -> None:
     """Read judgments of single answers as ratings, of pairs as verdicts, one for each order."""
-    read = ForeignSuite(scale="1-10")
-    for each in judgments:
+    read.scale = "1-10"
+    for each in read.each(judgments):
         item = f"{each['question_id']}-{each.get('turn', 1)}"
         judge = each["judge"]
         judge = as_text(cast("list[object]", judge)[0] if isinstance(judge, list) else judge)
@@ -343,7 +302,6 @@ def _read_mt_bench(judgments: list[Record]) -> ForeignSuite:
                 # In the second game the answers changed places.
                 read.verdicts.append(_turned(verdict) if game == "g2_winner" else verdict)
     read.lose("judgment", "without the answers", "no suite is written", len(judgments))
-    return read
 
 
 def _turned(verdict: Mapping[str, Any]) -> dict[str, Any]:
@@ -394,10 +352,9 @@ def langfuse_row(item: Mapping[str, Any]) -> dict[str, Any]:
     return row
 
 
-def _read_langfuse(exported: object) -> ForeignSuite:
-    read = ForeignSuite()
-    items = listing(mapping(exported).get("data", exported))
-    for number, item in enumerate(items, start=1):
+def _read_langfuse(exported: object, read: ForeignSuite) -> None:
+    items = mapping(exported).get("data", exported)
+    for number, item in enumerate(read.each(items), start=1):
         if item.get("status") == "ARCHIVED":
             read.lose("item", "that is archived", "left out")
             continue
@@ -405,7 +362,6 @@ def _read_langfuse(exported: object) -> ForeignSuite:
         expected = _parsed(_either(item, "expectedOutput", "expected_output"))
         name = item.get("id") or str(number)
         read.rows.append(langfuse_row({"id": name, **parts, "expected_output": expected}))
-    return read
 
 
 def _parsed(value: object) -> object:
@@ -419,23 +375,11 @@ def _parsed(value: object) -> object:
 
 
 class ForeignFormat(NamedTuple):
-    """A format of another tool, recognized by the keys of its object or of all its rows.
-
-    ``parts`` are the keys that lead to the list in its object.
-    """
+    """A format of another tool, recognized by the keys of its object or of all its rows."""
 
     name: str
-    read: Callable[[Any], ForeignSuite]
+    read: Callable[[Any, ForeignSuite], None]
     keys: tuple[set[str], ...]
-    parts: tuple[str, ...] = ()
-
-    def reads(self, value: object) -> bool:
-        """Tell whether a value can be read."""
-        try:
-            self.read(value)
-        except (*_MISFITS, RecursionError):
-            return False
-        return True
 
     def fits(self, value: object) -> bool:
         """Tell whether a file's value has one of the sets of keys."""
@@ -444,14 +388,9 @@ class ForeignFormat(NamedTuple):
 
 
 FORMATS: Final = (
-    ForeignFormat(
-        "promptfoo results",
-        read_promptfoo_results,
-        ({"evalId", "results"},),
-        ("results", "results"),
-    ),
-    ForeignFormat("promptfoo config", read_promptfoo_config, ({"prompts", "tests"},), ("tests",)),
-    ForeignFormat("Inspect log", _read_inspect, ({"eval", "samples"},), ("samples",)),
+    ForeignFormat("promptfoo results", read_promptfoo_results, ({"evalId", "results"},)),
+    ForeignFormat("promptfoo config", read_promptfoo_config, ({"prompts", "tests"},)),
+    ForeignFormat("Inspect log", _read_inspect, ({"eval", "samples"},)),
     ForeignFormat(
         "AlpacaEval annotations",
         _read_alpaca,
@@ -476,16 +415,12 @@ FORMATS: Final = (
             {"type", "graders", "calculate_output"},
             {"type", "source"},
         ),
-        ("testing_criteria",),
     ),
-    ForeignFormat("OpenAI eval results", read_openai_results, ({"object", "data"},), ("data",)),
+    ForeignFormat("OpenAI eval results", read_openai_results, ({"object", "data"},)),
     ForeignFormat("OpenAI eval items", read_openai_items, ({"item"},)),
     ForeignFormat("OpenAI evals samples", _read_openai_evals, ({"input", "ideal"},)),
     ForeignFormat(
-        "Langfuse dataset",
-        _read_langfuse,
-        ({"input", "expectedOutput"}, {"data", "meta"}),
-        ("data",),
+        "Langfuse dataset", _read_langfuse, ({"input", "expectedOutput"}, {"data", "meta"})
     ),
     ForeignFormat(
         "DeepEval dataset", _read_deepeval, ({"input", "actual_output", "expected_output"},)

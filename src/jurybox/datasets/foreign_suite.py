@@ -3,7 +3,7 @@
 import math
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -35,6 +35,13 @@ class ForeignSuite(msgspec.Struct, kw_only=True):
     judges: list[str] = []
     rubric: str = ""
     lost: Counter[tuple[str, str]] = msgspec.field(default_factory=Counter[tuple[str, str]])
+    at: int | None = None  # the number of the part that is being read, from 0
+
+    def each(self, parts: object) -> Iterator[Any]:
+        """Yield the parts of a file, and remember which one is being read."""
+        for self.at, part in enumerate(listing(parts)):
+            yield part
+        self.at = None
 
     def lose(self, noun: str, which: str, what: str, count: int = 1) -> None:
         """Count something that can't be carried over as it is."""

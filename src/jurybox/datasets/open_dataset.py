@@ -1,6 +1,5 @@
 """Which reader a file needs, by its ending; recorded responses are joined to rows by their ids."""
 
-import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from glob import glob
@@ -8,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from jurybox.datasets.csv_rows import read_csv, read_tsv
-from jurybox.datasets.dataset import FILE_LINES, Dataset, DatasetError, Format, Recorded
+from jurybox.datasets.dataset import FILE_LINES, Dataset, Format, Recorded, take_all
 from jurybox.datasets.fields import FIELDS, Columns, FieldError, read_id
 from jurybox.datasets.json_lines import read_json_lines, read_json_list
 from jurybox.datasets.parquet_rows import read_parquet, require_pyarrow
@@ -16,7 +15,7 @@ from jurybox.datasets.row_reader import ANSWERED, FileContext, Needs, Record
 from jurybox.datasets.source import Source, open_source
 from jurybox.documents.document_text import decode
 from jurybox.documents.field_reader import kind_of
-from jurybox.documents.findings import Findings, Place, TooManyError
+from jurybox.documents.findings import Findings, Place
 from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar, read_yaml, value_of
 from jurybox.errors import InputError
 from jurybox.text_format import listed, printable
@@ -32,45 +31,29 @@ def read_recorded(path: Path, read: Format) -> Recorded:
         DatasetError: a row has no id or no response, or two have the same id.
 
     """
-    findings = Findings()
+    findings, columns = Findings(), Columns()
     answers: dict[str, Record] = {}
     lines: dict[str, int] = {}
-    with open_source(path) as source, contextlib.suppress(TooManyError):
-        columns = Columns()
-        for line, record in read(source, FileContext(findings, columns=columns)):
-            fields = {columns.field(name): value for name, value in record.items()}
-            _add(line, fields, answers, lines, findings)
-    faults = findings.in_order()
-    if faults:
-        raise DatasetError(source.origin, faults)
+
+    def take(line: int, record: Record) -> None:
+        fields = {columns.field(name): value for name, value in record.items() if value is not None}
+        if "id" not in fields:
+            hint = "give the id of the sample that it answers"
+            raise FieldError("missing-field", "the response has no `id`", hint)
+        row_id = read_id(fields["id"], "id")
+        if not fields.keys() & {"response", "timed_out"}:
+            hint = "add it, or call one of its columns so"
+            raise FieldError("missing-field", "the row has no `response`", hint)
+        first = lines.setdefault(row_id, line)
+        if first != line:
+            problem = f"the id `{row_id}` is given twice (first on line {first})"
+            raise FieldError("duplicate-id", problem, "give each sample one response")
+        answers[row_id] = {field: fields[field] for field in ANSWERED if field in fields}
+
+    with open_source(path) as source:
+        records = read(source, FileContext(findings, columns=columns))
+        take_all(records, take, findings, source.origin)
     return Recorded(origin=source.origin, sha256=source.sha256, answers=answers)
-
-
-def _add(
-    line: int,
-    fields: Mapping[str | None, object],
-    answers: dict[str, Record],
-    lines: dict[str, int],
-    findings: Findings,
-) -> None:
-    try:
-        row_id = None if fields.get("id") is None else read_id(fields["id"], "id")
-    except FieldError as error:
-        findings.add(Place(line), error.code, error.problem, error.hint)
-        return
-    given = {field: value for field, value in fields.items() if value is not None}
-    if row_id is None:
-        hint = "give the id of the sample that it answers"
-        findings.add(Place(line), "missing-field", "the response has no `id`", hint)
-    elif row_id in answers:
-        problem = f"the id `{row_id}` is given twice (first on line {lines[row_id]})"
-        findings.add(Place(line), "duplicate-id", problem, "give each sample one response")
-    elif not given.keys() & {"response", "timed_out"}:
-        hint = "add it, or call one of its columns so"
-        findings.add(Place(line), "missing-field", "the row has no `response`", hint)
-    else:
-        lines[row_id] = line
-        answers[row_id] = {field: given[field] for field in ANSWERED if field in given}
 
 
 def joined(read: Format, recorded: Recorded) -> Format:

@@ -36,12 +36,12 @@ class _Criterion(msgspec.Struct, kw_only=True):
     """The passing threshold; None if the grader doesn't have one."""
 
 
-def read_openai_graders(value: Mapping[str, Any]) -> ForeignSuite:
+def read_openai_graders(value: Mapping[str, Any], read: ForeignSuite) -> None:
     """Read an eval's graders, or a single grader, as a rubric document."""
-    read = ForeignSuite(name=as_text(value.get("name") or "graders"))
+    read.name = as_text(value.get("name") or "graders")
     criteria: dict[str, _Criterion] = {}
     weights: dict[str, float] = {}
-    for grader in listing(value.get("testing_criteria", value)):
+    for grader in read.each(value.get("testing_criteria", value)):
         parts = mapping(grader.get("graders")) if grader["type"] == "multi" else {"": grader}
         named: dict[str, str] = {}
         for key, part in parts.items():
@@ -60,13 +60,11 @@ def read_openai_graders(value: Mapping[str, Any]) -> ForeignSuite:
         if grader["type"] == "multi" and named:
             weights |= _weights(as_text(grader.get("calculate_output")), named, read)
     read.rubric = _document(read.name, criteria, weights) if criteria else ""
-    return read
 
 
-def read_openai_items(lines: list[dict[str, Any]]) -> ForeignSuite:
+def read_openai_items(lines: list[dict[str, Any]], read: ForeignSuite) -> None:
     """Read the items of an eval's data, with their recorded responses."""
-    read = ForeignSuite()
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(read.each(lines), start=1):
         answer = mapping(line.get("sample")).get("output_text")
         recorded = {} if answer is None else {"response": as_text(answer)}
         item = {**line["item"]}
@@ -75,13 +73,11 @@ def read_openai_items(lines: list[dict[str, Any]]) -> ForeignSuite:
             own = {key: item.pop(key) for key in [*item] if Columns().field(key) == "response"}
             item |= {"metadata": {**mapping(item.get("metadata")), **own}} if own else {}
         read.rows.append({"id": str(number), **item, **recorded})
-    return read
 
 
-def read_openai_results(listed: Mapping[str, Any]) -> ForeignSuite:
+def read_openai_results(listed: Mapping[str, Any], read: ForeignSuite) -> None:
     """Read the output items of an eval's run: rows with responses, and graders as raters."""
-    read = ForeignSuite()
-    for each in listing(listed["data"]):
+    for each in read.each(listed["data"]):
         item = as_text(each["datasource_item_id"])
         turns = listing(mapping(each.get("sample")).get("output"))
         said = [content_of(mapping(turn).get("content")) for turn in turns]
@@ -90,7 +86,6 @@ def read_openai_results(listed: Mapping[str, Any]) -> ForeignSuite:
         for result in listing(each["results"]):
             score = result.get("score") if is_number(result.get("score")) else None
             read.ratings.append({"item": item, "rater": as_text(result["name"]), "score": score})
-    return read
 
 
 def _problem(name: str, criterion: _Criterion) -> str | None:

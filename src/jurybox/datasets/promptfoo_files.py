@@ -30,12 +30,12 @@ _TEXT_CHECKS: Final = {
 _LIMITS: Final = {"latency": "latency_e2e_ms", "cost": "cost"}
 
 
-def read_promptfoo_config(config: Mapping[str, Any]) -> ForeignSuite:
+def read_promptfoo_config(config: Mapping[str, Any], read: ForeignSuite) -> None:
     """Read each test with each prompt as a row, and providers as targets."""
-    read = ForeignSuite(name=as_text(config.get("description") or ""))
+    read.name = as_text(config.get("description") or "")
     default = mapping(config.get("defaultTest"))
     prompts = [*_prompts(config["prompts"], read)]
-    for test in listing(config["tests"]):
+    for test in read.each(config["tests"]):
         if mapping(test) and "path" not in test:
             _add_test(test, default, prompts, read)
         else:
@@ -44,15 +44,14 @@ def read_promptfoo_config(config: Mapping[str, Any]) -> ForeignSuite:
         read.lose("scenario list", "in the config", "write them as tests")
     for provider in listing(config.get("providers") or config.get("targets")):
         _add_target(provider, read)
-    return read
 
 
-def read_promptfoo_results(output: Mapping[str, Any]) -> ForeignSuite:
+def read_promptfoo_results(output: Mapping[str, Any], read: ForeignSuite) -> None:
     """Read each result as a row with its response; what no check does becomes a rating."""
-    read = ForeignSuite(name=as_text(mapping(output.get("config")).get("description") or ""))
-    results = cast("list[dict[str, Any]]", output["results"]["results"])
-    groups = {(each["provider"]["id"], each["promptIdx"]) for each in results}
-    for number, result in enumerate(results, start=1):
+    read.name = as_text(mapping(output.get("config")).get("description") or "")
+    results: object = output["results"]["results"]
+    groups = {(each["provider"]["id"], each["promptIdx"]) for each in read.each(results)}
+    for number, result in enumerate(read.each(results), start=1):
         test, variables = mapping(result.get("testCase")), mapping(result.get("vars"))
         response = mapping(result.get("response"))
         row: dict[str, Any] = {"id": str(number), "task": result["prompt"]["raw"]}
@@ -70,7 +69,6 @@ def read_promptfoo_results(output: Mapping[str, Any]) -> ForeignSuite:
         _add_checks(row, listing(test.get("assert")), variables, read, recorded=True)
         read.rows.append(row)
         _add_ratings(read, row, mapping(result.get("gradingResult")), variables)
-    return read
 
 
 def _add_ratings(

@@ -1,7 +1,7 @@
 """From a record, as a file gives it, to a row."""
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -32,6 +32,14 @@ _MOST_LISTED: Final = 20
 
 _DROPPED: Final = "is read as a recorded response, and the target makes new ones"
 _IF_REFERENCE: Final = "; if it is the reference, write `columns: {{reference: {}}}` in the suite"
+
+
+def field_of(record: Record, *names: str) -> object:
+    """Return the first of these fields that a record, or else its metadata, has."""
+    metadata = record.get("metadata")
+    places = [record, cast("Record", metadata)] if isinstance(metadata, dict) else [record]
+    found = (place[name] for place in places for name in names if place.get(name) is not None)
+    return next(found, None)
 
 
 class FileContext:

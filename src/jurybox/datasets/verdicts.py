@@ -7,12 +7,12 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from jurybox.datasets.dataset import DatasetError
+from jurybox.datasets.dataset import take_all
 from jurybox.datasets.fields import FieldError
 from jurybox.datasets.open_dataset import reader_or_lines
-from jurybox.datasets.row_reader import FileContext, Record
+from jurybox.datasets.row_reader import FileContext, Record, field_of
 from jurybox.datasets.source import open_or_stdin
-from jurybox.documents.findings import Findings, Place, TooManyError
+from jurybox.documents.findings import Findings
 from jurybox.errors import InputError
 from jurybox.statistics.davidson import PairVerdict, WinningSide
 
@@ -61,7 +61,7 @@ def run_verdicts(rows: Iterable[Record], origin: str, names: tuple[str, str]) ->
     """
     a, b = names
     records = (
-        (number, {"a": a, "b": b, **row} if _field(row, "a", "model_a") is None else row)
+        (number, {"a": a, "b": b, **row} if field_of(row, "a", "model_a") is None else row)
         for number, row in enumerate(rows, start=1)
     )
     return _verdicts(records, origin, Findings())
@@ -70,17 +70,15 @@ def run_verdicts(rows: Iterable[Record], origin: str, names: tuple[str, str]) ->
 def _verdicts(records: Iterable[tuple[int, Record]], origin: str, findings: Findings) -> Verdicts:
     rows: list[PairVerdict] = []
     without = 0
-    with contextlib.suppress(TooManyError):
-        for line, record in records:
-            try:
-                verdicts = _verdicts_of(record)
-            except FieldError as error:
-                findings.add(Place(line), error.code, error.problem, error.hint)
-                continue
-            rows += verdicts
-            without += not verdicts
-    if faults := findings.in_order():
-        raise DatasetError(origin, faults)
+
+    def take(line: int, record: Record) -> None:
+        nonlocal without
+        del line
+        verdicts = _verdicts_of(record)
+        rows.extend(verdicts)
+        without += not verdicts
+
+    take_all(records, take, findings, origin)
     if not rows:
         problem = "no row has a winner" if without else "there are no rows"
         hint = 'write rows such as `{"a": NAME, "b": NAME, "winner": "a"}`'
@@ -110,8 +108,8 @@ def _votes(record: Record) -> list[WinningSide]:
 
 def _item(record: Record) -> str | float | None:
     # An exported row has the id of its sample, and what both models answered in its metadata.
-    item = _field(record, "item")
-    item = _field(record, "id") if item is None else item
+    item = field_of(record, "item")
+    item = field_of(record, "id") if item is None else item
     if isinstance(item, dict | list):
         problem = "`item` is neither a text nor a number"
         raise FieldError("wrong-type", problem, "write the id of the sample")
@@ -121,7 +119,7 @@ def _item(record: Record) -> str | float | None:
 def _names(record: Record) -> tuple[str, str]:
     names: list[str] = []
     for side in ("a", "b"):
-        name = _field(record, side, f"model_{side}")
+        name = field_of(record, side, f"model_{side}")
         if not isinstance(name, str) or not name.strip():
             what = "has no" if name is None else "has no text as"
             problem = f"the row {what} `{side}`, the name of a model"
@@ -142,14 +140,18 @@ def _winner(record: Record, names: list[str]) -> WinningSide | None:
     by_votes = _winner_by_votes(record)
     if by_votes is not None:
         return by_votes
-    meant = _outcomes(winner, names)
-    if not meant:
-        problem = f"the winner {_short(str(winner))!r} is none of the two models and no tie"
-        raise FieldError("wrong-type", problem, _HINT)
-    if len(meant) > 1:
-        problem = f"the winner {_short(str(winner))!r} is a side and the other side's model"
+    text = winner if isinstance(winner, str) else ""
+    own: dict[str, WinningSide] = {names[0]: "a", names[1]: "b"}
+    by_name, by_side = own.get(text), _SIDES.get(text.strip().lower())
+    shown = f"the winner {_short(str(winner))!r}"
+    # A model may be called `b` and stand on the other side.
+    if by_name and by_side and by_name != by_side:
+        problem = f"{shown} is a side and the other side's model"
         raise FieldError("wrong-type", problem, "rename the models")
-    return meant.pop()
+    side = by_name or by_side
+    if side is None:
+        raise FieldError("wrong-type", f"{shown} is none of the two models and no tie", _HINT)
+    return side
 
 
 def _winner_by_votes(record: Record) -> WinningSide | None:
@@ -160,28 +162,6 @@ def _winner_by_votes(record: Record) -> WinningSide | None:
         a, b = (float(sides[side]["overall_by_votes"]) for side in ("A", "B"))
         return "tie" if a == b else "a" if a > b else "b"
     return None
-
-
-def _outcomes(winner: object, names: list[str]) -> set[WinningSide]:
-    """Return all that a winner may mean; a model may be called `b` and stand on the other side."""
-    if not isinstance(winner, str):
-        return set()
-    sides: tuple[WinningSide, WinningSide] = ("a", "b")
-    meant: set[WinningSide] = {
-        side for side, name in zip(sides, names, strict=True) if winner == name
-    }
-    side = _SIDES.get(winner.strip().lower())
-    if side is not None:
-        meant.add(side)
-    return meant
-
-
-def _field(record: Record, *names: str) -> object:
-    """Return the first of these fields that a row, or else its metadata, has."""
-    metadata = record.get("metadata")
-    places = [record, cast("Record", metadata)] if isinstance(metadata, dict) else [record]
-    found = (place[name] for place in places for name in names if place.get(name) is not None)
-    return next(found, None)
 
 
 def _short(text: str) -> str:
