@@ -26,7 +26,7 @@ demo: $(DEMO_READY) ## Set up and run the main job on bundled data, without any 
 # Tests have no network, so the real models that they use are fetched first.
 SMALL_MODEL := smollm2-135m-instruct-q4_1
 JUDGE_MODEL := qwen2.5-coder-1.5b-instruct-q4_k_m
-pull = $(BIN)/jurybox model path $(1) >/dev/null 2>&1 || $(BIN)/jurybox model pull $(1)
+pull = $(BIN)/jurybox model pull $(1)
 
 # Screenshots of the pages for people to look at: light, dark, in a narrow window.
 SCREENSHOTS := .cache/screenshots

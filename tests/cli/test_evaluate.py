@@ -332,10 +332,11 @@ def test_explain_shows_each_rule_on_which_words_for_how_much(jurybox: Callable) 
 
 def test_the_judge_stands_apart_from_the_rules_c15(jurybox: Callable) -> None:
     done = ask(jurybox, "mute", rubric="companion")
-    rules, _, judge = done.out.partition("next to the rules, judged by python/judges:mute")
+    rules, _, judge = done.out.partition("next to the rules: judge score  0.5\n")
     assert "by the rubric's rules" in rules
-    assert "judge score  0.5, the fallback (1 of 1 votes" in judge
-    assert "reasoning  I would rather not say." in judge
+    assert "python/judges:mute" in judge
+    assert "a reply could not be read: the rubric's fallback score is used" in judge
+    assert "I would rather not say." in judge
 
 
 def test_a_judge_that_fails_beside_the_rules_is_exit_code_3(jurybox: Callable) -> None:

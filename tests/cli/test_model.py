@@ -78,32 +78,12 @@ def test_the_list_as_json_says_all_that_is_known(jurybox: Callable, folder: Path
     assert told == [SMOL.name, False, False, "damaged", file, 17]
 
 
-def test_a_path_is_printed_for_a_model_that_is_here(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    know_tiny(monkeypatch)
-    path_of(TINY, folder).write_bytes(DATA)
-    assert run(["model", "path", "tiny"]) == 0
-    assert capsys.readouterr().out == f"{folder}/tiny.gguf\n"
-    assert run(["model", "path", "tiny", "--json"]) == 0
-    assert f'"sha256": "{TINY.sha256}"' in capsys.readouterr().out
-
-
 def know_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have commands know one small model."""
     monkeypatch.setattr("jurybox.models.local.files.find_model", lambda _: TINY)
 
 
-def test_a_model_that_is_not_here_has_no_path(jurybox: Callable, folder: Path) -> None:
-    done = jurybox("model", "path", "smollm2-135m")
-    assert (done.code, done.out) == (2, "")
-    assert done.err == (
-        f"`local/{SMOL.name}` isn't on this machine; run `jurybox model pull {SMOL.name}` (98 MB)\n"
-    )
-    assert list(folder.iterdir()) == []
-
-
-@pytest.mark.parametrize("command", ["pull", "path", "remove"])
+@pytest.mark.parametrize("command", ["pull", "remove"])
 def test_an_unknown_model_is_one_line(jurybox: Callable, command: str) -> None:
     done = jurybox("model", command, "smollm2")
     assert (done.code, done.out) == (2, "")

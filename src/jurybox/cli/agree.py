@@ -1,24 +1,19 @@
 """``jurybox agree``."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from jurybox.cli.options import (
-    cluster_option,
-    json_option,
-    level_option,
-)
-from jurybox.cli.output import add_row, plain, print_json, table, wide_console
+from jurybox.cli.options import cluster_option, json_option, level_option
+from jurybox.cli.output import plain, print_json, print_line, print_table
 from jurybox.errors import Unreadable
 from jurybox.text_format import counted
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
+    from rich.text import Text
 
     from jurybox.datasets.ratings import RatingScale
     from jurybox.rubric.scale import Scale
@@ -157,21 +152,29 @@ _TENTATIVE: Final = 0.667
 
 
 def _print(panels: "Sequence[PanelAgreement]", declared: "RatingScale", level: float) -> None:
-    out = wide_console()
-    scale = declared.scale
+    from jurybox.statistics.agreement import PANEL_STATISTICS
+
+    headings = ("all raters", "value", f"{100 * level:g}% interval", "items")
     for panel in panels:
         name = "ratings" if panel.criterion is None else panel.criterion
         raters, ratings = counted(len(panel.raters), "rater"), counted(panel.n_ratings, "rating")
         counts = f"{counted(panel.n_items, 'item')}, {raters}, {ratings}"
-        out.print(plain(f"{name}  {counts}, scale {declared}", style="bold"))
-        out.print(plain(_sentence(panel, scale)))
+        print_line(f"{name}  {counts}, scale {declared}", style="bold")
+        print_line(_sentence(panel, declared.scale))
         for note in _notes(panel):
-            out.print(plain(f"note  {note}", style="yellow"))
-        out.print()
-        out.print(_together(panel, level))
-        out.print()
-        _print_pairs(out, panel)
-    out.print(plain(_MEANING, style="dim"))
+            print_line(f"note  {note}", style="yellow")
+        print_line()
+        shown = ((each.heading, panel[each.name]) for each in PANEL_STATISTICS if each.heading)
+        print_table(
+            headings,
+            (
+                (heading, _value(found), _ends(found) or f"none: {found.reason}", f"{found.n:,}")
+                for heading, found in shown
+            ),
+        )
+        print_line()
+        _print_pairs(panel)
+    print_line(_MEANING, style="dim")
 
 
 def _sentence(panel: "PanelAgreement", scale: "Scale") -> str:
@@ -180,7 +183,7 @@ def _sentence(panel: "PanelAgreement", scale: "Scale") -> str:
     alpha = panel[f"alpha_{kind}"]
     if alpha.value is None:
         return f"Agreement is not measurable: {alpha.reason}."
-    ends = "" if alpha.interval is None else f" ({_ends(alpha)})"
+    ends = f" ({_ends(alpha)})" if alpha.interval else ""
     return f"Krippendorff's alpha ({kind}) is {alpha.value:.3f}{ends}: {_words(alpha)}."
 
 
@@ -219,44 +222,28 @@ def _notes(panel: "PanelAgreement") -> Iterator[str]:
             yield f"{names}: no {', '.join(headings)}: {reason}"
 
 
-def _together(panel: "PanelAgreement", level: float) -> "Table":
-    from jurybox.statistics.agreement import PANEL_STATISTICS
-
-    headings = ("all raters", "value", f"{100 * level:g}% interval", "items")
-    made = table(*headings, right=("value", "items"))
-    for each in PANEL_STATISTICS:
-        found = panel[each.name]
-        if not each.heading:
-            continue
-        if found.value is None:
-            cells = (each.heading, "-", f"none: {found.reason}", f"{found.n:,}")
-        else:
-            cells = (each.heading, f"{found.value:.3f}", _ends(found), f"{found.n:,}")
-        add_row(made, *cells)
-    return made
-
-
-def _print_pairs(out: "Console", panel: "PanelAgreement") -> None:
+def _print_pairs(panel: "PanelAgreement") -> None:
     if not panel.pairs:
         return
     from jurybox.statistics.agreement import PAIR_STATISTICS
 
     shown = [each for each in PAIR_STATISTICS if each.heading]
-    headings = ("pair", "items", *(each.heading for each in shown))
-    made = table(*headings, right=headings[1:])
+    rows: list[Iterable[str | Text]] = []
     for pair in panel.pairs[:_MOST_PAIRS]:
         found = [pair.agreement[each.name] for each in shown]
-        values = ["-" if each.value is None else f"{each.value:.3f}" for each in found]
-        add_row(made, " | ".join(pair.raters), f"{pair.agreement.n:,}", *values)
-        ends = (_ends(each) if each.interval else "" for each in found)
-        add_row(made, "", "", *ends, style="dim")
-    out.print(made)
+        rows.append((" | ".join(pair.raters), f"{pair.agreement.n:,}", *map(_value, found)))
+        rows.append(("", "", *(plain(_ends(each), "dim") for each in found)))
+    print_table(("pair", "items", *(each.heading for each in shown)), rows)
     left = len(panel.pairs) - _MOST_PAIRS
     if left > 0:
-        out.print(plain(f"{counted(left, 'more pair')} with --json", style="dim"))
-    out.print()
+        print_line(f"{counted(left, 'more pair')} with --json", style="dim")
+    print_line()
+
+
+def _value(estimate: "Estimate") -> str:
+    return "-" if estimate.value is None else f"{estimate.value:.3f}"
 
 
 def _ends(estimate: "Estimate") -> str:
     around = estimate.interval
-    return "-" if around is None else f"{around.low:.3f} to {around.high:.3f}"
+    return "" if around is None else f"{around.low:.3f} to {around.high:.3f}"

@@ -16,21 +16,17 @@ from jurybox.cli.options import (
     store_option,
     version_drift_option,
 )
-from jurybox.cli.output import add_row, plain, print_json, say, table, wide_console
+from jurybox.cli.output import print_json, print_line, print_table, say, yes_or_no
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE
-from jurybox.documents.numbers import exact, shown
+from jurybox.documents.numbers import exact
 from jurybox.errors import InputError
 from jurybox.text_format import counted
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
-    from jurybox.app.probe_judge import ProbeOptions, ProbePlan, ProbeTrial
-    from jurybox.calibration.bias_metrics import Bias, BiasGate, BiasReport, Probed
+    from jurybox.app.probe_judge import ProbeOptions, ProbePlan
+    from jurybox.calibration.bias_metrics import Bias, BiasReport, Probed
     from jurybox.engine.records import RunRow
     from jurybox.rubric.conditions import Comparison
-    from jurybox.statistics.bias_estimates import BiasMetric
     from jurybox.storage.store import Store
 
 
@@ -170,18 +166,26 @@ def _probed(
 ) -> tuple[tuple[Bias, ...], Probed] | None:
     """Judge samples again and return the metrics; None where that was stopped."""
     from jurybox.app.probe_judge import plan_probe, read_probe
+    from jurybox.app.run_suite import start_or_resume
     from jurybox.calibration.bias_metrics import Probed, ProbeRun
+    from jurybox.cli.run import run_until_stopped
 
     probe = plan_probe(store, row, options)
     say(_announced(probe))
     runs: list[ProbeRun] = []
     for trial in probe.trials:
-        kinds = tuple(kind.id for kind in trial.kinds)
-        done = trial.known if trial.is_done else None
-        run = done.id if done is not None else _run(store, trial, options)
-        if run is None:
-            return None
-        runs.append(ProbeRun(run_id=run, kinds=kinds))
+        run_id = trial.known.id if trial.known is not None and trial.is_done else None
+        if run_id is None:
+            start = start_or_resume(trial.prepared, store, trial.known)
+            ended = run_until_stopped(start, options.store_url)
+            if ended is None:
+                return None
+            if ended.stopped is not None:
+                say(f"stopped: {ended.stopped}")
+                say("the same command continues the probe")
+                return None
+            run_id = ended.view.run_id
+        runs.append(ProbeRun(run_id=run_id, kinds=tuple(kind.id for kind in trial.kinds)))
     probed = Probed(
         samples=len(probe.picked),
         judges=probe.judges,
@@ -202,22 +206,6 @@ def _announced(probe: ProbePlan) -> str:
     return f"probe: judging {samples} again in {kinds} ways by {who}: {calls}"
 
 
-def _run(store: Store, trial: ProbeTrial, options: ProbeOptions) -> str | None:
-    """Start or resume a trial; return its run's id, None where it was stopped."""
-    from jurybox.app.run_suite import start_or_resume
-    from jurybox.cli.run import run_until_stopped
-
-    start = start_or_resume(trial.prepared, store, trial.known)
-    ended = run_until_stopped(start, options.store_url)
-    if ended is None:
-        return None
-    if ended.stopped is not None:
-        say(f"stopped: {ended.stopped}")
-        say("the same command continues the probe")
-        return None
-    return ended.view.run_id
-
-
 _HEADINGS: Final = {
     "position": "position: does the place decide?",
     "verbosity": "verbosity: does length pay?",
@@ -229,69 +217,36 @@ _HEADINGS: Final = {
 
 
 def _print(report: BiasReport) -> None:
-    out = wide_console()
     title = f"run {report.run_id}  {report.suite}" if report.suite else report.run_id
-    out.print(plain(title, style="bold"))
+    print_line(title, style="bold")
     judges = ", ".join(report.judges) or "no judge"
     counts = f"{report.samples} samples, {report.pairs} of them pairs"
-    out.print(plain(f"judged by {judges}; {counts}; intervals at {100 * report.level:g}%"))
+    print_line(f"judged by {judges}; {counts}; intervals at {100 * report.level:g}%")
     if report.status != "finished":
-        out.print(plain("the run isn't finished: this is what is stored so far", style="yellow"))
+        print_line("the run isn't finished: this is what is stored so far", style="yellow")
     if report.probe is not None:
         runs = ", ".join(each.run_id for each in report.probe.runs)
-        out.print(plain(f"{report.probe.samples} samples judged again in the runs {runs}"))
+        print_line(f"{report.probe.samples} samples judged again in the runs {runs}")
     for bias in report.biases:
-        _print_bias(out, bias)
+        print_line()
+        print_line(_HEADINGS.get(bias.bias, bias.bias), style="bold")
+        measured = [each for each in bias.metrics if each.value is not None]
+        if measured:
+            rows = ((each.name, str(each.n), each.sentence) for each in measured)
+            print_table(("metric", "n", "what it says"), rows)
+        unmeasured: dict[str, list[str]] = {}
+        for each in bias.metrics:
+            if each.value is None:
+                name = each.name.removeprefix(f"{bias.bias}.")
+                unmeasured.setdefault(each.reason or "unknown", []).append(name)
+        for reason, names in unmeasured.items():
+            print_line(f"not measurable: {reason} ({', '.join(names)})", style="dim")
     if report.gates:
-        out.print()
-        out.print(_gates(report.gates))
-
-
-def _print_bias(out: Console, bias: Bias) -> None:
-    out.print()
-    out.print(plain(_HEADINGS.get(bias.bias, bias.bias), style="bold"))
-    measured = [metric for metric in bias.metrics if metric.value is not None]
-    for metric in measured:
-        if not _is_detail(metric):
-            out.print(plain(f"  {metric.sentence}"))
-    for reason, names in _unmeasured(bias).items():
-        out.print(plain(f"  not measurable: {reason} ({', '.join(names)})", style="dim"))
-    if measured:
-        out.print(_metrics(measured))
-
-
-def _is_detail(metric: BiasMetric) -> bool:
-    """Return whether the sentence of another metric covers this one."""
-    return metric.name.startswith(("stability.", "injection.")) and not metric.name.endswith(
-        ".change"
-    )
-
-
-def _unmeasured(bias: Bias) -> dict[str, list[str]]:
-    """Return the metrics without a value, by reason."""
-    reasons: dict[str, list[str]] = {}
-    for metric in bias.metrics:
-        if metric.value is None:
-            name = metric.name.removeprefix(f"{bias.bias}.")
-            reasons.setdefault(metric.reason or "unknown", []).append(name)
-    return reasons
-
-
-def _metrics(metrics: list[BiasMetric]) -> Table:
-    headings = ("  metric", "value", "from", "to", "n", "samples")
-    made = table(*headings, right=headings[1:])
-    for each in metrics:
-        ends = ("-", "-")
-        if each.interval is not None:
-            ends = (shown(each.interval.low), shown(each.interval.high))
-        counts = (str(each.n), str(each.samples))
-        add_row(made, f"  {each.name}", shown(each.value), *ends, *counts)
-    return made
-
-
-def _gates(gates: tuple[BiasGate, ...]) -> Table:
-    made = table("gate", "value", "passes", "why", right=("value",))
-    for gate in gates:
-        passes = plain("yes", "green") if gate.passed else plain("no", "red")
-        add_row(made, gate.gate, exact(gate.value), passes, gate.reason or "")
-    return made
+        print_line()
+        print_table(
+            ("gate", "value", "passes", "why"),
+            (
+                (each.gate, exact(each.value), yes_or_no(each.passed), each.reason or "")
+                for each in report.gates
+            ),
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -17,23 +17,21 @@ from jurybox.cli.options import (
     unpinned_option,
     version_drift_option,
 )
-from jurybox.cli.output import add_row, plain, print_json, say, table, wide_console
+from jurybox.cli.output import plain, print_json, print_line, print_table, say
 from jurybox.documents.numbers import dollars, signed
 from jurybox.text_format import counted, cut
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from jurybox.calibration.calibration_record import (
-        Agreement,
         Calibration,
+        Ceiling,
         CriterionAgreement,
-        Disagreement,
         Round,
         RoundResult,
         Tuning,
     )
-    from jurybox.statistics.estimates import Estimate
+
+_LONGEST: Final = 300
 
 
 @click.command("calibrate")
@@ -165,113 +163,89 @@ def command(  # noqa: PLR0917 - click passes them by name
         _print(made)
 
 
-_LONGEST: Final = 300
-
-
 def _print(made: Calibration) -> None:
-    out = wide_console()
-    out.print(plain(f"calibration {made.id}", style="bold"))
+    print_line(f"calibration {made.id}", style="bold")
     gold = made.gold
-    head = (
-        f"{made.rubric_id} {made.rubric_version}",
-        f"judged by {', '.join(made.judges)}, {counted(made.votes, 'vote')}",
-        f"{gold.used} of {gold.rows} rows of {gold.name} have gold",
-    )
-    out.print(plain(", ".join(head)))
+    judges = f"judged by {', '.join(made.judges)}, {counted(made.votes, 'vote')}"
+    rows = f"{gold.used} of {gold.rows} rows of {gold.name} have gold"
+    print_line(f"{made.rubric_id} {made.rubric_version}, {judges}, {rows}")
     if made.tuning is not None:
-        _print_rounds(out, made.tuning)
-    _print_agreement(out, made)
-    for each in made.metrics.criteria:
-        _print_confusion(out, each)
-    _print_worst(out, made.metrics)
-    out.print()
-    runs = ", ".join(dict.fromkeys(each.run_id for each in made.runs))
-    _line(out, f"runs  {runs}")
-    out.print(plain(f"cost  {dollars(made.dollars)}"))
-    if made.tuning is not None and made.tuning.written is not None:
-        out.print(plain(f"wrote {made.tuning.written}", style="bold green"))
-
-
-def _print_agreement(out: Console, made: Calibration) -> None:
-    out.print()
+        _print_rounds(made.tuning)
+    print_line()
     which = "" if made.tuning is None else " on the report part"
     names = ("n", "unscored", "exact", "kappa", "(interval)", "spearman", "error")
-    agreed = table(f"judge with people{which}", *names, right=names)
-    for each in made.metrics.criteria:
-        add_row(
-            agreed,
-            each.criterion,
-            str(each.n),
-            str(each.unscored),
-            _value(each.exact),
-            _value(each.kappa),
-            _ends(each.kappa),
-            "" if each.spearman is None else _value(each.spearman),
-            "" if each.error is None else f"{each.error:.2f}",
+    print_table((f"judge with people{which}", *names), map(_agreed, made.metrics.criteria))
+    ceilings = [(each.criterion, each.ceiling) for each in made.metrics.criteria if each.ceiling]
+    if ceilings:
+        print_line()
+        names = ("people", "n", "exact", "kappa", "alpha", "judge with one of them: kappa")
+        print_table(
+            ("people with each other", *names),
+            (
+                (name, str(found.people), str(found.n), *map(_number, _measures(found)))
+                for name, found in ceilings
+            ),
         )
-    out.print(agreed)
-    if any(each.ceiling is not None for each in made.metrics.criteria):
-        out.print()
-        _print_ceiling(out, made.metrics)
-    out.print()
+    print_line()
     for each in made.metrics.criteria:
-        if each.bias is not None:
-            clear = each.bias.direction != "undecided"
-            out.print(plain(each.bias.sentence, style="yellow" if clear else ""))
-        if each.unstable:
-            line = f"{each.criterion}: {each.unstable} pairs changed their winner with the order"
-            out.print(plain(line, style="yellow"))
-        for note in (each.note, each.kappa.reason):
-            if note is not None:
-                out.print(plain(f"{each.criterion}: {note}"))
+        _print_notes(each)
+    for each in made.metrics.criteria:
+        _print_confusion(each)
+        _print_worst(each)
+    print_line()
+    print_line(f"runs  {', '.join(dict.fromkeys(each.run_id for each in made.runs))}", wrap=False)
+    print_line(f"cost  {dollars(made.dollars)}")
+    if made.tuning is not None and made.tuning.written is not None:
+        print_line(f"wrote {made.tuning.written}", style="bold green")
 
 
-def _print_ceiling(out: Console, metrics: Agreement) -> None:
-    names = ("people", "n", "exact", "kappa", "alpha", "judge with one of them: kappa")
-    made = table("people with each other", *names, right=names)
-    for each in metrics.criteria:
-        found = each.ceiling
-        if found is not None:
-            add_row(
-                made,
-                each.criterion,
-                str(found.people),
-                str(found.n),
-                _number(found.exact),
-                _number(found.kappa),
-                _value(found.alpha),
-                _number(found.judge_kappa),
-            )
-    out.print(made)
+def _agreed(each: CriterionAgreement) -> Iterator[str]:
+    yield from (each.criterion, str(each.n), str(each.unscored))
+    yield from (_number(each.exact.value), _number(each.kappa.value))
+    ends = each.kappa.interval
+    yield "" if ends is None else f"{ends.low:.2f} to {ends.high:.2f}"
+    yield "" if each.spearman is None else _number(each.spearman.value)
+    yield "" if each.error is None else _number(each.error)
 
 
-def _print_confusion(out: Console, each: CriterionAgreement) -> None:
+def _measures(found: Ceiling) -> tuple[float | None, ...]:
+    return found.exact, found.kappa, found.alpha.value, found.judge_kappa
+
+
+def _print_notes(each: CriterionAgreement) -> None:
+    if each.bias is not None:
+        clear = each.bias.direction != "undecided"
+        print_line(each.bias.sentence, style="yellow" if clear else "")
+    if each.unstable:
+        line = f"{each.criterion}: {each.unstable} pairs changed their winner with the order"
+        print_line(line, style="yellow")
+    for note in (each.note, each.kappa.reason):
+        if note is not None:
+            print_line(f"{each.criterion}: {note}")
+
+
+def _print_confusion(each: CriterionAgreement) -> None:
     found = each.confusion
     if found is None or not each.n:
         return
-    out.print()
-    head = f"{each.criterion}: people (down), judge (across)"
-    made = table(head, *found.labels, right=found.labels)
-    for label, counts in zip(found.labels, found.counts, strict=True):
-        add_row(made, label, *(str(count) if count else "." for count in counts))
-    out.print(made)
+    rows = (
+        (label, *(str(count) if count else "." for count in counts))
+        for label, counts in zip(found.labels, found.counts, strict=True)
+    )
+    print_line()
+    print_table((f"{each.criterion}: people (down), judge (across)", *found.labels), rows)
 
 
-def _print_worst(out: Console, metrics: Agreement) -> None:
-    for each in metrics.criteria:
-        for number, found in enumerate(each.worst):
-            if not number:
-                out.print()
-                out.print(plain(f"{each.criterion}: furthest apart", style="bold"))
-            for line in _disagreement(found):
-                _line(out, line)
-
-
-def _disagreement(found: Disagreement) -> Iterable[str]:
-    yield f"  {found.sample_id}: people {_verdict(found.people)}, judge {_verdict(found.judge)}"
-    for who, why in (("judge", found.judge_reasoning), ("people", found.people_reasoning)):
-        if why:
-            yield f"    {who}: {cut(why, _LONGEST)}"
+def _print_worst(each: CriterionAgreement) -> None:
+    if each.worst:
+        print_line()
+        print_line(f"{each.criterion}: furthest apart", style="bold")
+    for found in each.worst:
+        people, judge = _verdict(found.people), _verdict(found.judge)
+        print_line(f"  {found.sample_id}: people {people}, judge {judge}", wrap=False)
+        for who, why in (("judge", found.judge_reasoning), ("people", found.people_reasoning)):
+            if why:
+                print_line(f"    {who}: {cut(why, _LONGEST)}", wrap=False)
 
 
 def _verdict(value: float | str | None) -> str:
@@ -280,50 +254,41 @@ def _verdict(value: float | str | None) -> str:
     return f"{value:g}" if value == int(value) else f"{value:.2f}"
 
 
-def _print_rounds(out: Console, tuning: Tuning) -> None:
+def _print_rounds(tuning: Tuning) -> None:
     # Stored by name; shown in the order of their use.
     from jurybox.calibration.splits import PARTS
 
-    known = [(part, tuning.parts[part]) for part in PARTS if part in tuning.parts]
-    parts = ", ".join(f"{count} to {part}" for part, count in known)
-    out.print(plain(f"{parts}; a round is decided at the level {tuning.level:.3g}"))
+    parts = ", ".join(f"{tuning.parts[part]} to {part}" for part in PARTS if part in tuning.parts)
+    print_line(f"{parts}; a round is decided at the level {tuning.level:.3g}")
     for each in tuning.rounds:
-        _print_round(out, each)
+        _print_round(each)
     if tuning.ended is not None:
-        out.print()
-        out.print(plain(tuning.ended))
-    out.print()
+        print_line()
+        print_line(tuning.ended)
+    print_line()
     if tuning.gain is None:
-        out.print(plain("no change was kept; the rubric stays as it is", style="bold"))
+        print_line("no change was kept; the rubric stays as it is", style="bold")
         return
     word = "closer to people" if tuning.gain.clear else "not closer beyond noise"
     line = f"on the report part, which no round used: {word}: {tuning.gain.sentence}"
-    _line(out, line, "bold green" if tuning.gain.clear else "bold yellow")
+    print_line(line, style="bold green" if tuning.gain.clear else "bold yellow", wrap=False)
 
 
-def _line(out: Console, text: str, style: str = "") -> None:
-    """Print a line without wrapping, as a diff needs it."""
-    out.print(plain(text, style=style), soft_wrap=True)
-
-
-def _print_round(out: Console, each: Round) -> None:
-    out.print()
-    head = plain(f"round {each.number}  ", style="bold")
-    head.append_text(
-        plain("kept" if each.kept else "rejected", style="green" if each.kept else "yellow")
-    )
-    head.append_text(plain(f"  {each.kind}, by {each.by}"))
-    out.print(head)
+def _print_round(each: Round) -> None:
+    kept = plain("kept", "green") if each.kept else plain("rejected", "yellow")
+    print_line()
+    print_line(plain(f"round {each.number}  ", "bold"), kept, f"  {each.kind}, by {each.by}")
     if each.hypothesis:
-        _line(out, f"  because {each.hypothesis}")
+        print_line(f"  because {each.hypothesis}", wrap=False)
     for line in each.change.split("\n"):
         if line[:1] in {"+", "-"} and line[:3] not in {"+++", "---"}:
-            _line(out, f"  {cut(line, _LONGEST)}", "green" if line[0] == "+" else "red")
+            style = "green" if line[0] == "+" else "red"
+            print_line(f"  {cut(line, _LONGEST)}", style=style, wrap=False)
     for part, trial in (("tune", each.tune), ("select", each.select)):
         if trial is not None:
-            _line(out, f"  {part}: {trial.gain.sentence}")
-            _line(out, f"    {_briefly(trial)}", "dim")
-    _line(out, f"  {each.reason}")
+            print_line(f"  {part}: {trial.gain.sentence}", wrap=False)
+            print_line(f"    {_briefly(trial)}", style="dim", wrap=False)
+    print_line(f"  {each.reason}", wrap=False)
 
 
 def _briefly(trial: RoundResult) -> str:
@@ -334,14 +299,5 @@ def _briefly(trial: RoundResult) -> str:
     return f"run {trial.run_id}: {'; '.join(parts)}"
 
 
-def _value(metric: Estimate) -> str:
-    return _number(metric.value)
-
-
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
-
-
-def _ends(metric: Estimate) -> str:
-    found = metric.interval
-    return "" if found is None else f"{found.low:.2f} to {found.high:.2f}"

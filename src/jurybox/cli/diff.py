@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,26 +17,30 @@ from jurybox.cli.options import (
     seed_option,
     store_option,
 )
-from jurybox.cli.output import add_row, output_file, plain, print_json, say, table, wide_console
+from jurybox.cli.output import (
+    output_file,
+    plain,
+    print_json,
+    print_line,
+    print_table,
+    say,
+    yes_or_no,
+)
 from jurybox.cli.signals import FAILED, FINE
-from jurybox.documents.numbers import MISSING, dollars, metric_value, shown, signed
+from jurybox.documents.numbers import dollars, metric_value, shown, signed
 from jurybox.text_format import counted
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
-    from jurybox.reporting.run_diff import GatePair, GroupPair, MetricPair, RunDiff, SampleChange
+    from jurybox.reporting.run_diff import GroupPair, MetricPair, RunDiff, SampleChange
     from jurybox.reporting.side_by_side import SideBySide
+    from jurybox.scoring.summary import GateOutcome
     from jurybox.statistics.metric_differences import MetricDifference
 
 _LIMIT: Final = 20
 _MOST_LINES: Final = 3
 _MOST_IN_PAGE: Final = 200
-# More columns don't fit on a screen.
-_MOST_ACROSS: Final = 8
-_VISIBLE: Final = 0.005
 
 
 @click.command("diff")
@@ -153,78 +157,73 @@ def _put(compared: SideBySide, output: str | None, *, as_json: bool) -> None:
 
 def print_side_by_side(compared: SideBySide) -> None:
     """Print the metrics of several runs in columns, and each against the first."""
-    out = wide_console()
-    made = table("metric", *compared.names, right=compared.names)
-    for name, values in compared.metrics.items():
-        add_row(made, name, *(metric_value(name, value) for value in values))
-    add_row(made, "passes", *("yes" if view.passed else "no" for view in compared.runs))
-    add_row(made, "cost", *(dollars(view.cost.get("dollars")) for view in compared.runs))
-    out.print(made)
+    rows = [
+        (name, *(metric_value(name, value) for value in values))
+        for name, values in compared.metrics.items()
+    ]
+    rows.append(("passes", *("yes" if view.passed else "no" for view in compared.runs)))
+    rows.append(("cost", *(dollars(view.cost.get("dollars")) for view in compared.runs)))
+    print_table(("metric", *compared.names), rows)
     for title, diff in compared.conclusions():
         style = "bold red" if diff.regressions else "bold"
-        out.print(plain(f"{title}  {diff.conclusion()}", style))
+        print_line(f"{title}  {diff.conclusion()}", style=style)
         for each in diff.tested:
             if each.metric in {compared.headline, *diff.regressions}:
                 metric, a, b, apart, interval, p, n, *_ = _tested(each)
-                line = f"  {metric} {a} -> {b} ({apart}, {interval}; p {p}, n {n})"
-                out.print(plain(line))
+                print_line(f"  {metric} {a} -> {b} ({apart}, {interval}; p {p}, n {n})")
 
 
 def _print(diff: RunDiff) -> None:
-    from jurybox.reporting.run_diff import places
-
-    out = wide_console()
-    _print_head(out, diff)
-    for line in diff.cautions():
-        out.print(plain(line, style="yellow"))
-    _print_tested(out, diff)
-    _print_groups(out, "scenario", diff.scenarios)
-    _print_groups(out, "demographic", diff.demographics)
-    _print_counts(out, diff)
-    if diff.samples:
-        out.print(_samples(diff))
-    for name, count, listed in (
-        ("A", diff.counts.only_in_a, diff.only_in_a),
-        ("B", diff.counts.only_in_b, diff.only_in_b),
-    ):
-        if count:
-            out.print(plain(f"only in {name}  {places(count, listed)}"))
-    out.print()
-    out.print(_metrics(diff))
-    if diff.gates:
-        out.print(_gates(diff.gates))
-    for name, word in diff.verdicts():
-        out.print(plain(f"{name}  {word}"))
-
-
-def _print_head(out: Console, diff: RunDiff) -> None:
     for name, view in (("A", diff.a), ("B", diff.b)):
         count = counted(view.summary["samples"], "sample")
-        out.print(plain(f"{name}  {view.run_id}  {view.suite}, {view.status}, {count}", "bold"))
-    out.print(plain(f"records  {diff.records_line()}", style="green" if diff.identical else ""))
+        print_line(f"{name}  {view.run_id}  {view.suite}, {view.status}, {count}", style="bold")
+    print_line(f"records  {diff.records_line()}", style="green" if diff.identical else "")
+    for line in diff.cautions():
+        print_line(line, style="yellow")
+    _print_tested(diff)
+    for what, groups in (("scenario", diff.scenarios), ("demographic", diff.demographics)):
+        if groups:
+            headings = (what, "samples", groups[0].metrics[0].metric, "changed most")
+            print_line()
+            print_table(headings, map(_group, groups))
+    _print_samples(diff)
+    print_line()
+    print_table(
+        ("metric", "A", "n A", "B", "n B", "difference"),
+        (
+            (
+                each.metric,
+                *map(shown, (each.a, each.n_a, each.b, each.n_b)),
+                signed(each.difference),
+            )
+            for each in diff.metrics
+            if each.a != each.b
+        ),
+    )
+    if diff.gates:
+        gates = ((each.gate, *_gate(each.a), *_gate(each.b)) for each in diff.gates)
+        print_table(("gate", "A", "passes", "B", "passes"), gates)
+    for name, word in diff.verdicts():
+        print_line(f"{name}  {word}")
 
 
-def _print_tested(out: Console, diff: RunDiff) -> None:
+def _print_tested(diff: RunDiff) -> None:
     """Print which metrics differ beyond chance."""
     if not diff.tested:
         return
+    print_line()
     headings = ("tested", "A", "B", "B - A", "interval", "p, corrected", "n", "detectable", "B is")
-    made = table(*headings, right=headings[1:-1])
-    for each in diff.tested:
-        color = "red" if each.regression else "green" if each.gained else ""
-        add_row(made, *_tested(each), style=color)
-    out.print()
-    out.print(made)
+    print_table(headings, map(_tested, diff.tested))
     for (only_in_a, only_in_b), names in diff.one_sided().items():
         counts = f"{only_in_a} only in A, {only_in_b} only in B"
-        out.print(plain(f"on one side only  {', '.join(names)}: {counts}", style="yellow"))
-    out.print(plain(diff.conclusion(), style="bold"))
+        print_line(f"on one side only  {', '.join(names)}: {counts}", style="yellow")
+    print_line(diff.conclusion(), style="bold")
     judges = diff.judges_line()
     if judges is not None:
-        out.print(plain(judges, style="bold"))
+        print_line(judges, style="bold")
 
 
-def _tested(tested: MetricDifference) -> Iterator[str]:
+def _tested(tested: MetricDifference) -> Iterator[str | Text]:
     from jurybox.reporting.run_diff import p_value
 
     made = tested.comparison
@@ -233,29 +232,48 @@ def _tested(tested: MetricDifference) -> Iterator[str]:
     yield from (shown(made.mean_a), shown(made.mean_b), signed(made.difference))
     yield "-" if interval is None else f"{signed(interval.low)} to {signed(interval.high)}"
     yield p_value(made.p_adjusted)
-    yield str(made.n)
-    yield shown(made.detectable)
-    yield made.verdict
+    yield from (str(made.n), shown(made.detectable))
+    yield plain(made.verdict, "red" if tested.regression else "green" if tested.gained else "")
 
 
-def _print_counts(out: Console, diff: RunDiff) -> None:
+def _group(group: GroupPair) -> Iterator[str | Text]:
+    """Yield the cells of a scenario or demographic: its samples, and its metrics from A to B."""
+    a, b = shown(group.samples_a), shown(group.samples_b)
+    yield from (group.group, a if a == b else f"{a} -> {b}")
+    key, *others = group.metrics
+    yield _change(key)
+    moved = [each for each in others if each.difference]
+    most = max(moved, key=lambda each: abs(each.difference or 0), default=None)
+    yield "" if most is None else plain(f"{most.metric} ").append_text(_change(most))
+
+
+def _change(pair: MetricPair) -> Text:
+    a, b = metric_value(pair.metric, pair.a), metric_value(pair.metric, pair.b)
+    color = "green" if (pair.difference or 0) > 0 else "red"
+    return plain(a) if a == b else plain(f"{a} -> {b}", color)
+
+
+def _print_samples(diff: RunDiff) -> None:
+    """Print how many samples changed, the largest changes, and what only one run has."""
+    from jurybox.reporting.run_diff import places
+
     counts = diff.counts
     by = "" if diff.headline is None else f" by {diff.headline}"
-    out.print()
-    out.print(plain(f"samples{by}  {counts}", style="bold"))
+    print_line()
+    print_line(f"samples{by}  {counts}", style="bold")
     left = counts.higher + counts.lower + counts.changed - len(diff.samples)
     if left > 0:
-        more = counted(left, "more changed sample")
-        out.print(plain(f"--limit N lists {more}", style="dim"))
-
-
-def _samples(diff: RunDiff) -> Table:
-    headline = diff.headline or "score"
-    headings = ("sample", "repeat", "change", f"{headline} A", "B", "difference", "what else")
-    made = table(*headings, right=(f"{headline} A", "B", "difference", "repeat"))
-    for change in diff.samples:
-        add_row(made, *_sample(change, diff.headline))
-    return made
+        print_line(f"--limit N lists {counted(left, 'more changed sample')}", style="dim")
+    if diff.samples:
+        score = f"{diff.headline or 'score'} A"
+        headings = ("sample", "repeat", "change", score, "B", "difference", "what else")
+        print_table(headings, (_sample(each, diff.headline) for each in diff.samples))
+    for name, count, listed in (
+        ("A", counts.only_in_a, diff.only_in_a),
+        ("B", counts.only_in_b, diff.only_in_b),
+    ):
+        if count:
+            print_line(f"only in {name}  {places(count, listed)}")
 
 
 def _sample(change: SampleChange, headline: str | None) -> Iterator[str]:
@@ -265,74 +283,11 @@ def _sample(change: SampleChange, headline: str | None) -> Iterator[str]:
         yield from ("-", "-", "-")
     else:
         yield from (shown(whole.a), shown(whole.b), signed(whole.difference))
-    yield "\n".join(_few([*change.details(headline)]))
+    lines = [*change.details(headline)]
+    if len(lines) > _MOST_LINES:
+        lines[_MOST_LINES - 1 :] = [f"and {len(lines) - _MOST_LINES + 1} more in --json"]
+    yield "\n".join(lines)
 
 
-def _few(lines: Sequence[str]) -> Sequence[str]:
-    """Return at most three lines, so that many samples fit on a screen."""
-    if len(lines) <= _MOST_LINES:
-        return lines
-    first = lines[: _MOST_LINES - 1]
-    return [*first, f"and {len(lines) - len(first)} more in --json"]
-
-
-def _metrics(diff: RunDiff) -> Table:
-    headings = ("metric", "A", "n A", "B", "n B", "difference")
-    made = table(*headings, right=headings[1:])
-    for each in diff.metrics:
-        cells = (shown(each.a), shown(each.n_a), shown(each.b), shown(each.n_b))
-        add_row(made, each.metric, *cells, signed(each.difference))
-    return made
-
-
-def _gates(gates: Sequence[GatePair]) -> Table:
-    made = table("gate", "A", "passes", "B", "passes", right=("A", "B"))
-    for each in gates:
-        cells = [plain(each.gate)]
-        for gate in (each.a, each.b):
-            if gate is None:
-                cells += [plain("none"), plain("-")]
-            else:
-                passes = plain("yes", "green") if gate.passed else plain("no", "red")
-                cells += [plain(shown(gate.value)), passes]
-        add_row(made, *cells)
-    return made
-
-
-def _print_groups(out: Console, what: str, groups: Sequence[GroupPair]) -> None:
-    """Print a row per metric and a column per group, A and B in every cell.
-
-    More than a few columns don't fit on a screen: then each group is a row, with its first metric.
-    """
-    if not groups:
-        return
-    out.print()
-    out.print(plain(f"A -> B by {what}", style="bold"))
-    lines: list[Sequence[str | Text]] = [("metric", *(each.group for each in groups))]
-    lines.append(("samples", *map(_group_samples, groups)))
-    metrics = zip(*(each.metrics for each in groups), strict=True)
-    lines += [(row[0].metric, *map(_cell, row)) for row in metrics]
-    if len(groups) > _MOST_ACROSS:
-        lines = list(zip((what, *lines[0][1:]), *lines[1:3], strict=True))
-    head = [str(cell) for cell in lines[0]]
-    made = table(*head, right=head[1:])
-    for line in lines[1:]:
-        add_row(made, *line)
-    out.print(made)
-
-
-def _group_samples(group: GroupPair) -> str:
-    a, b = ("0" if count is None else str(count) for count in (group.samples_a, group.samples_b))
-    return a if a == b else f"{a} -> {b}"
-
-
-def _cell(values: MetricPair) -> Text:
-    a, b = _short(values.a), _short(values.b)
-    apart = values.difference
-    if apart is None or abs(apart) < _VISIBLE:
-        return plain(f"{a} -> {b}" if a != b else a, "dim" if apart is not None else "")
-    return plain(f"{a} -> {b}", "green" if apart > 0 else "red")
-
-
-def _short(value: float | None) -> str:
-    return MISSING if value is None else f"{value:.2f}"
+def _gate(gate: GateOutcome | None) -> tuple[str | Text, str | Text]:
+    return ("none", "-") if gate is None else (shown(gate.value), yes_or_no(gate.passed))

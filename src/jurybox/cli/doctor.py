@@ -1,13 +1,15 @@
 """``jurybox doctor``."""
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
 
 from jurybox.cli.options import json_option
-from jurybox.cli.output import add_row, plain, print_json, wide_console
+from jurybox.cli.output import plain, print_json, print_line
 from jurybox.cli.signals import BAD_INPUT, FINE
+from jurybox.text_format import counted
 
 if TYPE_CHECKING:
     from jurybox.app.diagnosis import Diagnosis
@@ -39,27 +41,14 @@ def command(as_json: bool) -> int:
 
 
 def _print(found: "Diagnosis") -> None:
-    from rich.table import Table
-
-    out = wide_console()
-    out.print(plain(_machine(found.machine)))
-    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 1))
-    for _ in range(4):
-        table.add_column(overflow="fold")
-    about = ""
-    for finding in found.findings:
-        mark, style = _MARKS[finding.state]
-        heading = finding.about if finding.about != about else ""
-        about = finding.about
-        text = f"{finding.value}: {finding.hint}" if finding.hint else finding.value
-        add_row(table, plain(heading, "bold"), plain(mark, style), finding.name, text)
-    out.print(table)
-
-
-def _machine(machine: dict[str, str | int]) -> str:
+    machine = found.machine
     parts = [f"jurybox {machine['jurybox']}", str(machine["python"]), str(machine["platform"])]
-    cores = machine["cores"]
-    parts.append(f"{cores} core{'' if cores == 1 else 's'}")
+    parts.append(counted(int(machine["cores"]), "core"))
     if "memory_bytes" in machine:
         parts.append(f"{int(machine['memory_bytes']) / 2**30:.0f} GiB of memory")
-    return ", ".join(parts)
+    print_line(", ".join(parts))
+    for about, findings in groupby(found.findings, lambda finding: finding.about):
+        print_line(about, style="bold")
+        for each in findings:
+            text = f"{each.value}: {each.hint}" if each.hint else each.value
+            print_line("  ", plain(*_MARKS[each.state]), f"  {each.name}  {text}")

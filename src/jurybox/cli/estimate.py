@@ -14,13 +14,11 @@ from jurybox.cli.options import (
     run_argument,
     store_option,
 )
-from jurybox.cli.output import add_row, plain, print_json, say, table, wide_console
+from jurybox.cli.output import print_json, print_line, print_table, say
 from jurybox.documents.numbers import shown
 from jurybox.text_format import counted
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from jurybox.app.estimate_run import RunCorrections
     from jurybox.statistics.corrected import CorrectedRate
     from jurybox.statistics.estimates import Estimate
@@ -76,48 +74,43 @@ def command(
         for note in labels.notes:
             say(note)
         found = estimate(store, row, labels, cluster=cluster, level=level)
-    for line in _cautions(found):
+    scorer = "rules" if found.by_rules else "judge"
+    for line in _cautions(found, scorer):
         say(f"warning: {line}")
     if as_json:
         print_json(_as_data(found, level))
     else:
-        _print(found)
+        _print(found, scorer)
 
 
-def _cautions(found: "RunCorrections") -> Iterator[str]:
+def _cautions(found: "RunCorrections", scorer: str) -> Iterator[str]:
     if found.strangers:
         yield f"{counted(found.strangers, 'label')} for samples that the run doesn't have"
     for each in found.estimates:
         if each.unscored:
             samples = counted(each.unscored, "labeled sample")
-            yield f"{each.metric}: {samples} without a score by the {_scorer(found)}"
+            yield f"{each.metric}: {samples} without a score by the {scorer}"
 
 
-def _scorer(found: "RunCorrections") -> str:
-    return "rules" if found.by_rules else "judge"
-
-
-def _print(found: "RunCorrections") -> None:
-    out = wide_console()
-    head = f"run {found.run_id}  {found.samples:,} samples, {found.labeled:,} of them with labels"
-    out.print(plain(head, style="bold"))
-    out.print(_table(found))
+def _print(found: "RunCorrections", scorer: str) -> None:
+    labeled = f"{found.samples:,} samples, {found.labeled:,} of them with labels"
+    print_line(f"run {found.run_id}  {labeled}", style="bold")
+    headings = ("people alone", "labels", "corrected", "more labels to halve it")
+    means = [(each.metric, each.mean) for each in found.estimates]
+    print_table(
+        ("metric", f"{scorer} alone", *headings),
+        (
+            (
+                *(metric, _ranged(mean.judge), _ranged(mean.human), str(mean.human.n)),
+                *(_ranged(mean.corrected), shown(mean.labels_to_halve)),
+            )
+            for metric, mean in means
+        ),
+    )
     for each in found.estimates:
-        out.print(plain(f"{each.metric}  {each.mean.sentence}"))
+        print_line(f"{each.metric}  {each.mean.sentence}")
         if each.rate is not None:
-            out.print(plain(f"{each.metric}  {_rate(each.rate)}", style="dim"))
-
-
-def _table(found: "RunCorrections") -> "Table":
-    alone = f"{_scorer(found)} alone"
-    headings = (alone, "people alone", "labels", "corrected", "more labels to halve it")
-    made = table("metric", *headings, right=headings)
-    for each in found.estimates:
-        mean = each.mean
-        cells = (_ranged(mean.judge), _ranged(mean.human), str(mean.human.n))
-        more = shown(mean.labels_to_halve)
-        add_row(made, each.metric, *cells, _ranged(mean.corrected), more)
-    return made
+            print_line(f"{each.metric}  {_rate(each.rate)}", style="dim")
 
 
 def _ranged(metric: "Estimate") -> str:

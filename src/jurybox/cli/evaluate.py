@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -16,25 +16,22 @@ from jurybox.cli.options import (
     json_option,
     version_drift_option,
 )
-from jurybox.cli.output import add_row, console, plain, print_json, say, table, wide_console
+from jurybox.cli.output import plain, print_json, print_line, print_table, say, yes_or_no
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE
-from jurybox.documents.numbers import dollars as show_dollars
-from jurybox.documents.numbers import show_number, shown, signed
+from jurybox.documents.numbers import dollars, show_number, shown, signed
 from jurybox.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
     from jurybox.rubric.rubric_model import Rubric
-    from jurybox.sample import Usage
     from jurybox.scoring.by_rules import RulesReport, SingleReport
-    from jurybox.scoring.rules import AutomatedReport, CheckedCriterion
+    from jurybox.scoring.rules import AutomatedReport, CheckedCriterion, CriterionScore
     from jurybox.scoring.sample_result import RuleOutcome
 
 _STDIN: Final = "jurybox.stdin"
+_COLUMNS: Final = ("criterion", "score", "confidence", "votes", "reasoning")
 _COLORS: Final = {"high": "green", "moderate": "yellow", "low": "red"}
 _OUTCOMES: Final = {
     True: ("passes", "green"),
@@ -225,7 +222,7 @@ def command(
 def print_single_report(
     report: SingleReport,
     rubric: Rubric,
-    dollars: float | None,
+    cost: float | None,
     *,
     accept_unreviewed: bool,
     explain: bool = False,
@@ -239,226 +236,160 @@ def print_single_report(
     if as_json:
         print_json(ended.as_data())
     else:
-        decided = (ended.decision, ended.meaning)
         if isinstance(report, RulesReport):
-            _print_rules_report(report, rubric, dollars, explain=explain)
-            _print_verdict(report.result.rules, decided)
+            _print_by_rules(report, rubric, cost, explain=explain)
         else:
-            print_report(report, report.result.rules, decided, dollars)
-        _print_outcome(report, ended.awaiting, accepted=accept_unreviewed)
+            print_report(report, cost)
+        print_outcome(report.result.rules, ended.decision, ended.meaning)
+        _print_passed(report)
+        if ended.awaiting:
+            what = "accepted without review" if accept_unreviewed else "awaiting review"
+            print_line(f"{what}: {', '.join(ended.awaiting)}", style="bold red")
     return {"fine": FINE, "failed": FAILED, "incomplete": INCOMPLETE}[ended.outcome]
 
 
-def _print_outcome(report: SingleReport, awaiting: Sequence[str], *, accepted: bool) -> None:
-    """Print whether the response passes, why not, and which review is missing."""
-    out = console()
-    missing = [rule for rule in report.result.rules if rule.passed is None]
+def _print_passed(report: SingleReport) -> None:
+    missing = [rule.rule for rule in report.result.rules if rule.passed is None]
     if missing:
-        names = ", ".join(rule.rule for rule in missing)
-        out.print(plain(f"passed  no: not measured: {names}", style="bold red"))
+        print_line(f"passed  no: not measured: {', '.join(missing)}", style="bold red")
         say("give --latency-e2e-ms, --input-tokens and --output-tokens to measure them")
     elif report.passed is not None:
-        word, style = ("yes", "green") if report.passed else ("no", "bold red")
-        out.print(plain(f"passed  {word}", style=style))
-    if awaiting:
-        what = "accepted without review" if accepted else "awaiting review"
-        out.print(plain(f"{what}: {', '.join(awaiting)}", style="bold red"))
+        print_line("passed  ", yes_or_no(report.passed))
 
 
-def print_report(
-    report: EvaluationReport,
-    rules: Sequence[RuleOutcome],
-    decision: tuple[str | None, str],
-    dollars: float | None,
-) -> None:
+def print_report(report: EvaluationReport, cost: float | None) -> None:
     """Print a report by judges: what needs review first, then the scores, then the rest."""
-    out = console()
-    head = plain(f"{report.rubric.id} {report.rubric.version}", style="bold")
     judged = ", ".join(report.judges) or "not judged"
-    out.print(head.append(f"  by {report.method}, {judged}", style="default"))
-    for warning in _warnings(report):
-        out.print(warning)
-    if report.responses is not None:
-        for side, scored in report.responses.items():
-            out.print(plain(f"response {side}", style="bold"))
-            out.print(_criteria(scored.criteria))
-            out.print(_total(scored.total_score, scored.max_score, scored.overall))
-    elif report.criteria:
-        out.print(_criteria(report.criteria))
-    _print_whole(out, report)
-    _print_verdict(rules, decision)
+    name = f"{report.rubric.id} {report.rubric.version}"
+    print_line(plain(name, "bold"), f"  by {report.method}, {judged}")
+    _print_warnings(report)
+    for side, scored in (report.responses or {"": report}).items():
+        if side:
+            print_line(f"response {side}", style="bold")
+        if scored.criteria:
+            print_table(_COLUMNS, map(_criterion, scored.criteria))
+        if report.method != "pairwise":
+            print_line(f"total  {_total(scored.total_score, scored.max_score, scored.overall)}")
+    if report.responses or report.method == "pairwise":
+        stable = {True: ", in both orders", False: ", unstable", None: ""}[report.stable]
+        print_line(f"winner  {report.winner or 'none'}{stable}", style="bold")
+    votes = f", {report.votes_valid} of {report.votes_requested} votes"
+    if report.votes_skipped:
+        votes += f", {report.votes_skipped} skipped: decided without them"
+    print_line("confidence  ", plain(report.confidence, _COLORS[report.confidence]), votes)
     if report.bias_checklist:
-        made = table("bias checklist", "the judges' answers")
-        for item, text in report.bias_checklist.items():
-            add_row(made, item, text)
-        out.print(made)
-    out.print(_usage_line(report.usage, dollars))
+        print_table(("bias checklist", "the judges' answers"), report.bias_checklist.items())
+    usage = (report.usage.input_tokens, "input"), (report.usage.output_tokens, "output")
+    tokens = ", ".join(f"{'unknown' if n is None else n} {what}" for n, what in usage)
+    print_line(f"tokens  {tokens}; cost {dollars(cost)}", style="dim")
 
 
-def _warnings(report: EvaluationReport | RulesReport) -> Iterator[Text]:
-    """Yield the notes on a report: reasons for a review, and explanations of scores."""
+def _print_warnings(report: EvaluationReport) -> None:
+    """Print the reasons for a review, and what explains the scores."""
     from jurybox.scoring.sample_index import KINDS
 
     for reason in report.review_reasons:
-        yield plain(f"needs review: {KINDS[reason].meaning}", style="bold red")
+        print_line(f"needs review: {KINDS[reason].meaning}", style="bold red")
     for finding in report.safety_findings:
-        yield plain(f"{finding.category} in the judge's words: {finding.quote}", style="red")
+        print_line(f"{finding.category} in the judge's words: {finding.quote}", style="red")
     for finding in report.response_findings:
-        yield plain(f"{finding.category} in the response: {finding.quote}", style="yellow")
+        print_line(f"{finding.category} in the response: {finding.quote}", style="yellow")
     for lost in report.lost_votes:
-        yield plain(f"vote {lost.vote + 1} ({lost.judge}) is lost: {lost.reason}", style="yellow")
+        print_line(f"vote {lost.vote + 1} ({lost.judge}) is lost: {lost.reason}", style="yellow")
     if report.judge_fallback:
-        yield plain("a reply could not be read: the rubric's fallback score is used", "yellow")
+        print_line("a reply could not be read: the rubric's fallback score is used", style="yellow")
     if not report.votes_independent:
-        yield plain("the votes are not independent: all had the same parameters", style="yellow")
+        print_line("the votes are not independent: all had the same parameters", style="yellow")
 
 
-def _criteria(criteria: Sequence[CriterionReport]) -> Table:
+def _criterion(each: CriterionReport) -> Iterator[str | Text]:
     from jurybox.judging.evaluation_report import show_vote
 
-    made = table("criterion", "score", "confidence", "votes", "reasoning")
-    made.columns[-1].ratio = 1
-    for each in criteria:
-        confidence = plain(each.confidence, style=_COLORS[each.confidence])
-        votes = " ".join(map(show_vote, each.votes))
-        add_row(made, each.id, _score(each), confidence, votes, each.reasoning)
-    return made
+    yield each.id
+    yield each.preference or _total(each.score, each.scale[1])
+    yield plain(each.confidence, _COLORS[each.confidence])
+    yield " ".join(map(show_vote, each.votes))
+    yield each.reasoning
 
 
-def _score(criterion: CriterionReport) -> str:
-    if criterion.preference is not None:
-        return criterion.preference
-    if criterion.score is None:
+def _total(score: float | None, most: float, overall: float | None = None) -> str:
+    if score is None:
         return "unscored"
-    return f"{show_number(criterion.score)} of {show_number(criterion.scale[1])}"
+    whole = "" if overall is None else f", overall {overall:.3f}"
+    return f"{show_number(score)} of {show_number(most)}{whole}"
 
 
-def _total(total: float | None, most: float, overall: float | None) -> Text:
-    if total is None or overall is None:
-        return plain("total  unscored")
-    return plain(f"total  {show_number(total)} of {show_number(most)}, overall {overall:.3f}")
-
-
-def _print_whole(out: Console, report: EvaluationReport) -> None:
-    if report.responses is None and report.method != "pairwise":
-        out.print(_total(report.total_score, report.max_score, report.overall))
-    else:
-        stable = {True: ", in both orders", False: ", unstable", None: ""}[report.stable]
-        out.print(plain(f"winner  {report.winner or 'none'}{stable}", style="bold"))
-    votes = f"{report.votes_valid} of {report.votes_requested} votes"
-    if report.votes_skipped:
-        votes += f", {report.votes_skipped} skipped: decided without them"
-    confidence = plain(report.confidence, style=_COLORS[report.confidence])
-    out.print(plain("confidence  ").append(confidence).append(f", {votes}"))
-
-
-def _print_verdict(rules: Sequence[RuleOutcome], decision: tuple[str | None, str]) -> None:
+def print_outcome(rules: Iterable[RuleOutcome], decision: str | None, meaning: str) -> None:
     """Print the pass rules, and the decision with its meaning."""
-    out = console()
     for rule in rules:
-        out.print(rule_line(rule))
-    name, meaning = decision
-    if name is not None:
-        line = plain(f"decision  {name}", style="bold")
-        out.print(line.append(f": {meaning}" if meaning else "", style="default"))
+        print_line(f"{rule.rule}  ", plain(*_OUTCOMES[rule.passed]))
+    if decision is not None:
+        print_line(plain(f"decision  {decision}", "bold"), f": {meaning}" if meaning else "")
 
 
-def rule_line(rule: RuleOutcome) -> Text:
-    """Return a pass rule with its outcome."""
-    word, color = _OUTCOMES[rule.passed]
-    return plain(f"{rule.rule}  ").append(word, style=color)
-
-
-def _usage_line(usage: Usage, dollars: float | None) -> Text:
-    counts = [
-        f"{'unknown' if count is None else count} {what}"
-        for count, what in ((usage.input_tokens, "input"), (usage.output_tokens, "output"))
-    ]
-    return plain(f"tokens  {', '.join(counts)}; cost {show_dollars(dollars)}", style="dim")
-
-
-def _print_rules_report(
-    report: RulesReport, rubric: Rubric, dollars: float | None, *, explain: bool
+def _print_by_rules(
+    report: RulesReport, rubric: Rubric, cost: float | None, *, explain: bool
 ) -> None:
     """Print a report whose scores are the rules', and a judge's score apart."""
-    out = wide_console()
-    head = plain(f"{report.rubric.id} {report.rubric.version}", style="bold")
-    out.print(head.append_text(plain("  by the rubric's rules")))
-    for warning in _warnings(report):
-        out.print(warning)
+    name = f"{report.rubric.id} {report.rubric.version}"
+    print_line(plain(name, "bold"), "  by the rubric's rules")
+    _print_warnings(report)
     automated = report.automated
     if explain:
-        print_trace(out, automated)
+        print_trace(automated)
     else:
-        made = table("criterion", "score", "band", "made of")
         bands = {each.id: each.band for each in (*automated.criteria, *automated.checks)}
-        for each in report.criteria:
-            add_row(made, each.id, shown(each.score), bands[each.id] or "", each.reasoning)
-        out.print(made)
+        rows = (
+            (each.id, shown(each.score), bands[each.id] or "", each.reasoning)
+            for each in report.criteria
+        )
+        print_table(("criterion", "score", "band", "made of"), rows)
     overall = automated.overall
     band = None if overall is None else rubric.band(overall)
-    level = (
-        "" if band is None else f"  {band.label}" + (f": {band.meaning}" if band.meaning else "")
-    )
-    out.print(plain(f"{rubric.overall_name}  {shown(overall)}{level}", style="bold"))
+    level = "" if band is None else f"  {band.label}"
+    level += f": {band.meaning}" if band is not None and band.meaning else ""
+    print_line(f"{rubric.overall_name}  {shown(overall)}{level}", style="bold")
     if report.judge is not None:
-        _print_judge(out, report, report.judge, dollars)
+        score = report.judge_score
+        word = "no valid vote" if score is None else show_number(score)
+        print_line()
+        print_line(f"next to the rules: judge score  {word}", style="bold")
+        print_report(report.judge, cost)
 
 
-def print_trace(out: Console, automated: AutomatedReport) -> None:
+def print_trace(automated: AutomatedReport) -> None:
     """Print how each score came about: the rules that fired, and every check."""
     if automated.criteria:
-        out.print(_rule_trace(automated))
+        headings = ("criterion", "score", "amount", "why", "when", "on the words")
+        print_table(headings, _rule_rows(automated))
     if automated.checks:
-        made = table("criterion", "score", "check", "outcome", "expected", "found")
-        for criterion in automated.checks:
-            name, score = criterion.id, _reached(criterion)
-            for each in criterion.checks:
-                word, color = _OUTCOMES[each.passed]
-                found = f"{each.found} ({each.where})" if each.where else each.found
-                outcome = plain(word, style=color)
-                add_row(made, name, score, each.check, outcome, each.expected, found)
-                name, score = "", ""
-        out.print(made)
+        headings = ("criterion", "score", "check", "outcome", "expected", "found")
+        print_table(headings, _check_rows(automated))
 
 
-def _reached(criterion: CheckedCriterion) -> str:
-    return f"{shown(criterion.score)} {criterion.band or ''}".strip()
-
-
-def _rule_trace(automated: AutomatedReport) -> Table:
-    """Return every score with its base and each rule that fired, on which words, for how much."""
+def _rule_rows(automated: AutomatedReport) -> Iterator[tuple[str, ...]]:
+    """Yield every score with its base and each rule that fired, on which words, for how much."""
     from jurybox.scoring.by_rules import quoted
 
-    made = table("criterion", "score", "amount", "why", "when", "on the words", right=("amount",))
     for criterion in automated.criteria:
-        band = f" {criterion.band}" if criterion.band else ""
-        add_row(
-            made, criterion.id, f"{shown(criterion.score)}{band}", shown(criterion.base), "base"
-        )
+        yield criterion.id, _banded(criterion), shown(criterion.base), "base"
         for fired in criterion.trace:
             when = fired.rule.partition(" when ")[2]
-            add_row(made, "", "", signed(fired.amount), fired.why, when, quoted(fired))
+            yield "", "", signed(fired.amount), fired.why, when, quoted(fired)
         total = criterion.base + sum(fired.amount for fired in criterion.trace)
         excess = round(criterion.score - total, 6)
         if excess:
-            add_row(made, "", "", signed(excess), "kept within the scale")
-    return made
+            yield "", "", signed(excess), "kept within the scale"
 
 
-def _print_judge(
-    out: Console, report: RulesReport, judge: EvaluationReport, dollars: float | None
-) -> None:
-    out.print()
-    out.print(plain(f"next to the rules, judged by {', '.join(judge.judges)}", style="bold"))
-    score = report.judge_score
-    word = "no valid vote" if score is None else show_number(score)
-    fallback = ", the fallback" if judge.judge_fallback else ""
-    votes = f"{judge.votes_valid} of {judge.votes_requested} votes"
-    out.print(plain(f"judge score  {word}{fallback} ({votes}, confidence {judge.confidence})"))
-    for lost in judge.lost_votes:
-        out.print(plain(f"vote {lost.vote + 1} ({lost.judge}) is lost: {lost.reason}", "yellow"))
-    for criterion in judge.criteria:
-        named = f"{criterion.id}: " if len(judge.criteria) > 1 else ""
-        out.print(plain(f"reasoning  {named}{criterion.reasoning or '(no reasoning)'}"))
-    out.print(_usage_line(judge.usage, dollars))
+def _check_rows(automated: AutomatedReport) -> Iterator[tuple[str | Text, ...]]:
+    for criterion in automated.checks:
+        name, score = criterion.id, _banded(criterion)
+        for each in criterion.checks:
+            found = f"{each.found} ({each.where})" if each.where else each.found
+            yield name, score, each.check, plain(*_OUTCOMES[each.passed]), each.expected, found
+            name, score = "", ""
+
+
+def _banded(criterion: CriterionScore | CheckedCriterion) -> str:
+    return f"{shown(criterion.score)} {criterion.band or ''}".strip()

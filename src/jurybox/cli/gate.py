@@ -12,7 +12,7 @@ from jurybox.cli.options import (
     run_argument,
     store_option,
 )
-from jurybox.cli.output import print_json
+from jurybox.cli.output import print_json, print_line
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE, fail
 from jurybox.errors import InputError
 from jurybox.text_format import listed, nearest
@@ -20,6 +20,11 @@ from jurybox.text_format import listed, nearest
 if TYPE_CHECKING:
     from jurybox.reporting.view import RunView
     from jurybox.rubric.rubric_model import Rubric
+
+_REPORTED = (
+    *("run_id", "status", "suite", "gates", "release_ready", "release_reasons"),
+    *("decision", "decision_reasons", "review"),
+)
 
 
 @click.command("gate")
@@ -88,15 +93,13 @@ def command(
         data = _as_data(view, passed=passed, wanted=decision)
         print_json(data | ({"corrected": list(view.notes)} if corrected else {}))
     else:
-        from jurybox.cli.output import plain, wide_console
         from jurybox.cli.run_view import print_verdict, print_why
 
-        out = wide_console()
-        print_verdict(out, view, rubric)
-        out.print(plain(f"run {view.run_id}  {view.suite}", style="bold"))
+        print_verdict(view, rubric)
+        print_line(f"run {view.run_id}  {view.suite}", style="bold")
         for note in notes:
-            out.print(plain(note, style="bold red"))
-        print_why(out, view)
+            print_line(note, style="bold red")
+        print_why(view)
     return FINE if passed else FAILED
 
 
@@ -129,16 +132,5 @@ def _check_decision(rubric: "Rubric", decision: str | None, run_id: str) -> None
 
 def _as_data(view: "RunView", *, passed: bool, wanted: str | None) -> dict[str, Any]:
     whole = view.as_data()
-    names = (
-        "run_id",
-        "status",
-        "suite",
-        "gates",
-        "release_ready",
-        "release_reasons",
-        "decision",
-        "decision_reasons",
-        "review",
-    )
-    kept = {name: whole[name] for name in names if name in whole}
+    kept = {name: whole[name] for name in _REPORTED if name in whole}
     return {**kept, "passed": passed} | ({} if wanted is None else {"wanted_decision": wanted})

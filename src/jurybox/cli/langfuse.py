@@ -3,7 +3,7 @@
 import click
 
 from jurybox.cli.options import CommandGroup, json_option, opened, run_argument, store_option
-from jurybox.cli.output import add_row, console, print_json, say, table
+from jurybox.cli.output import print_json, print_table, say
 from jurybox.cli.signals import FINE, INCOMPLETE
 from jurybox.text_format import counted
 
@@ -45,11 +45,16 @@ def show_status(store_url: str | None, as_json: bool) -> None:
     if not found:
         click.echo("nothing was asked to be delivered")
         return
-    shown = table("run", "sent", "waiting", "rejected", "why")
-    for each in found:
-        why = "the run isn't finished" if each.unfinished and not each.error else each.error
-        add_row(shown, each.run_id, *map(str, (each.sent, each.pending, each.rejected)), why)
-    console().print(shown)
+    print_table(
+        ("run", "sent", "waiting", "rejected", "why"),
+        (
+            (
+                *(each.run_id, *map(str, (each.sent, each.pending, each.rejected))),
+                each.error or ("the run isn't finished" if each.unfinished else ""),
+            )
+            for each in found
+        ),
+    )
 
 
 @command.command("push", short_help="Deliver a run, or all that is waiting.")

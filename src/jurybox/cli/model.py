@@ -2,16 +2,18 @@
 
 import contextlib
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from jurybox.cli.options import CommandGroup, json_option
-from jurybox.cli.output import add_row, console, print_json, say, table, wide_console
+from jurybox.cli.output import console, print_json, print_table, say
 
 if TYPE_CHECKING:
     from jurybox.models.local.download import Report
     from jurybox.models.local.files import InstalledModel
+
+_HERE: Final = {"ready": "yes", "unchecked": "yes, unchecked", "damaged": "damaged", "absent": "no"}
 
 
 @click.group(cls=CommandGroup)
@@ -22,7 +24,6 @@ def command() -> None:
     Examples:
       jurybox model list
       jurybox model pull
-      jurybox model path smollm2-135m
       jurybox model remove smollm2-135m
     """  # noqa: D301 - click reads \b as "keep these lines"
 
@@ -100,18 +101,17 @@ def list_models(as_json: bool) -> None:
     if as_json:
         print_json({"folder": str(folder), "models": [_as_data(each) for each in found]})
         return
-    made = table("model", "size", "here", "license", "good for")
-    for each in found:
-        entry = each.entry
-        here = {
-            "ready": "yes",
-            "unchecked": "yes, unchecked",
-            "partial": f"{format_bytes(each.bytes)} of it",
-            "damaged": "damaged",
-            "absent": "no",
-        }[each.state]
-        add_row(made, entry.name, format_bytes(entry.bytes), here, entry.license, entry.good_for)
-    wide_console().print(made)
+    print_table(
+        ("model", "size", "here", "license", "good for"),
+        (
+            (
+                *(each.entry.name, format_bytes(each.entry.bytes)),
+                _HERE.get(each.state) or f"{format_bytes(each.bytes)} of it",
+                *(each.entry.license, each.entry.good_for),
+            )
+            for each in found
+        ),
+    )
     click.echo(f"\nsaved in {folder}")
 
 
@@ -126,29 +126,6 @@ def _as_data(kept: "InstalledModel") -> dict[str, Any]:
         "file": None if kept.state == "absent" else str(kept.path),
         "bytes_here": kept.bytes,
     }
-
-
-@command.command("path", short_help="Print where the file of a model is.")
-@click.argument("name")
-@json_option
-def print_path(name: str, as_json: bool) -> None:
-    """Print where the file of the model NAME is, if it is there and undamaged.
-
-    \b
-    Examples:
-      jurybox model path qwen2.5-coder-1.5b
-      jurybox model path smollm2-135m --json
-    """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.models.local.files import find_model, locate
-    from jurybox.wiring import models_folder
-
-    entry = find_model(name)
-    file = locate(entry.name, models_folder())
-    if as_json:
-        data = {"name": entry.name, "file": str(file.path), "bytes": entry.bytes}
-        print_json(data | {"sha256": file.sha256})
-    else:
-        click.echo(str(file.path))
 
 
 @command.command("remove", short_help="Remove a model from this machine.")

@@ -1,8 +1,9 @@
 """The output of commands: JSON for programs, tables for users, lines on standard error."""
 
 import contextlib
+import re
 import sys
-from collections.abc import Container, Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
@@ -15,10 +16,13 @@ from jurybox.wiring import read_settings
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
 _WIDE: Final = 240
+_DIGIT: Final = re.compile("[0-9]")
+_ONE: Final = r"[-+]?[<$]? ?[0-9][0-9.,]*%?"
+_NUMBER: Final = re.compile(f"|[-.]|none|unknown|yes|no|{_ONE}(?: (?:to|of|->) {_ONE})?")
+"""What a cell of a column of numbers may have."""
 
 
 def print_json(data: object) -> None:
@@ -84,39 +88,50 @@ def styled(text: str, **style: Any) -> str:  # noqa: ANN401 - whatever click.sty
 
 
 def plain(text: str, style: str = "") -> "Text":
-    """Return harmless text for a table or a console."""
+    """Return harmless text for a line or a table."""
     from rich.text import Text
 
     return Text(harmless(text), style=style)
 
 
-def table(*headings: str, right: Container[str] = ()) -> "Table":
-    """Return an empty table; the columns named in ``right`` are aligned to the right."""
+def print_line(*parts: "str | Text", style: str = "", wrap: bool = True) -> None:
+    """Print harmless text in one line; what is to be copied is better left unwrapped."""
+    from rich.text import Text
+
+    made = Text(style=style)
+    for part in parts:
+        made.append_text(plain(part) if isinstance(part, str) else part)
+    console().print(made, soft_wrap=not wrap)
+
+
+def print_table(headings: Sequence[str], rows: "Iterable[Iterable[str | Text]]") -> None:
+    """Print rows of harmless text below their headings, numbers to the right."""
     from rich.table import Table
 
+    cells = [[plain(each) if isinstance(each, str) else each for each in row] for row in rows]
     made = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in headings:
-        side = "right" if heading in right else "left"
+    for at, heading in enumerate(headings):
+        column = [row[at].plain for row in cells if at < len(row)]
+        numbers = any(map(_DIGIT.search, column)) and all(map(_NUMBER.fullmatch, column))
+        side = "right" if at and numbers else "left"
         made.add_column(plain(heading), overflow="fold", justify=side)
-    return made
+    for row in cells:
+        made.add_row(*row)
+    console().print(made)
 
 
-def add_row(to: "Table", *cells: "str | Text", style: str = "") -> None:
-    """Add a row of harmless text to a table."""
-    to.add_row(*(plain(cell, style) if isinstance(cell, str) else cell for cell in cells))
+def yes_or_no(value: bool | None) -> "Text":
+    """Return whether something passes, in its color."""
+    return plain(*{True: ("yes", "green"), False: ("no", "red"), None: ("-", "")}[value])
 
 
 def console(*, stderr: bool = False) -> "Console":
-    """Return the terminal; rich is imported only by commands that draw."""
+    """Return the terminal; a file or a pipe is as wide as any table."""
+    # Only commands that draw need it.
     from rich.console import Console
 
     color = "auto" if read_settings().color else None
-    return Console(highlight=False, color_system=color, stderr=stderr)
-
-
-def wide_console() -> "Console":
-    """Return the terminal for wide tables, which are not wrapped in a file or a pipe."""
-    out = console()
-    if not out.is_terminal:
-        out.width = _WIDE
-    return out
+    made = Console(highlight=False, color_system=color, stderr=stderr)
+    if not made.is_terminal:
+        made.width = _WIDE
+    return made

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from jurybox.cli.options import json_option, level_option, opened_run, store_option
-from jurybox.cli.output import add_row, plain, print_json, table, wide_console
+from jurybox.cli.output import print_json, print_line, print_table
 from jurybox.text_format import counted
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from jurybox.datasets.verdicts import Verdicts
     from jurybox.statistics.estimates import Interval
     from jurybox.statistics.model_ranking import RankedModel, Ranking, StrengthDifference
@@ -51,7 +49,8 @@ def command(verdicts: tuple[str, ...], level: float, store_url: str | None, as_j
     found = [_read(each, store_url) for each in verdicts]
     ranking = rank([row for each in found for row in each.rows], level=level)
     missing = sum(each.without for each in found)
-    without = [_without(missing)] if missing else []
+    have = "1 row has" if missing == 1 else f"{missing:,} rows have"
+    without = [f"{have} no winner (null): left out"] if missing else []
     warnings = [*without, *ranking.warnings]
     if as_json:
         print_json({**ranking.as_data(), "warnings": warnings})
@@ -75,43 +74,44 @@ def _read(name: str, store_url: str | None) -> "Verdicts":
         return run_verdicts(exported_rows(store, run), run.id, names)
 
 
-def _without(count: int) -> str:
-    rows = "1 row has" if count == 1 else f"{count:,} rows have"
-    return f"{rows} no winner (null) and {'is' if count == 1 else 'are'} left out"
-
-
 def _print(ranking: "Ranking", warnings: list[str]) -> None:
-    out = wide_console()
     head = f"{counted(ranking.n, 'verdict')} on {counted(len(ranking.models), 'model')}"
     if ranking.items is not None:
         head += f", {counted(ranking.items, 'item')}"
-    out.print(plain(f"{head}, {counted(ranking.ties.ties, 'tie')}", style="bold"))
+    print_line(f"{head}, {counted(ranking.ties.ties, 'tie')}", style="bold")
     for warning in warnings:
-        out.print(plain(f"warning  {warning}", style="yellow"))
-    out.print()
-    out.print(_models(ranking))
-    out.print()
+        print_line(f"warning  {warning}", style="yellow")
+    print_line()
+    _print_models(ranking)
+    print_line()
     for line in _sentences(ranking):
-        out.print(plain(line))
-    if len(ranking.models) <= _MOST_IN_MATRIX:
-        out.print()
-        out.print(plain("win rate of the row against the column, ties as half", style="bold"))
-        out.print(_matrix(ranking))
+        print_line(line)
+    names = [model.name for model in ranking.models]
+    if len(names) <= _MOST_IN_MATRIX:
+        rates = ranking.matrix()
+        print_line()
+        print_line("win rate of the row against the column, ties as half", style="bold")
+        rows = ((name, *(_rate(rates[name].get(other)) for other in names)) for name in names)
+        print_table(("", *names), rows)
 
 
-def _models(ranking: "Ranking") -> "Table":
+def _rate(rate: float | None) -> str:
+    return "-" if rate is None else f"{rate:.2f}"
+
+
+def _print_models(ranking: "Ranking") -> None:
     level = f"{100 * ranking.level:g}% interval"
     headings = ["rank", "may be", "model", "strength", level, "won", "lost", "tied", "win rate"]
+    # Columns that most rankings don't need.
     grouped = any(model.group > 1 for model in ranking.models)
     scaled = len({model.scale for model in ranking.models} - {None}) > 1
-    headings += [*(["group"] if grouped else []), *(["scale"] if scaled else [])]
-    made = table(*headings, right={*headings} - {"model"})
-    for model in ranking.models:
-        cells = [*_cells(model)]
-        cells += [str(model.group)] if grouped else []
-        cells += ["-" if model.scale is None else str(model.scale)] if scaled else []
-        add_row(made, *cells)
-    return made
+    more = {"group": grouped, "scale": scaled}
+    names = [name for name, wanted in more.items() if wanted]
+    rows = (
+        (*_cells(model), *(str(getattr(model, name) or "-") for name in names))
+        for model in ranking.models
+    )
+    print_table([*headings, *names], rows)
 
 
 def _cells(model: "RankedModel") -> Iterator[str]:
@@ -154,13 +154,3 @@ def _sentence(each: "StrengthDifference") -> str:
     if each.significant:
         return f"{each.a} is ranked above {each.b} (difference {basis})"
     return f"{each.a} and {each.b} do not differ significantly (difference {basis})"
-
-
-def _matrix(ranking: "Ranking") -> "Table":
-    names = [model.name for model in ranking.models]
-    rates = ranking.matrix()
-    made = table("", *names, right=names)
-    for name in names:
-        cells = [rates[name].get(other) for other in names]
-        add_row(made, name, *("-" if cell is None else f"{cell:.2f}" for cell in cells))
-    return made

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from jurybox.cli.options import CommandGroup, json_option
-from jurybox.cli.output import add_row, console, print_json, styled, table, write_new_files
+from jurybox.cli.output import console, print_json, print_table, styled, write_new_files
 from jurybox.cli.signals import BAD_INPUT, FINE
 from jurybox.errors import Finding, InputError
 
@@ -52,7 +52,7 @@ def list_rubrics(as_json: bool) -> None:
     if as_json:
         print_json({"rubrics": [listed_as_data(*each) for each in named]})
         return
-    made = table("rubric", "version", "scale", "criteria", "where")
+    rows: list[tuple[str, ...]] = []
     for name, file, reading in named:
         cells = ["-", "-", f"findings: {len(reading.findings)}"]
         if reading.rubric is not None:
@@ -60,8 +60,8 @@ def list_rubrics(as_json: bool) -> None:
             if reading.bases:
                 criteria = f"as in {reading.bases[0]}: {criteria}"
             cells = [reading.rubric.version, str(reading.rubric.scale), criteria]
-        add_row(made, name, *cells, file or "bundled")
-    console().print(made)
+        rows.append((name, *cells, file or "bundled"))
+    print_table(("rubric", "version", "scale", "criteria", "where"), rows)
 
 
 @command.command("show", short_help="Show one rubric.")

@@ -22,7 +22,7 @@ from jurybox.cli.options import (
     unpinned_option,
     version_drift_option,
 )
-from jurybox.cli.output import harmless, print_json, say
+from jurybox.cli.output import harmless, print_json, print_table, say
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE, fail, stop_on_signals
 from jurybox.documents.numbers import dollars
 from jurybox.errors import IncompleteError
@@ -205,17 +205,19 @@ def _print_estimates(targets: "list[Prepared]", *, as_json: bool) -> None:
 
 
 def _print_estimate(found: "CostEstimate") -> None:
-    from jurybox.cli.output import add_row, table, wide_console
-
     click.echo(f"{counted(found.samples, 'sample')}, {counted(found.calls, 'call')}; none was made")
     if found.models:
-        columns = ("calls", "input tokens", "output tokens", "dollars")
-        made = table("model", "role", *columns, right=columns)
-        for each in found.models:
-            tokens = f"about {each.input_tokens:,}", f"up to {each.most_output_tokens:,}"
-            spent = _range(each.dollars, each.most_dollars)
-            add_row(made, each.model, each.role, f"{each.calls:,}", *tokens, spent)
-        wide_console().print(made)
+        print_table(
+            ("model", "role", "calls", "input tokens", "output tokens", "dollars"),
+            (
+                (
+                    *(each.model, each.role, f"{each.calls:,}"),
+                    *(f"about {each.input_tokens:,}", f"up to {each.most_output_tokens:,}"),
+                    _range(each.dollars, each.most_dollars),
+                )
+                for each in found.models
+            ),
+        )
     click.echo(f"cost  {_range(found.dollars, found.most_dollars)}")
     for note in found.notes:
         click.echo(note)

@@ -1,13 +1,20 @@
 """A run on the terminal: the verdict first, then why, then what to look at."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from jurybox.cli.output import add_row, plain, table, wide_console
-from jurybox.documents.numbers import dollars, exact, metric_value, rounding_misleads
-from jurybox.errors import IncompleteError, Unreadable
-from jurybox.reporting.attention import Concern, SamplePlace, concerns_of
+from jurybox.cli.output import console, plain, print_line, print_table, yes_or_no
+from jurybox.documents.numbers import (
+    compared_value,
+    dollars,
+    exact,
+    metric_change,
+    metric_value,
+    rounding_misleads,
+)
+from jurybox.errors import IncompleteError
+from jurybox.reporting.attention import Concern, concerns_of
 from jurybox.reporting.metric_text import failures_of, key_metric
 from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import RunView
@@ -18,8 +25,6 @@ from jurybox.scoring.summary import GateOutcome
 from jurybox.text_format import counted, cut
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     from jurybox.storage.store import Store
@@ -27,7 +32,6 @@ if TYPE_CHECKING:
 _MOST_LINES: Final = 3
 """The most lines of each part, so that a run fits a screen."""
 _MOST_MEANS: Final = 6
-_MOST_GROUPS: Final = 30
 _STYLES: Final = {"judge_fallback": "yellow", "failed": "yellow"}
 _COLORS: Final = {"finished": "green", "running": "yellow", "stopped": "red"}
 
@@ -37,54 +41,57 @@ def print_view(view: RunView, store: "Store") -> None:
     row = store.run(view.run_id)
     if row is None:
         raise IncompleteError(f"run {view.run_id} was removed from the store; start a new one")
-    rubric, out = rubric_of(row), wide_console()
-    print_verdict(out, view, rubric)
-    _print_head(out, view)
+    rubric = rubric_of(row)
+    print_verdict(view, rubric)
+    _print_head(view)
     # The reasons that block a release are part of its verdict.
     stated = view.release.held if view.conclusion.release_ready is not None else ()
-    notes = [cut(note, 2 * out.width) for note in view.notes if note not in stated]
-    _print_some(out, [plain(note, "bold red") for note in notes], _MOST_LINES)
+    notes = [_fitted(note) for note in view.notes if note not in stated]
+    _print_some([plain(note, "bold red") for note in notes], _MOST_LINES)
     if view.summary[SAMPLES]:
-        print_why(out, view, _MOST_LINES)
-        _print_baseline(out, view, store, rubric)
-        _print_look_at(out, view, concerns_of(store, row, view.conclusion))
-        _print_in_short(out, view, rubric)
-    out.print(plain(f"all metrics and settings: jurybox report {view.run_id} -o -"))
-    _print_people(out, view, store)
+        print_why(view, _MOST_LINES)
+        _print_baseline(view, store, rubric)
+        _print_look_at(view, concerns_of(store, row, view.conclusion))
+        _print_in_short(view, rubric)
+    print_line(f"all metrics and settings: jurybox report {view.run_id} -o -")
+    _print_people(view, store)
 
 
-def _print_some(out: "Console", lines: "Sequence[Text]", most: int | None) -> None:
+def _fitted(text: str) -> str:
+    """Shorten a text to two lines of the terminal."""
+    return cut(text, 2 * console().width - 10)
+
+
+def _print_some(lines: "Sequence[str | Text]", most: int | None) -> None:
     """Print the first of several lines, and how many more there are."""
     for line in lines[:most]:
-        out.print(line)
-    left = len(lines) - len(lines[:most])
-    if left:
-        out.print(plain(f"  and {left} more", style="dim"))
+        print_line(line)
+    if left := len(lines) - len(lines[:most]):
+        print_line(f"  and {left} more", style="dim")
 
 
-def print_verdict(out: "Console", view: RunView, rubric: Rubric) -> None:
+def print_verdict(view: RunView, rubric: Rubric) -> None:
     """Print whether a run is ready for release, the decision, or how many samples passed."""
     conclusion = view.conclusion
     finished = view.status == "finished"
     if conclusion.decision is not None:
         meanings = {each.decide: each.meaning for each in rubric.decisions}
-        meaning = meanings.get(conclusion.decision) or ""
         head = "decision" if finished else "decision so far"
-        line = plain(f"{head}  {conclusion.decision}", style="bold")
-        out.print(line.append_text(plain(f": {meaning}" if meaning else "")))
+        meaning = meanings.get(conclusion.decision)
+        line = plain(f"{head}  {conclusion.decision}", "bold")
+        print_line(line, f": {meaning}" if meaning else "")
         for reason in conclusion.decision_reasons:
-            out.print(plain(f"  because {reason}"))
+            print_line(f"  because {reason}")
     if conclusion.release_ready is not None:
         ready = conclusion.release_ready and finished
         word = "yes" if ready else f"no: {'; '.join(_release_reasons(view))}"
-        out.print(plain(f"release ready  {word}", style="bold green" if ready else "bold red"))
+        print_line(f"release ready  {word}", style="bold green" if ready else "bold red")
     elif conclusion.decision is None:
-        out.print(plain(_result(view, rubric), style="bold"))
+        print_line(_result(view, rubric), style="bold")
     overall: float | None = view.summary.get(f"{rubric.overall_name}_mean")
     band = rubric.level(overall, conclusion.decision)
     if band is not None:
-        meaning = f": {band.meaning}" if band.meaning else ""
-        out.print(plain(f"quality level  {band.label}{meaning}"))
+        print_line(f"quality level  {band.label}", f": {band.meaning}" if band.meaning else "")
 
 
 def _release_reasons(view: RunView) -> list[str]:
@@ -108,22 +115,23 @@ def _result(view: RunView, rubric: Rubric) -> str:
     return f"passed  {round(passed * samples)} of {counted(samples, 'sample')}{held}"
 
 
-def _print_head(out: "Console", view: RunView) -> None:
-    head = plain(f"run {view.run_id}", style="bold")
-    head.append_text(plain(f"  {view.suite}  "))
-    head.append_text(plain(view.status, style=_COLORS.get(view.status, "")))
-    head.append_text(plain(f", {view.summary[SAMPLES]} of {counted(view.planned, 'sample')}"))
+def _print_head(view: RunView) -> None:
     labels = [view.metadata.get("name"), *view.metadata.get("tags", ())]
-    head.append_text(plain("".join(f"  {label}" for label in labels if label), "cyan"))
-    out.print(head)
+    print_line(
+        plain(f"run {view.run_id}", "bold"),
+        f"  {view.suite}  ",
+        plain(view.status, _COLORS.get(view.status, "")),
+        f", {view.summary[SAMPLES]} of {counted(view.planned, 'sample')}",
+        plain("".join(f"  {label}" for label in labels if label), "cyan"),
+    )
     rubric: dict[str, Any] = view.metadata.get("rubric") or {}
     parts = [f"{rubric.get('id', '?')} {rubric.get('version', '')}".rstrip(), view.answered]
     if view.metadata.get("evaluator_model_id"):
         parts.append(f"judged by {view.metadata['evaluator_model_id']}")
-    out.print(plain(", ".join(parts)))
+    print_line(", ".join(parts))
 
 
-def _print_baseline(out: "Console", view: RunView, store: "Store", rubric: Rubric) -> None:
+def _print_baseline(view: RunView, store: "Store", rubric: Rubric) -> None:
     baseline: str | None = view.metadata.get("baseline")
     if baseline is None:
         return
@@ -131,33 +139,33 @@ def _print_baseline(out: "Console", view: RunView, store: "Store", rubric: Rubri
 
     diff = baseline_diff(view, store)
     if diff is None:
-        out.print(plain(f"the baseline, run {baseline}, was deleted", "yellow"))
+        print_line(f"the baseline, run {baseline}, was deleted", style="yellow")
         return
     key = key_metric(rubric)
     a, b = (metric_value(key, each.summary.get(key)) for each in (diff.a, diff.b))
-    style = "bold red" if diff.regressions else "bold"
     name = diff.a.metadata.get("name") or baseline
-    out.print(plain(f"against {name}  {diff.conclusion()}; {key} {a} -> {b}", style))
-    out.print(plain(f"  jurybox diff {baseline} {view.run_id}"), soft_wrap=True)
+    style = "bold red" if diff.regressions else "bold"
+    print_line(f"against {name}  {diff.conclusion()}; {key} {a} -> {b}", style=style)
+    print_line(f"  jurybox diff {baseline} {view.run_id}", wrap=False)
 
 
-def print_why(out: "Console", view: RunView, most: int | None = None) -> None:
+def print_why(view: RunView, most: int | None = None) -> None:
     """Print the gates with their margins, and which pass rules samples fail, with counts."""
-    if view.gates:
-        shown_gates = view.gates
-        if most is not None and len(view.gates) > 2 * most:
-            shown_gates = sorted(view.gates, key=lambda gate: gate.passed)[: 2 * most]
-        out.print()
-        out.print(_gates(shown_gates))
-        if left := len(view.gates) - len(shown_gates):
-            out.print(plain(f"  and {left} more", style="dim"))
+    gates = view.gates
+    if gates:
+        if most is not None and len(gates) > 2 * most:
+            gates = sorted(gates, key=lambda gate: gate.passed)[: 2 * most]
+        print_line()
+        print_table(("gate", "value", "passes", "margin"), map(_gate, gates))
+        if left := len(view.gates) - len(gates):
+            print_line(f"  and {left} more", style="dim")
     winners: dict[str, int] = view.summary.get("winners") or {}
     if winners:
         listed = ", ".join(f"{side} {count}" for side, count in winners.items())
         rate = metric_value(WIN_RATE, view.summary.get(WIN_RATE))
         ends = view.win_interval
         span = "" if ends is None else f" ({100 * ends.low:.1f}% to {100 * ends.high:.1f}%)"
-        out.print(plain(f"winners  {listed}; win rate of A {rate}{span}", style="bold"))
+        print_line(f"winners  {listed}; win rate of A {rate}{span}", style="bold")
     failures = failures_of(view.summary)
     if failures:
         samples: int = view.summary[SAMPLES]
@@ -166,12 +174,22 @@ def print_why(out: "Console", view: RunView, most: int | None = None) -> None:
         failed = (
             sum(n for _, n in failures) if passed is None else samples - round(samples * passed)
         )
-        out.print(plain(f"failed  {failed} of {counted(samples, 'sample')}", style="bold"))
-        lines = [plain(f"  {n}  {cut(why, 2 * out.width - 10)}") for why, n in failures]
-        _print_some(out, lines, most)
+        print_line(f"failed  {failed} of {counted(samples, 'sample')}", style="bold")
+        _print_some([f"  {n}  {_fitted(why)}" for why, n in failures], most)
 
 
-def _print_look_at(out: "Console", view: RunView, concerns: Sequence[Concern]) -> None:
+def _gate(gate: GateOutcome) -> "Iterator[str | Text]":
+    """Yield a gate's cells; its margin is negative where it fails."""
+    wanted = Comparison.parse(gate.gate)
+    apart = wanted.margin(gate.value)
+    close = gate.value is not None and rounding_misleads(gate.value, wanted.number)
+    yield gate.gate
+    yield compared_value(wanted.name, gate.value, wanted.number)
+    yield yes_or_no(gate.passed)
+    yield exact(apart) if close else metric_change(wanted.name, apart)
+
+
+def _print_look_at(view: RunView, concerns: Sequence[Concern]) -> None:
     """Print which samples to look at, and the commands that show them."""
     queued: int = view.conclusion.review["queued"]
     commands = [] if view.status == "finished" else [f"resume {view.run_id}"]
@@ -183,22 +201,22 @@ def _print_look_at(out: "Console", view: RunView, concerns: Sequence[Concern]) -
         commands.append("serve")
     if not concerns and not commands:
         return
-    out.print()
-    out.print(plain("look at", style="bold"))
-    lines = [plain(_concern(each, out.width), _STYLES.get(each.kind, "red")) for each in concerns]
+    print_line()
+    print_line("look at", style="bold")
+    lines = [plain(_concern(each), _STYLES.get(each.kind, "red")) for each in concerns]
     if queued:
         lines.append(plain(f"  {counted(queued, 'sample')} queued for human review", "yellow"))
-    _print_some(out, lines, _MOST_LINES)
+    _print_some(lines, _MOST_LINES)
     for command in commands:
-        out.print(plain(f"  jurybox {command}"), soft_wrap=True)
+        print_line(f"  jurybox {command}", wrap=False)
 
 
-def _concern(concern: Concern, width: int) -> str:
+def _concern(concern: Concern) -> str:
     """Return a concern in one line, with as many of its samples as fit, none of them split."""
     line = f"  {concern.kind}, {counted(concern.count, 'sample')}: {concern.meaning}"
     names: list[str] = []
-    for name in map(_name, concern.samples):
-        if len(f"{line}: {', '.join([*names, name])} and {concern.count} more") <= width:
+    for name in map(str, concern.samples):
+        if len(f"{line}: {', '.join([*names, name])} and {concern.count} more") <= console().width:
             names.append(name)
     more = concern.count - len(names)
     if not names:
@@ -206,11 +224,7 @@ def _concern(concern: Concern, width: int) -> str:
     return f"{line}: {', '.join(names)}" + (f" and {more} more" if more else "")
 
 
-def _name(place: SamplePlace) -> str:
-    return place.id if place.repeat == 0 else f"{place.id} (repeat {place.repeat})"
-
-
-def _print_in_short(out: "Console", view: RunView, rubric: Rubric) -> None:
+def _print_in_short(view: RunView, rubric: Rubric) -> None:
     """Print the most informative metrics and the cost, in a line or two."""
     means = (rubric.mean_of(criterion.id) for criterion in rubric.criteria)
     names = dict.fromkeys((key_metric(rubric), "pass_rate", *means))
@@ -218,45 +232,21 @@ def _print_in_short(out: "Console", view: RunView, rubric: Rubric) -> None:
     parts = [
         f"{name} {metric_value(name, each)}" for name, each in values.items() if each is not None
     ]
-    cost = dollars(view.cost.get("dollars"))
-    listed = parts[:_MOST_MEANS] + (["..."] if len(parts) > _MOST_MEANS else [])
-    out.print(plain(", ".join([*listed, f"cost {cost}"])))
+    more = ["..."] if len(parts) > _MOST_MEANS else []
+    cost = f"cost {dollars(view.cost.get('dollars'))}"
+    print_line(", ".join([*parts[:_MOST_MEANS], *more, cost]))
 
 
-def _print_people(out: "Console", view: RunView, store: "Store") -> None:
+def _print_people(view: RunView, store: "Store") -> None:
     """Print how far judges and people agree: here, and where that was measured before."""
     from jurybox.app.calibrations import calibration_of_run
     from jurybox.app.view_run import standing_of
 
     people = standing_of(view, store)
     if people is not None:
-        out.print(plain(f"people so far  {people.lines[0]}", style="bold"))
+        print_line(f"people so far  {people.lines[0]}", style="bold")
     found = calibration_of_run(view, store)
     if found is not None:
         current = not isinstance(found, str) and not found.stale
         line = found if isinstance(found, str) else found.line
-        out.print(plain(line, style="green" if current else "yellow"))
-
-
-def _gates(gates: Sequence[GateOutcome]) -> "Table":
-    made = table("gate", "value", "passes", "margin", right=("value", "margin"))
-    for gate in gates:
-        passes = plain("yes", "green") if gate.passed else plain("no", "red")
-        value, margin = _gate_value(gate)
-        add_row(made, gate.gate, value, passes, margin)
-    return made
-
-
-def _gate_value(gate: GateOutcome) -> tuple[str, str]:
-    """Return a gate's value and its distance from the threshold, negative where it fails."""
-    try:
-        wanted = Comparison.parse(gate.gate)
-    except Unreadable:
-        return exact(gate.value), ""
-    apart = wanted.margin(gate.value)
-    if gate.value is None or apart is None:
-        return exact(gate.value), ""
-    if rounding_misleads(gate.value, wanted.number):
-        return exact(gate.value), exact(apart)
-    margin = f"{'+' if apart > 0 else ''}{metric_value(wanted.name, apart)}"
-    return metric_value(wanted.name, gate.value), margin
+        print_line(line, style="green" if current else "yellow")

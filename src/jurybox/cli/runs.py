@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from jurybox.cli.options import json_option, opened, opened_run, store_option
-from jurybox.cli.output import add_row, plain, print_json, say, table, wide_console
+from jurybox.cli.output import console, plain, print_json, print_line, print_table, say
 from jurybox.documents.numbers import dollars, metric_value
 
 if TYPE_CHECKING:
@@ -80,17 +80,13 @@ def _print(listed: "list[ListedRun]", *, more: bool) -> None:
     if not listed:
         click.echo("the store has no runs; run a suite first")
         return
-    out = wide_console()
     cells = [_cells(each) for each in listed]
-    if out.width >= _WIDE:
-        made = table(*cells[0])
-        for each in cells:
-            add_row(made, *each.values())
-        out.print(made)
+    if console().width >= _WIDE:
+        print_table([*cells[0]], (each.values() for each in cells))
     else:
         for each in cells:
             run, suite, *rest = filter(None, each.values())
-            out.print(plain(run, "bold"), plain(f" {suite}  {', '.join(rest)}"))
+            print_line(plain(run, "bold"), f"  {suite}  {', '.join(rest)}")
     if more:
         click.echo("there are more; --limit N lists them")
 

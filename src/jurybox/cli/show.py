@@ -5,21 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import click
-import msgspec
 
 from jurybox.cli.options import json_option, opened_run, run_argument, store_option
-from jurybox.cli.output import add_row, plain, print_json, table, wide_console
+from jurybox.cli.output import plain, print_json, print_line, print_table, yes_or_no
 from jurybox.documents.numbers import shown
 from jurybox.text_format import cut
 from jurybox.wiring import read_settings
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
     from jurybox.engine.records import ExchangeRow, RunRow
     from jurybox.reporting.stored import SampleRecord
-    from jurybox.sample import Response
+    from jurybox.rubric.rubric_model import Rubric
     from jurybox.scoring.sample_result import SampleResult
     from jurybox.storage.store import Store
 
@@ -68,39 +64,25 @@ def command(
         raise click.UsageError("--sample and --failed exclude each other")
     with opened_run(run, store_url) as (store, row):
         if sample_id is not None:
-            from jurybox.reporting.export_rows import record_as_data
-            from jurybox.reporting.stored import find_record
-
-            record = find_record(store, row, sample_id, repeat)
-            if as_json:
-                print_json(record_as_data(record, row, store))
-            else:
-                from jurybox.reporting.release import read_reviews, sample_decision
-                from jurybox.reporting.stored import rubric_of
-
-                reviews = read_reviews(row, store.reviews_of(row.id, record.row.number)).every
-                decision = sample_decision(rubric_of(row), record.result, reviews)
-                _print_record(record, row, decision)
-            return
-        if failed:
-            _print_failed(store, row, as_json=as_json)
-            return
-        from jurybox.app.view_run import view_as_data, view_run
-        from jurybox.cli.run_view import print_view
-
-        view = view_run(row, store)
-        if as_json:
-            print_json(view_as_data(view, store))
+            _show_sample(store, row, sample_id, repeat, as_json=as_json)
+        elif failed:
+            _show_failed(store, row, as_json=as_json)
         else:
-            print_view(view, store)
+            from jurybox.app.view_run import view_as_data, view_run
+            from jurybox.cli.run_view import print_view
+
+            view = view_run(row, store)
+            if as_json:
+                print_json(view_as_data(view, store))
+            else:
+                print_view(view, store)
 
 
-def _print_failed(store: Store, row: RunRow, *, as_json: bool) -> None:
+def _show_failed(store: Store, row: RunRow, *, as_json: bool) -> None:
     """Print the samples that didn't pass, each with why and with the judges' reasoning."""
     from jurybox.reporting.reasons import reasoning, why_failed
     from jurybox.reporting.stored import SampleRecord, reading
 
-    out = wide_console()
     found: list[dict[str, object]] = []
     with reading(row):
         for record in map(SampleRecord, store.samples(row.id)):
@@ -113,8 +95,8 @@ def _print_failed(store: Store, row: RunRow, *, as_json: bool) -> None:
             )
             if not as_json:
                 repeat = f" (repeat {record.repeat})" if record.repeat else ""
-                out.print(plain(f"{record.id}{repeat}  ", "bold").append_text(plain(why, "red")))
-                out.print(plain(f"  {because}", "dim"))
+                print_line(plain(f"{record.id}{repeat}  ", "bold"), plain(why, "red"))
+                print_line(f"  {because}", style="dim")
     if as_json:
         print_json({"run_id": row.id, "failed": found})
     elif not found:
@@ -123,104 +105,94 @@ def _print_failed(store: Store, row: RunRow, *, as_json: bool) -> None:
         click.echo(f"all of a sample: jurybox show {row.id} --sample ID")
 
 
-def _print_record(record: SampleRecord, run: RunRow, decision: str | None) -> None:
-    from jurybox.cli.evaluate import print_trace, rule_line
+def _show_sample(
+    store: Store, run: RunRow, sample_id: str, repeat: int | None, *, as_json: bool
+) -> None:
+    """Print all that is stored of a sample."""
+    from jurybox.cli.evaluate import print_outcome, print_report, print_trace
+    from jurybox.reporting.export_rows import record_as_data
+    from jurybox.reporting.release import read_reviews, sample_decision
+    from jurybox.reporting.stored import find_record, rubric_of
 
-    out = wide_console()
-    repeat = f", repeat {record.row.repeat}" if record.row.repeat else ""
-    out.print(plain(f"sample {record.row.sample_id}{repeat}  of run {run.id}", style="bold"))
-    if record.result.target_error is not None:
-        out.print(plain(f"no response: {record.result.target_error}", style="bold red"))
-    if record.result.evaluator_error is not None:
-        out.print(plain(f"no score: {record.result.evaluator_error}", style="bold red"))
-    _print_inputs(out, record, run)
-    _print_response(out, "response", record.responses.response)
-    if record.responses.response_b is not None:
-        _print_response(out, "response B", record.responses.response_b)
-    out.print(_measures(record.result))
+    record = find_record(store, run, sample_id, repeat)
+    if as_json:
+        print_json(record_as_data(record, run, store))
+        return
+    row, result, rubric = record.row, record.result, rubric_of(run)
+    named = f"{row.sample_id}, repeat {row.repeat}" if row.repeat else row.sample_id
+    print_line(f"sample {named}  of run {run.id}", style="bold")
+    if result.target_error is not None:
+        print_line(f"no response: {result.target_error}", style="bold red")
+    if result.evaluator_error is not None:
+        print_line(f"no score: {result.evaluator_error}", style="bold red")
+    _print_inputs(record, rubric)
+    _print_responses(record)
+    scores = {**result.metrics, **result.components, "judge_score": result.judge_score}
+    rows = [(name, shown(value)) for name, value in scores.items() if value is not None]
+    print_table(("score", "value"), [*rows, ("passed", yes_or_no(result.passed))])
     if record.report is not None:
-        _print_report(record, run, decision)
-    else:
-        for rule in record.result.rules:
-            out.print(rule_line(rule))
+        print_report(record.report, _judging_cost(result))
+    reviews = read_reviews(run, store.reviews_of(run.id, row.number)).every
+    decision = sample_decision(rubric, result, reviews)
+    meanings = {each.decide: each.meaning for each in rubric.sample_decisions}
+    print_outcome(result.rules, decision, meanings.get(decision or "", ""))
     if record.automated is not None:
-        print_trace(out, record.automated)
+        print_trace(record.automated)
     for number, exchange in enumerate(record.exchanges, start=1):
-        _print_exchange(out, f"exchange {number}", exchange, run)
-    out.print(plain(f"record  {record.row.record_sha256}", style="dim"))
+        _print_exchange(f"exchange {number}", exchange, run)
+    print_line(f"record  {row.record_sha256}", style="dim")
 
 
-def _print_inputs(out: Console, record: SampleRecord, run: RunRow) -> None:
-    from jurybox.reporting.stored import rubric_of
+def _judging_cost(result: SampleResult) -> float | None:
+    from jurybox.app.view_run import run_cost
+    from jurybox.models.providers import load_prices
+
+    judges = [use for use in result.uses if use.role == "judge"]
+    return run_cost(judges, load_prices(read_settings().prices))["dollars"]
+
+
+def _print_inputs(record: SampleRecord, rubric: Rubric) -> None:
     from jurybox.rubric.scenarios import scenario_texts
 
     row = record.inputs
     for turn in row.messages:
-        _print_text(out, f"earlier, {turn.role}", turn.content)
-    _print_text(out, "task", row.task)
-    for name, text in (("context", row.context), ("reference", row.reference)):
+        _print_text(f"earlier, {turn.role}", turn.content)
+    for name, text in (("task", row.task), ("context", row.context), ("reference", row.reference)):
         if text is not None:
-            _print_text(out, name, text)
+            _print_text(name, text)
     if row.scenario is not None:
-        out.print(plain(f"scenario  {row.scenario}"))
-        if (text := scenario_texts(rubric_of(run)).get(row.scenario)) is not None:
-            out.print(plain(text), soft_wrap=True)
+        print_line(f"scenario  {row.scenario}")
+        print_line(scenario_texts(rubric).get(row.scenario, ""), wrap=False)
     if record.result.overlay is not None:
-        out.print(plain(f"overlay  {record.result.overlay}"))
+        print_line(f"overlay  {record.result.overlay}")
 
 
-def _print_text(out: Console, title: str, text: str) -> None:
-    out.print(plain(title, style="bold"))
+def _print_text(title: str, text: str) -> None:
+    print_line(title, style="bold")
     # The terminal wraps the lines, so that a copied text has no added line ends.
-    out.print(plain(text), soft_wrap=True)
+    print_line(text, wrap=False)
 
 
-def _print_response(out: Console, title: str, response: Response) -> None:
-    _print_text(out, title, response.text or "(nothing)")
-    if response.error is not None:
-        out.print(plain(response.error, style="red"))
-    if response.timing.cached:
-        out.print(
-            plain("from the cache: its times were measured in an earlier run", style="yellow")
-        )
+def _print_responses(record: SampleRecord) -> None:
+    both = {"response": record.responses.response, "response B": record.responses.response_b}
+    for title, response in both.items():
+        if response is None:
+            continue
+        _print_text(title, response.text or "(nothing)")
+        if response.error is not None:
+            print_line(response.error, style="red")
+        if response.timing.cached:
+            print_line("from the cache: its times are those of an earlier run", style="yellow")
 
 
-def _measures(result: SampleResult) -> Table:
-    made = table("score", "value", right=("value",))
-    scores = {**result.metrics, **result.components, "judge_score": result.judge_score}
-    for name, value in scores.items():
-        if value is not None:
-            add_row(made, name, shown(value))
-    add_row(made, "passed", {True: "yes", False: "no", None: "not decided"}[result.passed])
-    return made
-
-
-def _print_report(record: SampleRecord, run: RunRow, decision: str | None) -> None:
-    from jurybox.app.view_run import run_cost
-    from jurybox.cli.evaluate import print_report
-    from jurybox.models.providers import load_prices
-    from jurybox.reporting.stored import rubric_of
-
-    report, result = record.report, record.result
-    if report is None:
-        return
-    meanings = {each.decide: each.meaning for each in rubric_of(run).sample_decisions}
-    judges = [use for use in result.uses if use.role == "judge"]
-    cost = run_cost(judges, load_prices(read_settings().prices))
-    meaning = meanings.get(decision or "", "")
-    print_report(report, result.rules, (decision, meaning), cost["dollars"])
-
-
-def _print_exchange(out: Console, name: str, exchange: ExchangeRow, run: RunRow) -> None:
+def _print_exchange(name: str, exchange: ExchangeRow, run: RunRow) -> None:
     from jurybox.engine.records import read_outcome, read_request
     from jurybox.judging.flow import Failure
-    from jurybox.reporting.stored import damaged, exchange_notes
+    from jurybox.reporting.stored import exchange_notes, reading
 
-    try:
+    with reading(run):
         model, outcome = read_request(exchange).model, read_outcome(exchange)
         notes = exchange_notes(exchange)
-    except msgspec.DecodeError as error:
-        raise damaged(run, error) from None
     took = notes.latency_ms if outcome.latency_ms is None else outcome.latency_ms
     parts = [name, exchange.role, model]
     if took is not None:
@@ -233,4 +205,4 @@ def _print_exchange(out: Console, name: str, exchange: ExchangeRow, run: RunRow)
     else:
         parts += ["cached"] if outcome.cached else []
         text = outcome.text
-    _print_text(out, "  ".join(parts), text)
+    _print_text("  ".join(parts), text)

@@ -26,6 +26,10 @@ class SamplePlace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     repeat: int
     number: int | None = None
 
+    def __str__(self) -> str:
+        """Return the sample's id, and which repeat it is."""
+        return f"{self.id} (repeat {self.repeat})" if self.repeat else self.id
+
 
 class Concern(msgspec.Struct, frozen=True, kw_only=True):
     """A reason to look at samples: how many there are, and the first of them."""
