@@ -3,7 +3,7 @@
 import pytest
 
 from answers import case, pair, rubric
-from jurybox.calibration.gold import Gold, gold_scales, loss_of, read_comments, read_verdict, usable
+from jurybox.calibration.gold import Gold, gold_scales, loss_of, read_comments, usable
 from jurybox.sample import Response, Row
 
 SCALES = gold_scales(rubric())
@@ -59,7 +59,3 @@ def test_two_responses_have_a_winner_and_one_has_scores() -> None:
     assert usable(one, Gold(winners={"1": "A"})) is None
     assert usable(two, Gold(scores=both.scores)) is None
     assert usable(one, None) is None
-
-
-def test_without_a_report_there_is_no_verdict() -> None:
-    assert read_verdict(None, rubric()).scores == {}

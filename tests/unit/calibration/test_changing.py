@@ -1,6 +1,5 @@
 """E14: what calibration writes into a rubric says what was meant, whoever wrote the samples."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,8 +8,6 @@ from jurybox.calibration.rubric_changes import (
     EXAMPLES,
     GUIDANCE,
     examples_text,
-    next_version,
-    quoted,
     with_definition_note,
     with_examples,
     with_guidance,
@@ -27,13 +24,6 @@ def criterion(of: Rubric) -> Criterion:
     return found
 
 
-@pytest.mark.parametrize(
-    ("version", "then"), [("1.0.0", "1.1.0"), ("2.9.7", "2.10.0"), ("0.1.0", "0.2.0")]
-)
-def test_a_change_is_a_minor_version(version: str, then: str) -> None:
-    assert next_version(version) == then
-
-
 def test_a_note_stands_below_the_definition_and_reaches_the_judge() -> None:
     base = rubric()
     made = written(with_definition_note(base, criterion(base), "be stricter."))
@@ -42,13 +32,6 @@ def test_a_note_stands_below_the_definition_and_reaches_the_judge() -> None:
         "Whether what it says is true.\n\nCalibration: be stricter."
     )
     assert "Calibration: be stricter." in rubric_text(made)
-
-
-def test_a_second_note_takes_the_place_of_the_first() -> None:
-    made = with_definition_note(rubric(), criterion(rubric()), "be stricter.")
-    again = with_definition_note(made, criterion(made), "be more generous.")
-    assert "stricter" not in criterion(again).definition
-    assert "generous" in criterion(again).definition
 
 
 def test_a_level_says_what_people_give_in_its_place() -> None:
@@ -102,10 +85,6 @@ def test_examples_carry_what_people_gave_and_the_judge() -> None:
     assert "`correctness` is 2 to people, where a judge gave 4" in text
     paired = examples_text([pair(1, "A", "B")], [])
     assert "people prefer A, where a judge said B" in paired
-
-
-def test_examples_are_cut_where_they_are_long() -> None:
-    assert len(quoted("word " * 10_000)) < 500
 
 
 NASTY = st.text(

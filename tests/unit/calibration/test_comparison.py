@@ -6,7 +6,7 @@ import pytest
 
 from answers import case, cases, pair, rubric
 from jurybox.calibration.calibration_record import CriterionAgreement
-from jurybox.calibration.judge_comparison import clusters_of, compare, confusion_of
+from jurybox.calibration.judge_comparison import compare, confusion_of
 from jurybox.rubric import Scale
 
 RUBRIC = rubric()
@@ -53,12 +53,6 @@ def test_a_bias_is_said_in_a_sentence_with_its_interval() -> None:
     )
 
 
-def test_a_bias_downwards_is_told_by_its_size() -> None:
-    found = only(compare(cases(40, lambda _, people: people - 1), RUBRIC)).bias
-    assert found is not None
-    assert found.sentence == "correctness: the judge scores 1 lower than people (0.82 to 1.04)"
-
-
 def test_where_interval_and_p_value_disagree_the_sentence_says_so() -> None:
     found = only(compare([case(n, 3, 2 if n < 5 else 3) for n in range(40)], RUBRIC)).bias
     assert found is not None
@@ -70,17 +64,6 @@ def test_where_interval_and_p_value_disagree_the_sentence_says_so() -> None:
     assert fewer is not None
     assert "no clear bias" in fewer.sentence
     assert " p " not in fewer.sentence
-
-
-def test_few_samples_say_nothing_for_certain() -> None:
-    found = only(compare([case(1, 2, 3)], RUBRIC)).bias
-    assert found is not None
-    assert found.interval is None
-    assert found.direction == "undecided"
-    assert (
-        found.sentence
-        == "correctness: the judge scores 1 higher than people, on too few to say more"
-    )
 
 
 def test_what_the_judge_did_not_score_is_counted_and_left_out() -> None:
@@ -104,10 +87,6 @@ def test_the_ceiling_is_how_far_people_agree_with_each_other() -> None:
     assert ceiling.alpha.value is not None
 
 
-def test_without_several_people_there_is_no_ceiling() -> None:
-    assert only(compare(cases(20, lambda _, people: people), RUBRIC)).ceiling is None
-
-
 def test_the_confusion_matrix_has_the_declared_scale() -> None:
     found = only(compare([case(1, 2, 4), case(2, [2, 3], 3), case(3, 2, 4)], RUBRIC)).confusion
     assert found is not None
@@ -126,14 +105,6 @@ def test_a_continuous_scale_is_counted_in_bands() -> None:
     assert found.counts[0][0] == 1
     assert found.counts[9][9] == 1
     assert found.counts[9][3] == 1
-
-
-def test_the_worst_disagreements_come_with_both_reasonings() -> None:
-    made = [*cases(10, lambda _, people: people), case(50, 1, 5, comments={"": "all wrong"})]
-    (worst,) = only(compare(made, RUBRIC)).worst
-    assert (worst.sample_id, worst.people, worst.judge) == ("s050", 1, 5)
-    assert worst.judge_reasoning == "it says so"
-    assert worst.people_reasoning == "all wrong"
 
 
 def test_pairs_are_compared_by_their_winners() -> None:
@@ -186,11 +157,6 @@ def test_copies_of_one_text_are_counted_once() -> None:
     assert [each.direction for each in found if each] == ["undecided"] * 3
 
 
-def test_texts_of_which_there_is_one_each_are_no_clusters() -> None:
-    assert clusters_of([case(n, 2, 2, words=str(n)) for n in range(3)]) is None
-    assert clusters_of([case(n, 2, 2) for n in range(3)]) is None
-
-
 def test_the_overall_score_can_be_held_against_people_too() -> None:
     from jurybox.calibration.gold import Gold, JudgeVerdict
 
@@ -210,8 +176,3 @@ def test_the_overall_score_can_be_held_against_people_too() -> None:
     assert found.exact.reason is not None
     assert found.kappa.value == pytest.approx(1)
     assert not math.isnan(found.error or 0.0)
-
-
-def test_nothing_to_compare_is_no_fault() -> None:
-    made = compare([], RUBRIC)
-    assert (made.n, made.loss, made.criteria) == (0, None, ())

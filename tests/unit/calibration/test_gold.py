@@ -1,15 +1,10 @@
 import pytest
 
-from jurybox.calibration.gold import Gold, gold_scales, read_gold
+from jurybox.calibration.gold import Gold, read_gold
 from jurybox.errors import InputError
 from jurybox.rubric.scale import Scale
-from jurybox.wiring import load_rubric
 
 SCALES = {"clarity": Scale(low=1, high=5), "tone": Scale(low=0.0, high=1.0, continuous=True)}
-
-
-def test_a_row_without_gold_has_none() -> None:
-    assert read_gold({"topic": "bread"}, SCALES) is None
 
 
 def test_e14_one_score_a_criterion_is_one_persons() -> None:
@@ -57,12 +52,6 @@ def test_a_cell_of_a_table_may_hold_json() -> None:
     assert gold == Gold(scores={"clarity": {"1": 4, "2": 5}}, winners={"1": "A", "2": "A"})
 
 
-def test_nobody_who_says_anything_is_no_winner() -> None:
-    gold = read_gold({"gold_winner": [None, None]}, SCALES)
-    assert gold is not None
-    assert gold.winner is None
-
-
 @pytest.mark.parametrize(
     ("metadata", "says"),
     [
@@ -82,9 +71,3 @@ def test_what_cannot_be_gold_is_refused_with_what_could_be(
 ) -> None:
     with pytest.raises(InputError, match=says.replace("(", r"\(")):
         read_gold(metadata, SCALES)
-
-
-def test_people_score_criteria_and_the_whole() -> None:
-    scales = gold_scales(load_rubric("general"))
-    assert scales["correctness"] == Scale(low=1, high=5)
-    assert scales["overall"] == Scale(low=0.0, high=1.0, continuous=True)

@@ -24,10 +24,6 @@ def all_of(made: Sequence[GoldCase]) -> list[Proposal]:
     return found
 
 
-def test_a_judge_who_agrees_needs_no_change() -> None:
-    assert proposed(cases(20, lambda _, people: people)) is None
-
-
 def test_a_judge_who_scores_too_high_is_asked_to_be_stricter() -> None:
     found = proposed(cases(20, lambda _, people: min(5, people + 1)))
     assert found is not None
@@ -36,12 +32,6 @@ def test_a_judge_who_scores_too_high_is_asked_to_be_stricter() -> None:
     criterion = found.rubric.criterion("correctness")
     assert criterion is not None
     assert "Calibration: be stricter" in criterion.definition
-
-
-def test_a_judge_who_scores_too_low_is_asked_to_be_more_generous() -> None:
-    found = proposed(cases(20, lambda _, people: people - 1))
-    assert found is not None
-    assert "more generous" in found.hypothesis
 
 
 def test_what_could_be_chance_is_no_bias() -> None:
@@ -99,15 +89,6 @@ def test_a_judge_who_says_tie_too_often_is_told_how_often_people_do() -> None:
     assert [each.title for each in found.rubric.sections] == [GUIDANCE]
 
 
-def test_what_was_tried_is_not_proposed_again() -> None:
-    made = cases(20, lambda _, people: min(5, people + 1))
-    first = proposed(made)
-    assert first is not None
-    second = proposed(made, [first.key])
-    assert second is not None
-    assert second.key != first.key
-
-
 def for_narrow(made: Sequence[GoldCase], start: Rubric = RUBRIC) -> list[Proposal]:
     metrics = compare(made, start, Options())
     found: list[Proposal] = []
@@ -137,21 +118,12 @@ def test_judges_with_narrow_questions_are_only_told_other_ends() -> None:
     assert "higher than people; asked whether the best level holds" in found[0].hypothesis
 
 
-def test_a_strict_judge_with_narrow_questions_is_asked_for_less() -> None:
-    first, *_ = for_narrow(cases(20, lambda _, people: max(1, people - 1)))
-    assert ends_of(first)[0].startswith("At least in part: ")
-
-
 def test_what_an_earlier_round_changed_is_not_changed_again() -> None:
     made = cases(20, lambda _, people: min(5, people + 1))
     first, *_ = for_narrow(made)
     again = for_narrow(made, first.rubric)
     assert len(again) == 2
     assert all(written(each.rubric) is not None for each in again)
-
-
-def test_judges_with_narrow_questions_who_agree_need_no_change() -> None:
-    assert for_narrow(cases(20, lambda _, people: people)) == []
 
 
 def test_every_change_can_be_written_down() -> None:

@@ -6,7 +6,6 @@ import pytest
 
 from answers import case, rubric
 from jurybox.calibration.gold import GoldCase
-from jurybox.calibration.proposals import Proposal
 from jurybox.calibration.splits import Part
 from jurybox.calibration.tuning_loop import (
     Answer,
@@ -67,12 +66,6 @@ class Played:
 
 def lenient(prompt: str, _: int, people: int) -> float:
     return people if "be stricter" in prompt else people + 2
-
-
-def by_heart(prompt: str, number: int, people: int) -> float:
-    if f'"task {number}"' in prompt:
-        return people
-    return people + (2 if number % 2 else -2) if people == 3 else people + 1 - 2 * (number % 2)
 
 
 def test_the_report_part_is_looked_at_once_and_last() -> None:
@@ -137,16 +130,6 @@ def test_changes_add_up_in_one_version() -> None:
     assert tuned.metrics.loss == 0
 
 
-def test_every_second_round_is_a_models_where_there_is_one() -> None:
-    base = rubric()
-    change = Proposal(
-        key="model x", kind="model", criterion="clarity", hypothesis="so", rubric=base
-    )
-    tuned = Played(lambda _, __, people: people + 2, rounds=4, model=change).tuned
-    assert [each.by for each in tuned.tuning.rounds] == ["rule", "model", "rule", "model"]
-    assert "refused before" in tuned.tuning.rounds[3].reason
-
-
 def test_an_unusable_proposal_is_recorded_and_dropped() -> None:
     tuned = Played(
         lambda _, __, people: people + 2, rounds=2, model=Unusable(reason="no JSON")
@@ -154,15 +137,3 @@ def test_an_unusable_proposal_is_recorded_and_dropped() -> None:
     last = tuned.tuning.rounds[-1]
     assert (last.by, last.kept, last.tune) == ("model", False, None)
     assert last.reason == "the proposal can't be used: no JSON"
-
-
-def test_every_round_is_recorded_with_its_runs_and_metrics() -> None:
-    (first,) = Played(lenient).tuned.tuning.rounds
-    assert first.hypothesis
-    assert first.tune is not None
-    assert first.select is not None
-    assert (first.tune.run_id, first.select.run_id) == ("run 3", "run 4")
-    assert first.select.gain.interval is not None
-    assert first.select.gain.interval.level == pytest.approx(1 - 0.05 / 3)
-    (metrics,) = first.select.criteria
-    assert (metrics.criterion, metrics.kappa, metrics.bias) == ("correctness", 1, 0)

@@ -2,14 +2,12 @@
 
 import random
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from answers import rubric
 from jurybox.calibration.gold import Gold
 from jurybox.calibration.splits import FEWEST, PARTS, GoldRow, Part, split, uneven
-from jurybox.errors import InputError
 from jurybox.sample import Response, Row
 
 RUBRIC = rubric()
@@ -57,19 +55,6 @@ def test_clusters_stay_together(more: list[int]) -> None:
         for each in members:
             parts_of.setdefault(str(each.cluster), set()).add(part)
     assert all(len(parts) == 1 for parts in parts_of.values())
-
-
-def test_rows_with_the_same_words_stay_together() -> None:
-    twice = [
-        GoldRow(
-            row=Row(id=f"r{n}", task=f"task {n // 2}", response=Response(text="x")),
-            gold=Gold(scores={"correctness": {"1": 3}}),
-        )
-        for n in range(80)
-    ]
-    for members in ids(split(twice, RUBRIC, 0)).values():
-        numbers = {int(name[1:]) // 2 for name in members}
-        assert len(members) == 2 * len(numbers)
 
 
 def worded(number: int, task: str, cluster: str | None) -> GoldRow:
@@ -143,15 +128,3 @@ def test_pairs_are_alike_in_who_wins() -> None:
     for members in split(pairs, RUBRIC, 0).values():
         first = sum(each.gold.winner == "A" for each in members)
         assert abs(first - len(members) / 2) <= 1
-
-
-def test_another_seed_divides_otherwise() -> None:
-    made = rows([3] * 60)
-    assert split(made, RUBRIC, 0) != split(made, RUBRIC, 1)
-
-
-def test_too_few_rows_are_refused_with_how_many_are_needed() -> None:
-    with pytest.raises(InputError, match=r"29 rows with gold are too few.*at least 30"):
-        split(rows([3] * 29), RUBRIC, 0)
-    with pytest.raises(InputError, match="1 independent rows"):
-        split(rows([3] * 50, ["one"] * 50), RUBRIC, 0)

@@ -10,7 +10,7 @@ from jurybox.datasets.csv_rows import read_csv
 from jurybox.datasets.row_reader import FileContext
 from jurybox.datasets.source import Source
 from jurybox.documents.findings import Findings
-from jurybox.sample import Response, Row, Timing, Turn, Usage
+from jurybox.sample import Response, Row, Timing
 
 
 def table(*rows: list[str]) -> str:
@@ -21,49 +21,6 @@ def table(*rows: list[str]) -> str:
 
 def cell(column: str, value: str) -> str:
     return table(["task", column], ["x", value])
-
-
-def test_every_field_is_read_from_its_text() -> None:
-    text = table(
-        [
-            "id", "question", "expected", "provided_context", "answer", "response_b", "messages",
-            "scenario", "metadata", "latency_e2e_ms", "latency_model_ms", "input_tokens",
-            "output_tokens", "timed_out", "topic",
-        ],
-        [
-            "007", "Add.", "3", "Sums.", "Three", "Four", '[{"role": "user", "content": "Hi"}]',
-            "sums", '{"level": 1}', "12.5", "1e1", "7", "0", "FALSE", "5",
-        ],
-    )  # fmt: skip
-    assert read(text, CSV, needs_response=True) == [
-        Row(
-            id="007",
-            task="Add.",
-            reference="3",
-            context="Sums.",
-            response=Response(
-                text="Three",
-                timing=Timing(latency_e2e_ms=12.5, latency_model_ms=10.0),
-                usage=Usage(input_tokens=7, output_tokens=0),
-            ),
-            response_b=Response(text="Four"),
-            messages=(Turn(role="user", content="Hi"),),
-            scenario="sums",
-            metadata={"level": 1, "topic": "5"},
-        )
-    ]
-
-
-def test_an_empty_cell_is_absent() -> None:
-    text = table(["task", "reference", "topic", "input_tokens"], ["x", "", "", ""])
-    assert read(text, CSV) == [Row(id="1", task="x")]
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_quotes_hold_separators_quotes_and_line_ends(end: str) -> None:
-    text = f'task,topic{end}"a, ""b""{end}c",d{end}e,f'
-    rows = read(text, CSV)
-    assert [row.task for row in rows] == [f'a, "b"{end}c', "e"]
 
 
 def test_a_record_is_where_it_begins() -> None:
@@ -158,10 +115,6 @@ def test_spaces_around_a_name_are_no_part_of_it() -> None:
     assert read("id, task \n1,x\n", CSV) == [Row(id="1", task="x")]
 
 
-def test_one_column_is_enough() -> None:
-    assert [row.task for row in read("task\nx\n\n  \ny\n", CSV)] == ["x", "y"]
-
-
 @pytest.mark.parametrize(
     ("column", "value", "code"),
     [
@@ -223,7 +176,3 @@ def test_tabs_separate_the_cells_of_a_tsv() -> None:
 def test_an_empty_cell_does_not_make_its_neighbor_a_slip() -> None:
     text = table(["task", "context", "contexts"], ["x", "", "y"])
     assert warnings(text, CSV) == []
-
-
-def test_the_last_line_may_be_without_an_end() -> None:
-    assert [row.task for row in read("task,a\nx,y\nz,w", CSV)] == ["x", "z"]

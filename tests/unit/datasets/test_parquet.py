@@ -1,9 +1,7 @@
 """Parquet: the same rows, from columns."""
 
-import builtins
 import datetime as dt
 import decimal
-import hashlib
 import random
 import tracemalloc
 from pathlib import Path
@@ -13,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dataset_files import dataset, jsonl, read, refusal
+from dataset_files import dataset, read, refusal
 from jurybox.datasets import DatasetError, open_dataset, survey
 from jurybox.errors import IncompleteError, InputError
-from jurybox.sample import Response, Row, Timing, Turn, Usage
+from jurybox.sample import Row, Turn
 
 PARQUET = Path("rows.parquet")
 
@@ -32,55 +30,6 @@ def rows(columns: dict[str, Any], *, needs_response: bool = False) -> list[Row]:
 
 def findings(columns: dict[str, Any]) -> list[str]:
     return [str(each) for each in refusal(write(columns), PARQUET.name).findings]
-
-
-def test_every_field_is_read() -> None:
-    found = rows(
-        {
-            "id": [1, 2],
-            "question": ["Add.", "Subtract."],
-            "expected": ["3", None],
-            "provided_context": pa.array(["Sums.", None]).dictionary_encode(),
-            "answer": pa.array(["Three", ""], pa.large_string()),
-            "messages": [[{"role": "user", "content": "Hi"}], None],
-            "metadata": [{"level": 1, "none": None}, None],
-            "latency_e2e_ms": pa.array([12.5, None], pa.float32()),
-            "latency_model_ms": pa.array([12, None], pa.int16()),
-            "input_tokens": [7, None],
-            "output_tokens": [0.0, None],
-            "timed_out": [False, True],
-            "topic": [["a", "b"], []],
-        },
-        needs_response=True,
-    )
-    assert found == [
-        Row(
-            id="1",
-            task="Add.",
-            reference="3",
-            context="Sums.",
-            response=Response(
-                text="Three",
-                timing=Timing(latency_e2e_ms=12.5, latency_model_ms=12.0),
-                usage=Usage(input_tokens=7, output_tokens=0),
-            ),
-            messages=(Turn(role="user", content="Hi"),),
-            metadata={"topic": ["a", "b"], "level": 1, "none": None},
-        ),
-        Row(
-            id="2",
-            task="Subtract.",
-            response=Response(text="", timing=Timing(timed_out=True)),
-            metadata={"topic": []},
-        ),
-    ]
-
-
-def test_the_hash_is_of_the_file_s_bytes_a11() -> None:
-    data = write({"task": ["x", "y"]})
-    found = survey(open_dataset(PARQUET), needs_response=False)
-    assert (found.rows, found.bytes) == (2, len(data))
-    assert found.sha256 == hashlib.sha256(data).hexdigest()
 
 
 def test_rows_are_numbered_across_groups_and_batches() -> None:
@@ -221,11 +170,6 @@ def test_a_file_that_breaks_off_is_refused() -> None:
     assert refusal(data[: len(data) // 2], PARQUET.name).findings[0].code == "parquet"
 
 
-def test_no_rows_are_a_finding() -> None:
-    (found,) = findings({"task": pa.array([], pa.string())})
-    assert found == "1:1: the dataset has no rows; give it at least one [no-rows]"
-
-
 def test_a_large_dataset_that_changed_since_the_survey_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -252,17 +196,6 @@ def test_without_pyarrow_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPa
     assert str(caught.value) == (
         "Parquet needs pyarrow; install it with: pip install 'jurybox[parquet]'"
     )
-
-
-def test_other_kinds_do_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def guarded(name: str, *rest: Any) -> Any:  # noqa: ANN401 - as Python has it
-        assert not name.startswith("pyarrow")
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", guarded)
-    assert read(jsonl({"task": "x"})) == [Row(id="1", task="x")]
 
 
 def repeated(text: str, count: int, compression: str) -> bytes:

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.datasets import source as source_room
 from jurybox.datasets.source import Source
 from jurybox.documents.findings import Findings
 from jurybox.errors import IncompleteError
@@ -53,10 +52,6 @@ def test_a_line_that_is_too_long_says_so() -> None:
     assert [str(each) for each in findings.in_order()] == [
         "2:1: the line is longer than 2e-05 MB; give each row a line [too-long]"
     ]
-
-
-def test_a_row_may_have_64_megabytes() -> None:
-    assert source_room.MAX_LINE == 64_000_000
 
 
 def test_a_disk_that_fails_is_no_fault_of_the_file() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dataset_files import dataset, findings, jsonl, only_finding, refusal
+from dataset_files import dataset, findings, jsonl, refusal
 from jurybox.datasets import Dataset, DatasetError, Survey, open_dataset, survey
-from jurybox.errors import DocumentError, IncompleteError, InputError
+from jurybox.errors import IncompleteError, InputError
 from jurybox.sample import Row
 
 TEXT = jsonl({"id": "a", "task": "x"}, {"id": "b", "task": "y"}, {"id": "c", "task": "z"})
@@ -46,18 +46,6 @@ def test_a_limit_leaves_rows_unused_but_not_unread() -> None:
         survey(dataset(f"{TEXT}x\n"), needs_response=False, limit=1)
 
 
-def test_rows_come_in_order_with_their_lines() -> None:
-    rows = list(dataset(f"\n{TEXT}").rows(needs_response=False))
-    assert [(line, row.id) for line, row in rows] == [(2, "a"), (3, "b"), (4, "c")]
-
-
-def test_a_dataset_can_be_read_again_and_again() -> None:
-    opened = dataset(TEXT)
-    assert tasks(opened) == tasks(opened) == ["x", "y", "z"]
-    both = zip(opened.rows(needs_response=False), opened.rows(needs_response=False), strict=True)
-    assert all(one == other for one, other in both)
-
-
 def test_ids_given_twice_are_refused_with_both_lines() -> None:
     text = TEXT + jsonl({"id": "b", "task": "v"}, {"id": "d", "task": "w"}, {"id": "b", "task": ""})
     assert str(refusal(text)) == (
@@ -67,21 +55,11 @@ def test_ids_given_twice_are_refused_with_both_lines() -> None:
     )
 
 
-def test_a_number_and_its_text_are_the_same_id() -> None:
-    assert "the id `1` is given twice" in only_finding(
-        jsonl({"id": 1, "task": "x"}, {"id": "1", "task": "y"})
-    )
-
-
 def test_all_ids_given_twice_are_cut_short() -> None:
     rows = [{"id": number % 3000, "task": "x"} for number in range(6000)]
     found = findings(jsonl(*rows))
     assert len(found) == 101
     assert [each.partition(" ")[2] for each in found] == ["duplicate-id"] * 100 + ["too-many"]
-
-
-def test_rows_that_were_numbered_are_never_taken_for_repeats() -> None:
-    assert look(dataset(jsonl({"task": "x"}, {"task": "x"}))).rows == 2
 
 
 def test_a_row_that_the_run_can_not_use_is_a_finding() -> None:
@@ -94,11 +72,6 @@ def test_a_row_that_the_run_can_not_use_is_a_finding() -> None:
     assert [str(each) for each in caught.value.findings] == [
         "2:1: no `reference` for the prompt; add one [unusable-row]"
     ]
-
-
-def test_the_rows_of_a_run_are_those_that_were_surveyed() -> None:
-    opened = dataset(TEXT)
-    assert tasks(opened, look(opened)) == ["x", "y", "z"]
 
 
 @pytest.mark.parametrize(
@@ -169,10 +142,6 @@ def test_the_first_fault_ends_a_reading_that_nobody_surveyed() -> None:
     with pytest.raises(DatasetError) as caught:
         taken.extend(row.id for _, row in rows)
     assert [each.line for each in caught.value.findings] == [4]
-
-
-def test_a_dataset_error_is_a_document_error() -> None:
-    assert isinstance(refusal("x"), DocumentError)
 
 
 @pytest.mark.parametrize(

@@ -26,21 +26,6 @@ def test_json_is_plain_text_in_a_template_of_the_single_form() -> None:
     assert Template(text='{response} {"a": {}} { task }').fill(PARTS) == 'A {"a": {}} { task }'
 
 
-def test_spaces_within_double_braces_make_no_difference() -> None:
-    assert Template(text="{{ task }}").fill(PARTS) == "T"
-
-
 def test_c14_what_is_filled_in_is_never_filled_itself() -> None:
     parts = PARTS | {"task": "{{response}}", "response": "{{task}} \\g<0> \\1"}
     assert Template(text="{{task}}|{{response}}").fill(parts) == "{{response}}|{{task}} \\g<0> \\1"
-
-
-def test_placeholders_are_found_with_their_places() -> None:
-    assert list(Template(text="a {task}\n{response}").placeholders()) == [
-        ("task", 2),
-        ("response", 9),
-    ]
-
-
-def test_text_without_placeholders_stays_as_it_is() -> None:
-    assert Template(text="{} {1} {{}} plain").fill(PARTS) == "{} {1} {{}} plain"

@@ -1,7 +1,6 @@
 """Verbosity, self-preference and formatting: judges with a known leaning, and one without."""
 
 import numpy as np
-import pytest
 
 from jurybox.statistics.bias_estimates import (
     LONGER,
@@ -53,11 +52,6 @@ def test_scores_that_are_all_equal_tell_nothing_of_length() -> None:
     assert plain.reason == "all responses have the same score"
 
 
-def test_few_responses_tell_nothing_of_length() -> None:
-    plain = score_by_length([0.1, 0.5], [3, 4], [1, 2])
-    assert plain.reason == "only 2 samples have a score, and 10 are needed"
-
-
 def test_the_longer_response_wins_as_often_as_it_wins_and_ties_dont_count() -> None:
     found = win_rate([1, 1, 1, 0, 0.5] * 6, range(30), LONGER)
     assert found.value == 0.75
@@ -73,21 +67,6 @@ def test_people_who_prefer_longer_responses_too_take_the_bias_away() -> None:
     against = win_excess(judge, [0.5] * 32, range(32), LONGER_EXCESS)
     assert against.value == 0.25
     assert "the judge favors longer responses" in against.sentence
-
-
-def test_a_judge_that_favors_its_own_family_is_told_so() -> None:
-    own = np.arange(N) % 3 == 0
-    judges = ["gpt"] * N
-    found = own_against_others(FAIR + 0.2 * own, own.tolist(), judges, range(N))
-    assert found.value == pytest.approx(
-        (FAIR + 0.2 * own)[own].mean() - FAIR[~own].mean(), abs=1e-9
-    )
-    beyond = own_against_others(
-        FAIR + 0.2 * own - QUALITY, own.tolist(), judges, range(N), given_gold=True
-    )
-    assert _holds(beyond, 0.2)
-    assert "the judge favors its own family" in beyond.sentence
-    assert "beyond what people give" in beyond.sentence
 
 
 def test_a_strict_family_of_judges_isnt_taken_for_one_that_is_hard_on_its_own() -> None:
@@ -135,9 +114,3 @@ def test_layout_that_only_comes_with_length_wins_half_the_pairs_of_equal_length(
     assert won.mean() > 0.55
     assert _holds(found, 0.5)
     assert found.name == "formatting.bold.win_rate"
-
-
-def test_a_formatted_response_that_always_wins_is_told_so() -> None:
-    found = win_rate_at_equal([1.0] * 20, [0.1] * 20, range(20), formatted("bold"))
-    assert found.value == 1
-    assert "the judge favors bold" in found.sentence

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.statistics.bias_estimates import first_place_win_rate, flip_rate, swap_consistency
+from jurybox.statistics.bias_estimates import first_place_win_rate, swap_consistency
 
 Votes = tuple[list[str], list[str], list[int]]
 
@@ -40,28 +40,6 @@ def _judged(
     straight = np.where(flipped, np.where(first, "A", "B"), winner)
     swapped = np.where(flipped, np.where(first, "B", "A"), winner)
     return straight.tolist(), swapped.tolist(), whose.tolist()
-
-
-def test_a_judge_that_always_names_the_first_place_is_told_so() -> None:
-    found = first_place_win_rate(["A"] * 20, ["B"] * 20, range(20))
-    assert found.value == 1
-    assert found.n == 40
-    assert found.samples == 20
-    assert found.interval is not None
-    assert found.interval.low > 0.8
-    assert found.interval.high == 1
-    assert "the judge favors the first place" in found.sentence
-    assert swap_consistency(["A"] * 20, ["B"] * 20, range(20)).value == 0
-
-
-def test_a_judge_that_sticks_to_its_winner_has_no_bias_and_an_interval_all_the_same() -> None:
-    sides = ["A", "B"] * 20
-    found = first_place_win_rate(sides, sides, range(40))
-    assert found.value == 0.5
-    assert found.interval is not None
-    assert 0.44 < found.interval.low < 0.5 < found.interval.high < 0.56
-    assert found.sentence.endswith("no significant position bias.")
-    assert swap_consistency(sides, sides, range(40)).value == 1
 
 
 def test_ties_are_left_out_of_the_win_rate_and_agree_with_each_other() -> None:
@@ -128,13 +106,3 @@ def test_intervals_cover_the_true_rate_as_often_as_they_say(
         assert found.interval is not None
         covered += found.interval.low <= true <= found.interval.high
     assert 365 <= covered <= 396
-
-
-def test_flips_are_counted_for_each_criterion() -> None:
-    one = flip_rate("right", [True] * 18 + [False] * 2, range(20))
-    other = flip_rate("clear", [True] * 5, range(5))
-    assert one.name == "position.flips.right"
-    assert one.value == 0.1
-    assert "flips with the places in 10%" in one.sentence
-    assert other.value is None
-    assert "`clear`" in (other.reason or "")

@@ -66,12 +66,6 @@ def test_as_many_more_labels_as_it_says_do_halve_the_interval() -> None:
     assert widths[1] / widths[0] == pytest.approx(0.5, abs=0.06)
 
 
-def test_where_samples_are_the_limit_no_number_of_labels_is_named() -> None:
-    made = corrected_mean(scored(np.random.default_rng(5), 50, 60))
-    assert made.labels_to_halve is None
-    assert "can't halve" in made.sentence
-
-
 def test_a_judge_that_was_right_on_every_label_is_not_taken_for_infallible() -> None:
     human = np.arange(20) % 2
     made = corrected_mean(labeled_scores(human, human, np.tile([0, 1], 5000)))
@@ -207,20 +201,3 @@ def test_labels_are_never_worth_less_for_being_corrected() -> None:
     made = corrected_mean(labeled_scores(people, people, rng.integers(0, 2, 500).astype(float)))
     assert made.effective_labels is not None
     assert made.effective_labels > 12
-
-
-def test_of_clusters_no_number_of_further_labels_is_named() -> None:
-    rng = np.random.default_rng(13)
-    people, judge = rng.normal(size=(2, 60))
-    made = corrected_mean(
-        labeled_scores(
-            people,
-            people + judge / 4,
-            rng.normal(size=300),
-            clusters=[place // 3 for place in range(60)],
-            rest_clusters=[100 + place // 3 for place in range(300)],
-        )
-    )
-    assert made.clusters == 20
-    assert made.labels_to_halve is None
-    assert "halve" not in made.sentence

@@ -17,14 +17,6 @@ def test_the_interval_is_students() -> None:
     assert (made.interval.low, made.interval.high) == pytest.approx((low, high), abs=1e-9)
 
 
-def test_clusters_of_one_row_change_nothing() -> None:
-    x = [1.0, 4.0, 2.5, 3.0]
-    plain, clustered = mean_of(x), mean_of(x, clusters=list("abcd"))
-    assert plain.interval is not None
-    assert clustered.interval is not None
-    assert plain.interval.low == pytest.approx(clustered.interval.low, abs=1e-12)
-
-
 def test_the_clustered_error_is_that_of_statsmodels() -> None:
     rng = np.random.default_rng(3)
     groups = rng.integers(0, 12, 90)
@@ -44,11 +36,6 @@ def test_where_nothing_varies_there_is_a_reason_and_no_interval(values: list[flo
     made = mean_of(values)
     assert made.interval is None
     assert made.reason is not None
-
-
-def test_a_cluster_for_each_row_is_needed() -> None:
-    with pytest.raises(ValueError, match="2 clusters are named for 3 rows"):
-        mean_of([1, 2, 3], clusters=["a", "b"])
 
 
 def test_clustered_intervals_of_means_cover_as_often_as_they_say_and_naive_ones_do_not() -> None:
@@ -90,16 +77,6 @@ def test_wilson_is_that_of_a_published_table() -> None:
         assert (round(made.low, 4), round(made.high, 4)) == (low, high)
     none = wilson(0, 20)
     assert (none.low, round(none.high, 4)) == (0, 0.1611)
-
-
-def test_no_share_is_refused() -> None:
-    with pytest.raises(ValueError, match="no share"):
-        wilson(3, 2)
-
-
-def test_no_rows_have_no_share_and_a_reason() -> None:
-    made = proportion([])
-    assert (made.value, made.interval, made.reason) == (None, None, "there are no rows")
 
 
 def test_clusters_of_copies_count_as_one_row_each() -> None:

@@ -1,5 +1,4 @@
 import hashlib
-from pathlib import Path
 
 import pytest
 
@@ -181,11 +180,6 @@ def test_a_table_may_be_written_in_several_ways(table: str) -> None:
     assert read.level_columns == ("Score", "Meaning")
 
 
-def test_the_headings_of_the_columns_are_kept() -> None:
-    read = criterion("| Punkte | *Name* | Was es heißt |\n| - | - | - |\n| 5 | | Gut |\n")
-    assert read.level_columns == ("Punkte", "*Name*", "Was es heißt")
-
-
 @pytest.mark.parametrize(
     ("rows", "decimals"),
     [
@@ -202,12 +196,6 @@ def test_c11_levels_have_the_decimals_that_they_are_written_with(
     table = "| Score | Meaning |\n| - | - |\n" + "".join(f"| {row} | x |\n" for row in rows)
     text = f"{HEAD.replace('1-5', '0.0-1.0')}\n## Criteria\n\n### A\n{table}"
     assert parse_rubric(text).criteria[0].level_decimals == decimals
-
-
-@pytest.mark.parametrize("sign", ["..", "-", " \u2013 "])
-def test_a_range_means_the_same_with_any_sign(sign: str) -> None:
-    rows = f"| 0{sign}4 | Low |\n| 5{sign}10 | High |\n"
-    assert codes(f"| Score | Meaning |\n| - | - |\n{rows}", "0.0-10.0") == []
 
 
 def test_levels_of_whole_numbers_have_no_decimals() -> None:
@@ -247,13 +235,6 @@ def test_a_rules_block_may_be_fenced_in_several_ways(fence: str) -> None:
     rubric = parse_rubric(f"{HEAD.replace('1-5', '0.0-1.0')}## Criteria\n### A\n{text}")
     assert rubric.criteria[0].rules is not None
     assert rubric.criteria[0].rules.base == 0.5
-
-
-@pytest.mark.parametrize(
-    "html", ["<!-- x", "<?x", "<![CDATA[ x", "<!x", "<pre>", "<SCRIPT>", "<style >", "<textarea\n"]
-)
-def test_html_without_its_end_is_refused(html: str) -> None:
-    assert codes(f"Friendly.\n\n{html}\n\nMore.\n") == ["3 unclosed-block"]
 
 
 def test_headings_in_a_fenced_block_are_none() -> None:
@@ -304,27 +285,6 @@ def test_an_item_may_begin_with_a_pipe() -> None:
     assert labels("- |x| is small\n") == {"Indicators": ("|x| is small",)}
 
 
-def test_an_open_fence_is_to_be_closed_with_what_opened_it() -> None:
-    reading = check_rubric(f"{HEAD}\n## Criteria\n\n### A\n~~~text\n```\n")
-    assert [(finding.line, finding.code) for finding in reading.findings] == [
-        (11, "unclosed-block")
-    ]
-    assert "backtick" not in reading.findings[0].hint
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "metrics: {f: share of a == 9}",
-        "metrics: {f: total_tokens per a == 9}",
-    ],
-)
-def test_a_formula_with_a_value_that_its_metric_never_has_is_refused(line: str) -> None:
-    head = HEAD.replace("---\n#", f"{line}\n---\n#")
-    found = check_rubric(f"{head}## Criteria\n### A\n").findings
-    assert [(each.line, each.code) for each in found] == [(5, "out-of-range")]
-
-
 @pytest.mark.parametrize(
     "rule",
     [
@@ -367,16 +327,6 @@ def test_the_judge_prompt_is_its_block_to_the_character() -> None:
     ]
 
 
-def test_shared_lexicons_can_be_named_by_every_criterion() -> None:
-    rubric = parse_rubric(
-        HEAD.replace("1-5", "0.0-1.0") + "## Criteria\n### A\n```yaml rules\nbase: 0.5\nadjust:\n"
-        "  - {subtract: 0.5, when: {user_has: crisis}}\n```\n"
-        "## Lexicons\n```yaml lexicons\ncrisis: [hurt myself]\n```\n"
-    )
-    assert [each.name for each in rubric.lexicons] == ["crisis"]
-    assert rubric.criteria[0].rules is not None
-
-
 def test_scales_and_weights_go_to_their_criteria() -> None:
     head = HEAD.replace("---\n#", "scales: {b: 0.0-1.0}\nweights: {b: 3}\n---\n#")
     first, second = parse_rubric(head + "## Criteria\n### A\n### B\n").criteria
@@ -395,25 +345,6 @@ def test_a7_scores_without_a_response_stand_in_the_order_of_the_criteria() -> No
 
 def test_a7_without_a_word_about_it_no_criterion_has_a_score_without_a_response() -> None:
     assert whole("## Criteria\n### A\n").without_response == {}
-
-
-def test_a7_answer_quality_gives_no_answer_an_accuracy_of_0_and_no_faithfulness() -> None:
-    library = Path(__file__).parents[4] / "src" / "jurybox" / "rubric" / "library"
-    rubric = parse_rubric((library / "answer-quality.md").read_bytes())
-    assert rubric.without_response == {"accuracy_score": 0}
-
-
-def test_a_score_without_a_response_is_not_held_against_a_scale_that_is_unreadable() -> None:
-    head = HEAD.replace("1-5", "5-1").replace("---\n#", "without_response: {a: 9}\n---\n#")
-    findings = check_rubric(head + "## Criteria\n### A\n").findings
-    assert [finding.code for finding in findings] == ["bad-scale"]
-
-
-def test_version_keeps_its_zeros() -> None:
-    assert (
-        parse_rubric(HEAD.replace("version: 1", "version: 1.10") + "## Criteria\n### A\n").version
-        == "1.10"
-    )
 
 
 BODY = "\nÜber.\n\n## Criteria\n\n### A\n\n- one\n  two\n"
@@ -440,20 +371,6 @@ def test_the_end_of_the_file_makes_no_difference(end: str) -> None:
 )
 def test_the_hash_is_of_the_bytes_of_the_document(data: bytes) -> None:
     assert parse_rubric(data).sha256 == hashlib.sha256(data).hexdigest()
-
-
-def test_a_lone_surrogate_is_refused() -> None:
-    reading = check_rubric(HEAD + "## Criteria\n### A\nx\ud800\n")
-    assert [(each.line, each.column, each.code) for each in reading.findings] == [
-        (9, 2, "encoding")
-    ]
-
-
-def test_an_error_holds_all_findings() -> None:
-    with pytest.raises(RubricError) as caught:
-        parse_rubric("", "empty.md")
-    assert len(caught.value.findings) == 3
-    assert str(caught.value).startswith("empty.md:1:1: ")
 
 
 @pytest.mark.parametrize(
@@ -528,8 +445,3 @@ def test_odd_scores_survive_rendering(scale: str, rows: list[str]) -> None:
     table = "| Score | Meaning |\n| - | - |\n" + "".join(f"| {row} | x |\n" for row in rows)
     rubric = parse_rubric(HEAD.replace("1-5", scale) + f"## Criteria\n### A\n{table}")
     assert parse_rubric(render_rubric(rubric)) == rubric
-
-
-def test_an_open_comment_is_refused() -> None:
-    reading = check_rubric(HEAD + "## Notes\nKeep me.\n<!-- open\n\n## Criteria\n### A\n")
-    assert (9, "unclosed-block") in [(each.line, each.code) for each in reading.findings]
