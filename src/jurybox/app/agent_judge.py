@@ -50,7 +50,7 @@ class AgentTurn(msgspec.Struct, frozen=True, kw_only=True):
     invalid: tuple[InvalidReply, ...]
 
     def as_data(self) -> dict[str, Any]:
-        """Return plain data, ready for JSON."""
+        """Return it as plain data for JSON."""
         prompts = [{**msgspec.to_builtins(each), "text": each.text} for each in self.prompts]
         return {"complete": False, "invalid": self.invalid, "prompts": prompts}
 
@@ -115,7 +115,7 @@ class _Asking:
         self._invalid: tuple[InvalidReply, ...] = ()
 
     def read(self, asked: Sequence[ModelRequest], given: Sequence[str], before: int) -> None:
-        """Note which replies of a round are invalid; a round without one changes nothing."""
+        """Note which replies of a round are invalid."""
         invalid: list[InvalidReply] = []
         for number, (request, text) in enumerate(zip(asked, given, strict=False), start=before + 1):
             found = self._read(text, self._material)

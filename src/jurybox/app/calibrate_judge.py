@@ -168,7 +168,7 @@ class _Calibrator:
         return self._record(self._base, metrics, run_id, None)
 
     def _tune(self) -> Calibration:
-        """Go through the rounds; write the rubric if a change was kept."""
+        """Run the rounds; write the new rubric if a change was kept."""
         from jurybox.calibration.tuning_loop import JudgedPart, LoopOptions, ToJudge, improve
 
         options = self._options
@@ -203,7 +203,7 @@ class _Calibrator:
         return self._record(rubric, tuned.metrics, tuned.report_run, tuning)
 
     def _judge(self, rubric: Rubric, part: str, number: int) -> tuple[str, tuple[GoldCase, ...]]:
-        """Judge a part by a rubric, unless it was; return the run and its samples."""
+        """Judge a part by a rubric, unless a stored run has; return the run and its samples."""
         prepared = self._prepared(rubric, part)
         known = equal_run(self._store, prepared.plan)
         if known is None or known.status != "finished":

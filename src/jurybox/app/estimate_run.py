@@ -223,7 +223,7 @@ def _all_labeled(
 
 
 def _refused(mean: CorrectedMean, missing: int, drawn: int) -> CorrectedMean:
-    """Return it uncorrected, because too many labels are missing."""
+    """Return the mean uncorrected, because too many labels are missing."""
     reason = (
         f"people gave {missing:,} of the {drawn:,} samples drawn at random no label, more than one"
         " in ten, and what they leave out is no random choice"
@@ -239,7 +239,7 @@ def _refused(mean: CorrectedMean, missing: int, drawn: int) -> CorrectedMean:
 
 
 def _described(each: CorrectedMetric, *, by_rules: bool) -> CorrectedMetric:
-    """Return it in words."""
+    """Add the sentence that describes the correction."""
     mean = each.mean
     text = correction_sentence(mean)
     own = mean.human

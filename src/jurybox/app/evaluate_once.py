@@ -217,7 +217,7 @@ class SingleConclusion(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def outcome(self) -> Literal["fine", "failed", "incomplete"]:
-        """Whether it passes, doesn't, or got no valid vote."""
+        """Whether it passes, fails, or got no valid vote."""
         report = self.report
         judged = getattr(report, "judge", report)
         if judged is not None and judged.votes_requested and judged.votes_valid == 0:
@@ -226,7 +226,7 @@ class SingleConclusion(msgspec.Struct, frozen=True, kw_only=True):
         return "failed" if report.passed is False or waits else "fine"
 
     def as_data(self) -> dict[str, Any]:
-        """Return plain data, ready for JSON."""
+        """Return it as plain data for JSON."""
         return {
             **self.report.as_data(),
             "decision": self.decision,

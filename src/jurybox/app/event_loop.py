@@ -50,7 +50,7 @@ def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def _interruptible(work: Awaitable[T]) -> T:
-    """Await in a loop that wakes every second: else a Ctrl-C at the wrong moment goes unnoticed."""
+    """Await in a loop that wakes every second; otherwise a Ctrl-C could go unnoticed."""
 
     async def wake() -> None:
         while True:  # noqa: ASYNC110 - there is no event to wait for, that is the point

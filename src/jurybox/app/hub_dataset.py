@@ -21,7 +21,7 @@ _CLIENT_ERRORS: Final = range(400, 500)
 
 
 def fetch_hub_dataset(name: str) -> tuple[str, Path]:
-    """Download the files of ``hf://OWNER/NAME[/SPLIT][@REVISION]``; those that are here stay.
+    """Download the files of ``hf://OWNER/NAME[/SPLIT][@REVISION]``, unless they are cached.
 
     Returns a name with the split and the revision, and the folder of the files.
 
@@ -64,7 +64,7 @@ def _client(name: str) -> Any:  # noqa: ANN401 - it has no types
 
 
 def _listed(hub: Any, repository: str, revision: str | None) -> tuple[str, list[str]]:  # noqa: ANN401
-    """Return a revision's commit and its Parquet files; without any, those of the hub's own."""
+    """Return a revision's commit and its Parquet files, or those that the hub converted."""
     for branch in (revision, _CONVERTED):
         info = hub.HfApi().dataset_info(repository, revision=branch)
         names = [PurePosixPath(each.rfilename) for each in info.siblings]
@@ -105,7 +105,7 @@ def _chosen(
 
 
 def _reported(error: Exception, name: str) -> InputError | IncompleteError:
-    """Return the hub's refusal in one line; whatever else went wrong may pass."""
+    """Return the hub's refusal as one line; other errors may be temporary."""
     words = printable(" ".join(str(error).split()) or type(error).__name__)
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status in _CLIENT_ERRORS:

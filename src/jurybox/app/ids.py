@@ -15,7 +15,7 @@ _CHARACTERS: Final = "abcdefghjkmnpqrstuvwxyz23456789"
 
 
 def now_utc() -> str:
-    """Return the current time as rows record it."""
+    """Return the current time in the format of stored rows."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -26,7 +26,7 @@ def new_id(prefix: str = "", time: str = "%Y%m%d-%H%M%S") -> str:
 
 
 def kept_dataset(folder: str, name: str, data: bytes, store_url: str | None = None) -> Path:
-    """Write JSON lines next to the store, unless they are there; equal ones are one file."""
+    """Write JSON lines to a file next to the store; equal data shares one file."""
     digest = hashlib.sha256(data).hexdigest()[:12]
     path = store_folder(store_url) / folder / f"{name}-{digest}.jsonl"
     try:

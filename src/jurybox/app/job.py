@@ -277,11 +277,11 @@ class Job:
             raise damaged(self.row, error) from None
 
     def report(self) -> None:
-        """Show how far the run is, unless it was shown a moment ago."""
+        """Report progress, unless it was reported a moment ago."""
         self._report()
 
     def append(self, samples: Sequence[SampleRow], exchanges: Sequence[ExchangeRow]) -> None:
-        """Store samples and exchanges; those of a sample that is done again when it is done."""
+        """Store samples and exchanges; those of a retried sample once it is finished."""
         if not self._retry:
             self._store.append(samples, exchanges)
             return
@@ -389,7 +389,7 @@ class Job:
             self._on_progress(self.progress())
 
     def progress(self) -> Progress:
-        """Return how far the run is."""
+        """Return the progress of the run."""
         count, now = self._count, datetime.now(UTC)
         batches = (
             BatchProgress(

@@ -123,7 +123,7 @@ def _of_rows(store: Store, run: RunRow) -> dict[str, Gold]:
 
 
 def read_gold_rows(path: Path, scales: Mapping[str, Scale]) -> dict[str, Gold]:
-    """Read a file of labels: ``id`` with ``gold`` or ``gold_winner``; others are left alone."""
+    """Read a file of labels: rows with an ``id`` and ``gold`` or ``gold_winner``."""
     read = reader_of(path)
     findings, lines, found = Findings(), dict[str, int](), dict[str, Gold]()
     with open_source(path) as source, contextlib.suppress(TooManyError):
@@ -147,7 +147,7 @@ def read_gold_rows(path: Path, scales: Mapping[str, Scale]) -> dict[str, Gold]:
 
 
 def _label_id(record: Record, lines: Mapping[str, int]) -> str:
-    """Return the id of a label's sample; ``lines`` are those of the ids before it."""
+    """Return the id of a label's sample; ``lines`` has the line of each id so far."""
     if record.get("id") is None:
         hint = "give the id of the sample that it is of"
         raise FieldError("missing-field", "the label has no `id`", hint)

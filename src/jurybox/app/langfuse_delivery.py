@@ -48,7 +48,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
         return not (self.pending or self.rejected)
 
     def lines(self) -> Iterator[str]:
-        """Yield it in words."""
+        """Yield lines for the user."""
         yield f"langfuse: {counted(self.sent, 'part')} delivered"
         if self.rejected:
             yield f"langfuse: {self.rejected} rejected and kept; `jurybox langfuse status` says why"
@@ -77,7 +77,7 @@ class OutboxState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def order(run_id: str, store: Store, queue: str | None, digest: str | None = None) -> None:
-    """Note that a run is to be delivered when it is finished, its flagged samples to a queue.
+    """Schedule a run for delivery once it is finished, its flagged samples to a queue.
 
     With the digest of a run that has changed since, it is delivered again.
     """
@@ -336,5 +336,5 @@ def _review(desk: ReviewDesk, number: int, reviewer: str, given: "Sequence[Annot
 
 
 def _plain(value: Score | str | None) -> Score | str | None:
-    """Return a number as it was meant: Langfuse makes every 4 a 4.0."""
+    """Return a whole number as an integer; Langfuse returns 4.0 for 4."""
     return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -49,7 +49,7 @@ def fetch_dataset(name: str) -> tuple[str, Path]:
 
 
 def _dated(name: str) -> tuple[str, datetime]:
-    """Split a name from the time behind it; without one, the time is now."""
+    """Split ``NAME@TIME``; without a time, it is now."""
     dataset, at, text = name.rpartition("@")
     try:
         version = datetime.fromisoformat(text) if at else None

@@ -124,12 +124,12 @@ def _why_not_known(plan: Plan) -> dict[str, str]:
 
 
 def judge_versions(plan: Plan) -> str | None:
-    """Return the versions of a plan's judges as of now."""
+    """Return the current versions of a plan's judges."""
     return _joined([_version(judge, plan) for judge in plan.judges])
 
 
 def recorded_versions(row: RunRow) -> object:
-    """Return the versions of a run's judges as they were."""
+    """Return the versions of a run's judges when it ran."""
     metadata = msgspec.json.decode(row.metadata, type=dict[str, object])
     return metadata.get("evaluator_model_version")
 
@@ -157,7 +157,7 @@ def _version(model: str, plan: Plan) -> str | None:
 
 
 def _joined(versions: list[str | None]) -> str | None:
-    """Return several versions in one text; None where none is known."""
+    """Join several versions into one text; None if none is known."""
     if not any(versions):
         return None
     return ", ".join(version or "unpinned" for version in versions)
@@ -216,7 +216,7 @@ def _hash(path: Path) -> str | None:
 def describe_change(
     dataset: Dataset, plan: Plan, store: Store, run_id: str, sha256: str
 ) -> str | None:
-    """Describe how a dataset, which has that hash now, has changed since the run began."""
+    """Describe how a dataset, whose hash is now ``sha256``, has changed since the run began."""
     if sha256 == plan.dataset.sha256:
         # It may have been changed during the run, and changed back.
         first = _first_other(dataset, plan, store, run_id)

@@ -132,7 +132,7 @@ async def checked_route(
     allow_version_drift: bool,
     patience: float | None = None,
 ) -> AsyncGenerator[Call]:
-    """Provide one call for several models that refuses another version than was asked for.
+    """Provide one call for several models; it refuses answers by another version of a model.
 
     The call raises `IncompleteError` there. ``patience`` is how many seconds an endpoint may fail.
     """
@@ -182,7 +182,7 @@ class Budget:
                 )
 
     async def call(self, request: ModelRequest, send: Callable[[], Awaitable[Outcome]]) -> Outcome:
-        """Wait until the request fits next to those in flight, and send it; or fail for good."""
+        """Send the request once the budget has room for it; fail if it never will."""
         highest = self._highest(request)
         while self.spent + self._in_flight + highest > self._most:
             if not self._in_flight:
@@ -250,7 +250,7 @@ def _router(
 
 
 def _window(plan: Plan) -> int:
-    """Return how many samples may be in flight: for each call at the limit, one more is ready."""
+    """Return how many samples may be in flight: some more than can be asked about."""
     if plan.batch:
         return _BATCH_WINDOW
     calls = (plan.concurrency or Limits().concurrency) * (1 if plan.target is None else 2)

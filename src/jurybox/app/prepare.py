@@ -92,7 +92,7 @@ def prepare_all(
     options: RunOptions,
     cluster: "RayCluster | None" = None,
 ) -> list[Prepared]:
-    """Do the same for every target of a suite (D5); a ``cluster`` checks large datasets."""
+    """Prepare a run for every target of a suite (D5); a ``cluster`` checks large datasets."""
     found: list[Prepared] = []
     for chosen, own in choose_targets(choose_suite(name, options), options):
         rubric = own.rubric or chosen.suite.rubric
@@ -116,7 +116,7 @@ class _Attempts:
             return None
 
     def failed(self) -> InputError:
-        """Return the one error, or all of them."""
+        """Return the error, or several as one."""
         return self.errors[0] if len(self.errors) == 1 else SeveralErrors(self.errors)
 
 
@@ -285,7 +285,7 @@ def _checked_plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPl
 
 
 def _plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> Plan:
-    """Return the plan, but for the description of its dataset."""
+    """Return the plan, except for the description of its dataset."""
     suite = chosen.suite
     rubric = parse_rubric(document.text, document.origin)
     judge = suite.judge or JudgeSpec(models=())

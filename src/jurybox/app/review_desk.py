@@ -340,7 +340,7 @@ class ReviewDesk:
         return self.part_of(self._said(self.store.reviews(self.run.id)))
 
     def part_of(self, found: ActiveReviews) -> RandomPart:
-        """Return the random part as far as these reviews came."""
+        """Return the part of the random order that these reviews cover."""
         blind = found.blind
         drawn = {each.number for each in blind if each.shown.queue == "random"}
         return random_part(
@@ -363,7 +363,7 @@ class ReviewDesk:
             return StoredSample(sample, self.rubric)
 
     def _rows_of(self, number: int, name: str) -> tuple[ReviewRow, ...]:
-        """Return all that a reviewer ever did about a sample, also what is withdrawn."""
+        """Return all of a reviewer's rows on a sample, withdrawn ones included."""
         rows = self.store.reviews_of(self.run.id, number)
         return tuple(row for row in rows if row.reviewer == name)
 

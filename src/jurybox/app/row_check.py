@@ -28,7 +28,7 @@ class RowCheck:
         target: TargetPlan | None,
         unused: Collection[str],
     ) -> None:
-        """Check for a procedure, or less where there is none yet; ``unused`` is the suite's."""
+        """Check rows for a procedure, as far as it is known; ``unused`` is the suite's."""
         self.demographics: set[str | None] = set()
         self._judging = None if procedure is None else procedure.judging
         self._asks = procedure is not None and procedure.judging.asks_for_verdicts(procedure.judges)
@@ -48,7 +48,7 @@ class RowCheck:
 
 
 class _PromptCheck:
-    """Sees that a target's prompt shows what rows have; each fault is noted once per file."""
+    """Checks that a target's prompt shows all fields of the rows; reports each fault once."""
 
     def __init__(self, target: TargetPlan | None, unused: Collection[str]) -> None:
         prompt = None if target is None else target.prompt

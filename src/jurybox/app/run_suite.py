@@ -220,7 +220,7 @@ async def _run_all(  # noqa: PLR0913 - what isn't an option of the suite, all by
 
 
 def run_identity(store: str | None, *, baseline: str | None, **given: Any) -> RunIdentity:  # noqa: ANN401 - the fields of it
-    """Return what a run is called and may cost; ``baseline`` may name a run in any way."""
+    """Return a run's identity; ``baseline`` may be an id, a name, a tag or ``last``."""
     if baseline is not None:
         with closing(open_run_store(store)) as opened:
             baseline = find_run(opened, baseline).id
@@ -421,7 +421,7 @@ def _failed_samples(store: Store, run_id: str) -> list[int]:
 
 
 def _lost_request(store: Store, run_id: str, number: int) -> bool:
-    """Return whether a failure counts in a sample; one that was retried since doesn't."""
+    """Return whether a sample has a failed request that was not retried successfully."""
     sample = store.sample(run_id, number)
     if sample is None:
         return False

@@ -162,7 +162,7 @@ def _rows(shard: Shard, plan: Plan) -> Iterator[Work]:
 
 
 class ShardedRun:
-    """Has a cluster finish the missing samples of a job."""
+    """Distributes the missing samples of a job over a cluster."""
 
     def __init__(self, cluster: "RayCluster", store: Store, plan: Plan) -> None:
         """Take a cluster for a run that `check_shardable` has passed."""
@@ -173,7 +173,7 @@ class ShardedRun:
         self._reports: list[Progress] = []
 
     async def __call__(self, job: Job, dataset: "Dataset", known: Known) -> None:
-        """Hand out shards until all are done or the job is stopped.
+        """Distribute shards until all are done or the job is stopped.
 
         Raises:
             IncompleteError: the store or a worker failed.
@@ -205,7 +205,7 @@ class ShardedRun:
             job.stop.on_request = tell
 
     async def _hand_out(self, job: Job, shards: Iterator[Shard], known: Known) -> None:
-        """Have as many shards in progress as there are workers, and as many again ready."""
+        """Keep two shards per worker in progress or ready."""
         running: dict[Any, Shard] = {}
         while True:
             while len(running) < 2 * self._cluster.cpus and not job.stop.requested:
@@ -240,7 +240,7 @@ class ShardedRun:
             await self._collect(job, prepared.pop(name), reason)
 
     async def _collect(self, job: Job, shard: Shard, reason: str) -> None:
-        """Take over what came of a shard."""
+        """Merge the results of a shard."""
         if self._folder is not None:
             file = _file(self._folder, shard.run.id, shard.number)
             await asyncio.to_thread(_take_over, self._store, shard.run, file)
@@ -289,7 +289,7 @@ class ShardedRun:
             )
 
     def _prepare(self, shard: Shard, known: Known) -> None:
-        """Make the file of a shard, with the replies that there are to its samples."""
+        """Create the file of a shard, with the stored replies to its samples."""
         if shard.file is None:
             return
         Path(shard.file).unlink(missing_ok=True)
@@ -325,7 +325,7 @@ def shared_calls(plan: Plan) -> int:
 
 
 def shard_folder(store: Store) -> Path | None:
-    """Return where the files of shards are; None where workers can write to the store itself."""
+    """Return the folder of shard files; None if workers can write to the store itself."""
     address = store.address
     return None if address.startswith(_SERVER) else Path(f"{address}-shards")
 
@@ -335,7 +335,7 @@ def _file(folder: Path, run_id: str, number: int) -> Path:
 
 
 def take_over_shards(store: Store, run: RunRow) -> None:
-    """Take over what a killed driver left in the files of its shards.
+    """Merge what a killed driver left in the files of its shards.
 
     Raises:
         IncompleteError: a file is damaged, or a worker still writes to it.
@@ -373,7 +373,7 @@ def _take_over(store: Store, run: RunRow, file: Path) -> None:
 
 
 def _add_missing(store: Store, run: RunRow, found: Sequence[_Sample]) -> None:
-    """Store what isn't stored yet; a driver may have been killed after it did that."""
+    """Store what isn't stored yet; a killed driver may have stored it already."""
     span = range(found[0][0], found[-1][0] + 1)
     finished = {number for number, *_ in store.results(run.id, span)}
     known = {(row.number, row.position) for row in store.unfinished(run.id, span)}
@@ -400,7 +400,7 @@ def _await_release(shard: Store, claim: str, file: Path) -> None:
 
 
 def _checked(shard: Store, run: RunRow, file: Path) -> Iterator[_Sample]:
-    """Yield what a shard has of each sample, as it was when it was sealed.
+    """Yield a shard's rows of each sample, checked against their seals.
 
     Raises:
         IncompleteError: a sample was changed.

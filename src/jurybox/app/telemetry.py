@@ -39,7 +39,7 @@ def export_run(store: Store, run: RunRow) -> tuple[str, ...]:
 def deliver_run(store: Store, run_id: str) -> list[tuple[str, bool]]:
     """Send a finished run to Langfuse and by OpenTelemetry.
 
-    Returns lines about what came of it, each with whether it is good news.
+    Returns lines for the user, each with whether it reports a success.
     """
     from jurybox.app.langfuse_delivery import push_if_ordered
 

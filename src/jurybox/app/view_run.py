@@ -92,7 +92,7 @@ def view_run(row: RunRow, store: Store) -> RunView:
 
 
 def view_as_data(view: RunView, store: Store) -> dict[str, Any]:
-    """Return a run as data for JSON, with what is known around it."""
+    """Return a run as data for JSON, with its reviews, calibration and baseline."""
     return {**view.as_data(), **around_as_data(view, store)}
 
 
@@ -153,7 +153,7 @@ def accept_unreviewed(row: RunRow, store: Store) -> RunView:
 
 
 def corrected_by_reviews(row: RunRow, view: RunView, store: Store) -> RunView:
-    """Return a run whose gates go by what people would say, with how each value was corrected.
+    """Return a run whose gates use values corrected by reviews, with how each was corrected.
 
     A mean score or win rate that too few reviews of the random queue correct passes nothing. What
     people don't score, such as a latency, keeps its value.

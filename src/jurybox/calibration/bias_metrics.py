@@ -347,7 +347,7 @@ class BiasReport(msgspec.Struct, frozen=True, kw_only=True):
         return {metric.name: metric for bias in self.biases for metric in bias.metrics}
 
     def as_data(self) -> dict[str, Any]:
-        """Return plain data, ready for JSON."""
+        """Return it as plain data for JSON."""
         data: dict[str, Any] = msgspec.to_builtins(self)
         return {**data, "passed": self.passed if self.gates else None}
 

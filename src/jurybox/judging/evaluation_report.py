@@ -118,7 +118,7 @@ class EvaluationReport(msgspec.Struct, frozen=True, kw_only=True):
     winner_votes: tuple[Side, ...] = ()
 
     def as_data(self) -> dict[str, Any]:
-        """Return plain data, ready for JSON."""
+        """Return it as plain data for JSON."""
         data: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         if self.responses is None:
             del data["responses"]

@@ -89,7 +89,7 @@ class AnthropicModel(ChatModel):
         self._begun: set[str] = set()
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        """Ask once; what many requests begin with alike is marked for the cache of prompts."""
+        """Ask once; a beginning shared by many requests is marked for the prompt cache."""
         again = self._comes_again(request)
         return await self.ask(lambda accepted: self._marked(request, accepted, again=again))
 
@@ -120,10 +120,10 @@ class AnthropicModel(ChatModel):
         )
 
     def _comes_again(self, request: ModelRequest) -> bool:
-        """Tell whether the request begins like an earlier one.
+        """Return whether an earlier request began the same.
 
-        Their cache of prompts remembers what stands before a mark. To write it costs more than to
-        send it, so nothing is marked that may be sent only once.
+        The prompt cache keeps the text before a mark. Writing to it costs more than sending, so
+        nothing is marked that may be sent only once.
         """
         if not request.shared_ends:
             return False
@@ -216,7 +216,7 @@ class AnthropicModel(ChatModel):
 
 
 def _blocks(request: ModelRequest) -> list[dict[str, object]]:
-    """Return the last message, with a mark behind what many requests begin with alike."""
+    """Return the last message, with a cache mark after the beginning that requests share."""
     text = request.messages[-1].content
     ends = request.shared_ends[:_MOST_MARKS]
     *before, last = (text[start:end] for start, end in pairwise((0, *ends, len(text))))

@@ -444,7 +444,7 @@ class BatchedModel:
     async def _retry(
         self, call: Callable[[], Awaitable[T]], row: BatchRow, patience: float = math.inf
     ) -> T:
-        """Call the provider until it answers: a batch that is paid for is worth the wait."""
+        """Call the provider until it answers: the batch is paid for."""
         started, attempts = _now(), 0
         shown = row.batch_id or f"{row.number}, which may have been submitted or not"
         while True:

@@ -65,9 +65,9 @@ def _both(one: Accepted, other: Accepted) -> Accepted:
 def _without_refused(
     accepted: Accepted, error: StatusError, sent: AbstractSet[str]
 ) -> Accepted | None:
-    """Return what to try after a refusal; None where leaving something out wouldn't help.
+    """Return the parameters to retry with after a refusal; None if no retry can help.
 
-    Every step leaves out something that was sent, so there is an end to it.
+    Every retry leaves out something that was sent, so retries end.
     """
     if error.status not in _NEGOTIABLE:
         return None
@@ -128,7 +128,7 @@ class ChatModel(ABC):
         return self.client.address
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        """Ask once; a parameter that the endpoint won't have is left out and not tried again."""
+        """Ask once; a parameter that the endpoint refuses is left out from then on."""
         return await self.ask(lambda accepted: self.payload(request, accepted))
 
     async def ask(self, build: Callable[[Accepted], Payload]) -> ModelReply:
@@ -167,7 +167,7 @@ class ChatModel(ABC):
         return True
 
     async def aclose(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         await self.client.aclose()
 
     @abstractmethod

@@ -65,7 +65,7 @@ class FunctionModel:
         raise ModelError("refused", what, retry=False)
 
     async def aclose(self) -> None:
-        """Do nothing; there is nothing to let go of."""
+        """Do nothing; there is nothing to close."""
 
     async def _returned(self, argument: object) -> object:
         if inspect.iscoroutinefunction(self._function):
@@ -125,7 +125,7 @@ def _model_error(error: BaseException) -> ModelError:
 
 
 def _encodable(reply: ModelReply) -> ModelReply:
-    """Return the reply, if its text can be written anywhere: half a character can't."""
+    """Return the reply, if its text can be encoded: half a character can't."""
     try:
         reply.text.encode()
     except UnicodeEncodeError as error:
@@ -150,7 +150,7 @@ def _sound(reply: ModelReply) -> ModelReply:
 
 
 def prompt_of(request: ModelRequest) -> str:
-    """Return all that is said in a request as one text."""
+    """Return the texts of a request's messages as one."""
     return "\n\n".join(turn.content for turn in request.messages)
 
 

@@ -38,7 +38,7 @@ class ScriptedModel:
         return line
 
     async def aclose(self) -> None:
-        """Do nothing; there is nothing to let go of."""
+        """Do nothing; there is nothing to close."""
 
 
 def _reader(script: Iterable[Line]) -> Callable[[ModelRequest], Line]:

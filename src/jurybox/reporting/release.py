@@ -56,7 +56,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
         return (*self.held, f"accepted without the required review: {count} ({when})")
 
     def as_data(self) -> dict[str, Any]:
-        """Return plain data, ready for JSON."""
+        """Return it as plain data for JSON."""
         return {
             "required": list(self.required),
             "awaiting": self.awaiting,

@@ -98,7 +98,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         return self.random.agreement is not None or self.flagged.agreement is not None
 
     def as_data(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return it as plain data for JSON."""
         data: dict[str, Any] = msgspec.to_builtins(self)
         return {**data, "lines": list(self.lines)}
 

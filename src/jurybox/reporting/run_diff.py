@@ -162,7 +162,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(each.metric for each in self.tested if each.regression)
 
     def as_data(self) -> dict[str, Any]:
-        """Return plain data, ready for JSON."""
+        """Return it as plain data for JSON."""
         data: dict[str, Any] = msgspec.to_builtins(self)
         tested: list[dict[str, Any]] = []
         for each in self.tested:

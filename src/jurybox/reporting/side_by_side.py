@@ -63,7 +63,7 @@ class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
             yield f"{name} against {self.names[0]}", diff
 
     def as_data(self) -> dict[str, Any]:
-        """Return plain data, ready for JSON."""
+        """Return it as plain data for JSON."""
         differences: list[dict[str, Any]] = []
         for name, diff in zip(self.names[1:], self.differences, strict=True):
             whole = diff.as_data()

@@ -46,7 +46,7 @@ class ReviewCase(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def shown(self) -> Circumstances:
-        """How it is shown, to be handed back with the verdict."""
+        """How the sample is shown; submitted together with the verdict."""
         return Circumstances(queue=self.queue, order=self.order, blind=self.blind)
 
 
@@ -63,7 +63,7 @@ class JudgedSample(JudgeVerdict, frozen=True, kw_only=True):
 
 
 class Revealed(msgspec.Struct, frozen=True, kw_only=True):
-    """Shown to a reviewer after scoring: the verdicts of the judges and of other reviewers.
+    """What a reviewer sees after scoring: the verdicts of the judges and of other reviewers.
 
     Everything names two responses as the run does, for so do the judges in their reasoning;
     ``order`` is in which this reviewer saw them. ``mine`` is None where nothing was blind.

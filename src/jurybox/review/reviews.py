@@ -45,7 +45,7 @@ class HumanVerdict(msgspec.Struct, frozen=True, kw_only=True):
         return self.winner is not None or any(each is not None for each in self.scores.values())
 
     def in_order(self, order: Order) -> "HumanVerdict":
-        """Return it from an order of the responses into the usual one, or back."""
+        """Translate a verdict between the order shown and the run's order of responses."""
         if order == "AB":
             return self
         return msgspec.structs.replace(
@@ -58,7 +58,7 @@ class HumanVerdict(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def as_data(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return it as plain data for JSON."""
         more: dict[str, Any] = {"preferences": dict(self.preferences)} if self.preferences else {}
         if self.safety_concern is not None:
             more["safety_concern"] = self.safety_concern
@@ -67,7 +67,7 @@ class HumanVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
-    """How a sample came before a reviewer."""
+    """How a sample was shown to a reviewer."""
 
     # ``flagged`` for what needs a person, ``random`` for the random part, ``picked`` where the
     # reviewer opened the sample directly.
@@ -231,7 +231,7 @@ def gold_of(reviews: Iterable[Review]) -> Gold:
 
 
 def by_number(reviews: Iterable[Review]) -> dict[int, tuple[Review, ...]]:
-    """Return reviews by the samples they are of."""
+    """Group reviews by sample number."""
     found: dict[int, list[Review]] = {}
     for each in reviews:
         found.setdefault(each.number, []).append(each)

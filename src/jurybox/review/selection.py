@@ -61,7 +61,7 @@ def assigned(run_id: str, number: int, reviewers: Sequence[str], overlap: int) -
 
 
 def next_number(queue: Iterable[int], reviewed: Container[int], after: int | None) -> int | None:
-    """Return the first number not reviewed yet behind ``after``, then from the queue's start."""
+    """Return the next unreviewed number after ``after``, starting over at the queue's end."""
     numbers = iter(queue)
     passed: list[int] = []
     for number in numbers if after is not None else ():
@@ -125,7 +125,7 @@ def random_part(
     present: Container[int],
     labeled: Collection[int],
 ) -> RandomPart:
-    """Return the beginning of the order that people have been through.
+    """Return the beginning of the random order that reviewers have worked through.
 
     A sample counts for its place in the order alone, whichever queue it was reviewed from: those
     who reach a sample of the random order that they know already are not shown it twice. The part

@@ -75,7 +75,7 @@ class StoreUnreachableError(IncompleteError):
 
 
 def error_of(fault: Fault, store: str, patience: float) -> JuryboxError:
-    """Return the error for a person: what is the matter, and how to fix it."""
+    """Return the error for the user: what is wrong, and how to fix it."""
     where = f"store {store}"
     problem, hint = _WORDS[fault.kind]
     if fault.kind == "unstorable":
@@ -107,21 +107,21 @@ class DatabaseSession(Protocol):
     """
 
     def rows(self, statement: str, values: Values = ()) -> Found:
-        """Return all that is found."""
+        """Return all rows found."""
         ...
 
     def stream(
         self, statement: str, values: Values = ()
     ) -> AbstractContextManager[Iterator[Found]]:
-        """Give what is found in pages, from one state of the database, never all at once."""
+        """Return the rows in pages, from one state of the database."""
         ...
 
     def execute(self, statement: str, values: Values = ()) -> int:
-        """Do something; return how many rows it changed."""
+        """Execute a statement; return how many rows it changed."""
         ...
 
     def insert(self, statement: str, rows: Sequence[Values]) -> None:
-        """Do it once for each row."""
+        """Execute a statement for each row."""
         ...
 
     def transaction(self) -> AbstractContextManager[object]:
@@ -155,19 +155,19 @@ class Database(Protocol):
         ...
 
     def refuse_strangers(self, tables: set[str]) -> None:
-        """Raise `InputError` if something else's tables are there that jurybox must not touch."""
+        """Raise `InputError` if the database has tables of another program that are in the way."""
         ...
 
     def prepare(self) -> None:
-        """See to what a store needs before there are tables in it."""
+        """Prepare a new database for its tables."""
         ...
 
     def lock(self, session: DatabaseSession, what: str) -> None:
-        """Let no other transaction go on that locks the same, until this one ends."""
+        """Block other transactions that take the same lock, until this one ends."""
         ...
 
     def claim(self, run_id: str) -> AbstractContextManager[bool]:
-        """Hold a run until the block, or the process, ends; False where another process has it."""
+        """Lock a run until the block or the process ends; False if another process has it."""
         ...
 
     def classify(self, error: Exception) -> Fault | None:
@@ -194,7 +194,7 @@ def writing(database: Database) -> Generator[DatabaseSession]:
 
 @contextmanager
 def explained_errors(database: Database) -> Generator[None]:
-    """Turn every error of the database into one for a person."""
+    """Turn every error of the database into one that tells the user how to fix it."""
     try:
         yield
     except Exception as error:
@@ -218,9 +218,9 @@ def _classify(database: Database, error: Exception) -> Fault | None:
 
 
 def retried(database: Database, work: Callable[[bool], T]) -> T:
-    """Return what work returns; it is done again where a server was lost, and may have done it.
+    """Return the result of ``work``; repeat it if the connection to the server was lost.
 
-    Work is called with whether it is done again.
+    ``work`` gets True when it is repeated: the first time may have succeeded.
 
     Raises:
         IncompleteError: the database is at fault, or the server is still away after the patience.
@@ -270,7 +270,7 @@ class PagedReader:
         self._database = database
 
     def rows(self, kind: type[list[T]], statement: str, values: Values) -> list[T]:
-        """Return all that is found."""
+        """Return all rows found."""
         if not all(map(storable, values)):
             return []  # no row has it, and the databases wouldn't agree about the question
         with reading(self._database) as session:
@@ -278,7 +278,7 @@ class PagedReader:
         return self.read(kind, found)
 
     def pages(self, paged: Paged[T], run_id: str, numbers: range = EVERY) -> Iterator[T]:
-        """Yield what is found of these samples of a run, in order."""
+        """Yield the rows found for these samples of a run, in order."""
         last, end = paged.before(numbers.start), numbers.stop - 1
         while True:
             values = (run_id, *last, end, paged.size)
@@ -296,7 +296,7 @@ class PagedReader:
         return retried(self._database, lambda _: self.rows(paged.kind, paged.statement, values))
 
     def stream(self, kind: type[list[T]], statement: str, values: Values) -> Generator[T]:
-        """Yield all that is found, from one state of the database, never all at once."""
+        """Yield all rows found, from one state of the database, page by page."""
         if not all(map(storable, values)):
             return
         with (
@@ -307,7 +307,7 @@ class PagedReader:
                 yield from self.read(kind, page)
 
     def read(self, kind: type[list[T]], found: Found) -> list[T]:
-        """Make rows of what was found; a whole page at once costs a tenth of one by one."""
+        """Decode rows; a page at once takes a tenth of the time of one by one."""
         try:
             return msgspec.convert(found, kind)
         except msgspec.ValidationError:
@@ -320,7 +320,7 @@ class PagedReader:
 
 
 def storable(value: str | float | None) -> bool:
-    """Tell whether a value can be in a row at all."""
+    """Return whether a value can be stored."""
     if not isinstance(value, str):
         return True
     try:

@@ -74,18 +74,18 @@ class PostgresSession:
         self._raw = raw
 
     def rows(self, statement: str, values: Values = ()) -> Found:
-        """Return all that is found."""
+        """Return all rows found."""
         return self._raw.execute(_in_its_words(statement), values or None).fetchall()
 
     @contextmanager
     def stream(self, statement: str, values: Values = ()) -> Generator[Iterator[Found]]:
-        """Give what is found in pages, which the server keeps until they are asked for."""
+        """Return the rows in pages, which the server keeps until they are fetched."""
         with self._raw.transaction(), self._raw.cursor("jurybox") as cursor:
             cursor.execute(_in_its_words(statement), values)
             yield iter(partial(cursor.fetchmany, _AT_ONCE), [])
 
     def execute(self, statement: str, values: Values = ()) -> int:
-        """Do something; return how many rows it changed."""
+        """Execute a statement; return how many rows it changed."""
         return self._raw.execute(_in_its_words(statement), values or None).rowcount
 
     def insert(self, statement: str, rows: Sequence[Values]) -> None:
@@ -166,7 +166,7 @@ class PostgresDatabase:
         return {str(name) for (name,) in session.rows(_TABLES)}
 
     def refuse_strangers(self, tables: set[str]) -> None:
-        """Refuse only what is in the way: several programs may share a database."""
+        """Refuse only tables with our names: several programs may share a database."""
         taken = tables & NAMES
         if taken:
             raise InputError(

@@ -131,7 +131,7 @@ def _folded(text: str) -> bytes:
 
 
 def _texts(sample_id: str, inputs: str, responses: str) -> tuple[str, ...]:
-    """Return all that may be searched of a sample; its id, if the rest can't be read."""
+    """Return the searchable texts of a sample; only its id if the rest can't be read."""
     try:
         row, stored = _ROW.decode(inputs), _RESPONSES.decode(responses)
     except msgspec.DecodeError:
@@ -146,7 +146,7 @@ def as_json(text: str) -> str:
 
 
 def pattern(text: str) -> str:
-    """Return what a database takes for any text with this one in it; ``!`` escapes."""
+    """Return the LIKE pattern of texts that contain this one; ``!`` escapes."""
     for sign in "!%_":
         text = text.replace(sign, f"!{sign}")
     return f"%{text}%"
@@ -210,7 +210,7 @@ class Finder:
         return [number for (number,) in found]
 
     def _searched(self) -> tuple[list[int], int]:
-        """Look through the texts of all samples to which the rest applies."""
+        """Search the texts of all samples that meet the other conditions."""
         query = self._query
         found = self._matching()
         ordered: Iterator[int] = iter(found)

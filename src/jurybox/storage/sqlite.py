@@ -65,12 +65,12 @@ class SqliteSession:
         self._raw = raw
 
     def rows(self, statement: str, values: Values = ()) -> Found:
-        """Return all that is found."""
+        """Return all rows found."""
         return self._raw.execute(statement, values).fetchall()
 
     @contextmanager
     def stream(self, statement: str, values: Values = ()) -> Generator[Iterator[Found]]:
-        """Give what is found in pages; until it is closed, the log can't be emptied."""
+        """Return the rows in pages; until it is closed, the log can't be truncated."""
         cursor = self._raw.execute(statement, values)
         try:
             yield iter(partial(cursor.fetchmany, _AT_ONCE), [])
@@ -78,11 +78,11 @@ class SqliteSession:
             cursor.close()
 
     def execute(self, statement: str, values: Values = ()) -> int:
-        """Do something; return how many rows it changed."""
+        """Execute a statement; return how many rows it changed."""
         return self._raw.execute(statement, values).rowcount
 
     def insert(self, statement: str, rows: Sequence[Values]) -> None:
-        """Do it once for each row."""
+        """Execute a statement for each row."""
         at, size = 0, _MOST_ROWS
         while left := len(rows) - at:
             while size > left:
@@ -111,7 +111,7 @@ class SqliteSession:
         return not self._raw.in_transaction
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._raw.close()
 
 
@@ -134,7 +134,7 @@ class SqliteDatabase:
     like = "LIKE"
 
     def __init__(self, path: str, *, create: bool, patience: float) -> None:
-        """Take the file; whether it is a store is for others to see.
+        """Open the file; whether it is a store is checked later.
 
         Raises:
             InputError: there is none and none may be made, or the path can't be one.
@@ -171,7 +171,7 @@ class SqliteDatabase:
                 session.close()
 
     def close(self) -> None:
-        """Close what is idle; what is lent is closed when it comes back."""
+        """Close idle connections; lent ones are closed when they are returned."""
         self._closed = True
         while self._idle:
             self._idle.pop().close()
@@ -206,7 +206,7 @@ class SqliteDatabase:
             )
 
     def prepare(self) -> None:
-        """Have a write-ahead log; the file remembers that."""
+        """Turn on the write-ahead log, a setting that the file keeps."""
         if self._mode.startswith("ro"):
             return
         self._mode = "rw"  # a file that vanishes later isn't made anew without a word

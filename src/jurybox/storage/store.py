@@ -207,7 +207,7 @@ class Store:
         return Finder(self._database, self._reader, run_id, query).page()
 
     def groups(self, run_id: str) -> Groups:
-        """Return by which scenarios and demographics samples may be found."""
+        """Return the scenarios and demographics that samples can be filtered by."""
         kind, values = list[tuple[str]], (run_id, run_id, MOST_GROUPS)
         return Groups(
             scenarios=tuple(
@@ -231,7 +231,7 @@ class Store:
         return self._reader.rows(list[ExchangeRow], statements.EXCHANGES_OF, (run_id, number))
 
     def unfinished(self, run_id: str, numbers: range = EVERY) -> Iterator[ExchangeRow]:
-        """Yield the exchanges of those of these samples that aren't stored, in order."""
+        """Yield the exchanges of unfinished samples among these, in order."""
         return self._reader.pages(statements.UNFINISHED, run_id, numbers)
 
     def find_exchange(self, key: str) -> ExchangeRow | None:
@@ -245,7 +245,7 @@ class Store:
         return _first(self._reader.rows(list[ExchangeRow], statements.FIND_EXCHANGE, (key,)))
 
     def add_batch(self, row: BatchRow) -> None:
-        """Store that a batch is about to be submitted."""
+        """Store a batch that is about to be submitted."""
         values = self._values([row])
         with writing(self._database) as session:
             session.insert(statements.INSERT_BATCH, values)
@@ -307,7 +307,7 @@ class Store:
         return self._reader.rows(list[ReviewRow], statements.REVIEWS_OF, (run_id, number))
 
     def put_out(self, rows: Sequence[OutboxRow]) -> None:
-        """Put rows into the outbox; one that is there stays as it is unless its version changed."""
+        """Add rows to the outbox; an existing one is replaced only if its version changed."""
         values = self._values(rows)
         with writing(self._database) as session:
             session.insert(statements.PUT_OUT, values)
@@ -349,7 +349,7 @@ class Store:
             )
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the store."""
         self._database.close()
 
     def _batches(
@@ -379,7 +379,7 @@ class Store:
 
 
 def _exchange_values(row: ExchangeRow) -> Values:
-    """Return a row with the hash of its frame, or none, in the frame's place."""
+    """Return a row's values, with the hash of its frame in place of the frame."""
     values = [*astuple(row)]
     values[_FRAME] = frame_hash(row.frame) if row.frame else None
     return values
@@ -399,7 +399,7 @@ def _is_stored(
 
 
 def _check_review(session: DatabaseSession, row: ReviewRow) -> None:
-    """See that what is reviewed, or withdrawn, is there.
+    """Check that the reviewed sample, or the withdrawn review, exists.
 
     Raises:
         InputError: it isn't.

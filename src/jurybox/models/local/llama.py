@@ -224,7 +224,7 @@ class Engine:
             raise
 
     def complete(self, request: ModelRequest, stopped: Callable[[], bool]) -> Completion:
-        """AnswerStream; the same request gets the same answer, whatever was asked before.
+        """Return the answer; the same request gets the same answer, whatever was asked before.
 
         Raises:
             RequestCancelledError: ``stopped`` returned True in the middle.
@@ -276,7 +276,7 @@ class Engine:
         return answer
 
     def _probe(self) -> None:
-        """Find out whether the file gives numbers, and whether what was read can be kept.
+        """Check whether the model returns log probabilities, and whether its cache can be reused.
 
         Some kinds of models can't keep a part of it; those read every prompt as a whole.
         """
@@ -353,7 +353,7 @@ def _imported() -> Any:  # noqa: ANN401 - it has no types
 
 @contextlib.contextmanager
 def _signals_left_alone() -> Generator[None]:
-    """Put the signal handlers back: llama.cpp's server takes Ctrl-C and SIGTERM for itself.
+    """Restore the signal handlers: llama.cpp's server replaces those of Ctrl-C and SIGTERM.
 
     Python's own functions for that work in the main thread only, and know nothing of handlers that
     were set behind their back.
