@@ -239,7 +239,6 @@ PAGES = {
     "the runs": lambda store: store.runs(50),
     "samples by number": lambda store: store.find_samples("run-7", SampleQuery()),
     "samples to review": lambda store: store.find_samples("run-7", SampleQuery(queued=True)),
-    "flags": lambda store: store.count_flags("run-7", SampleQuery()),
     "groups": lambda store: store.groups("run-7"),
     "a sample": lambda store: store.sample("run-7", 3),
     "a sample by its id": lambda store: store.find_sample("run-7", "s3"),

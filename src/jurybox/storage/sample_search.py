@@ -7,16 +7,18 @@ database that sorts whole rows takes several times as long.
 import math
 import sys
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import islice
-from typing import Final
+from typing import Final, cast, get_args
 
 import msgspec
 
 from jurybox.documents.field_reader import NAME
 from jurybox.engine.replay import StoredResponses
 from jurybox.errors import InputError
-from jurybox.sample import Row
+from jurybox.sample import Row, Turn
 from jurybox.scoring.sample_index import FLAGS, Facets, label
 from jurybox.storage.database import Database, PagedReader, Values
 from jurybox.storage.statements import columns
@@ -35,8 +37,8 @@ _ORDERS: Final = ("number", "urgency", "id")
 class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which samples to return; every condition has to be met."""
 
-    # A text in the sample's id, task, context, reference, messages or responses. Case counts for
-    # nothing; where the text has only ASCII in it, that is so for A to Z.
+    # A text in the sample's id, inputs, metadata included, or responses. Case counts for nothing;
+    # where the text has only ASCII in it, that is so for A to Z.
     search: str = ""
     flags: tuple[str, ...] = ()  # names of `FLAGS`, all of which a sample has
     any_flags: tuple[str, ...] = ()  # names of `FLAGS`, at least one of which a sample has
@@ -47,10 +49,11 @@ class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
     metric: str | None = None
     low: float | None = None
     high: float | None = None
-    # ``number``, ``urgency``, ``id`` or ``metric:NAME``. Samples without the metric come last in
-    # either direction, and of equals the one that comes first in the run.
+    # ``number``, ``urgency``, ``id`` or ``metric:NAME``; of equals, the one that comes first in
+    # the run.
     sort: str = "number"
     descending: bool = False
+    missing_first: bool = False  # where samples without the metric are, in either direction
     queued: bool = False  # only samples in the review queue
     offset: int = 0
     limit: int = 50
@@ -89,10 +92,11 @@ class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of the samples that match, and how many match in all."""
+    """A page of the samples that match, how many match in all, and how many have each flag."""
 
     rows: tuple[Facets, ...]
     total: int
+    flags: dict[str, int]
 
 
 class Groups(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,7 +141,41 @@ def _texts(sample_id: str, inputs: str, responses: str) -> tuple[str, ...]:
     except msgspec.DecodeError:
         return (sample_id,)  # an audit finds it
     row = msgspec.structs.replace(row, response_b=stored.response_b)
-    return (sample_id, *row.sample(stored.response).texts)
+    errors = [each.error for each in (stored.response, stored.response_b) if each is not None]
+    others = _strings([row.scenario, row.metadata, row.checks, errors])
+    return (sample_id, *row.sample(stored.response).texts, *others)
+
+
+def _strings(value: object) -> Iterator[str]:
+    """Yield all texts within a value that came from JSON."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, each in cast("Mapping[str, object]", value).items():
+            yield name
+            yield from _strings(each)
+    elif isinstance(value, Sequence):
+        for each in cast("Sequence[object]", value):
+            yield from _strings(each)
+
+
+@cache
+def _own_words() -> str:
+    """Return the words in stored inputs and responses that no dataset or model wrote."""
+    _, parts = msgspec.json.schema_components([Row, StoredResponses])
+    names = {name for part in parts.values() for name in part["properties"]}
+    return "\n".join((*names, *get_args(Turn.__annotations__["role"])))
+
+
+_OUTSIDE: Final = frozenset("0123456789.e+-{}[]:,truefalsn")
+"""The characters, in lower case, of JSON outside of its texts."""
+
+
+def is_plain(wanted: str) -> bool:
+    """Tell whether stored JSON has this only within the texts of others, and in one way."""
+    lower = wanted.lower()
+    escaped = not wanted.isascii() or as_json(wanted) != wanted
+    return not escaped and not _OUTSIDE.issuperset(lower) and lower not in _own_words()
 
 
 def as_json(text: str) -> str:
@@ -155,7 +193,7 @@ def pattern(text: str) -> str:
 # ruff: noqa: S608 - the names are ours, and values are never written into a statement
 
 
-_SOME: Final = 500
+_SOME: Final = 10_000
 _TEXTS: Final = 100
 _BEFORE_ALL: Final = -(2**63)
 _LARGEST: Final = sys.float_info.max
@@ -174,45 +212,59 @@ class Finder:
         self._reader = reader
         self._run_id = run_id
         self._query = query
-        self._where, self._values = self._conditions()
+        self._filters, self._values = self._conditions()
+        self._where = " AND ".join(("facets.run_id = ?", *self._filters))
 
     def page(self) -> SamplePage:
         """Return the page that is asked for."""
         query = self._query
-        if query.search:
-            numbers, total = self._searched()
+        found = self._matching() if query.search else None
+        counts = self._count_flags() if found is None else self._flags_among(found)
+        total = sum(counts.values())
+        if found is not None:
+            numbers = self._page_of(found)
         else:
-            total = self._count()
             # Where there are no more, nothing needs to be sorted.
-            numbers = self._ordered(query.limit, query.offset) if total > query.offset else []
-        return SamplePage(rows=self._rows(numbers), total=total)
-
-    def count_flags(self) -> dict[str, int]:
-        """Return how many samples have each flag that any of them has."""
-        # The sign keeps SQLite from reading by the index of flags where another filter is narrower.
-        statement = f"SELECT +flags, count(*) FROM facets WHERE {self._where} GROUP BY +flags"
-        found = self._reader.rows(list[tuple[int, int]], statement, self._values)
-        counts = {
-            name: sum(count for flags, count in found if flags & bit) for name, bit in FLAGS.items()
+            numbers = self._ordered(total) if total > query.offset else []
+        named = {
+            name: sum(count for flags, count in counts.items() if flags & bit)
+            for name, bit in FLAGS.items()
         }
-        return {name: count for name, count in counts.items() if count}
+        flags = {name: count for name, count in named.items() if count}
+        return SamplePage(rows=self._rows(numbers), total=total, flags=flags)
 
-    def _count(self) -> int:
-        statement = f"SELECT count(*) FROM facets WHERE {self._where}"
-        found = self._reader.rows(list[tuple[int]], statement, self._values)
-        return found[0][0] if found else 0
+    def _count_flags(self) -> dict[int, int]:
+        """Return how many samples have each set of flags."""
+        # The sign keeps SQLite from reading by the index of flags where another filter is narrower.
+        flags = "+flags" if self._filters else "flags"
+        statement = f"SELECT {flags}, count(*) FROM facets WHERE {self._where} GROUP BY {flags}"
+        return dict(self._reader.rows(list[tuple[int, int]], statement, self._values))
 
-    def _ordered(self, limit: int, offset: int) -> list[int]:
-        statement, values = self._in_order()
-        found = self._reader.rows(
-            list[tuple[int]], f"{statement} LIMIT ? OFFSET ?", (*values, limit, offset)
-        )
-        return [number for (number,) in found]
+    def _flags_among(self, found: "array[int]") -> dict[int, int]:
+        few = found if len(found) <= _SOME else ()
+        statement = f"SELECT number, flags FROM facets WHERE {self._where}{_among(few)}"
+        every = self._reader.stream(list[tuple[int, int]], statement, (*self._values, *few))
+        matching = frozenset(found)
+        return Counter(flags for number, flags in every if number in matching)
 
-    def _searched(self) -> tuple[list[int], int]:
-        """Search the texts of all samples that meet the other conditions."""
+    def _ordered(self, total: int) -> list[int]:
+        """Return the numbers of the page; one near the end is found from there."""
         query = self._query
-        found = self._matching()
+        limit = min(query.limit, total - query.offset)
+        after = total - query.offset - limit
+        backward = after < query.offset
+        statement, values = self._in_order(backward=backward)
+        found = self._reader.rows(
+            list[tuple[int]],
+            f"{statement} LIMIT ? OFFSET ?",
+            (*values, limit, after if backward else query.offset),
+        )
+        numbers = [number for (number,) in found]
+        return numbers[::-1] if backward else numbers
+
+    def _page_of(self, found: "array[int]") -> list[int]:
+        """Return the numbers of the page among those of all samples that were found."""
+        query = self._query
         ordered: Iterator[int] = iter(found)
         if query.sort != "number":
             matching = frozenset(found)
@@ -222,23 +274,34 @@ class Finder:
             ordered = (number for (number,) in every if number in matching)
         elif query.descending:
             ordered = reversed(found)
-        return list(islice(ordered, query.offset, query.offset + query.limit)), len(found)
+        return list(islice(ordered, query.offset, query.offset + query.limit))
 
     def _matching(self) -> "array[int]":
-        has = finder(self._query.search)
-        numbers = array("q")
-        likely, patterns = self._likely(self._query.search)
-        statement = (
-            f"SELECT samples.number, samples.sample_id, samples.inputs, samples.responses"
-            f" FROM facets JOIN samples ON samples.run_id = facets.run_id"
-            f" AND samples.number = facets.number"
-            f" WHERE {self._where} {likely} AND facets.number > ? ORDER BY facets.number LIMIT ?"
-        )
-        last = _BEFORE_ALL
-        while True:
-            page = self._reader.rows(
-                list[_Text], statement, (*self._values, *patterns, last, _TEXTS)
+        """Return the numbers of all samples with the text, to which the rest applies too."""
+        wanted = self._query.search
+        likely, patterns = self._likely(wanted)
+        if self._filters:
+            # In this order: few samples may be left to look through.
+            rest = (
+                "FROM facets CROSS JOIN samples WHERE samples.run_id = facets.run_id"
+                f" AND samples.number = facets.number AND {self._where} {likely}"
             )
+            order = "facets.number"
+        else:
+            rest, order = f"FROM samples WHERE run_id = ? {likely}", "samples.number"
+        values = (*self._values, *patterns)
+        if is_plain(wanted):
+            # No text needs to be looked at again.
+            statement = f"SELECT samples.number {rest} ORDER BY {order}"
+            found = self._reader.stream(list[tuple[int]], statement, values)
+            return array("q", (number for (number,) in found))
+        has, numbers, last = finder(wanted), array("q"), _BEFORE_ALL
+        statement = (
+            f"SELECT samples.number, samples.sample_id, samples.inputs, samples.responses {rest}"
+            f" AND {order} > ? ORDER BY {order} LIMIT ?"
+        )
+        while True:
+            page = self._reader.rows(list[_Text], statement, (*values, last, _TEXTS))
             numbers.extend(number for number, *texts in page if has(*texts))
             if len(page) < _TEXTS:
                 return numbers
@@ -267,9 +330,10 @@ class Finder:
             rows |= {row.number: row for row in found}
         return tuple(rows[number] for number in numbers if number in rows)
 
-    def _conditions(self) -> tuple[str, Values]:
+    def _conditions(self) -> tuple[list[str], Values]:
+        """Return the conditions apart from that of the run, and all values."""
         query = self._query
-        parts, values = ["facets.run_id = ?"], list[str | float | None]([self._run_id])
+        parts, values = list[str](), list[str | float | None]([self._run_id])
         if query.flags:
             bits = sum({FLAGS[name] for name in query.flags})
             parts.append("(flags & ?) = ?")
@@ -289,7 +353,7 @@ class Finder:
             values += [low, high]
         if query.queued:
             parts.append("urgency > 0")
-        return " AND ".join(parts), values
+        return parts, values
 
     def _number(self, metric: str) -> str:
         """Return what stands for a metric; where no document can give its name, for none.
@@ -298,18 +362,26 @@ class Finder:
         """
         return self._metric.format(name=metric if NAME.fullmatch(metric) else "")
 
-    def _in_order(self, among: Sequence[int] = ()) -> tuple[str, Values]:
+    def _in_order(self, among: Sequence[int] = (), *, backward: bool = False) -> tuple[str, Values]:
+        """Return a statement for the numbers in their order, or from the last to the first."""
         query = self._query
-        name, values = query.sort_metric, (*self._values, *among)
-        marks = ", ".join("?" for _ in among)
-        where = f"{self._where} AND number IN ({marks})" if among else self._where
-        direction = "DESC" if query.descending else "ASC"
-        if name is not None:
-            # Samples without the metric come last, either way.
-            by = f"{self._number(name)} {direction} NULLS LAST, number"
-        elif query.sort == "number":
+        up, down = ("DESC", "ASC") if backward else ("ASC", "DESC")
+        direction = down if query.descending else up
+        if query.sort == "number":
             by = f"number {direction}"
+        elif query.sort_metric is not None:
+            missing = "FIRST" if query.missing_first != backward else "LAST"
+            # The sign keeps SQLite from going through all in their order, where few are wanted.
+            sign = "+" if among else ""
+            metric = self._number(query.sort_metric)
+            by = f"{sign}{metric} {direction} NULLS {missing}, number {up}"
         else:
             column = {"id": "sample_id", "urgency": "urgency"}[query.sort]
-            by = f"{column} {direction}, number"
-        return f"SELECT number FROM facets WHERE {where} ORDER BY {by}", values
+            by = f"{column} {direction}, number {up}"
+        statement = f"SELECT number FROM facets WHERE {self._where}{_among(among)} ORDER BY {by}"
+        return statement, (*self._values, *among)
+
+
+def _among(numbers: Sequence[int]) -> str:
+    marks = ", ".join("?" for _ in numbers)
+    return f" AND number IN ({marks})" if numbers else ""

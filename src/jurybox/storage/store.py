@@ -1,6 +1,6 @@
 """The store of runs, over either database: written once, and read in order."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from heapq import merge
 from itertools import groupby
@@ -196,13 +196,8 @@ class Store:
             found = self._reader.rows(list[SampleRow], statements.FIND_REPEAT, values)
         return _first(found)
 
-    def count_flags(self, run_id: str, query: SampleQuery) -> Mapping[str, int]:
-        """Return how many of the samples that are asked for have each flag; a search is ignored."""
-        query.check()
-        return Finder(self._database, self._reader, run_id, query).count_flags()
-
     def find_samples(self, run_id: str, query: SampleQuery) -> SamplePage:
-        """Return a page of the samples that are asked for, and how many there are in all."""
+        """Return a page of the samples that are asked for; how many there are, by flags too."""
         query.check()
         return Finder(self._database, self._reader, run_id, query).page()
 

@@ -32,7 +32,7 @@ class SampleFilter(BaseModel):
         "",
         max_length=LONGEST_SEARCH,
         pattern=ANY_TEXT,
-        description="A text in the id, task, context, reference, messages or responses;"
+        description="A text in the id, the inputs (metadata included) or the responses;"
         " case is ignored.",
     )
     flag: list[_Flag] = Field(
@@ -75,7 +75,7 @@ class SampleFilter(BaseModel):
         if self.metric is None and (self.low, self.high) != (None, None):
             values["metric"] = overall
         if self.sort == _WORST:
-            values["sort"] = f"metric:{overall}"
+            values |= {"sort": f"metric:{overall}", "missing_first": not self.descending}
         return SampleQuery(**values, flags=flags)
 
 

@@ -77,7 +77,7 @@ def samples_page(
         "compared": any(row.facets.winner for row in rows),
         "names": _names(rubric, columns),
         "flags": {name: _MEANINGS.get(name, name) for name in FLAGS},
-        "counts": store.count_flags(run.id, query),
+        "counts": found.flags,
         "groups": groups,
         "option": option,
     }
