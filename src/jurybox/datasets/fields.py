@@ -35,7 +35,7 @@ Reader = Callable[[object, str], object]
 
 
 def kind_of(value: object) -> str:
-    """Say in words what a value is."""
+    """Describe a value in words."""
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
     match value:

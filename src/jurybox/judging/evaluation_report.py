@@ -19,7 +19,7 @@ CONFIDENCES: tuple[Confidence, ...] = ("low", "moderate", "high")
 
 
 class RubricName(msgspec.Struct, frozen=True, kw_only=True):
-    """Which rubric, in which words."""
+    """The rubric's id, version and hash."""
 
     id: str
     version: str

@@ -109,7 +109,7 @@ class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
         return Generation.__struct_fields__ if self.sent is None else ("seed",)
 
     def retried(self, attempts: int, latency_ms: float | None) -> "ModelReply":
-        """Return it as the last of several attempts, with the time that a user waited (A11)."""
+        """Return the reply with the attempts and the time that a user waited (A11)."""
         return msgspec.structs.replace(
             self,
             latency_ms=latency_ms,
@@ -130,7 +130,7 @@ class ReportedModel(msgspec.Struct, frozen=True, array_like=True, order=True):
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """A request that got no reply after all retries; it takes the reply's place.
+    """A request that got no reply after all retries; used in place of the reply.
 
     ``fatal`` says that no request of the run can fare better: the endpoint is out of reach, or
     it refuses the key or the model. ``transient`` says that the same request may succeed later, so
@@ -218,7 +218,7 @@ def _with_defect(request: ModelRequest, reply: ModelReply, defect: Defect) -> Mo
 
 
 def together(*flows: Flow[Any]) -> Flow[tuple[Any, ...]]:
-    """Step several flows side by side, with one merged batch of requests per round."""
+    """Run several flows side by side, with one merged batch of requests per round."""
     results: list[Any] = [None] * len(flows)
     waiting: dict[int, tuple[ModelRequest, ...]] = {}
     try:

@@ -143,7 +143,7 @@ def _votes_needed(judging: Judging) -> VotesNeeded[PairVote | Unscored]:
 
 
 def _with_fallback(judging: Judging, ballot: Ballot) -> Ballot:
-    """Put the reply format's fallback in place of a reply that can't be read; it is counted."""
+    """Use the format's fallback score for an unreadable reply; it is counted."""
     if not isinstance(ballot, Unscored) or ballot.cause != "defect":
         return ballot
     scores = judging.format.fallback(judging.asked, ballot.replies[-1].text)

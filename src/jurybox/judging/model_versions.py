@@ -51,7 +51,7 @@ def check_version(model: str, reported: str | None) -> VersionCheck | None:
 
 @lru_cache(maxsize=256)
 def contradiction(model: str, reported: str | None) -> str | None:
-    """Say which model answered in the place of the one that was asked for; None where none did."""
+    """Return which other model answered instead of the one asked for; None if none did."""
     if check_version(model, reported) != "contradicted" or reported is None:
         return None
     provider, (name, version) = model.partition("/")[0], _parts(model)
@@ -94,7 +94,7 @@ def _same(one: str, other: str) -> bool:
 
 
 def _compared_names(name: str, reported: str) -> VersionCheck:
-    """Compare what two names with the same version have around it."""
+    """Compare the rest of two names that have the same version."""
     (before, after), (found_before, found_after) = map(_around, (name.rpartition("/")[2], reported))
     shorter, longer = sorted((before, found_before), key=len)
     same_before = not shorter or re.search(rf"(?:^|[^a-z0-9]){re.escape(shorter)}$", longer)

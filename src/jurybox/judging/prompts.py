@@ -152,7 +152,7 @@ def material(*, task: str, context: str | None, messages: Sequence[Turn], **text
 
 @lru_cache(maxsize=32)
 def _places(names: tuple[str, ...]) -> str:
-    """Return the material without its texts: a place for each, between its marks."""
+    """Return the layout of the material: a placeholder for each text, between its delimiters."""
     parts = ["# Material", _NO_INSTRUCTION]
     for name in names:
         # A role may be written in any characters.

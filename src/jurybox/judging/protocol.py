@@ -83,7 +83,7 @@ def raised_votes(before: int, votes: int, judges: Sequence[str]) -> str:
 def seats(
     rubric: Rubric, judges: Sequence[str], votes: int, wanted: Way | None = None
 ) -> tuple[Seat, ...]:
-    """Deal the votes out among the judges, in turns; each gives the same number (E9).
+    """Assign the votes to the judges in turn; each gives the same number (E9).
 
     A model that gives several votes is asked with another seed each time and the rubric's
     ``vote_temperature``: asking a deterministic model the same thing three times is one vote. One
@@ -234,7 +234,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return RubricName.of(self.rubric)
 
     def seats(self, judges: Sequence[str], votes: int) -> tuple[Seat, ...]:
-        """Deal the votes out among the judges."""
+        """Assign the votes to the judges."""
         return self.panel(judges, votes).seats
 
     def panel(self, judges: Sequence[str], votes: int) -> Panel:
@@ -253,7 +253,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return any_verdict(judges, self.way)
 
     def check(self, sample: Sample) -> None:
-        """See that the rubric's way of asking for a verdict fits the sample.
+        """Check that the rubric's prompt can be used for the sample.
 
         Raises:
             InputError: it doesn't.

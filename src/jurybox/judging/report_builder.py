@@ -41,7 +41,7 @@ PairBallot = PairVote | Unscored
 
 
 class _JuryVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of a report that each method makes in its own way."""
+    """The part of a report that differs by method."""
 
     method: Method
     criteria: tuple[CriterionReport, ...]
@@ -118,7 +118,7 @@ def report_on_pair(
 
 
 def _capped(confidence: Confidence, stable: Sequence[bool]) -> Confidence:
-    """A vote whose two orders disagree counts as a tie, but not as agreement."""
+    """Lower the confidence if votes are ties only because their two orders disagree."""
     unstable = sum(not each for each in stable)
     if 2 * unstable > len(stable):
         return "low"
@@ -229,7 +229,7 @@ def _report(
     ballots: Sequence[Sequence[Ballot] | Sequence[PairBallot]],
     verdict: _JuryVerdict,
 ) -> EvaluationReport:
-    """Add to a verdict what all methods report alike."""
+    """Complete a verdict with the parts that all methods share."""
     requested = len(panel.seats)
     outcomes = [
         # A jury that was sure before its last votes has fewer ballots than seats.
@@ -279,7 +279,7 @@ def _lost_vote(seat: Seat, ballot: Unscored) -> LostVote:
 
 
 def _sent_overrides(panel: Panel, replies: Sequence[ModelReply]) -> dict[str, float]:
-    """Return the overrides but for those that no reply was asked for with (A11)."""
+    """Return the overrides that were really sent (A11)."""
     return {
         name: value
         for name, value in panel.overrides.items()
@@ -407,7 +407,7 @@ P = TypeVar("P", _JuryVerdict, SideReport)
 
 
 def _at_most_moderate(said: P) -> P:
-    """Take high confidence from votes that are one vote asked for several times (E9)."""
+    """Cap the confidence at moderate where votes aren't independent (E9)."""
     criteria = tuple(
         msgspec.structs.replace(each, confidence=lowest([each.confidence, "moderate"]))
         for each in said.criteria
@@ -417,7 +417,7 @@ def _at_most_moderate(said: P) -> P:
 
 
 def lowest(confidences: Sequence[Confidence]) -> Confidence:
-    """Return the lowest of some confidences; of none at all, low."""
+    """Return the lowest confidence; ``low`` without any."""
     for confidence in CONFIDENCES:
         if confidence in confidences:
             return confidence

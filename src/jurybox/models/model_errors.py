@@ -128,7 +128,7 @@ def quoted(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def read_refusal(body: bytes, content_type: str, secrets: Iterable[str]) -> Refusal:
-    """Find the reason in the beginning of an error's body, whatever the endpoint's habit."""
+    """Find the reason in an error's body, in any of the usual formats."""
     text = body[:LARGEST_REFUSAL].decode("utf-8", "replace")
     found, secrets = _reason(text, content_type), tuple(secrets)
     # Hidden at once, so that no secret gets into an exception.
@@ -186,7 +186,7 @@ def status_error(
 
 
 def _is_fatal(status: int, refusal: Refusal) -> bool:
-    """Tell whether a refusal is of the key or the model, and not of what this request says."""
+    """Return whether the key or the model was refused, not the content of this request."""
     about_content = _ABOUT_CONTENT.search(f"{refusal.code} {refusal.message}")
     return status in _EVERYBODYS and not (status == HTTPStatus.FORBIDDEN and about_content)
 

@@ -331,7 +331,7 @@ def _unanswered(error: _BatchError) -> ModelError:
 
 
 def _form(lines: Sequence[bytes], boundary: str) -> bytes:
-    """Return the form that uploads a file for a batch (RFC 7578)."""
+    """Return the multipart form that uploads a batch's file (RFC 7578)."""
     head = (
         f"--{boundary}\r\n"
         'Content-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'

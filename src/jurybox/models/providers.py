@@ -196,7 +196,7 @@ class ModelName(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def pin(self) -> str | None:
-        """What says which version is meant: what is behind the ``@``, or a date or a digest."""
+        """The version in the name: after the ``@``, or a date or digest."""
         if self.version is not None:
             return self.version
         found = None if self._is_own else PINNED.search(self.name)
@@ -204,7 +204,7 @@ class ModelName(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_pinned(self) -> bool:
-        """Whether the name always means the same: a file or code of yours is under your control."""
+        """Whether the name identifies one version; your own files and code count as pinned."""
         return self._is_own or self.pin is not None
 
     @property

@@ -30,7 +30,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def request_key(request: ModelRequest) -> str:
-    """Return the SHA-256 of all that makes a request what it is."""
+    """Return the SHA-256 of everything that identifies a request."""
     fields = msgspec.structs.asdict(request)
     # Spelled out, whatever is a default now: a later default would change old keys.
     fields["generation"] = msgspec.structs.asdict(request.generation)
@@ -98,7 +98,7 @@ class ReplayModel:
         return f"replay/{self._file}"
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        """Give back the next reply to this request."""
+        """Return the next recorded reply to this request."""
         key = request_key(request)
         if key not in self._exact:
             key = self._under_another_name(request)

@@ -28,7 +28,7 @@ class ScriptedModel:
         return self._name
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        """Say the next line."""
+        """Return the next line."""
         self.requests.append(request)
         line = self._next(request)
         if isinstance(line, ModelError):

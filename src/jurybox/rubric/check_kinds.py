@@ -60,7 +60,7 @@ class CheckKind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def described(value: object) -> str:
-    """Say in words what a value is."""
+    """Describe a value in words."""
     if value is None:
         return "nothing"
     if isinstance(value, dict | list):
@@ -95,7 +95,7 @@ def _place(text: str, index: int) -> str:
 
 
 def read_text(value: object) -> str:
-    """Read a text; a number becomes one."""
+    """Read a text; a number becomes its text."""
     if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
         raise Unreadable(f"it is {described(value)}", "give a text")
     return value if isinstance(value, str) else show_number(value)
@@ -204,7 +204,7 @@ def _margin(wanted: float, options: Options) -> float:
 
 
 def _see_number(wanted: float, options: Options, answer: CheckedAnswer) -> Seen:
-    """Look at the last number, which is where a response concludes."""
+    """Compare the last number of the response, which is usually its conclusion."""
     text = answer.text.replace("\u2212", "-")
     last = None
     for last in _IN_TEXT.finditer(text):  # noqa: B007 - the last one is used

@@ -168,7 +168,7 @@ def run_check(check: Check, row: Lookup, answer: CheckedAnswer) -> CheckOutcome:
 
 
 def _filled(value: object, row: Lookup, escape: Callable[[str], str]) -> object:
-    """Return a value with what the row has in the place of its placeholders."""
+    """Return a value with its placeholders filled from the row."""
     if isinstance(value, list):
         parts = (_filled(each, row, escape) for each in cast("list[object]", value))
         return [each for part in parts for each in _as_list(part)]

@@ -182,7 +182,7 @@ def releases(decisions: Sequence[Decision], name: str | None) -> bool:
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True):
-    """TextForm of the document that is neither a criterion nor a rule, verbatim."""
+    """A part of the document that is neither a criterion nor a rule, verbatim."""
 
     title: str
     text: str

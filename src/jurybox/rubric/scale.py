@@ -68,7 +68,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def span(self) -> float:
-        """The distance between the ends."""
+        """The distance from low to high."""
         return self.high - self.low
 
     @property

@@ -173,7 +173,7 @@ def _bounds(rules: Iterable[Comparison]) -> str:
 
 
 def _shown(value: float | None, bounds: Sequence[float]) -> str:
-    """Show a number shortly, but never as a bound that it misses."""
+    """Round a number for display, but never to a bound that it misses."""
     if value is None:
         return "unknown"
     short = round(value, _SHOWN)

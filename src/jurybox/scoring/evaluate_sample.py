@@ -70,7 +70,7 @@ class SampleOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def evaluate_sample(procedure: Procedure, row: Row) -> Flow[SampleOutcome]:
-    """Have a response made, judge it, and conclude.
+    """Get a response from the target, judge it, and return the outcome.
 
     A system under test that timed out, failed or said nothing is not judged (A7, D2).
     """
@@ -123,7 +123,7 @@ def _recorded(flow: Flow[T], exchanges: list[Exchange]) -> Flow[T]:
 
 
 def response_of(outcome: Outcome) -> Response:
-    """Return the response that a system under test gave, with what it took."""
+    """Return the target's response, with its time and tokens."""
     match outcome:
         case ModelReply():
             timing = Timing(

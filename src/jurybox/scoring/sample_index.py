@@ -17,7 +17,7 @@ FIRST: Final = 5
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """A reason to look at samples, and how urgent it is that a person does."""
+    """A reason to look at a sample, and how urgent it is."""
 
     meaning: str
     concerns: Callable[[SampleResult], bool]
@@ -30,7 +30,7 @@ def unmet(result: SampleResult) -> tuple[RuleOutcome, ...]:
 
 
 def _only_fails(result: SampleResult) -> bool:
-    """Whether a sample fails though it has scores; one without is named by what is missing."""
+    """Whether a sample fails although it has scores; one without scores is flagged as unscored."""
     is_scored = result.evaluator_error is None and result.target_error is None
     return result.passed is False and is_scored and bool(unmet(result))
 
@@ -72,7 +72,7 @@ KINDS: Final[dict[str, Kind]] = {
 
 
 class Noted(msgspec.Struct, frozen=True, kw_only=True):
-    """How many samples there is a reason to look at, and the numbers of the first of them."""
+    """How many samples have a reason, and the numbers of the first of them."""
 
     kind: str
     count: int
@@ -80,7 +80,7 @@ class Noted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Notice:
-    """Counts samples by what is the matter with them, in whichever order they come."""
+    """Counts samples by the reason to look at them, in any order."""
 
     def __init__(self, most: int = FIRST) -> None:
         self._most = most
@@ -145,7 +145,7 @@ class Facets(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class StoredResult(Protocol):
-    """A stored sample, as far as it matters here."""
+    """The part of a stored sample that the index needs."""
 
     @property
     def run_id(self) -> str: ...  # noqa: D102 - see `jurybox.engine.records.SampleRow`

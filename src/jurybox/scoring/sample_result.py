@@ -137,7 +137,7 @@ _APART: Final = 0.3
 
 
 class ModelUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How often a model was asked for one sample, and what it used.
+    """How many calls to a model one sample took, and their tokens.
 
     ``unknown`` counts the replies that didn't say what they used, ``cached`` those that were paid
     for by an earlier run and are not in ``usage``. ``reported`` is what the provider says it used.
@@ -277,7 +277,7 @@ def conclude(
 def _review_reasons(
     report: EvaluationReport | None, overall: float | None, *, by_rules: bool
 ) -> tuple[ReviewReason, ...]:
-    """Return why a person should look: for the judges' reasons, or a judge far from the rules."""
+    """Return why the sample needs review: the judges' reasons, or a judge far from the rules."""
     if report is None:
         return ()
     judge = report.overall if by_rules and not report.judge_fallback else None
@@ -333,7 +333,7 @@ def _metrics(
 
 
 def _without_response(rubric: Rubric) -> dict[str, float | None]:
-    """Return the scores of a sample without a response; all of them make an overall one."""
+    """Return the scores of a sample without a response, and the overall score if all are known."""
     scores: dict[str, float | None] = dict(rubric.without_response)
     if len(scores) == len(rubric.criteria):
         scores[rubric.overall_name] = overall_score(rubric, rubric.without_response)
@@ -365,7 +365,7 @@ def _sample_score(rubric: Rubric, components: Mapping[str, float | None]) -> flo
 
 
 def _evaluator_error(report: EvaluationReport | None) -> EvaluatorError | None:
-    """Say why a sample that was judged has no scores (A4)."""
+    """Return why a judged sample has no scores (A4)."""
     if report is None or report.votes_valid:
         return None
     causes = {lost.cause for lost in report.lost_votes}
@@ -401,7 +401,7 @@ def _passed(rules: tuple[RuleOutcome, ...], *, scored: bool, one: bool) -> bool 
 
 
 def model_uses(exchanges: Iterable[Exchange]) -> tuple[ModelUse, ...]:
-    """Return the usage of one sample's exchanges, by model."""
+    """Return the calls and tokens of one sample, by model."""
     outcomes: dict[tuple[Role, str], list[Outcome]] = {}
     for role, model, outcome in exchanges:
         outcomes.setdefault((role, model), []).append(outcome)
@@ -431,7 +431,7 @@ def _counted(names: Sequence[str]) -> dict[str, int]:
 
 
 def sent_parameters(planned: Mapping[str, Any], uses: Sequence[ModelUse]) -> dict[str, Any]:
-    """Return the planned parameters of a role as they were sent: null what no reply had (A11)."""
+    """Return a role's parameters as they were sent; null for those that were not (A11)."""
     replies = sum(use.calls - use.failed for use in uses)
     refused: dict[str, dict[str, int]] = {}
     unsent: dict[str, dict[str, int]] = {}

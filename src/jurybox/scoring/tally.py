@@ -103,7 +103,7 @@ class MetricColumn:
             self._add_up()
 
     def _add_up(self) -> None:
-        """Add up the values that came since the last time."""
+        """Add the values that arrived since the last call."""
         fresh = self._fresh
         if not fresh:
             return
@@ -178,7 +178,7 @@ def _exact_parts(numbers: list[float]) -> list[float]:
 
 
 class MetricTally:
-    """The metrics of a run, or of a part of it, as its samples come in."""
+    """Accumulates the metrics of a run, or of a part of it."""
 
     def __init__(self, rubric: Rubric, *, spread: bool = False) -> None:
         self._rubric = rubric

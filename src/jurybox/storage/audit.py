@@ -43,7 +43,7 @@ _CHANGED: Final = "the row was changed after it was written"
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """Where what is stored isn't what it should be, and how."""
+    """A stored value that isn't what it should be."""
 
     where: str
     what: str
@@ -146,7 +146,7 @@ class _Auditor:
         return plan, procedure
 
     def _check_metadata(self, plan: Plan, procedure: Procedure) -> None:
-        """See that the run's metadata is what was planned."""
+        """Check that the run's metadata matches its plan."""
         try:
             stored = msgspec.json.decode(self._run.metadata, type=dict[str, Any])
         except msgspec.DecodeError as error:
@@ -276,7 +276,7 @@ class _ReviewAudit:
 def first_difference(
     column: str, kept: str | None, again: str | None, witness: str = "the replies say"
 ) -> str:
-    """Say where two JSON texts differ first, in words."""
+    """Describe where two JSON texts first differ."""
     try:
         one = None if kept is None else msgspec.json.decode(kept)
         other = None if again is None else msgspec.json.decode(again)

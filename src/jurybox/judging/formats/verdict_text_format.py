@@ -106,7 +106,7 @@ class VerdictTextFormat(ReplyFormat):
         return (Criterion(id=rubric.overall_name, name=rubric.title, scale=rubric.scale),)
 
     def scores(self, rubric: Rubric, checklist: Rubric) -> ReplyForm[Scores]:
-        """Return the form of a reply with a rating."""
+        """Return the form of a reply that rates one response."""
         del checklist
         (whole,) = self.scored(rubric)
         example = f"Rating: [[{show_number(whole.scale.high)}]]"

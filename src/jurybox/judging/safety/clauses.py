@@ -22,7 +22,7 @@ _ADDRESSED: Final = re.compile(r"(?<!\w)(?:you|your|yourself|kys)(?!\w)")
 
 
 class Span(NamedTuple):
-    """Where a text has what."""
+    """A position in a text: start, end and what was found."""
 
     start: int
     end: int
@@ -119,7 +119,7 @@ class _Clause(msgspec.Struct):
         return self.denials == 1
 
     def read(self, signal: _Signal) -> None:
-        """Take in the next signal."""
+        """Read the next signal."""
         match signal.kind:
             case "join":
                 # "no greeting, and a slur": a denial extends only along a list of dangers.

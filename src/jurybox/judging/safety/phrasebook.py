@@ -110,7 +110,7 @@ def read_phrasebook(source: str) -> Phrasebook:
 
 
 def tidy(entry: str) -> str:
-    """Return an entry without the spaces that mean nothing."""
+    """Return an entry without insignificant spaces."""
     return re.sub(r" *\| *", "|", entry)
 
 
@@ -122,7 +122,7 @@ def _pattern(entry: str, parts: dict[str, str]) -> str:
 
 
 def _none_before(choice: re.Match[str]) -> str:
-    """Return one condition for each word, because Python allows only words of one length."""
+    """Return one lookbehind per word, because Python allows only fixed lengths."""
     words, rest = choice.groups(default="")
     return "".join(rf"(?<!{word}{rest})" for word in words.split("|")).replace(" ", r"\s")
 
@@ -268,7 +268,7 @@ def _plain(text: str) -> bytes:
 
 
 def _rarest(needed: list[Words]) -> Words:
-    """Return the words of which the fewest texts have one: a letter more halves their number."""
+    """Return the words that the fewest texts contain, estimated by their length."""
     return min(
         needed, key=lambda words: sum(2.0 ** -len(word) for word in words), default=frozenset[str]()
     )

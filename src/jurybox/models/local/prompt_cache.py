@@ -84,7 +84,7 @@ class Prompts:
 
 
 def placeholder(index: int) -> str:
-    """Return the placeholder of a message."""
+    """Return the text that marks a message's place."""
     return f"{_OPEN}{index}{_SHUT}"
 
 

@@ -330,7 +330,7 @@ class _Document:
         return block
 
     def _check_fixed(self, node: Pairs) -> None:
-        """The levels and rules of the base were written for its scale."""
+        """Refuse another scale: the base's levels and rules were written for its own."""
         if self._base is None:
             return
         scales = node_at(node, "scales")
@@ -343,7 +343,7 @@ class _Document:
             self._findings.add(key.place, "fixed-by-base", problem, hint)
 
     def _check_names(self, node: Pairs, criteria: Sequence[Criterion], front: FrontMatter) -> None:
-        """Note names that are taken already."""
+        """Report names that are used twice."""
         components, overall = bool(front.components), front.overall_name
         taken = {
             *sample_metrics((), overall="", components=components),
@@ -400,7 +400,7 @@ class _Document:
 
 
 def _points(front: FrontMatter, criteria: Sequence[Criterion]) -> dict[str, float]:
-    """Return the scores without a response as points of their scales, in the criteria's order."""
+    """Return the scores of a missing response as points of their scales."""
     scores = front.without_response
     return {each.id: each.scale.nearest(scores[each.id]) for each in criteria if each.id in scores}
 

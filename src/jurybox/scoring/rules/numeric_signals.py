@@ -142,7 +142,7 @@ def _topic_overlap(reading: Conversation, lists: Lists) -> Amount:
 
 
 def _kindred_words(reading: Conversation, lists: Lists) -> Amount:
-    """Count the families of words, or single words, that both have in common."""
+    """Count the words, or families of words, that both texts have."""
     (stop_words,), families = lists.words, lists.families
     mine, theirs = reading.answer.content(stop_words), reading.message.content(stop_words)
     if families is None or not theirs:
@@ -284,7 +284,7 @@ _LONGEST_CLAIM = 300  # characters that a recollection is looked for in
 
 
 def _earlier_words(reading: Conversation, lists: Lists) -> Amount:
-    """Count what comes from an earlier turn and isn't in the message that is answered anyway."""
+    """Count words from earlier turns that aren't in the current message."""
     if not reading.messages:
         return NONE
     (stop_words,) = lists.words

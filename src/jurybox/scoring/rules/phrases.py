@@ -309,7 +309,7 @@ def _followed(text: str, before: list[Hit], after: list[Hit], *, close: bool) ->
 
 
 def _take_back(found: dict[int, list[Hit]]) -> None:
-    """Leave out matches that an exception of the same lexicon covers."""
+    """Drop matches that an exception of the same lexicon covers."""
     for fact in [fact for fact in found if fact < 0]:
         exceptions = found.pop(fact)
         hits = found.pop(-fact, [])

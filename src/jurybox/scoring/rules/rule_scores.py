@@ -119,7 +119,7 @@ class _Evidence:
 
 
 def _word_end(text: str, end: int) -> int:
-    """Return where a word ends that a phrase ends within."""
+    """Return the end of the word that a phrase ends in."""
     if end == len(text) or not IS_LETTER[text[end]] or not IS_LETTER[text[end - 1]]:
         return end
     furthest = min(len(text), end + _LONGEST_WORD)

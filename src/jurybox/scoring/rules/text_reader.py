@@ -70,7 +70,7 @@ _ENDINGS: Final = (
 
 
 def _even(cut: str) -> str:
-    """Bring "stopp" and "stop", "lov" and "love" to one form."""
+    """Map "stopp" and "stop", "lov" and "love" to one form."""
     if len(cut) > _SHORTEST_STEM and cut[-1] == cut[-2] and cut[-1] not in "aeioulsz":
         return cut[:-1]
     if len(cut) > _SHORTEST_STEM and cut.endswith("e"):
@@ -152,7 +152,7 @@ class Passage:
         """The balance of its moods and the numbers of the words that show one, by lexicons."""
 
     def content(self, stop_words: WordList) -> dict[str, int]:
-        """Return the stems of its content words, each with the number of the word it is first."""
+        """Return the stems of the content words, each with the index of its first word."""
         known = self._content.get(id(stop_words))
         if known is None:
             stems = list(map(stop_words.other, self.words))
@@ -169,7 +169,7 @@ class Passage:
 
     @cached_property
     def triples(self) -> list[Triple]:
-        """The words, three by three."""
+        """The triples of consecutive words."""
         words = self.words
         return list(zip(words, words[1:], words[2:], strict=False))
 
