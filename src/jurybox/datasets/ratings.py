@@ -67,7 +67,7 @@ class _Reading:
         _, first = self.scores.setdefault((criterion, item, rater), (score, line))
         if first != line:
             problem = f"`{rater}` has rated `{item}` before (on line {first})"
-            raise FieldError("duplicate-rating", problem, "keep one of the two")
+            raise FieldError("duplicate-id", problem, "keep one of the two")
         value = None if self._cluster is None else field_of(record, self._cluster)
         if value is None:
             return
@@ -99,7 +99,7 @@ class _Reading:
             if scale.contains(value):
                 hint = "use --continuous if the scale has no steps"
             problem = f"`score` is {kind_of(value)}, which is not on the scale {scale}"
-            raise FieldError("out-of-range", problem, hint)
+            raise FieldError("wrong-type", problem, hint)
         return value
 
     def of_criterion(self, criterion: str | None) -> Ratings:
