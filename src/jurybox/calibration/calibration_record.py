@@ -10,7 +10,7 @@ from jurybox.statistics.estimates import Estimate, Interval
 
 
 class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
-    """How far people agree with each other: no judge can be asked for much more."""
+    """How far people agree with each other: the most that can be expected of a judge."""
 
     people: int
     n: int  # samples with what two or more of them say
@@ -92,7 +92,7 @@ class Gain(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Brief(msgspec.Struct, frozen=True, kw_only=True):
-    """The judge on one criterion, in three metrics."""
+    """Three metrics of the judge on one criterion."""
 
     criterion: str
     n: int
@@ -110,7 +110,7 @@ class RoundResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):
-    """One turn of the loop: what was thought, changed and measured, and what came of it."""
+    """One round of the loop: the hypothesis, the change, its measurement and the outcome."""
 
     number: int
     by: Literal["rule", "model"]
@@ -148,7 +148,7 @@ class JudgedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GoldSource(msgspec.Struct, frozen=True, kw_only=True):
-    """The file of what people say: its name and hash, and how many rows were of use."""
+    """The file of human labels: its name and hash, and how many rows were used."""
 
     name: str
     sha256: str
@@ -201,7 +201,7 @@ class CalibrationStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def line(self) -> str:
-        """All that in one line."""
+        """Describe the status in one line."""
         if self.stale:
             why = ", ".join(self.stale)
             return f"calibration is stale: {why} since ({self.rubric_version}, {self.date})"

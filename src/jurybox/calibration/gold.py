@@ -42,7 +42,7 @@ class Gold(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def winner(self) -> Side | None:
-        """What most people say; where as many say something else, it is a tie."""
+        """The majority's winner; a tie if there is no majority."""
         ranked = Counter(self.winners.values()).most_common(2)
         if not ranked:
             return None
@@ -125,7 +125,7 @@ def _read_winners(value: object) -> Iterable[tuple[str, Side]]:
 
 
 def _people(value: object) -> Iterable[tuple[str, object]]:
-    """Return who says what; a value alone is one person's."""
+    """Return labels by rater; a single value is one rater's."""
     match value:
         case Mapping():
             return cast("Mapping[str, object]", value).items()
@@ -183,7 +183,7 @@ class GoldCase(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_comments(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """Return why people say so, from ``gold_reasoning`` or else ``comment`` of a row's metadata.
+    """Return people's reasons, from ``gold_reasoning`` or ``comment`` in a row's metadata.
 
     A text is about the sample as a whole; an object has texts by criterion.
     """
@@ -197,7 +197,7 @@ def read_comments(metadata: Mapping[str, Any]) -> dict[str, str]:
 
 
 def read_verdict(report: EvaluationReport | None, rubric: Rubric) -> JudgeVerdict:
-    """Return what a report's votes say on average, by criterion and on the whole (E9)."""
+    """Return the mean of a report's votes, by criterion and overall (E9)."""
     if report is None:
         return JudgeVerdict()
     overall = report.overall if report.overall_by_votes is None else report.overall_by_votes
@@ -250,7 +250,7 @@ def usable(row: Row, gold: Gold | None) -> Gold | None:
 
 
 def loss_of(case: GoldCase, scales: Mapping[str, Scale]) -> float:
-    """Return how far the judges are from the people on one sample, from 0 to 1.
+    """Return the distance of the judges from people on one sample, from 0 to 1.
 
     The mean over the criteria that people scored of ``|judge - people|`` as a share of the scale;
     for two responses 0 where the winner is the same, else 1. What wasn't scored counts as the

@@ -40,7 +40,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare(cases: Sequence[GoldCase], rubric: Rubric, options: Options | None = None) -> Agreement:
-    """Return how far the judge agrees with people, on everything that people spoke about."""
+    """Return how far the judge agrees with people, on everything that people labeled."""
     chosen = options or Options()
     scales = gold_scales(rubric)
     named = [name for name in scales if any(name in case.gold.scores for case in cases)]
@@ -145,7 +145,7 @@ def _on_pairs(cases: Sequence[GoldCase], options: Options) -> CriterionAgreement
 
 
 def clusters_of(cases: Sequence[GoldCase]) -> list[str] | None:
-    """Return what each case belongs to; None where nothing was said about that.
+    """Return the cluster of each case; None without clusters.
 
     Copies of one text are one piece of evidence, whatever their clusters.
     """
@@ -229,7 +229,7 @@ def _way(value: float) -> str:
 
 
 def confusion_of(people: Sequence[float], judge: Sequence[float], scale: Scale) -> Confusion:
-    """Count what people say against what the judge says, by points, or in bands of a long scale."""
+    """Return the confusion matrix of people and judge, by points, or in bands of a long scale."""
     bins = scale.bins(_BANDS)
     labels = bins.labels()
     counts = [[0] * len(labels) for _ in labels]
@@ -254,7 +254,7 @@ def _worst(
 
 
 def furthest(cases: Sequence[GoldCase], name: str, scale: Scale) -> list[GoldCase]:
-    """Return the cases on which people and judge differ at all, the furthest apart first."""
+    """Return the cases on which people and judge differ, largest difference first."""
 
     def apart(case: GoldCase) -> float:
         return distance(case.gold.score(name), case.verdict.scores.get(name), scale)
@@ -281,7 +281,7 @@ def ceiling_of(
     *,
     nominal: bool = False,
 ) -> Ceiling | None:
-    """Return how far people agree; None where no sample has what two of them say.
+    """Return how far people agree; None if no sample has two labels.
 
     Kappas are quadratic over the declared scale, or unweighted for ``nominal`` scores.
     """

@@ -106,7 +106,7 @@ def _earlier_text(rounds: Sequence[Round]) -> list[str]:
 
 
 def _outcome(made: Round) -> str:
-    """Describe a round without the select part, which decides and must not teach."""
+    """Describe a round without the select part, which is only used to decide."""
     if made.tune is None:
         return f"refused, {made.reason}"
     decided = "kept" if made.kept else "refused"

@@ -24,12 +24,12 @@ MARKS: Final = tuple(name for name, _ in _PATTERNS)
 
 
 def marks_in(text: str) -> int:
-    """Return which marks a text has, a bit for each: a run of many samples keeps only numbers."""
+    """Return which layout marks a text has, one bit for each."""
     return sum(1 << bit for bit, (_, pattern) in enumerate(_PATTERNS) if pattern.search(text))
 
 
 def words_in(text: str) -> int:
-    """Return how long a text is, in words."""
+    """Return the number of words in a text."""
     return len(text.split())
 
 

@@ -177,7 +177,7 @@ def _parts(sample: Sample) -> tuple[tuple[str, str], ...]:
 
 
 def changed_sample(sample: Sample, kind: ProbeKind, judging: Judging, side: Side) -> Sample:
-    """Return the sample with what the kind puts behind the response of one side, if anything."""
+    """Return the sample with the kind's text appended to one response, if it has any."""
     if kind.group != "injection":
         return sample
     said = _injection(kind, sample, judging, side)

@@ -175,7 +175,7 @@ def _ties(rubric: Rubric, cases: Sequence[GoldCase]) -> Iterator[Proposal]:
 
 
 def _levels(rubric: Rubric, criterion: Criterion, cases: Sequence[GoldCase]) -> Iterator[Proposal]:
-    """Say at the level that is given too often what people give in its place."""
+    """Add to a level that the judge gives too often which level people give instead."""
     counts: dict[tuple[int, int], int] = {}
     for case in cases:
         people, judge = case.gold.score(criterion.id), case.verdict.scores.get(criterion.id)
@@ -247,7 +247,7 @@ _OPENINGS: Final[dict[str, tuple[str, str]]] = {
 
 
 def _end_changes(rubric: Rubric, cases: Sequence[GoldCase]) -> Iterator[Proposal]:
-    """Yield changes, the criteria that are furthest off first, one change of each in turn."""
+    """Yield changes in turn, starting with the criteria that are furthest off."""
     off = [(criterion, _difference(criterion, cases)) for criterion in rubric.criteria]
     known = [(criterion, by) for criterion, by in off if by and len(criterion.levels) > 1]
     known.sort(key=lambda pair: (-abs(pair[1]) / pair[0].scale.span, pair[0].id))
@@ -256,7 +256,7 @@ def _end_changes(rubric: Rubric, cases: Sequence[GoldCase]) -> Iterator[Proposal
 
 
 def _difference(criterion: Criterion, cases: Sequence[GoldCase]) -> float:
-    """Return by how much the judge is above people on average."""
+    """Return how much higher than people the judge scores on average."""
     apart: list[float] = []
     for case in cases:
         people, judge = case.gold.score(criterion.id), case.verdict.scores.get(criterion.id)

@@ -41,7 +41,7 @@ def next_version(version: str) -> str:
 
 
 def written(rubric: Rubric) -> Rubric | None:
-    """Return the rubric as its document says it; None where the document would say another one.
+    """Return the rubric as read back from its document; None if it reads back differently.
 
     The words of people and models are in it, and a document gives some words a meaning.
     """
@@ -63,7 +63,7 @@ def with_definition_note(rubric: Rubric, criterion: Criterion, note: str) -> Rub
 
 
 def with_level_note(rubric: Rubric, criterion: Criterion, place: int, note: str) -> Rubric:
-    """Add to what one of the levels of a criterion means."""
+    """Add a note to the meaning of one level of a criterion."""
     level = criterion.levels[place]
     if rubric.template is not None:
         ends = dict.fromkeys([show_number(level.low), show_number(level.high)])
@@ -217,5 +217,5 @@ def _with_line(lines: Sequence[str], line: str) -> list[str]:
 
 
 def _without_placeholders(text: str) -> str:
-    """Keep braces in a text from being filled with parts of a sample."""
+    """Escape braces in a text, so that they aren't taken for placeholders."""
     return text.replace("{", "{ ").replace("}", " }")

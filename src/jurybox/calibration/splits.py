@@ -28,7 +28,7 @@ _BANDS: Final = 5
 
 
 class GoldRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A row with what people say of it; ``cluster`` is what it belongs together with."""
+    """A row with its human labels; rows of one ``cluster`` belong together."""
 
     row: Row
     gold: Gold
@@ -36,7 +36,7 @@ class GoldRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def split(rows: Sequence[GoldRow], rubric: Rubric, seed: int) -> dict[Part, tuple[GoldRow, ...]]:
-    """Divide rows 40/30/30, alike in what people say, with clusters kept together.
+    """Split rows 40/30/30, with similar labels in each part and clusters kept together.
 
     Rows with the same words are kept together too, whatever their clusters: else what was learnt by
     heart would look like understanding. Rows of each kind (by the people's mean score, or their
@@ -76,7 +76,7 @@ def _id(each: GoldRow) -> str:
 
 
 def _stratum(members: Iterable[GoldRow], rubric: Rubric) -> str:
-    """Return the kind of a unit: the band of the people's mean, or who wins for them."""
+    """Return the stratum of a unit: the band of people's mean score, or their winner."""
     winners: list[str] = []
     shares: list[float] = []
     for each in members:
@@ -100,9 +100,9 @@ def _drawn(seed: int, name: str) -> str:
 
 
 def words_of(row: Row) -> str:
-    """Return a _digest of what a judge reads of a row; white space makes no difference.
+    """Return a hash of what a judge reads of a row, ignoring white space.
 
-    Nor does the order of two responses, for judges see them in both.
+    The order of two responses is ignored too, because judges see both orders.
     """
     responses = sorted(
         _folded(each.text) for each in (row.response, row.response_b) if each is not None
@@ -112,7 +112,7 @@ def words_of(row: Row) -> str:
 
 
 def units_of(members: Sequence[tuple[str | None, str]]) -> list[str]:
-    """Return the name of the unit that each member is in, by its cluster and its words.
+    """Group members that share a cluster or words; return the name of each member's group.
 
     Those that share either are in one unit, and so are those that a third one joins. The name
     depends on the members of the unit alone, never on their order.

@@ -152,7 +152,7 @@ class _CsvFile:
 
 
 def as_number(text: str) -> object:
-    """Return the number that a cell is; any other text stays one, to be refused as such."""
+    """Return the number in a cell; other text is returned unchanged, to be refused later."""
     if _WHOLE.fullmatch(text):
         return int(text)
     return float(text) if _DECIMAL.fullmatch(text) else text

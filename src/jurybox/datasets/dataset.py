@@ -64,7 +64,7 @@ def take_all(
     findings: Findings,
     origin: str,
 ) -> None:
-    """Hand each record with its line to ``take``, which raises a FieldError for one it can't use.
+    """Pass each record and its line to ``take``, which raises FieldError for an unusable one.
 
     Raises:
         DatasetError: there are such records, or ``findings`` in reading them.
@@ -307,7 +307,7 @@ class Dataset:
         return self.shown(*self._located(number))
 
     def shown(self, file: str, line: int) -> str:
-        """Return the same for a line of a file."""
+        """Return the place of a line of a file."""
         unit = "row" if file.lower().endswith(_COUNTED) else "line"
         return f"{file}, {unit} {line}" if self.files else f"{unit} {line}"
 
@@ -415,7 +415,7 @@ def _note_unusable(check: Check, row: Row, line: int, findings: Findings) -> Non
 def _note_repeats(
     dataset: Dataset, suspects: set[int], findings: Findings, *, needs_response: bool
 ) -> None:
-    """Read once more to name both lines; two ids that only share their hash are no fault."""
+    """Read again to name both lines of a repeated id; equal hashes alone are no fault."""
     lines: dict[str, int] = {}
     with dataset.begin(Findings(), needs_response=needs_response) as going:
         for line, row in going:

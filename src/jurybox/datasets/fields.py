@@ -58,7 +58,7 @@ def _wrong(name: str, value: object, wanted: str) -> FieldError:
 
 
 def read_id(value: object, name: str) -> str:
-    """Read an id: a short text, or a whole number that becomes one."""
+    """Read an id: a short text, or a whole number, which becomes text."""
     if type(value) is int:
         value = _digits(value)
     if type(value) is not str:
@@ -85,7 +85,7 @@ def _digits(value: int) -> str:
 
 
 def read_filled_text(value: object, name: str) -> str:
-    """Read a text that says something."""
+    """Read a text that isn't blank."""
     text = read_any_text(value, name)
     if not text or text.isspace():
         raise FieldError("blank", f"`{name}` is blank", "give a text, or leave it out")
@@ -99,7 +99,7 @@ def read_optional_text(value: object, name: str) -> str | None:
 
 
 def read_reference(value: object, name: str) -> str:
-    """Read a text that says something; a whole number becomes one."""
+    """Read a text that isn't blank; a whole number becomes text."""
     return read_filled_text(_digits(value) if type(value) is int else value, name)
 
 
@@ -357,7 +357,7 @@ class Columns:
         return self.given.get(field, field)
 
     def misspelled(self, column: str) -> str | None:
-        """Return the name that a column of other data is one slip away from."""
+        """Return the field name that an unknown column is one typo away from."""
         plain = _plain(column)
         if plain in _OTHER_WORDS or column in self._named or len(plain) < _SHORTEST:
             return None
@@ -371,7 +371,7 @@ def _plain(column: str) -> str:
 
 
 def _is_slip(written: str, meant: str) -> bool:
-    """Tell whether one letter behind the first is wrong, missing, too many or swapped."""
+    """Return whether names differ by one typo after the first letter."""
     pairs = enumerate(zip(written, meant, strict=False))
     at = next((at for at, (one, other) in pairs if one != other), min(len(written), len(meant)))
     rest, wanted = written[at:], meant[at:]

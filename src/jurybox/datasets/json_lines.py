@@ -141,7 +141,7 @@ def read_json_lines(source: Source, context: FileContext) -> Iterator[tuple[int,
 
 
 def _note_array(findings: Findings, number: int) -> None:
-    """Note once what would else be a finding on every line."""
+    """Report an array once, instead of a finding on every line."""
     hint = "call the file `.json`, or write each object on a line of its own, without commas"
     findings.add(Place(number), "wrong-type", "the file is a JSON list", hint)
 

@@ -171,7 +171,7 @@ def open_dataset(
     columns: Mapping[str, str] | None = None,
     filters: Sequence[str] = (),
 ) -> Dataset:
-    """Find the reader for a file, and see that it can be read.
+    """Find the reader for a file, and check that the file can be read.
 
     With a ``pattern``, ``path`` is the folder of all files that match it.
     ``responses`` is a file of recorded responses, joined to the rows by their ids. Where only the

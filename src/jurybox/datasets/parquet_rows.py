@@ -31,7 +31,7 @@ _JSON: Final = fields_with("json")
 
 
 def require_pyarrow() -> None:
-    """See that Parquet can be read.
+    """Check that Parquet can be read.
 
     Raises:
         InputError: the extra isn't installed.
@@ -115,7 +115,7 @@ class _ParquetFile:
                 yield self._row, dict(zip(names, cells, strict=True))
 
     def _groups(self, metadata: Arrow, rows: range | None) -> tuple[list[int], int]:
-        """Return the groups that have rows, and how many rows of the first come before them."""
+        """Return the row groups that contain these rows, and how many rows of the first to skip."""
         groups = [*range(metadata.num_row_groups)]
         if rows is None:
             return groups, 0

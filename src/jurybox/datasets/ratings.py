@@ -60,7 +60,7 @@ class _Reading:
         self.clusters: dict[str, tuple[str, int]] = {}
 
     def take(self, line: int, record: Record) -> None:
-        """Take a row; raise a FieldError for one that can't be used."""
+        """Add a row; raise FieldError for one that can't be used."""
         item, rater = _name(record, "item"), _name(record, "rater")
         criterion = None if record.get("criterion") is None else _name(record, "criterion")
         score = self._score(record)

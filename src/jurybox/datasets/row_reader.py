@@ -53,7 +53,7 @@ class FileContext:
         self.columns = columns or Columns()
 
     def note(self, line: int, code: str, problem: str, hint: str) -> bool:
-        """Note a fault of a row, and return False: it isn't sound."""
+        """Note a fault of a row, and return False."""
         self.findings.add(Place(line), code, problem, hint)
         return False
 
@@ -241,13 +241,13 @@ class RowReader:
         return True
 
     def _has_empty_response(self, record: Record) -> bool:
-        """Tell whether the row has a place for its response and nothing in it."""
+        """Return whether the row has a response column that is empty."""
         if self._needs.recorded_in is not None or not self._needs.responses:
             return False
         return any(self._columns.field(name) == "response" for name in record)
 
     def _response_of(self, values: Values, given: dict[str, str]) -> Response | None:
-        """Take what was measured out of the values, and return the recorded response."""
+        """Return the recorded response with its measurements, removed from the values."""
         timing, usage = _taken(values, "timing"), _taken(values, "usage")
         text: str | None = values.get("response")
         if not self._needs.responses:
@@ -272,7 +272,7 @@ class RowReader:
         return True
 
     def _check_names(self, line: int, extras: Values, given: dict[str, str]) -> bool:
-        """Refuse a column that is a slip away from the name of a field that the row lacks (D2)."""
+        """Refuse a column whose name is one typo away from a field that the row lacks (D2)."""
         sound = True
         for column in extras:
             if column in self._other:

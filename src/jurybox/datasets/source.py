@@ -71,7 +71,7 @@ class Source:
             yield number, line.removesuffix(b"\n")
 
     def read_whole(self) -> None:
-        """Read the file from its beginning, for its hash alone."""
+        """Read the file from its beginning, only to hash it."""
         self.file.seek(0)
         while self._read(self.file.read, _PIECE):
             pass

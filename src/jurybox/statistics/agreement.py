@@ -184,7 +184,7 @@ def points_of(scale: Scale) -> int:
 def _computed(
     statistics: Sequence[AgreementStatistic], weighted: Callable[[Values], object]
 ) -> Callable[[Values], Computed]:
-    """Return what computes the statistics from what they share, for rows of weights."""
+    """Return a function that computes the statistics for rows of weights."""
 
     def compute(weights: Values) -> Computed:
         shared = weighted(weights)

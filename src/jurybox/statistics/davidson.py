@@ -46,7 +46,7 @@ class WinCounts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def met(self) -> NDArray[np.int64]:
-        """How often each model met each other one."""
+        """How often each two models were compared."""
         return self.wins + self.wins.T + self.ties
 
     @property

@@ -57,7 +57,7 @@ class JuryCounter:
     """Counts agreeing votes report by report."""
 
     def __init__(self, procedure: Procedure, repeats: int) -> None:
-        """Take how the samples were judged, and how often each."""
+        """Count the votes of a procedure's judges, in all repeats."""
         self._repeats = repeats
         self._panel = procedure.judging.seats(procedure.judges, procedure.votes)
         self._judges = tuple(dict.fromkeys(seat.judge for seat in self._panel))
@@ -69,7 +69,7 @@ class JuryCounter:
         self._differs: Counter[tuple[str, str]] = Counter()
 
     def add(self, report: EvaluationReport) -> None:
-        """Count one sample; on two responses the votes agree where they do on either."""
+        """Count one sample; of two responses, the votes on both must agree."""
         sides = [report.criteria]
         if report.responses is not None:
             sides = [side.criteria for side in report.responses.values()]
@@ -92,7 +92,7 @@ class JuryCounter:
                         self._differs[name, judge] += vote != majority
 
     def _valid(self, report: EvaluationReport) -> list[str]:
-        """Return whose votes a report has, in their order."""
+        """Return the judges of a report's valid votes, in order."""
         lost = {each.vote for each in report.lost_votes}
         asked = self._panel[: len(self._panel) - report.votes_skipped]
         return [seat.judge for seat in asked if seat.vote not in lost]

@@ -164,7 +164,7 @@ class DifferenceTests:
         cluster: Hashable,
         right: tuple[float | None, float | None] = (None, None),
     ) -> None:
-        """Take what both runs say of a sample, and how far people say that each is right."""
+        """Add a sample's results in both runs, and how right people say that each is."""
         place = len(self._clusters)
         self._clusters.append(cluster)
         a, b = self._values(one) | {RIGHT: right[0]}, self._values(other) | {RIGHT: right[1]}
@@ -204,7 +204,7 @@ class DifferenceTests:
         )
 
     def _is_tested(self, name: str) -> bool:
-        """Return whether a metric is worth a test; each makes the others harder to pass."""
+        """Return whether a metric is tested; every test makes the others stricter."""
         pairs = self._pairs[name]
         return name not in _YES_OR_NO or name == _PASSED or any(pairs.a) or any(pairs.b)
 

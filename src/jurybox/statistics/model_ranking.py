@@ -246,7 +246,7 @@ def _fit_scales(
 
 
 def _once(verdicts: Sequence[PairVerdict]) -> Iterator[PairVerdict]:
-    """Yield each item's verdict on a pair once.
+    """Yield each item's verdict on a pair, once.
 
     Two judges of one answer are not two answers, and neither are the two orders of one pair.
     """
@@ -296,7 +296,7 @@ def _models(
 
 
 def _above(counts: WinCounts, scales: _Scales) -> Links:
-    """Return which model is above which by what was seen, significant or not."""
+    """Return which model did better than which, significant or not."""
     reach = reachable(counts.linked)
     gap = scales.strengths[:, None] - scales.strengths[None, :]
     # A comparison with NaN is false: models without a strength are above by wins alone.

@@ -132,7 +132,7 @@ def divided(above: Values, below: Values, *, where: NDArray[np.bool_]) -> Values
 
 
 def centered(values: Values) -> Values:
-    """Move values around zero, where squares lose no digits."""
+    """Center values on zero, so that squares lose no digits."""
     return values - (values[0] + values[-1]) / 2 if len(values) else values
 
 

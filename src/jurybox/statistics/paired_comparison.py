@@ -329,7 +329,7 @@ def _concluded(made: PairedComparison) -> PairedComparison:
 
 
 def _verdict(made: PairedComparison) -> Direction:
-    """Go by both, because they are computed differently and may disagree near the border."""
+    """Require both the interval and the p value: near the border they may disagree."""
     interval = made.interval
     p = made.p_value if made.p_adjusted is None else made.p_adjusted
     # 1 - 0.95 is a little more than 0.05; a p value of just 0.05 must not depend on that.

@@ -285,5 +285,5 @@ def icc(form: int, *, of_mean: bool) -> Callable[[MeanSquares], Values]:
 
 
 def _dot(one: Values, other: Values) -> Values:
-    """Multiply and add up row by row."""
+    """Return the dot product of each row."""
     return np.sum(one * other, axis=1)
