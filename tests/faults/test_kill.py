@@ -1,6 +1,6 @@
 """A run whose process is killed again and again ends as if nothing had happened (A13).
 
-Killed outright, at fifty random moments: before the store is there, while samples are under way,
+Killed outright, at 34 random moments: before the store is there, while samples are under way,
 while rows are being written. Nothing that was stored is asked for again.
 """
 
@@ -21,7 +21,7 @@ from ready import Ready, ready
 
 JURYBOX = str(Path(sys.executable).parent / "jurybox")
 SAMPLES = 300
-RUNS, KILLS = 3, 17
+RUNS, KILLS = 2, 17
 CONCURRENCY = 6
 WHOLE_REQUESTS = (
     "select coalesce(replace(text, char(10), material), material) from exchanges"
