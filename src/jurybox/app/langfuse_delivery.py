@@ -13,7 +13,7 @@ from jurybox.app.review_desk import ReviewDesk
 from jurybox.engine.records import OutboxRow, RunRow, read_result
 from jurybox.errors import IncompleteError, InputError
 from jurybox.reporting.stored import damaged, plan_of, reading, rubric_of
-from jurybox.review.reviews import Circumstances, Score, standing
+from jurybox.review.reviews import Circumstances, Score, latest_reviews
 from jurybox.scoring.tally import MetricTally
 from jurybox.storage.store import Store
 from jurybox.suite.target_spec import LANGFUSE
@@ -326,7 +326,7 @@ def _review(desk: ReviewDesk, number: int, reviewer: str, given: "Sequence[Annot
     comment = "\n".join(dict.fromkeys(each.comment for each in given if each.comment))
     queue = "flagged" if any(each.queued for each in given) else "picked"
     rows = desk.store.reviews_of(desk.run.id, number)
-    known = {each.reviewer: each for each in standing(rows)}
+    known = {each.reviewer: each for each in latest_reviews(rows)}
     mine = known.get(reviewer)
     if mine is not None and (mine.verdict.as_data(), mine.comment) == (verdict, comment):
         return False

@@ -229,7 +229,7 @@ class ReviewDesk:
         name, read = read_reviewer(reviewer), read_queue(queue)
         stored = self.stored(number)
         rows = self._rows_of(number, name)
-        mine = next(iter(self._said(rows).every), None)
+        mine = next(iter(self._active(rows).every), None)
         blind = self.blind and not is_led(rows)
         if mine is not None and not blind:
             self._unrevealed.discard(mine.id)  # the reasons reveal the verdict
@@ -284,7 +284,7 @@ class ReviewDesk:
         """Return the verdicts of the judges and other reviewers on a sample."""
         name = read_reviewer(reviewer)
         stored = self.stored(number)
-        found = self._said(self.store.reviews_of(self.run.id, number)).every
+        found = self._active(self.store.reviews_of(self.run.id, number)).every
         mine = next((each for each in found if each.reviewer == name), None)
         if mine is None and self.blind:
             problem = "the judges' verdict is hidden until you have scored the sample"
@@ -307,7 +307,7 @@ class ReviewDesk:
 
     def active_reviews(self) -> ActiveReviews:
         """Return the active reviews, checked against the rubric."""
-        found = self._said(self.store.reviews(self.run.id))
+        found = self._active(self.store.reviews(self.run.id))
         scales = {each.id: each.scale for each in self.rubric.criteria}
         for each in chain(found.every, found.blind):
             fault = fault_of(each.verdict, scales)
@@ -318,7 +318,7 @@ class ReviewDesk:
     def progress(self, reviewer: str | None = None) -> ReviewProgress:
         """Return the reviewers' progress; without a reviewer, nothing is ``mine``."""
         name = None if reviewer is None else read_reviewer(reviewer)
-        found = self._said(self.store.reviews(self.run.id))
+        found = self._active(self.store.reviews(self.run.id))
         part = self.part_of(found)
         queued = [each for each in found.every if each.queued]
         return ReviewProgress(
@@ -337,7 +337,7 @@ class ReviewDesk:
 
     def random_part(self) -> RandomPart:
         """Return the randomly drawn samples up to the last one that reviewers reached."""
-        return self.part_of(self._said(self.store.reviews(self.run.id)))
+        return self.part_of(self._active(self.store.reviews(self.run.id)))
 
     def part_of(self, found: ActiveReviews) -> RandomPart:
         """Return the part of the random order that these reviews cover."""
@@ -367,7 +367,7 @@ class ReviewDesk:
         rows = self.store.reviews_of(self.run.id, number)
         return tuple(row for row in rows if row.reviewer == name)
 
-    def _said(self, rows: Sequence[ReviewRow]) -> ActiveReviews:
+    def _active(self, rows: Sequence[ReviewRow]) -> ActiveReviews:
         return read_reviews(self.run, rows)
 
     def _add(

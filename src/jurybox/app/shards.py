@@ -249,8 +249,8 @@ class ShardedRun:
             job.stop.soon(reason)
 
     async def _report(self, job: Job, running: Sequence[str]) -> None:
-        said = await self._cluster.reports(running)
-        self._reports = [msgspec.json.decode(report, type=Progress) for report in said]
+        reports = await self._cluster.reports(running)
+        self._reports = [msgspec.json.decode(report, type=Progress) for report in reports]
         job.report()
 
     def _size(self) -> int:

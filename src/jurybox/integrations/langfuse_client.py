@@ -115,12 +115,12 @@ class LangfuseClient:
             status = getattr(error, "status_code", None)
             body: Any = getattr(error, "body", None)
             reason = body.get("message", body) if hasattr(body, "get") else body
-            said = self._hide(f"HTTP {status}: {reason}")
+            message = self._hide(f"HTTP {status}: {reason}")
             if status in _KEYS:
                 hint = "check LANGFUSE_PUBLIC_KEY, LANGFUSE_SECRET_KEY and LANGFUSE_BASE_URL"
-                raise DeliveryError("refused", f"{said}; {hint}") from None
+                raise DeliveryError("refused", f"{message}; {hint}") from None
             ours = status in _OUR_FAULT and status != _RATE_LIMIT
-            raise DeliveryError("rejected" if ours else "unreachable", said) from None
+            raise DeliveryError("rejected" if ours else "unreachable", message) from None
         except ValueError as error:
             why = self._hide(f"an answer that isn't Langfuse's ({type(error).__name__})")
             raise DeliveryError("unreachable", why) from None

@@ -99,7 +99,7 @@ class Coordinator:
 
     async def reports(self, parts: Collection[str]) -> list[bytes]:
         """Return the latest reports on these parts, and forget all others."""
-        self._reports = {name: said for name, said in self._reports.items() if name in parts}
+        self._reports = {name: each for name, each in self._reports.items() if name in parts}
         return [*self._reports.values()]
 
 

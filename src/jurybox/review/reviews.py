@@ -182,7 +182,7 @@ def active_rows(rows: Iterable[ReviewRow]) -> tuple[ReviewRow, ...]:
     )
 
 
-def standing(rows: Iterable[ReviewRow], *, blind: bool = False) -> tuple[Review, ...]:
+def latest_reviews(rows: Iterable[ReviewRow], *, blind: bool = False) -> tuple[Review, ...]:
     """Return the newest active review of each person and sample, or only the blind ones."""
     found = active_reviews(rows)
     return found.blind if blind else found.every

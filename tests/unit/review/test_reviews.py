@@ -13,7 +13,7 @@ from jurybox.review.reviews import (
     Review,
     by_number,
     gold_of,
-    standing,
+    latest_reviews,
     verdict_text,
 )
 
@@ -42,46 +42,46 @@ def taken_back(row: Entry) -> Entry:
 
 def test_a_later_review_of_the_same_sample_takes_the_place_of_the_earlier() -> None:
     rows = [Entry(id="1"), Entry(id="2", number=7), Entry(id="3", reviewer="ben"), Entry(id="4")]
-    assert ids(standing(rows)) == ["2", "3", "4"]
+    assert ids(latest_reviews(rows)) == ["2", "3", "4"]
 
 
 def test_what_is_withdrawn_stands_no_more_and_what_it_had_replaced_stands_again() -> None:
     first, second = Entry(id="1"), Entry(id="2")
-    assert ids(standing([first, second, taken_back(second)])) == ["1"]
-    assert standing([first, taken_back(first)]) == ()
+    assert ids(latest_reviews([first, second, taken_back(second)])) == ["1"]
+    assert latest_reviews([first, taken_back(first)]) == ()
 
 
 def test_nobody_withdraws_what_another_said() -> None:
     row = Entry(id="1")
     other = msgspec.structs.replace(taken_back(row), reviewer="ben")
-    assert ids(standing([row, other])) == ["1"]
+    assert ids(latest_reviews([row, other])) == ["1"]
 
 
 def test_metrics_go_by_what_was_said_before_the_judges_verdict_was_seen() -> None:
     seen = '{"scores":{"clarity":5},"blind":false}'
     rows = [Entry(id="1"), Entry(id="2", verdict=seen), Entry(id="3", number=1, verdict=seen)]
-    assert ids(standing(rows)) == ["2", "3"]
-    assert ids(standing(rows, blind=True)) == ["1"]
-    assert standing([rows[0], taken_back(rows[0]), rows[1]], blind=True) == ()
+    assert ids(latest_reviews(rows)) == ["2", "3"]
+    assert ids(latest_reviews(rows, blind=True)) == ["1"]
+    assert latest_reviews([rows[0], taken_back(rows[0]), rows[1]], blind=True) == ()
 
 
 def test_a_verdict_is_stored_and_read_as_it_was_given() -> None:
     verdict = HumanVerdict(winner="A", preferences={"clarity": "tie", "depth": None})
     shown = Circumstances(queue="random", order="BA", blind=False)
     text = verdict_text(verdict, shown, queued=True)
-    (found,) = standing([Entry(id="1", verdict=text)])
+    (found,) = latest_reviews([Entry(id="1", verdict=text)])
     assert (found.verdict, found.shown, found.queued) == (verdict, shown, True)
     whole = HumanVerdict(scores={"clarity": 4, "depth": None})
     text = verdict_text(whole, Circumstances(), queued=False)
     assert '"clarity":4,' in text
-    (found,) = standing([Entry(id="1", verdict=text)])
+    (found,) = latest_reviews([Entry(id="1", verdict=text)])
     assert isinstance(found.verdict.scores["clarity"], int)
     assert found.verdict == whole
 
 
 def test_a_verdict_that_cant_be_read_is_refused() -> None:
     with pytest.raises(msgspec.DecodeError):
-        standing([Entry(id="1", verdict='{"winner": "C"}')])
+        latest_reviews([Entry(id="1", verdict='{"winner": "C"}')])
 
 
 def test_a_pair_that_was_shown_the_other_way_round_is_turned_back() -> None:
@@ -99,16 +99,18 @@ def test_several_reviewers_are_several_people_and_who_cant_tell_gives_no_label()
         Entry(id="1", verdict='{"scores":{"clarity":4,"depth":null}}'),
         Entry(id="2", reviewer="ben", verdict='{"scores":{"clarity":2,"depth":null}}'),
     ]
-    gold = gold_of(standing(rows))
+    gold = gold_of(latest_reviews(rows))
     assert gold.scores == {"clarity": {"anna": 4, "ben": 2}}
-    pair = gold_of(standing([Entry(id="1", verdict='{"winner":null}')]))
+    pair = gold_of(latest_reviews([Entry(id="1", verdict='{"winner":null}')]))
     assert (pair.scores, pair.winners) == ({}, {})
-    assert gold_of(standing([Entry(id="1", verdict='{"winner":"tie"}')])).winners == {"anna": "tie"}
+    assert gold_of(latest_reviews([Entry(id="1", verdict='{"winner":"tie"}')])).winners == {
+        "anna": "tie"
+    }
 
 
 def test_reviews_are_told_by_their_samples() -> None:
     rows = [Entry(id="1"), Entry(id="2", number=7), Entry(id="3", reviewer="ben")]
-    found = by_number(standing(rows))
+    found = by_number(latest_reviews(rows))
     assert {number: ids(reviews) for number, reviews in found.items()} == {0: ["1", "3"], 7: ["2"]}
 
 
@@ -121,7 +123,7 @@ def played(moves: list[tuple[str, int, bool]]) -> list[Entry]:
     """Review, or where it says so undo the newest that stands."""
     rows: list[Entry] = []
     for place, (who, number, undo) in enumerate(moves):
-        mine = [each for each in standing(rows) if each.reviewer == who]
+        mine = [each for each in latest_reviews(rows) if each.reviewer == who]
         if undo and mine:
             taken = next(row for row in rows if row.id == mine[-1].id)
             rows.append(msgspec.structs.replace(taken_back(taken), id=f"{place}"))
@@ -134,17 +136,17 @@ def played(moves: list[tuple[str, int, bool]]) -> list[Entry]:
 def test_one_persons_reviews_dont_depend_on_anothers(moves: list[tuple[str, int, bool]]) -> None:
     rows = played(moves)
     for who in ("anna", "ben"):
-        alone = standing([row for row in rows if row.reviewer == who])
-        assert alone == tuple(each for each in standing(rows) if each.reviewer == who)
+        alone = latest_reviews([row for row in rows if row.reviewer == who])
+        assert alone == tuple(each for each in latest_reviews(rows) if each.reviewer == who)
     for number in range(4):
-        alone = standing([row for row in rows if row.number == number])
-        assert alone == tuple(each for each in standing(rows) if each.number == number)
+        alone = latest_reviews([row for row in rows if row.number == number])
+        assert alone == tuple(each for each in latest_reviews(rows) if each.number == number)
 
 
 @given(steps, st.integers(0, 3))
 def test_undo_is_the_opposite_of_a_review(moves: list[tuple[str, int, bool]], number: int) -> None:
     before = played(moves)
     row = Entry(id="new", number=number)
-    after = standing([*before, row])
+    after = latest_reviews([*before, row])
     assert after[-1].id == "new"
-    assert standing([*before, row, taken_back(row)]) == standing(before)
+    assert latest_reviews([*before, row, taken_back(row)]) == latest_reviews(before)
