@@ -103,9 +103,8 @@ def test_several_reviewers_are_several_people_and_who_cant_tell_gives_no_label()
     assert gold.scores == {"clarity": {"anna": 4, "ben": 2}}
     pair = gold_of(latest_reviews([Entry(id="1", verdict='{"winner":null}')]))
     assert (pair.scores, pair.winners) == ({}, {})
-    assert gold_of(latest_reviews([Entry(id="1", verdict='{"winner":"tie"}')])).winners == {
-        "anna": "tie"
-    }
+    tie = latest_reviews([Entry(id="1", verdict='{"winner":"tie"}')])
+    assert gold_of(tie).winners == {"anna": "tie"}
 
 
 def test_reviews_are_told_by_their_samples() -> None:
