@@ -2,10 +2,9 @@
 
 Reads `judge_cases/answers.jsonl`, which has the probability of a yes for the responses of the
 development cases, and prints the table `FITS` of `jurybox.judging.evidence.sources`: a logistic
-regression over the log-odds with one weight and two intercepts, for more than the bottom of the
-scale and for its top. For either, both outcomes weigh the same. It also prints the areas under the
-ROC curve, and the levels that responses get if their case is left out of the fit. `--ask N` first
-asks about N more cases of each kind.
+regression over the log-odds, in which right and wrong responses weigh the same. It also prints the
+areas under the ROC curve, and how many responses are called right if their case is left out of the
+fit. `--ask N` first asks about N more cases of each kind.
 """
 
 import argparse
@@ -30,47 +29,41 @@ from jurybox.suite.model_spec import ModelSpec
 from jurybox.wiring import ModelBuilder, read_settings
 
 ANSWERS = CASES / "answers.jsonl"
-# What each response deserves: the bottom of the scale, its middle or its top.
-BOTTOM, MIDDLE, TOP = range(3)
-LEVELS = {
-    "reference": {"wrong": BOTTOM, "partial": MIDDLE, "full": TOP, "paraphrase": TOP},
-    "context": {"unfaithful": BOTTOM, "grounded": TOP},
+# Whether each response is right.
+SIDES = {
+    "reference": {"wrong": False, "partial": True, "full": True, "paraphrase": True},
+    "context": {"unfaithful": False, "grounded": True},
 }
 FILES = {"reference": "reference", "context": "grounding"}
 RIDGE = 0.1
 STEPS = 30
 
 Floats = NDArray[np.float64]
-Levels = NDArray[np.int_]
+Flags = NDArray[np.bool_]
 
 
-def fit(x: Floats, level: Levels) -> Floats:
-    """Return the weight and both intercepts, by Newton's method."""
-    zero, one = np.zeros(len(x)), np.ones(len(x))
-    design = np.vstack([np.column_stack([x, one, zero]), np.column_stack([x, zero, one])])
-    y, balance = np.concatenate([level >= MIDDLE, level >= TOP]), np.ones(2 * len(x))
-    for half in (slice(0, len(x)), slice(len(x), None)):
-        share = y[half].mean()
-        balance[half] = np.where(y[half], 0.5 / share, 0.5 / (1 - share))
-    penalty = np.diag([RIDGE, 0.0, 0.0])
-    found = np.zeros(3)
+def fit(x: Floats, right: Flags) -> Floats:
+    """Return the weight and the intercept, by Newton's method."""
+    design = np.column_stack([x, np.ones(len(x))])
+    balance = np.where(right, 0.5 / right.mean(), 0.5 / (1 - right.mean()))
+    penalty = np.diag([RIDGE, 0.0])
+    found = np.zeros(2)
     for _ in range(STEPS):
         chance = 1 / (1 + np.exp(-design @ found))
-        slope = design.T @ (balance * (chance - y)) + penalty @ found
+        slope = design.T @ (balance * (chance - right)) + penalty @ found
         curve = (design.T * (balance * chance * (1 - chance))) @ design + penalty
         found -= np.linalg.solve(curve, slope)
     return found
 
 
-def left_out(x: Floats, level: Levels, groups: Sequence[str]) -> Levels:
-    """Return the level of each response by the fit to the other cases."""
-    found = np.zeros(len(x), int)
+def left_out(x: Floats, right: Flags, groups: Sequence[str]) -> Flags:
+    """Return whether each response is called right by the fit to the other cases."""
+    found = np.zeros(len(x), bool)
     names = np.array(groups)
     for name in dict.fromkeys(groups):
         case = names == name
-        weight, low, high = fit(x[~case], level[~case])
-        is_more, is_top = weight * x[case] + low >= 0, weight * x[case] + high >= 0
-        found[case] = np.where(is_more, np.where(is_top, TOP, MIDDLE), BOTTOM)
+        weight, intercept = fit(x[~case], right[~case])
+        found[case] = weight * x[case] + intercept >= 0
     return found
 
 
@@ -82,19 +75,16 @@ def area(good: Floats, bad: Floats) -> float:
 
 def describe(source: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Fit one row of the table, and yield it with how good it is."""
-    levels = LEVELS[source]
-    known = [row for row in rows if row["side"] in levels]
+    sides = SIDES[source]
+    known = [row for row in rows if row["side"] in sides]
     x = np.array([logit(row["yes"]) for row in known])
-    level = np.array([levels[row["side"]] for row in known])
-    yield f'"{source}": Fit({", ".join(f"{each:.2f}" for each in fit(x, level))})'
-    found = left_out(x, level, [row["id"] for row in known])
-    for side, wanted in levels.items():
+    right = np.array([sides[row["side"]] for row in known])
+    yield f'"{source}": Fit({", ".join(f"{each:.2f}" for each in fit(x, right))})'
+    found = left_out(x, right, [row["id"] for row in known])
+    for side in sides:
         of_side = np.array([row["side"] == side for row in known])
-        if of_side.any():
-            counts = [int((found[of_side] == each).sum()) for each in range(3)]
-            yield f"  {side}: bottom, middle, top {counts}, should be {wanted}"
-    for name, least in (("more than the bottom", MIDDLE), ("the top", TOP)):
-        yield f"  AUC of {name}: {area(x[level >= least], x[level < least]):.3f}"
+        yield f"  {side}: {found[of_side].sum()} of {of_side.sum()} are called right"
+    yield f"  AUC: {area(x[right], x[~right]):.3f}"
 
 
 def read() -> list[dict[str, Any]]:
@@ -107,11 +97,11 @@ async def ask(judge: str, source: str, rows: Sequence[Case]) -> None:
     seat = Seat(vote=0, judge=judge, generation=Generation(), way="evidence")
     model = ModelBuilder(read_settings()).build(ModelSpec(model=judge))
     for case in rows:
-        for side in LEVELS[source]:
+        for side in SIDES[source]:
             if not case.get(side):
                 continue
             sample = Sample(task=case["task"], response=Response(text=case[side]))
-            (probe,) = by_text(sample, source, case[source], case[side], 0).probes
+            (probe,) = by_text(sample, source, case[source], case[side]).good
             readings = await drive(inquire(seat, [probe]), Callers().route({judge: model}))
             if not isinstance(readings, Readings):
                 sys.exit(f"{case['id']}: {readings.reason}")
@@ -132,7 +122,7 @@ def main() -> None:
         new = [each for each in cases(CASES, kind, None) if each["id"] not in known]
         asyncio.run(ask(args.judge, source, new[: args.ask]))
     rows = read()
-    for source in LEVELS:
+    for source in SIDES:
         sys.stdout.writelines(f"{line}\n" for line in describe(source, rows))
 
 

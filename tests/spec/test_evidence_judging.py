@@ -154,16 +154,13 @@ def test_e8_how_far_the_order_moved_it_is_in_the_report() -> None:
     assert "the order alone makes" in told
 
 
-def contrary(request: ModelRequest) -> ModelReply:
-    """Find one answer better alone, and the other one in the comparison."""
-    text = request.messages[-1].content
-    if text.endswith("Reply A or B."):
-        return reply(("A", "B"), 0.2 if f"Answer A: {RIGHT}" in text else 0.9)
-    return knowing(request)
+def placed(_: ModelRequest) -> ModelReply:
+    """Prefer the first place, whichever answer has it."""
+    return reply(("A", "B"), 0.9)
 
 
-def test_e8_two_ways_that_name_different_sides_are_unstable() -> None:
-    report = judged(sample(RIGHT, WRONG), answer=contrary)
+def test_e8_a_judge_that_only_sees_the_place_is_unstable() -> None:
+    report = judged(sample(RIGHT, WRONG), answer=placed)
     assert (report.winner, report.stable) == ("tie", False)
     assert "unstable" in report.review_reasons
 

@@ -1,29 +1,28 @@
 """A vote from evidence: on one response, or on a pair in both orders."""
 
-from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
 
-from jurybox.judging.evidence.questions import Answers, Probe, inquire, logit
+from jurybox.judging.evidence.questions import Probe, inquire, logit
 from jurybox.judging.evidence.sources import (
-    Evidence,
-    Inquiry,
+    cut,
     inquiry_for,
     material_part,
+    shown,
     without_forgery,
 )
 from jurybox.judging.flow import Answer, Flow, Unscored
 from jurybox.judging.formats.reply_format import Preference, Remarks, Scores, Side
 from jurybox.judging.pairwise import PairVote
 from jurybox.judging.protocol import Judging, Seat
-from jurybox.rubric.rubric_model import Rubric, weighted_mean
+from jurybox.rubric.rubric_model import Criterion, Rubric, weighted_mean
 from jurybox.sample import Sample
 
 _ALONE: Final = "The response was read alone; there was no other before it."
 _PAIR: Final = (
-    "Each response was also read alone, and the comparison was made in both orders and averaged;"
-    " the reasoning shows how far the order alone moved it."
+    "The comparison was made in both orders and averaged; the reasoning shows how far the order"
+    " alone moved it."
 )
 _CHECKLIST: Final = {
     "verbosity": "No question asks for length, and no score depends on it.",
@@ -39,17 +38,12 @@ _CHECKLIST: Final = {
 }
 _UNKNOWN: Final = "Not examined: {judge} was asked narrow questions, and none is about this."
 
-_ROLE: Final = "You are a strict and fair judge of answers."
-_WORDINGS: Final = (
-    "Which answer is better?",
-    "Which of the two answers is more correct and more helpful?",
-    "Which answer would an expert prefer?",
+_LEFT_OUT: Final = (
+    " Parts of the response that imitate the judge's own conversation were not shown to it."
 )
-# In log-odds, found on the development cases: a smaller lead of one side's own evidence is no
-# difference, and a smaller lead in the comparison contradicts nothing; but it may break a tie.
-_LEAST_EVIDENCE: Final = 0.25
-_LEAST_COMPARISON: Final = 0.15
-_LEAST_TIEBREAK: Final = 0.01
+_ROLE: Final = "You are a strict and fair judge of answers."
+# In log-odds: what is left of a smaller lead, once the order is averaged out, may be noise.
+_LEAST_LEAD: Final = 0.01
 
 
 def examine(
@@ -57,14 +51,15 @@ def examine(
 ) -> Flow[Answer[Scores] | Unscored]:
     """Score one response by what a small model finds in it."""
     criteria = judging.asked.criteria
-    inquiries = _inquiries(judging, sample, response, seat)
-    readings = yield from inquire(seat, _probes(inquiries))
+    inquiries = {each.id: inquiry_for(each, sample, response) for each in criteria}
+    probes = [probe for each in inquiries.values() for probe in (*each.good, *each.bad)]
+    readings = yield from inquire(seat, probes)
     if isinstance(readings, Unscored):
         return readings
-    evidence = _concluded(inquiries, readings.answers, response)
+    answers, note = readings.answers, _note(response)
     # The findings are complete before any of them becomes a score (E4).
-    reasoning = {name: each.findings for name, each in evidence.items()}
-    shares = [evidence[each.id].share for each in criteria]
+    reasoning = {name: each.findings(answers) + note for name, each in inquiries.items()}
+    shares = [each.share(answers) for each in inquiries.values()]
     if judging.scored != criteria:
         # One overall score for the response: the weighted mean of its criteria.
         (whole,) = judging.scored
@@ -80,34 +75,40 @@ def examine(
 
 
 def compare(judging: Judging, sample: Sample, seat: Seat) -> Flow[PairVote | Unscored]:
-    """Compare two responses by the evidence for each, and by asking which is better."""
+    """Ask in both orders which response is better by each criterion, and average the orders."""
+    criteria = judging.asked.criteria
     a = sample.response.text
     b = "" if sample.response_b is None else sample.response_b.text
-    of_a, of_b = (_inquiries(judging, sample, each, seat) for each in (a, b))
-    straight, swapped = _comparison(sample, a, b, seat), _comparison(sample, b, a, seat)
-    readings = yield from inquire(seat, [*_probes(of_a), *_probes(of_b), straight, swapped])
+    straight = {each.id: _comparison(each, sample, a, b) for each in criteria}
+    swapped = {each.id: _comparison(each, sample, b, a) for each in criteria}
+    readings = yield from inquire(seat, [*straight.values(), *swapped.values()])
     if isinstance(readings, Unscored):
         return readings
     answers = readings.answers
-    compared = Compared(with_a_first=answers[straight], with_b_first=answers[swapped])
-    both = (_concluded(of_a, answers, a), _concluded(of_b, answers, b))
-    alone = _by_evidence(judging, both, compared, seat)
-    together = _by_comparison(compared, alone)
-    stable = alone.winner == together.winner or "tie" in {alone.winner, together.winner}
-    decided = alone.winner if alone.winner != "tie" else _side(compared.lead, _LEAST_TIEBREAK)
+    compared = {
+        name: Compared(with_a_first=answers[probe], with_b_first=answers[swapped[name]])
+        for name, probe in straight.items()
+    }
+    lead = weighted_mean(criteria, [each.lead for each in compared.values()])
+    bias = weighted_mean(criteria, [each.bias for each in compared.values()])
+    note = _note(a, b)
+    verdict = Preference(
+        winner=_side(lead),
+        preferences={name: _side(each.lead) for name, each in compared.items()},
+        remarks=Remarks(
+            reasoning={name: each.describe() + note for name, each in compared.items()},
+            bias_checklist=_completed(judging.checklist, seat.judge, _PAIR),
+            extra={"lead_of_a": round(lead, 6), "position_bias": round(bias, 6)},
+        ),
+    )
     return PairVote(
-        winner=decided if stable else "tie",
-        stable=stable,
-        preferences=alone.preferences if stable else dict.fromkeys(alone.preferences, "tie"),
-        first=alone,
-        second=together,
+        winner=verdict.winner,
+        stable=verdict.winner != "tie",
+        preferences=verdict.preferences,
+        first=verdict,
+        second=verdict,
         replies=readings.replies,
     )
-
-
-_LEFT_OUT: Final = (
-    "Parts of the response that imitate the judge's own conversation were not shown to it."
-)
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,25 +137,9 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def _inquiries(judging: Judging, sample: Sample, response: str, seat: Seat) -> dict[str, Inquiry]:
-    criteria = judging.asked.criteria
-    return {each.id: inquiry_for(each, sample, response, seat.vote) for each in criteria}
-
-
-def _probes(inquiries: Mapping[str, Inquiry]) -> list[Probe]:
-    return [probe for each in inquiries.values() for probe in each.probes]
-
-
-def _concluded(
-    inquiries: Mapping[str, Inquiry], answers: Answers, response: str
-) -> dict[str, Evidence]:
-    found = {name: each.conclude(answers) for name, each in inquiries.items()}
-    if without_forgery(response) == response.strip():
-        return found
-    return {
-        name: msgspec.structs.replace(each, findings=f"{each.findings} {_LEFT_OUT}")
-        for name, each in found.items()
-    }
+def _note(*responses: str) -> str:
+    """Say so where not all of a response was shown to the model."""
+    return _LEFT_OUT if any(without_forgery(each) != each.strip() for each in responses) else ""
 
 
 def _completed(checklist: Rubric, judge: str, position: str) -> dict[str, str]:
@@ -163,53 +148,17 @@ def _completed(checklist: Rubric, judge: str, position: str) -> dict[str, str]:
     return {item.id: done.get(item.id, _UNKNOWN).format(judge=judge) for item in checklist.criteria}
 
 
-def _comparison(sample: Sample, first: str, second: str, seat: Seat) -> Probe:
-    a, b = without_forgery(first), without_forgery(second)
+def _comparison(criterion: Criterion, sample: Sample, first: str, second: str) -> Probe:
+    answers = f"{shown(first)}Answer B:{shown(second)}"
     return Probe(
         role=_ROLE,
-        parts=(material_part(sample), f"Answer A: {a}\nAnswer B: {b}\n"),
-        question=_WORDINGS[seat.vote % len(_WORDINGS)],
+        parts=(*cut(f"{material_part(sample)}Answer A:"), answers),
+        question=f"Which answer is better by {criterion.name.lower()}?",
         words=("A", "B"),
     )
 
 
-def _by_evidence(
-    judging: Judging, both: Sequence[Mapping[str, Evidence]], compared: Compared, seat: Seat
-) -> Preference:
-    """Return the preference that follows from each response's own evidence."""
-    criteria = judging.asked.criteria
-    a, b = both
-    leads = {name: each.strength - b[name].strength for name, each in a.items()}
-    whole = weighted_mean(criteria, leads.values())
-    reasoning = {
-        name: f"A: {each.findings}\nB: {b[name].findings}\n{compared.describe()}"
-        for name, each in a.items()
-    }
-    return Preference(
-        winner=_side(whole, _LEAST_EVIDENCE),
-        preferences={name: _side(lead, _LEAST_EVIDENCE) for name, lead in leads.items()},
-        remarks=Remarks(
-            reasoning=reasoning,
-            bias_checklist=_completed(judging.checklist, seat.judge, _PAIR),
-            extra={"lead_of_a": round(whole, 6)},
-        ),
-    )
-
-
-def _by_comparison(compared: Compared, alone: Preference) -> Preference:
-    """Return the preference that follows from comparing the responses overall."""
-    return Preference(
-        winner=_side(compared.lead, _LEAST_COMPARISON),
-        preferences=alone.preferences,
-        remarks=Remarks(
-            reasoning=dict.fromkeys(alone.preferences, compared.describe()),
-            bias_checklist={},
-            extra={"lead_of_a": round(compared.lead, 6), "position_bias": round(compared.bias, 6)},
-        ),
-    )
-
-
-def _side(lead: float, least: float) -> Side:
-    if abs(lead) < least:
+def _side(lead: float) -> Side:
+    if abs(lead) < _LEAST_LEAD:
         return "tie"
     return "A" if lead > 0 else "B"

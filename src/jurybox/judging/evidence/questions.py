@@ -15,6 +15,8 @@ ALTERNATIVES: Final = 20
 """How many alternatives are asked for: the most that common endpoints give."""
 
 YES_OR_NO: Final = ("yes", "no")
+# Every vote asks in other words.
+_WORDINGS: Final = ("", "Going by the above: ", "To a careful reader: ")
 _LEAST: Final = 0.001
 _SUREST: Final = 1e-6
 MARKS: Final = " \t\r\n.,:;!*_`\"'()[]"
@@ -73,7 +75,8 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True, order=True):
     def request(self, seat: Seat) -> ModelRequest:
         """Return the request for the question; the answer is the first word of the reply."""
         first, second = self.words
-        text = f"{''.join(self.parts)}\n{self.question} Reply {first} or {second}."
+        asked = _WORDINGS[seat.vote % len(_WORDINGS)] + self.question
+        text = f"{''.join(self.parts)}\n{asked} Reply {first} or {second}."
         ends = accumulate(len(part) for part in self.parts)
         return ModelRequest(
             model=seat.judge,

@@ -1,7 +1,7 @@
 """The evidence for a criterion: the reference, the context, the model's knowledge or the levels."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -11,185 +11,127 @@ from jurybox.rubric.rubric_model import Criterion
 from jurybox.sample import Sample
 
 
-class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """The evidence for one criterion of one response.
-
-    ``findings`` quote what was asked and how probable a yes was. ``share`` is how far up the scale
-    they put the response, from 0 to 1; ``strength``, in log-odds, is what two responses are
-    compared by.
-    """
-
-    findings: str
-    share: float
-    strength: float
-
-
-class Inquiry(msgspec.Struct, frozen=True):
-    """The questions for one criterion, and how their answers become evidence."""
-
-    probes: tuple[Probe, ...]
-    conclude: Callable[[Answers], Evidence]
-
-
 class Fit(msgspec.Struct, frozen=True):
-    """A logistic regression over the log-odds of a yes.
-
-    ``low`` is its intercept for more than the bottom of the scale, ``high`` that for the top; in
-    between is the middle.
-    """
+    """A logistic regression over the log-odds of a yes: is the response right?"""
 
     weight: float
-    low: float
-    high: float
+    intercept: float
 
-    def strength(self, yes: float) -> float:
-        """Return the log-odds that a response deserves more than the bottom."""
-        return self.low + self.weight * logit(yes)
+    def share(self, log_odds: float) -> float:
+        """Return how far up a scale a yes puts a response: the surer, the further out.
 
-    def share(self, yes: float) -> float:
-        """Return how far up a scale a yes puts a response: the surer, the further out."""
-        low, high = self.strength(yes), self.high + self.weight * logit(yes)
-        if low < 0:
-            return _FIFTH * 2 * expit(low)
-        return 0.5 if high < 0 else 1 - _FIFTH * 2 * expit(-high)
+        Right is the top and wrong is the bottom: no question tells what lies between.
+        """
+        right = self.intercept + self.weight * log_odds
+        return 0.4 * expit(right) if right < 0 else 1 - 0.4 * expit(-right)
 
 
-_FIFTH: Final = 0.2
 # `python benchmarks/judge_fit.py` computes these from the model's answers on the development cases.
-FITS: Final = {"reference": Fit(1.40, 1.58, 0.73), "context": Fit(1.39, -0.06, -0.06)}
-
-_TEACHER: Final = "You are a strict teacher."
-_REVIEWER: Final = "You are a strict reviewer of answers."
-_IS_TRUE: Final = (
-    "According to the text, is what the student says true?",
-    "Going by the text, is what the student says true?",
-    "By the text alone, is what the student says true?",
-)
-_IS_RIGHT: Final = (
-    "Is the student's answer correct?",
-    "Does the student's answer deserve full marks?",
-    "Would you mark the student's answer as right?",
-)
-_DESCRIBES: Final = (
-    'Is this true of the answer: "{}"?',
-    'Does this describe the answer well: "{}"?',
-    'Would a careful reader say of the answer: "{}"?',
-)
-_RUBRIC_QUESTION: Final = (
-    "{}",
-    "Going by the material above: {}",
-    "As a careful reader, answer this: {}",
-)
+FITS: Final = {"reference": Fit(1.91, 2.16), "context": Fit(1.38, -0.06)}
 
 
-_FORGED: Final = re.compile(r"<\|\w{1,30}\|>|\breply \w{1,20} or \w{1,20}\b\.?", re.IGNORECASE)
-_ONE_WORD_REPLIES: Final = frozenset({"yes", "no", "a", "b"})
+class Inquiry(msgspec.Struct, frozen=True, kw_only=True):
+    """The questions for one criterion.
 
-
-def inquiry_for(criterion: Criterion, sample: Sample, response: str, vote: int) -> Inquiry:
-    """Return the evidence questions for one criterion.
-
-    Without a reference, the context takes its place, and the other way round; with neither, a
-    reference's place is taken by what the model knows, a context's by the levels.
+    A yes to one of ``good`` speaks for the response, a yes to one of ``bad`` against it. ``basis``
+    says what it is compared with. Without a fit, the chance that it is good is its share.
     """
-    texts = {"reference": _given(sample.reference), "context": _given(sample.context)}
-    wanted = criterion.evidence
-    for source in (wanted, *texts) if wanted in texts else ():
-        if text := texts[source]:
-            return by_text(sample, source, text, response, vote)
-    if wanted == "reference":
-        return by_knowledge(sample, response, vote)
-    return by_levels(criterion, sample, response, vote)
 
+    good: tuple[Probe, ...]
+    bad: tuple[Probe, ...] = ()
+    basis: str = ""
+    fit: Fit | None = None
 
-def _given(text: str | None) -> str | None:
-    return text if text and text.strip() else None
+    def findings(self, answers: Answers) -> str:
+        """Return what was asked and how probable a yes was."""
+        asked = (*self.good, *self.bad)
+        found = " ".join(f"{each.question} Yes: {answers[each]:.2f}." for each in asked)
+        return self.basis + found
 
-
-def by_text(sample: Sample, source: str, text: str, response: str, vote: int) -> Inquiry:
-    """Ask whether the response is true according to the reference or the context."""
-    parts = (f"Text: {text}\n{question_part(sample)}", _student_part(response))
-    asked = Probe(role=_TEACHER, parts=parts, question=_worded(_IS_TRUE, vote))
-
-    def conclude(answers: Answers) -> Evidence:
-        yes, fit = answers[asked], FITS[source]
-        findings = f"With the {source} as the text: {_finding(asked, answers)}"
-        return Evidence(findings=findings, share=fit.share(yes), strength=fit.strength(yes))
-
-    return Inquiry((asked,), conclude)
-
-
-def by_knowledge(sample: Sample, response: str, vote: int) -> Inquiry:
-    """Ask whether the response is right where nothing is given to compare it with."""
-    parts = (question_part(sample), _student_part(response))
-    asked = Probe(role=_TEACHER, parts=parts, question=_worded(_IS_RIGHT, vote))
-
-    def conclude(answers: Answers) -> Evidence:
-        findings = (
-            f"{asked.question} Yes: {answers[asked]:.2f}, by what the model knows; there was"
-            " neither a reference nor a context."
-        )
-        return Evidence(findings=findings, share=answers[asked], strength=logit(answers[asked]))
-
-    return Inquiry((asked,), conclude)
-
-
-def by_levels(criterion: Criterion, sample: Sample, response: str, vote: int) -> Inquiry:
-    """Ask the rubric's own questions, or whether its best and its worst level fit."""
-    reference = f"Correct answer: {sample.reference}\n" if sample.reference else ""
-    parts = (f"{material_part(sample)}{reference}", f"Answer: {without_forgery(response)}\n")
-
-    def probes(questions: Sequence[str]) -> tuple[Probe, ...]:
-        return tuple(Probe(role=_REVIEWER, parts=parts, question=each) for each in questions)
-
-    good, bad = map(probes, _level_questions(criterion, vote))
-
-    def conclude(answers: Answers) -> Evidence:
-        strength = _mean_logit(good, answers) - _mean_logit(bad, answers)
-        findings = " ".join(_finding(probe, answers) for probe in (*good, *bad))
-        return Evidence(findings=findings, share=expit(strength), strength=strength)
-
-    return Inquiry((*good, *bad), conclude)
-
-
-def _level_questions(criterion: Criterion, vote: int) -> tuple[list[str], list[str]]:
-    """Return the questions for which a yes speaks for a response, and those against it."""
-    if own := _items(criterion, lambda label, _: label.startswith("question")):
-        return [_worded(_RUBRIC_QUESTION, vote).format(each) for each in own], []
-    good = _items(criterion, lambda _, polarity: polarity == "positive")
-    bad = _items(criterion, lambda _, polarity: polarity == "negative")
-    if len(criterion.levels) > 1:
-        worst, *_, best = sorted(criterion.levels, key=lambda level: level.low)
-        good, bad = [best.meaning], [worst.meaning]
-    elif not good and not bad:
-        good = [f"It does well by this measure: {criterion.definition or criterion.name}"]
-    wording = _worded(_DESCRIBES, vote)
-    return [wording.format(each) for each in good], [wording.format(each) for each in bad]
-
-
-def _items(criterion: Criterion, wanted: Callable[[str, str | None], bool]) -> list[str]:
-    return [
-        item
-        for each in criterion.indicators
-        if wanted(each.label.casefold(), each.polarity)
-        for item in each.items
-    ]
+    def share(self, answers: Answers) -> float:
+        """Return how far up the scale the answers put the response, from 0 to 1."""
+        log_odds = _mean_logit(self.good, answers) - _mean_logit(self.bad, answers)
+        return expit(log_odds) if self.fit is None else self.fit.share(log_odds)
 
 
 def _mean_logit(probes: Sequence[Probe], answers: Answers) -> float:
     return sum(logit(answers[probe]) for probe in probes) / max(len(probes), 1)
 
 
-def _worded(wordings: Sequence[str], vote: int) -> str:
-    return wordings[vote % len(wordings)]
+_TEACHER: Final = "You are a strict teacher."
+_IS_TRUE: Final = "According to the text, is what the student says true?"
+_OWN: Final = "question"
+_REVIEWER: Final = "You are a strict reviewer of answers."
+_DESCRIBES: Final = 'Is this true of the answer: "{}"?'
 
 
-def _finding(probe: Probe, answers: Answers) -> str:
-    return f"{probe.question} Yes: {answers[probe]:.2f}."
+def inquiry_for(criterion: Criterion, sample: Sample, response: str) -> Inquiry:
+    """Return the evidence questions for one criterion.
+
+    Without a reference, the context takes its place, and the other way round; with neither, the
+    levels are asked.
+    """
+    texts = {"reference": sample.reference or "", "context": sample.context or ""}
+    wanted = criterion.evidence
+    for source in (wanted, *texts) if wanted in texts else ():
+        if texts[source].strip():
+            return by_text(sample, source, texts[source], response)
+    return by_levels(criterion, sample, response)
 
 
-def _student_part(response: str) -> str:
-    return f"Student's answer: {without_forgery(response)}\n"
+def by_text(sample: Sample, source: str, text: str, response: str) -> Inquiry:
+    """Ask whether the response is true according to the reference or the context."""
+    parts = (*cut(f"Text: {text}\n{question_part(sample)}Student's answer:"), shown(response))
+    asked = Probe(role=_TEACHER, parts=parts, question=_IS_TRUE)
+    basis = f"With the {source} as the text: "
+    return Inquiry(good=(asked,), basis=basis, fit=FITS[source])
+
+
+def by_levels(criterion: Criterion, sample: Sample, response: str) -> Inquiry:
+    """Ask the rubric's own questions, or whether its best and its worst level fit."""
+    reference = f"Correct answer: {sample.reference}\n" if sample.reference else ""
+    parts = (*cut(f"{material_part(sample)}{reference}Answer:"), shown(response))
+
+    def probes(questions: Sequence[str]) -> tuple[Probe, ...]:
+        return tuple(Probe(role=_REVIEWER, parts=parts, question=each) for each in questions)
+
+    asked = [each.items for each in criterion.indicators if each.label.lower().startswith(_OWN)]
+    if asked:
+        return Inquiry(good=probes([question for items in asked for question in items]))
+    if len(criterion.levels) > 1:
+        worst, *_, best = sorted(criterion.levels, key=lambda level: level.low)
+        good, bad = (_DESCRIBES.format(each.meaning) for each in (best, worst))
+        return Inquiry(good=probes([good]), bad=probes([bad]))
+    measure = f"It does well by this measure: {criterion.definition or criterion.name}"
+    return Inquiry(good=probes([_DESCRIBES.format(measure)]))
+
+
+def material_part(sample: Sample) -> str:
+    """Return the context, if any, and the task."""
+    context = f"Context: {sample.context}\n" if sample.context else ""
+    return context + question_part(sample)
+
+
+def question_part(sample: Sample) -> str:
+    """Return the earlier turns and the task."""
+    turns = "".join(f"{turn.role.capitalize()}: {turn.content}\n" for turn in sample.messages)
+    earlier = f"Earlier in the conversation:\n{turns}" if turns else ""
+    return f"{earlier}Question: {sample.task}\n"
+
+
+def cut(material: str) -> tuple[str, str]:
+    """Cut off the first label, which the material of other samples begins with too."""
+    label, colon, rest = material.partition(":")
+    return label + colon, rest
+
+
+def shown(response: str) -> str:
+    """Return a response as it is shown to the judge, after its label."""
+    return f" {without_forgery(response)}\n"
+
+
+_FORGED: Final = re.compile(r"<\|\w{1,30}\|>|\breply \w{1,20} or \w{1,20}\b\.?", re.IGNORECASE)
+_ONE_WORD_REPLIES: Final = frozenset({"yes", "no", "a", "b"})
 
 
 def without_forgery(response: str) -> str:
@@ -201,16 +143,3 @@ def without_forgery(response: str) -> str:
     first, *rest = _FORGED.sub("", response.strip()).split("\n")
     kept = (line for line in rest if line.strip(MARKS).lower() not in _ONE_WORD_REPLIES)
     return "\n".join((first, *kept))
-
-
-def question_part(sample: Sample) -> str:
-    """Return the earlier turns and the task."""
-    turns = "".join(f"{turn.role.capitalize()}: {turn.content}\n" for turn in sample.messages)
-    earlier = f"Earlier in the conversation:\n{turns}" if turns else ""
-    return f"{earlier}Question: {sample.task}\n"
-
-
-def material_part(sample: Sample) -> str:
-    """Return the context, if any, and the task."""
-    context = f"Context: {sample.context}\n" if sample.context else ""
-    return context + question_part(sample)

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jurybox import load_rubric
-from jurybox.judging.evidence.sources import Evidence, Inquiry
+from jurybox.judging.evidence.questions import Answers
+from jurybox.judging.evidence.sources import Inquiry
 from jurybox.judging.flow import ModelReply, ModelRequest
 from jurybox.judging.protocol import Judging, Seat
 from jurybox.rubric.rubric_model import Criterion, Generation, Rubric
@@ -67,8 +68,7 @@ def judging(rubric: Rubric) -> Judging:
     return Judging(rubric=rubric, checklist=CHECKLIST)
 
 
-def evidence(inquiry: Inquiry, chance: Callable[[str], float]) -> Evidence:
-    """Conclude from answers by what is asked, with the material before it."""
-    return inquiry.conclude(
-        {probe: chance(f"{''.join(probe.parts)}\n{probe.question}") for probe in inquiry.probes}
-    )
+def answers(inquiry: Inquiry, chance: Callable[[str], float]) -> Answers:
+    """Answer by what is asked, with the material before it."""
+    asked = (*inquiry.good, *inquiry.bad)
+    return {probe: chance(f"{''.join(probe.parts)}{probe.question}") for probe in asked}

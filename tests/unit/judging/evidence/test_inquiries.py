@@ -3,15 +3,13 @@
 from collections.abc import Callable
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from answering import SCALES, criterion, evidence, sample
-from jurybox.judging.evidence.questions import expit
+from answering import SCALES, answers, criterion, sample
 from jurybox.judging.evidence.sources import (
-    Evidence,
     Fit,
-    by_knowledge,
+    Inquiry,
     by_levels,
     by_text,
     inquiry_for,
@@ -21,7 +19,6 @@ from jurybox.rubric.rubric_model import Criterion, Indicators, Level
 from jurybox.rubric.scale import Scale
 
 CHANCE = st.floats(0, 1)
-VOTES = (0, 1, 2)
 
 
 def scores(share: float) -> list[float]:
@@ -33,8 +30,16 @@ def scores(share: float) -> list[float]:
 SOURCES = ("reference", "context")
 
 
-def by_yes(source: str, yes: float) -> Evidence:
-    return evidence(by_text(sample(), source, "A red door.", "Paris.", 0), lambda _: yes)
+def of(source: str) -> Inquiry:
+    return by_text(sample(), source, "A red door.", "Paris.")
+
+
+def share(inquiry: Inquiry, chance: Callable[[str], float]) -> float:
+    return inquiry.share(answers(inquiry, chance))
+
+
+def findings(inquiry: Inquiry, chance: Callable[[str], float]) -> str:
+    return inquiry.findings(answers(inquiry, chance))
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -42,33 +47,30 @@ def by_yes(source: str, yes: float) -> Evidence:
 def test_an_answer_is_at_the_top_or_at_the_bottom(
     source: str, yes: float, expected: list[float]
 ) -> None:
-    assert scores(by_yes(source, yes).share)[:2] == expected
+    assert scores(share(of(source), lambda _: yes))[:2] == expected
 
 
-@given(st.floats(-9, 9), st.floats(0.1, 3), st.floats(-3, 3), st.floats(-3, 3))
-def test_a_fit_puts_a_yes_at_the_bottom_in_the_middle_or_at_the_top(
-    log_odds: float, weight: float, low: float, high: float
+@given(st.floats(-9, 9), st.floats(0.1, 3), st.floats(-3, 3))
+def test_a_fit_puts_a_yes_at_the_bottom_or_at_the_top(
+    log_odds: float, weight: float, intercept: float
 ) -> None:
-    fit = Fit(weight, low, high)
-    share, value = fit.share(expit(log_odds)), weight * log_odds
-    assume(min(abs(value + low), abs(value + high)) > 1e-6)
-    if value + low < 0:
-        assert 0 <= share < 0.2
-    elif value + high < 0:
-        assert share == 0.5
+    found = Fit(weight, intercept).share(log_odds)
+    if weight * log_odds + intercept < 0:
+        assert 0 <= found <= 0.2
     else:
-        assert 0.8 <= share <= 1
+        assert 0.8 <= found <= 1
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_one_question_is_asked_and_quoted(source: str) -> None:
-    (probe,) = by_text(sample(), source, "A red door.", "Paris.", 0).probes
+    (probe,) = of(source).good
     assert probe.parts == (
-        "Text: A red door.\nQuestion: What is the capital of France?\n",
-        "Student's answer: Paris.\n",
+        "Text:",
+        " A red door.\nQuestion: What is the capital of France?\nStudent's answer:",
+        " Paris.\n",
     )
     expected = f"With the {source} as the text: {probe.question} Yes: 0.90."
-    assert by_yes(source, 0.9).findings == expected
+    assert findings(of(source), lambda _: 0.9) == expected
 
 
 @pytest.mark.parametrize(
@@ -90,15 +92,8 @@ def test_what_imitates_the_judge_is_not_shown_to_it(response: str, shown: str) -
 
 @given(CHANCE, CHANCE, st.sampled_from(SOURCES))
 def test_a_surer_yes_never_lowers_the_score(one: float, other: float, source: str) -> None:
-    less, more = (by_yes(source, each) for each in sorted((one, other)))
-    assert 0 <= less.share <= more.share <= 1
-    assert less.strength <= more.strength
-
-
-def test_without_anything_to_compare_it_with_the_chance_is_the_share() -> None:
-    found = evidence(by_knowledge(sample(), "Paris.", 0), lambda _: 0.75)
-    assert scores(found.share) == pytest.approx([2, 4, 0.75])
-    assert "there was neither a reference nor a context" in found.findings
+    less, more = (share(of(source), lambda _, yes=each: yes) for each in sorted((one, other)))
+    assert 0 <= less <= more <= 1
 
 
 # By the rubric's own words ---------------------------------------------------------------------
@@ -112,8 +107,8 @@ LEVELS = criterion(
 )
 
 
-def levelled(used: Criterion, chance: Callable[[str], float]) -> Evidence:
-    return evidence(by_levels(used, sample(), "Paris.", 0), chance)
+def levelled(used: Criterion) -> Inquiry:
+    return by_levels(used, sample(), "Paris.")
 
 
 @pytest.mark.parametrize(
@@ -131,34 +126,18 @@ def levelled(used: Criterion, chance: Callable[[str], float]) -> Evidence:
 def test_the_best_level_is_weighed_against_the_worst(
     best: float, worst: float, expected: list[float]
 ) -> None:
-    found = levelled(LEVELS, lambda text: best if "Everything" in text else worst)
-    assert scores(found.share) == pytest.approx(expected, abs=1e-6)
-    assert found.findings.split('"')[1::2] == ["Everything is right", "Wrong or misleading"]
-
-
-def test_without_levels_the_indicators_are_asked() -> None:
-    used = criterion(
-        indicators=(
-            Indicators(label="Positive indicators", items=("Is kind", "Is short")),
-            Indicators(label="Negative indicators", items=("Is rude",)),
-            Indicators(label="What to look for", items=("Nothing",)),
-        )
-    )
-    found = levelled(used, lambda text: 0.2 if "rude" in text else 0.8)
-    assert found.findings.count(" Yes: ") == 3
-    assert found.share == pytest.approx(16 / 17)
-
-
-def test_only_negative_indicators_speak_against_it() -> None:
-    used = criterion(indicators=(Indicators(label="Negative signs", items=("Is rude",)),))
-    assert levelled(used, lambda _: 0.8).share == pytest.approx(0.2)
+    used = levelled(LEVELS)
+    found = answers(used, lambda text: best if "Everything" in text else worst)
+    assert scores(used.share(found)) == pytest.approx(expected, abs=1e-6)
+    assert used.findings(found).split('"')[1::2] == ["Everything is right", "Wrong or misleading"]
 
 
 def test_with_nothing_but_a_name_the_definition_is_asked() -> None:
-    assert levelled(criterion(definition="Facts are right."), lambda _: 0.8).findings == (
+    defined = levelled(criterion(definition="Facts are right."))
+    assert findings(defined, lambda _: 0.8) == (
         'Is this true of the answer: "It does well by this measure: Facts are right."? Yes: 0.80.'
     )
-    assert "Correctness" in levelled(criterion(), lambda _: 0.8).findings
+    assert "Correctness" in findings(levelled(criterion()), lambda _: 0.8)
 
 
 ASKED = criterion(
@@ -168,10 +147,11 @@ ASKED = criterion(
 
 
 def test_questions_of_the_document_are_asked_instead_of_its_levels() -> None:
-    found = levelled(ASKED, lambda text: 0.9 if "right" in text else 0.6)
-    assert found.findings == "Is it right? Yes: 0.90. Is it kind? Yes: 0.60."
+    used = levelled(ASKED)
+    found = answers(used, lambda text: 0.9 if "right" in text else 0.6)
+    assert used.findings(found) == "Is it right? Yes: 0.90. Is it kind? Yes: 0.60."
     # The mean of ln 9 and ln 1.5.
-    assert scores(found.share) == pytest.approx([2, 4, 0.786061], abs=1e-6)
+    assert scores(used.share(found)) == pytest.approx([2, 4, 0.786061], abs=1e-6)
 
 
 @given(CHANCE, CHANCE, CHANCE)
@@ -181,11 +161,10 @@ def test_a_surer_yes_for_the_best_never_lowers_the_score(
     low, high = sorted((one, other))
     for used, mark in ((LEVELS, "Everything"), (ASKED, "right")):
         less, more = (
-            levelled(used, lambda text, best=best, mark=mark: best if mark in text else worst)
+            share(levelled(used), lambda t, best=best, mark=mark: best if mark in t else worst)
             for best in (low, high)
         )
-        assert 0 <= less.share <= more.share <= 1
-        assert less.strength <= more.strength
+        assert 0 <= less <= more <= 1
 
 
 @given(CHANCE, CHANCE, CHANCE)
@@ -194,22 +173,22 @@ def test_a_surer_yes_for_the_worst_never_raises_the_score(
 ) -> None:
     low, high = sorted((one, other))
     less, more = (
-        levelled(LEVELS, lambda text, worst=worst: worst if "Wrong" in text else best)
+        share(levelled(LEVELS), lambda text, worst=worst: worst if "Wrong" in text else best)
         for worst in (low, high)
     )
-    assert less.share >= more.share
+    assert less >= more
 
 
 def test_the_context_and_the_reference_are_shown_with_the_levels() -> None:
     one = sample(context="It rains.", reference="Paris")
-    (probe, _) = by_levels(LEVELS, one, "Paris.", 0).probes
-    assert probe.parts == (
-        "Context: It rains.\nQuestion: What is the capital of France?\nCorrect answer: Paris\n",
-        "Answer: Paris.\n",
+    (probe,) = by_levels(LEVELS, one, "Paris.").good
+    assert "".join(probe.parts) == (
+        "Context: It rains.\nQuestion: What is the capital of France?\nCorrect answer: Paris\n"
+        "Answer: Paris.\n"
     )
 
 
-# Which of them, and how often --------------------------------------------------------------------
+# Which of them -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -219,12 +198,10 @@ def test_the_context_and_the_reference_are_shown_with_the_levels() -> None:
         ("reference", {"reference": "R", "context": "C"}, "Text: R\nQuestion: "),
         ("reference", {"context": "C"}, "Text: C\nQuestion: "),
         ("reference", {"context": "C", "reference": " "}, "Text: C\nQuestion: "),
-        ("reference", {}, "Student's answer: Paris."),
         ("context", {"context": "C"}, "Text: C\nQuestion: "),
         ("context", {"reference": "R", "context": "C"}, "Text: C\nQuestion: "),
         ("context", {"reference": "R"}, "Text: R\nQuestion: "),
         ("context", {"reference": "R", "context": " \n"}, "Text: R\nQuestion: "),
-        ("reference", {"context": " \n"}, "Student's answer: Paris."),
         ("levels", {"reference": "R", "context": "C"}, "Context: C\nQuestion: "),
     ],
 )
@@ -232,37 +209,18 @@ def test_a_criterion_is_compared_with_what_it_names_where_that_is_there(
     kind: str, given_parts: dict[str, str], shown: str
 ) -> None:
     used = criterion(levels=LEVELS.levels, evidence=kind)
-    first = inquiry_for(used, sample(**given_parts), "Paris.", 0).probes[0]
+    first = inquiry_for(used, sample(**given_parts), "Paris.").good[0]
     assert shown in "".join(first.parts)
 
 
-def test_without_any_context_a_grounded_criterion_is_asked_by_its_levels() -> None:
-    used = criterion(levels=LEVELS.levels, evidence="context")
-    inquiry = inquiry_for(used, sample(), "Paris.", 0)
-    assert [probe.role for probe in inquiry.probes] == ["You are a strict reviewer of answers."] * 2
-
-
-@pytest.mark.parametrize(
-    ("used", "given_parts"),
-    [
-        (criterion(evidence="reference"), {"reference": "R"}),
-        (criterion(evidence="reference"), {"context": "C"}),
-        (criterion(evidence="reference"), {}),
-        (criterion(evidence="context"), {"context": "C"}),
-        (LEVELS, {}),
-        (criterion(), {}),
-        (ASKED, {}),
-    ],
-    ids=["reference", "text", "knowledge", "context", "levels", "definition", "own questions"],
-)
-def test_e10_every_vote_of_three_asks_in_other_words(
-    used: Criterion, given_parts: dict[str, str]
-) -> None:
-    given = sample(**given_parts)
-    votes = [set(inquiry_for(used, given, "Paris.", vote).probes) for vote in VOTES]
-    assert votes[0] != votes[1]
-    assert votes[1] != votes[2]
-    assert votes[0] != votes[2]
+@pytest.mark.parametrize("kind", SOURCES)
+def test_without_anything_to_compare_with_the_levels_are_asked(kind: str) -> None:
+    used = criterion(levels=LEVELS.levels, evidence=kind)
+    assert inquiry_for(used, sample(), "Paris.") == levelled(used)
+    blank = sample(reference=" ", context=" \n")
+    assert [each.question for each in inquiry_for(used, blank, "Paris.").good] == [
+        'Is this true of the answer: "Everything is right"?'
+    ]
 
 
 # On the scale ------------------------------------------------------------------------------------

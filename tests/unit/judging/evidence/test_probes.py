@@ -36,7 +36,8 @@ def test_a_question_is_asked_for_one_word_and_its_alternatives() -> None:
     assert (request.generation.seed, request.generation.top_p) == (44, 0.5)
     assert [turn.role for turn in request.messages] == ["system", "user"]
     assert request.messages[0].content == "You judge."
-    assert text_of(request) == "Question: q\nAnswer: a\n\nIs it so? Reply yes or no."
+    assert text_of(request).startswith("Question: q\nAnswer: a\n")
+    assert text_of(request).endswith("Is it so? Reply yes or no.")
     assert request.schema is None
 
 
@@ -47,6 +48,12 @@ def test_what_is_shared_ends_where_the_parts_do(parts: list[str], question: str)
     starts = [text[:end] for end in request.shared]
     assert starts == [part for part in dict.fromkeys(accumulate(parts)) if part]
     assert text.endswith(f"{question} Reply yes or no.")
+
+
+def test_e10_every_vote_of_three_asks_in_other_words() -> None:
+    asked = [text_of(PROBE.request(seat(vote))) for vote in range(3)]
+    assert len(set(asked)) == 3
+    assert all(text.startswith("Question: q\nAnswer: a\n") for text in asked)
 
 
 def test_braces_in_the_material_are_only_text() -> None:
