@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from jurybox.reporting.run_diff import FieldChange
-
 JUDGES = """
 def strict(prompt):
     score = 2 if "four" in prompt else 0
@@ -226,9 +224,3 @@ def test_what_cannot_be_done_is_one_line_and_2(
     assert (done.code, done.out) == (2, "")
     assert said in done.err
     assert len(done.err.splitlines()) == 1
-
-
-def test_two_values_that_differ_look_different() -> None:
-    commit = "0123456789abcdef0123456789abcdef01234567"
-    shown = str(FieldChange(field="code_version", a=commit, b=f"{commit}-dirty"))
-    assert shown == "code_version: ...ef01234567 | ...ef01234567-dirty"

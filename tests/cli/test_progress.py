@@ -1,11 +1,11 @@
 """How far a run is, in words: a line at most every ten seconds, and one at the end."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from jurybox.app.job import BatchProgress, Progress
-from jurybox.cli.progress import displayed, line_of, shown_time
+from jurybox.cli.progress import displayed
 
 
 def progress(done: int, **changes: object) -> Progress:
@@ -23,46 +23,47 @@ def progress(done: int, **changes: object) -> Progress:
     return Progress(**(values | changes))
 
 
-def test_a_line_has_rate_time_left_cost_and_counts() -> None:
+@pytest.fixture
+def line_of(capsys: pytest.CaptureFixture[str]) -> Callable[[Progress], str]:
+    """Return the line that is printed after ten seconds, while the run goes on."""
+
+    def printed(shown: Progress) -> str:
+        times = ticking(0, 0, 10, 20)
+        with displayed(lambda: next(times)) as display:
+            display.begin(100)
+            display.show(shown)
+        return capsys.readouterr().err.splitlines()[0]
+
+    return printed
+
+
+def test_a_line_has_rate_time_left_cost_and_counts(line_of: Callable) -> None:
     assert line_of(progress(20)) == (
-        "20 of 100 samples, 2.00/s, 40 s left, $0.2500, 1 unscored, 2 flagged, 3 failed"
+        "20 of 100 samples, 2.00/s, 0:00:40 left, $0.2500, 1 unscored, 2 flagged, 3 failed"
     )
 
 
-def test_what_was_done_before_says_nothing_about_the_speed() -> None:
-    assert "samples, 0.50/s, 2 min 40 s left" in line_of(progress(20, before=15))
+def test_what_was_done_before_says_nothing_about_the_speed(line_of: Callable) -> None:
+    assert "samples, 0.50/s, 0:02:40 left" in line_of(progress(20, before=15))
 
 
 @pytest.mark.parametrize("changes", [{"before": 20}, {"elapsed_s": 0.0}])
-def test_without_a_speed_nobody_knows_how_long_it_takes(changes: dict[str, object]) -> None:
+def test_without_a_speed_no_time_is_left(line_of: Callable, changes: dict[str, object]) -> None:
     assert "left" not in line_of(progress(20, **changes))
 
 
-def test_a_cost_that_is_not_known_is_not_nothing() -> None:
+def test_a_cost_that_is_not_known_is_not_nothing(line_of: Callable) -> None:
     assert ", cost unknown, " in line_of(progress(20, dollars=None))
 
 
-def test_a_batch_is_named_with_what_it_holds_and_how_long_it_takes() -> None:
+def test_a_batch_is_named_with_its_size_and_how_long_it_takes(line_of: Callable) -> None:
     batch = BatchProgress(
         batch_id="batch-7", model="openai/m", requests=300, answered=120, elapsed_s=125.0
     )
-    other = BatchProgress(
-        batch_id="batch-8", model="openai/m", requests=2, answered=None, elapsed_s=1.0
-    )
-    waiting = progress(20, batches=(batch, other))
-    told = ", 3 failed, batch-7: 120 of 300 requests for 2 min 5 s, batch-8: 2 requests for 1 s"
-    assert line_of(waiting).endswith(told)
-    # When it will be done, nobody knows.
-    assert "left" not in line_of(waiting)
-    assert "batch-7" not in line_of(waiting, ended=True)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.2, "0 s"), (59.4, "59 s"), (60, "1 min 0 s"), (3599, "59 min 59 s"), (7260, "2 h 1 min")],
-)
-def test_times_are_said_as_people_say_them(seconds: float, text: str) -> None:
-    assert shown_time(seconds) == text
+    line = line_of(progress(20, batches=(batch,)))
+    assert line.endswith(", 3 failed, batch-7: 120 of 300 requests for 0:02:05")
+    # The time of one batch doesn't predict the next one.
+    assert "left" not in line
 
 
 def ticking(*seconds: float) -> Iterator[float]:
@@ -73,7 +74,7 @@ def test_lines_come_at_most_every_ten_seconds_and_once_at_the_end(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     # Made, begun, and then the times at which something is shown.
-    times = ticking(0, 0, 5, 9.9, 10, 12, 19.9, 20.1, 21)
+    times = ticking(0, 0, 5, 9.9, 10, 12, 19.9, 20.1, 21, 21)
     with displayed(lambda: next(times)) as display:
         display.begin(100)
         for done in (1, 2, 3, 4, 5, 6, 100):

@@ -39,7 +39,7 @@ _SIDES: Final[Mapping[str, Side]] = {"a": "A", "b": "B", "tie": "tie"}
 def measure_bias(
     store: Store,
     row: RunRow,
-    gold: str | None = None,
+    gold: Path | None = None,
     note: Callable[[str], None] = lambda _: None,
     *,
     level: float = 0.95,
@@ -135,13 +135,13 @@ def _reviews(row: RunRow, store: Store, note: Callable[[str], None]) -> Mapping[
     return found.gold
 
 
-def _labels(path: str, row: RunRow, store: Store) -> Mapping[str, Gold]:
+def _labels(path: Path, row: RunRow, store: Store) -> Mapping[str, Gold]:
     from jurybox.app.labels import read_labels
 
-    found = read_labels(Path(path), row)
+    found = read_labels(path, row)
     if not any(sample.sample_id in found for sample in store.samples(row.id)):
         problem = f"none of its ids is a sample of run {row.id}"
-        raise InputError(problem, "give the ids of the run's samples", path)
+        raise InputError(problem, "give the ids of the run's samples", str(path))
     return found
 
 

@@ -13,7 +13,7 @@ from jurybox.documents.numbers import exact, shown
 from jurybox.errors import InputError
 from jurybox.reporting.export_rows import exported_rows
 from jurybox.reporting.metric_text import metrics_of
-from jurybox.reporting.stored import SampleRecord, rubric_of
+from jurybox.reporting.stored import SampleRecord
 from jurybox.reporting.view import RunView
 from jurybox.wiring import find_run, open_run_store
 
@@ -56,11 +56,9 @@ class Run(RunView, frozen=True, kw_only=True):
 
     def _repr_html_(self) -> str:
         """Return the verdict, the gates and the metrics, as a notebook shows them."""
-        with closing(open_run_store(self.store)) as store:
-            rubric = rubric_of(find_run(store, self.run_id))
         head = f"{self.suite}: {'passed' if self.passed else 'not passed'}"
         gates = [(each.gate, exact(each.value), _yes(each.passed)) for each in self.gates]
-        metrics = [(each.name, shown(each.value)) for each in metrics_of(self.summary, rubric)]
+        metrics = [(each.name, shown(each.value)) for each in metrics_of(self.summary, self.rubric)]
         notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
         tables = _table(("gate", "value", "passes"), gates) + _table(("metric", "value"), metrics)
         return f"<h4>{escape(head)}</h4><p>run {escape(self.run_id)}</p>{notes}{tables}"

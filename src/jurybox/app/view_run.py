@@ -101,29 +101,22 @@ def around_as_data(view: RunView, store: Store) -> dict[str, Any]:
     from jurybox.app.calibrations import calibration_as_data
 
     people, diff = standing_of(view, store), baseline_diff(view, store)
-    baseline = None
-    if diff is not None:
-        whole = diff.as_data()
-        baseline = {"run_id": diff.a.run_id, "conclusion": diff.conclusion()}
-        baseline |= {name: whole[name] for name in ("tested", "counts", "regressions")}
     return {
         "people": None if people is None else people.as_data(),
         "calibration": calibration_as_data(view, store),
-        "baseline": baseline,
+        "baseline": None if diff is None else diff.in_short("a"),
     }
 
 
 def baseline_diff(view: RunView, store: Store) -> "RunDiff | None":
     """Return the difference from the run that this one is to be compared with, where it has one."""
     baseline: str | None = view.metadata.get("baseline")
-    rows = [] if baseline is None else [store.run(baseline), store.run(view.run_id)]
-    before, now = rows or (None, None)
-    if before is None or now is None:
+    before = None if baseline is None else store.run(baseline)
+    if before is None:
         return None
-    from jurybox.reporting.compare_runs import ComparedRun, CompareOptions, compare_runs
+    from jurybox.reporting.compare_runs import CompareOptions, compare_runs
 
-    one = ComparedRun(row=before, view=view_run(before, store))
-    return compare_runs(store, one, ComparedRun(row=now, view=view), CompareOptions(limit=0))
+    return compare_runs(store, view_run(before, store), view, CompareOptions(limit=0))
 
 
 def standing_of(view: RunView, store: Store) -> "ReviewAgreement | None":

@@ -9,10 +9,13 @@ import click
 
 from jurybox.cli.options import (
     base_url_option,
+    gold_option,
     json_option,
+    judges_option,
     level_option,
     opened_run,
     run_argument,
+    seed_option,
     store_option,
     version_drift_option,
 )
@@ -32,35 +35,17 @@ if TYPE_CHECKING:
 
 @click.command("bias")
 @run_argument
-@click.option(
-    "--gold",
-    metavar="FILE",
-    help="Human labels: rows with `id` and `gold` or `gold_winner`; defaults to the run's reviews,"
-    " then to the gold of its own rows.",
-)
+@gold_option
 @click.option(
     "--probe",
     type=click.IntRange(1, 10_000),
     metavar="N",
     help="Judge N samples again, with harmless and with injected changes; this calls the judges.",
 )
-@click.option(
-    "--judge",
-    "judges",
-    multiple=True,
-    metavar="MODEL",
-    help="A judge for --probe, instead of the run's judges; can be repeated.",
-)
+@judges_option
 @base_url_option
 @version_drift_option
-@click.option(
-    "--seed",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="The random seed, for the choice of samples and for intervals.",
-)
+@seed_option
 @level_option
 @click.option(
     "--gate",
@@ -73,7 +58,7 @@ if TYPE_CHECKING:
 @json_option
 def command(  # noqa: PLR0917 - click passes them by name
     run: str,
-    gold: str | None,
+    gold: Path | None,
     probe: int | None,
     judges: tuple[str, ...],
     base_url: str | None,

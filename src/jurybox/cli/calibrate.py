@@ -9,13 +9,17 @@ import click
 
 from jurybox.cli.options import (
     base_url_option,
+    cluster_option,
     concurrency_option,
     json_option,
+    judges_option,
     level_option,
     opened,
+    seed_option,
     store_option,
     unpinned_option,
     version_drift_option,
+    votes_option,
 )
 from jurybox.cli.output import plain, print_json, print_line, print_table, say
 from jurybox.documents.numbers import dollars, signed
@@ -41,19 +45,8 @@ _LONGEST: Final = 300
     metavar="FILE",
     help="A dataset with human labels: `gold` with scores by criterion, or `gold_winner`.",
 )
-@click.option(
-    "--judge",
-    "judges",
-    multiple=True,
-    metavar="MODEL",
-    help="A judge model; repeat it for a mixed jury.",
-)
-@click.option(
-    "--votes",
-    type=click.IntRange(1, 1000),
-    metavar="N",
-    help="The number of votes per sample; defaults to the rubric's.",
-)
+@judges_option
+@votes_option
 @click.option(
     "--rounds",
     type=click.IntRange(0, 100),
@@ -71,20 +64,9 @@ _LONGEST: Final = 300
     metavar="FILE",
     help="Where to write a new version of the rubric; defaults to ID-VERSION.md in this folder.",
 )
-@click.option(
-    "--cluster",
-    metavar="FIELD",
-    help="Keep rows with the same value of this field, such as `scenario`, in one part, and count"
-    " them as dependent for intervals.",
-)
+@cluster_option
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Use only the first N rows.")
-@click.option(
-    "--seed",
-    type=click.IntRange(0),
-    default=0,
-    metavar="N",
-    help="The random seed of the split and the intervals.",
-)
+@seed_option
 @level_option
 @base_url_option
 @concurrency_option

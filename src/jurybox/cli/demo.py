@@ -134,16 +134,14 @@ def _run(place: Path, judge: str, *, show: bool) -> Data:
     if show:
         _print_head(title)
     prepared = prepare(place / _SUITE, RunOptions(judges=(judge,), limit=limit))
-    rubric = prepared.procedure.judging.rubric
-    criteria = [each.id for each in rubric.criteria]
+    criteria = [each.id for each in prepared.procedure.judging.rubric.criteria]
     url = str(place / ".jurybox/jurybox.db")
     with opened(url, create=True) as store:
         ended = run_with_progress(partial(start_run, prepared, store), url)
         view = ended.view
         records = [*map(SampleRecord, store.samples(view.run_id))]
-        if (row := store.run(view.run_id)) is not None:
-            with whole_file(place / "report.html") as file:
-                write_report(file, "html", view, row, store)
+        with whole_file(place / "report.html") as file:
+            write_report(file, "html", view, store)
     if ended.stopped is not None:
         say(f"stopped: {ended.stopped}")
         say(resume_line(view.run_id, url))
@@ -154,7 +152,7 @@ def _run(place: Path, judge: str, *, show: bool) -> Data:
         )
         print_table(("answer", *criteria, "passes"), rows)
         print_line()
-        print_verdict(view, rubric)
+        print_verdict(view)
         print_why(view)
         click.echo(f"\n{meaning}")
     return {

@@ -11,6 +11,7 @@ import click
 
 from jurybox.cli.options import (
     cluster_option,
+    gold_option,
     json_option,
     level_option,
     opened,
@@ -64,12 +65,7 @@ _MOST_IN_PAGE: Final = 200
     type=click.Choice(["regression"]),
     help="Exit with 1 where a metric of B is worse than A's beyond chance.",
 )
-@click.option(
-    "--gold",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Labels from people, instead of reviews and of those in the rows: which judge is right?",
-)
+@gold_option
 @cluster_option
 @level_option
 @seed_option
@@ -109,7 +105,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.labels import labels_for_diff
     from jurybox.app.view_run import view_run
-    from jurybox.reporting.compare_runs import ComparedRun, CompareOptions, compare_runs
+    from jurybox.reporting.compare_runs import CompareOptions, compare_runs
     from jurybox.reporting.side_by_side import side_by_side
     from jurybox.wiring import find_run
 
@@ -125,15 +121,14 @@ def command(  # noqa: PLR0917 - click passes them by name
             gold={} if more else labels_for_diff(store, rows[0], rows[1], gold),
             **tests,
         )
-        runs = [ComparedRun(row=row, view=view_run(row, store)) for row in rows]
+        views = [view_run(row, store) for row in rows]
         if more or output is not None:
             most = sys.maxsize if as_json else _MOST_IN_PAGE
-            compared = side_by_side(store, runs, options, most if limit is None else limit)
+            compared = side_by_side(store, views, options, most if limit is None else limit)
             _put(compared, output, as_json=as_json)
             lost = any(each.regressions for each in compared.differences)
             return FAILED if fail_on and lost else FINE
-        one, other = runs
-        diff = compare_runs(store, one, other, options)
+        diff = compare_runs(store, views[0], views[1], options)
     if as_json:
         print_json(diff.as_data())
     else:

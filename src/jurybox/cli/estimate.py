@@ -8,6 +8,7 @@ import click
 
 from jurybox.cli.options import (
     cluster_option,
+    gold_option,
     json_option,
     level_option,
     opened_run,
@@ -26,21 +27,14 @@ if TYPE_CHECKING:
 
 @click.command("estimate")
 @run_argument
-@click.option(
-    "--gold",
-    "gold_file",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Human labels: rows with `id` and `gold` or `gold_winner`; defaults to the reviews of the"
-    " run's random queue, then to the gold of its own rows.",
-)
+@gold_option
 @cluster_option
 @level_option
 @store_option
 @json_option
 def command(
     run: str,
-    gold_file: Path | None,
+    gold: Path | None,
     cluster: str | None,
     level: float,
     store_url: str | None,
@@ -70,7 +64,7 @@ def command(
     from jurybox.app.labels import labels_for_run
 
     with opened_run(run, store_url) as (store, row):
-        labels = labels_for_run(store, row, gold_file)
+        labels = labels_for_run(store, row, gold)
         for note in labels.notes:
             say(note)
         found = estimate(store, row, labels, cluster=cluster, level=level)

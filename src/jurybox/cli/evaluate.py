@@ -14,7 +14,9 @@ from jurybox.cli.options import (
     accept_option,
     base_url_option,
     json_option,
+    judges_option,
     version_drift_option,
+    votes_option,
 )
 from jurybox.cli.output import plain, print_json, print_line, print_table, say, yes_or_no
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE
@@ -123,16 +125,8 @@ def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], 
 
 @click.command("evaluate")
 @with_options(*MATERIAL)
-@click.option(
-    "--judge",
-    "judges",
-    multiple=True,
-    metavar="MODEL",
-    help="A judge model, such as openai/gpt-4.1-2025-04-14; repeat it for a mixed jury.",
-)
-@click.option(
-    "--votes", type=click.IntRange(1, 99), help="The number of votes; defaults to the rubric's."
-)
+@judges_option
+@votes_option
 @with_options(*MEASURED)
 @click.option(
     "--timed-out",

@@ -95,7 +95,7 @@ def command(
     else:
         from jurybox.cli.run_view import print_verdict, print_why
 
-        print_verdict(view, rubric)
+        print_verdict(view)
         print_line(f"run {view.run_id}  {view.suite}", style="bold")
         for note in notes:
             print_line(note, style="bold red")

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Generator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -31,6 +32,32 @@ base_url_option = click.option(
     "--base-url",
     metavar="URL",
     help="The address of an OpenAI-compatible endpoint, for models that name none.",
+)
+judges_option = click.option(
+    "--judge",
+    "judges",
+    multiple=True,
+    metavar="MODEL",
+    help="A judge model, such as openai/gpt-4.1-2025-04-14; repeat it for a mixed jury.",
+)
+votes_option = click.option(
+    "--votes",
+    type=click.IntRange(1, 99),
+    metavar="N",
+    help="Votes per sample; defaults to the suite's, then to the rubric's.",
+)
+max_cost_option = click.option(
+    "--max-cost",
+    type=click.FloatRange(0, min_open=True),
+    metavar="DOLLARS",
+    help="Stop before the whole run costs more, calls in flight included; it can be resumed.",
+)
+gold_option = click.option(
+    "--gold",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Human labels: rows with `id` and `gold` or `gold_winner`; defaults to the run's reviews,"
+    " then to the gold of its own rows.",
 )
 concurrency_option = click.option(
     "--concurrency",
@@ -74,8 +101,6 @@ cluster_option = click.option(
     metavar="FIELD",
     help="Treat samples with the same value of this field as dependent, such as: scenario.",
 )
-
-
 engine_option = click.option(
     "--engine",
     type=click.Choice(["local", "ray"]),

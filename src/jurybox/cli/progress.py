@@ -4,6 +4,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Generator
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from jurybox.cli.output import console, say
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 _BETWEEN_LINES: Final = 10.0
 _WIDTH: Final = 20
-_MINUTE, _HOUR = 60, 3600
 _FAST: Final = 10
 
 
@@ -63,72 +63,46 @@ class _Display:
         self._bar = bar, bar.add_task("samples", total=planned)
         bar.start()
 
-    def show(self, progress: "Progress") -> None:
+    def show(self, progress: "Progress", *, ended: bool = False) -> None:
         self._last = progress
-        now = self._clock()
         if self._bar is not None:
-            self._print(progress, ended=False)
-        elif now - self._printed_at >= _BETWEEN_LINES and progress.done < progress.planned:
-            self._printed_at = now
-            self._print(progress, ended=False)
-
-    def end(self) -> None:
-        if self._last is not None:
-            self._print(self._last, ended=True)
-        if self._bar is not None:
-            self._bar[0].stop()
-
-    def _print(self, progress: "Progress", *, ended: bool) -> None:
-        if self._bar is None:
-            say(line_of(progress, ended=ended))
-        else:
             bar, task = self._bar
             text = ", ".join(_parts(progress, ended=ended))
             bar.update(task, completed=progress.done, description=text)
+            return
+        now = self._clock()
+        due = now - self._printed_at >= _BETWEEN_LINES and progress.done < progress.planned
+        if due or ended:
+            self._printed_at = now
+            counted = f"{progress.done} of {progress.planned} samples"
+            say(", ".join((counted, *_parts(progress, ended=ended))))
 
-
-def line_of(progress: "Progress", *, ended: bool = False) -> str:
-    """Return the progress of a run as a line; one that has ended has no time left."""
-    counted = f"{progress.done} of {progress.planned} samples"
-    return ", ".join((counted, *_parts(progress, ended=ended)))
+    def end(self) -> None:
+        if self._last is not None:
+            self.show(self._last, ended=True)
+        if self._bar is not None:
+            self._bar[0].stop()
 
 
 def _parts(progress: "Progress", *, ended: bool) -> list[str]:
-    """Return everything except the number of samples."""
+    """Return everything except the number of samples; a run that has ended has no time left."""
     # Samples finished before the run was resumed don't count for its speed.
     fresh = progress.done - progress.before
     rate = fresh / progress.elapsed_s if progress.elapsed_s > 0 else 0.0
-    parts = [f"{_shown_rate(rate)}/s"]
+    parts = [f"{rate:,.0f}/s" if rate >= _FAST else f"{rate:.2f}/s"]
     left = progress.planned - progress.done
     # The time of one batch doesn't predict the next one.
     if left and rate > 0 and not ended and not progress.batches:
-        parts.append(f"{shown_time(left / rate)} left")
-    cost = progress.dollars
-    parts.append("cost unknown" if cost is None else dollars(cost))
-    counts = (
-        (progress.unscored, "unscored"),
-        (progress.flagged, "flagged"),
-        (progress.failed, "failed"),
-    )
-    parts += [f"{count} {what}" for count, what in counts]
+        parts.append(f"{_time(left / rate)} left")
+    parts.append("cost unknown" if progress.dollars is None else dollars(progress.dollars))
+    parts += [f"{getattr(progress, what)} {what}" for what in ("unscored", "flagged", "failed")]
     return parts if ended else [*parts, *map(_shown_batch, progress.batches), *progress.outages]
 
 
 def _shown_batch(batch: "BatchProgress") -> str:
     answered = "" if batch.answered is None else f"{batch.answered} of "
-    since = shown_time(batch.elapsed_s)
-    return f"{batch.batch_id}: {answered}{batch.requests} requests for {since}"
+    return f"{batch.batch_id}: {answered}{batch.requests} requests for {_time(batch.elapsed_s)}"
 
 
-def _shown_rate(rate: float) -> str:
-    return f"{rate:,.0f}" if rate >= _FAST else f"{rate:.2f}"
-
-
-def shown_time(seconds: float) -> str:
-    """Return a duration in hours, minutes and seconds."""
-    whole = round(seconds)
-    if whole < _MINUTE:
-        return f"{whole} s"
-    if whole < _HOUR:
-        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
-    return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
+def _time(seconds: float) -> timedelta:
+    return timedelta(seconds=round(seconds))

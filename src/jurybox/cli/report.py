@@ -67,7 +67,7 @@ def command(
             more["calibration"] = calibration_of_run(view, store)
             more["baseline"] = baseline_diff(view, store)
         with output_file(output) as file:
-            write_report(file, form, view, row, store, more)
+            write_report(file, form, view, store, more)
     have = view.summary["samples"]
     if view.status != "finished":
         say(f"run {row.id} is not finished: {have} of {view.planned} samples are stored")

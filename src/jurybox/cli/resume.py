@@ -7,10 +7,12 @@ import click
 
 from jurybox.cli.options import (
     address_option,
+    base_url_option,
     cluster_of,
     concurrency_option,
     engine_option,
     json_option,
+    max_cost_option,
     opened_run,
     run_argument,
     store_option,
@@ -20,11 +22,7 @@ from jurybox.cli.options import (
 
 @click.command("resume")
 @run_argument
-@click.option(
-    "--base-url",
-    metavar="URL",
-    help="The address of models that name none, if it has changed.",
-)
+@base_url_option
 @concurrency_option
 @version_drift_option
 @click.option(
@@ -39,12 +37,7 @@ from jurybox.cli.options import (
     is_flag=True,
     help="Ask again for everything that failed for a transient reason, also in a finished run.",
 )
-@click.option(
-    "--max-cost",
-    type=click.FloatRange(0, min_open=True),
-    metavar="DOLLARS",
-    help="What the whole run may cost, instead of what it was started with.",
-)
+@max_cost_option
 @engine_option
 @address_option
 @store_option

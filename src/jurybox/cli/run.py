@@ -15,12 +15,15 @@ from jurybox.cli.options import (
     concurrency_option,
     engine_option,
     json_option,
+    judges_option,
+    max_cost_option,
     opened,
     resume_line,
     shown_store,
     store_option,
     unpinned_option,
     version_drift_option,
+    votes_option,
 )
 from jurybox.cli.output import harmless, print_json, print_table, say
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE, fail, stop_on_signals
@@ -61,12 +64,7 @@ if TYPE_CHECKING:
 @click.option(
     "--dataset", metavar="FILE", help="A dataset, instead of the suite's; with the same columns."
 )
-@click.option(
-    "--votes",
-    type=click.IntRange(1, 99),
-    metavar="N",
-    help="Votes per sample, instead of the suite's or the rubric's.",
-)
+@votes_option
 @click.option(
     "--limit",
     type=click.IntRange(1),
@@ -74,13 +72,7 @@ if TYPE_CHECKING:
     help="Use only the first N rows of the dataset.",
 )
 @concurrency_option
-@click.option(
-    "--judge",
-    "judges",
-    multiple=True,
-    metavar="MODEL",
-    help="A judge model, instead of the suite's; repeat it for a mixed jury.",
-)
+@judges_option
 @base_url_option
 @unpinned_option
 @version_drift_option
@@ -107,12 +99,7 @@ if TYPE_CHECKING:
     "--tag", "tags", multiple=True, metavar="TAG", help="A label; RUN is the newest that has it."
 )
 @click.option("--baseline", metavar="RUN", help="A run to compare with.")
-@click.option(
-    "--max-cost",
-    type=click.FloatRange(0, min_open=True),
-    metavar="DOLLARS",
-    help="Stop before the run costs more, calls in flight included; it can be resumed.",
-)
+@max_cost_option
 @click.option(
     "--dry-run",
     is_flag=True,
@@ -264,10 +251,9 @@ def _accepted(ended: "RunResult", store: "Store") -> "RunResult":
     """Accept the samples of a finished run that await a required review."""
     from jurybox.app.view_run import accept_unreviewed
 
-    row = store.run(ended.view.run_id) if ended.stopped is None else None
-    if row is None:
+    if ended.stopped is not None:
         return ended
-    return msgspec.structs.replace(ended, view=accept_unreviewed(row, store))
+    return msgspec.structs.replace(ended, view=accept_unreviewed(ended.view.row, store))
 
 
 def run_until_stopped(start: "Start", store_url: str | None) -> "RunResult | None":
@@ -350,11 +336,10 @@ def _print_targets(views: "Sequence[RunView]", store: "Store", *, as_json: bool)
     """Print the runs of several targets side by side (D5)."""
     from jurybox.app.view_run import view_as_data
     from jurybox.cli.diff import print_side_by_side
-    from jurybox.reporting.compare_runs import ComparedRun, CompareOptions
+    from jurybox.reporting.compare_runs import CompareOptions
     from jurybox.reporting.side_by_side import side_by_side
 
-    runs = [ComparedRun(row=row, view=view) for view in views if (row := store.run(view.run_id))]
-    compared = side_by_side(store, runs, CompareOptions()) if len(runs) > 1 else None
+    compared = side_by_side(store, views, CompareOptions()) if len(views) > 1 else None
     if as_json:
         comparison = None if compared is None else compared.as_data()
         print_json(

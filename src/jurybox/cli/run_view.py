@@ -13,14 +13,11 @@ from jurybox.documents.numbers import (
     metric_value,
     rounding_misleads,
 )
-from jurybox.errors import IncompleteError
 from jurybox.reporting.attention import Concern, concerns_of
 from jurybox.reporting.metric_text import failures_of, key_metric
-from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import RunView
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import SAMPLES, WIN_RATE
-from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.summary import GateOutcome
 from jurybox.text_format import counted, cut
 
@@ -38,11 +35,7 @@ _COLORS: Final = {"finished": "green", "running": "yellow", "stopped": "red"}
 
 def print_view(view: RunView, store: "Store") -> None:
     """Print a run: the verdict, why, and what to look at."""
-    row = store.run(view.run_id)
-    if row is None:
-        raise IncompleteError(f"run {view.run_id} was removed from the store; start a new one")
-    rubric = rubric_of(row)
-    print_verdict(view, rubric)
+    print_verdict(view)
     _print_head(view)
     # The reasons that block a release are part of its verdict.
     stated = view.release.held if view.conclusion.release_ready is not None else ()
@@ -50,9 +43,9 @@ def print_view(view: RunView, store: "Store") -> None:
     _print_some([plain(note, "bold red") for note in notes], _MOST_LINES)
     if view.summary[SAMPLES]:
         print_why(view, _MOST_LINES)
-        _print_baseline(view, store, rubric)
-        _print_look_at(view, concerns_of(store, row, view.conclusion))
-        _print_in_short(view, rubric)
+        _print_baseline(view, store)
+        _print_look_at(view, concerns_of(store, view))
+        _print_in_short(view)
     print_line(f"all metrics and settings: jurybox report {view.run_id} -o -")
     _print_people(view, store)
 
@@ -70,9 +63,9 @@ def _print_some(lines: "Sequence[str | Text]", most: int | None) -> None:
         print_line(f"  and {left} more", style="dim")
 
 
-def print_verdict(view: RunView, rubric: Rubric) -> None:
+def print_verdict(view: RunView) -> None:
     """Print whether a run is ready for release, the decision, or how many samples passed."""
-    conclusion = view.conclusion
+    conclusion, rubric = view.conclusion, view.rubric
     finished = view.status == "finished"
     if conclusion.decision is not None:
         meanings = {each.decide: each.meaning for each in rubric.decisions}
@@ -87,7 +80,7 @@ def print_verdict(view: RunView, rubric: Rubric) -> None:
         word = "yes" if ready else f"no: {'; '.join(_release_reasons(view))}"
         print_line(f"release ready  {word}", style="bold green" if ready else "bold red")
     elif conclusion.decision is None:
-        print_line(_result(view, rubric), style="bold")
+        print_line(_result(view), style="bold")
     overall: float | None = view.summary.get(f"{rubric.overall_name}_mean")
     band = rubric.level(overall, conclusion.decision)
     if band is not None:
@@ -104,12 +97,12 @@ def _release_reasons(view: RunView) -> list[str]:
     return [*reasons, *view.release.held]
 
 
-def _result(view: RunView, rubric: Rubric) -> str:
+def _result(view: RunView) -> str:
     """Return how a run went whose rubric decides nothing."""
     held = "".join(f"; {each}" for each in view.release.held)
     passed = view.summary["pass_rate"]
     if passed is None:
-        name = key_metric(rubric)
+        name = key_metric(view.rubric)
         return f"{name}  {metric_value(name, view.summary.get(name))}{held}"
     samples: int = view.summary[SAMPLES]
     return f"passed  {round(passed * samples)} of {counted(samples, 'sample')}{held}"
@@ -131,7 +124,7 @@ def _print_head(view: RunView) -> None:
     print_line(", ".join(parts))
 
 
-def _print_baseline(view: RunView, store: "Store", rubric: Rubric) -> None:
+def _print_baseline(view: RunView, store: "Store") -> None:
     baseline: str | None = view.metadata.get("baseline")
     if baseline is None:
         return
@@ -141,7 +134,7 @@ def _print_baseline(view: RunView, store: "Store", rubric: Rubric) -> None:
     if diff is None:
         print_line(f"the baseline, run {baseline}, was deleted", style="yellow")
         return
-    key = key_metric(rubric)
+    key = key_metric(view.rubric)
     a, b = (metric_value(key, each.summary.get(key)) for each in (diff.a, diff.b))
     name = diff.a.metadata.get("name") or baseline
     style = "bold red" if diff.regressions else "bold"
@@ -224,8 +217,9 @@ def _concern(concern: Concern) -> str:
     return f"{line}: {', '.join(names)}" + (f" and {more} more" if more else "")
 
 
-def _print_in_short(view: RunView, rubric: Rubric) -> None:
+def _print_in_short(view: RunView) -> None:
     """Print the most informative metrics and the cost, in a line or two."""
+    rubric = view.rubric
     means = (rubric.mean_of(criterion.id) for criterion in rubric.criteria)
     names = dict.fromkeys((key_metric(rubric), "pass_rate", *means))
     values = {name: view.summary.get(name) for name in names}

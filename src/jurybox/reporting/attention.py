@@ -6,11 +6,12 @@ from typing import Any, Final
 import msgspec
 
 from jurybox.engine.records import RunRow, SampleRow
+from jurybox.reporting.metric_text import headline
 from jurybox.reporting.reasons import Reason, reasoning, reasons_of
 from jurybox.reporting.stored import SampleRecord, damaged, reading
+from jurybox.reporting.view import RunView
 from jurybox.sample import Response
 from jurybox.scoring.sample_index import FIRST, KINDS, Noted
-from jurybox.scoring.summary import Conclusion
 from jurybox.storage.sample_search import SampleQuery
 from jurybox.storage.store import Store
 from jurybox.text_format import cut
@@ -128,10 +129,9 @@ def worst_samples(store: Store, run: RunRow, metric: str, most: int) -> tuple[Sa
     return tuple(card for card in cards if card.value is not None)
 
 
-def concerns_of(
-    store: Store, run: RunRow, conclusion: Conclusion, listed: int = FIRST
-) -> tuple[Concern, ...]:
+def concerns_of(store: Store, view: RunView, listed: int = FIRST) -> tuple[Concern, ...]:
     """Return the reasons to look at a run's samples, each with the first few of them."""
+    run = view.row
 
     def places(noted: Noted) -> Iterator[SamplePlace]:
         numbers: Sequence[int] = noted.first
@@ -149,7 +149,7 @@ def concerns_of(
             count=noted.count,
             samples=tuple(places(noted)),
         )
-        for noted in conclusion.attention
+        for noted in view.conclusion.attention
         if noted.kind in KINDS
     )
 
@@ -171,17 +171,10 @@ class Attention(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-def gather(
-    store: Store,
-    run: RunRow,
-    conclusion: Conclusion,
-    headline: str,
-    *,
-    listed: int = 20,
-    ranked: int = 10,
-) -> Attention:
-    """Return the samples that need attention; the worst have the lowest ``headline``."""
+def gather(store: Store, view: RunView, *, listed: int = 20, ranked: int = 10) -> Attention:
+    """Return the samples that need attention, and those of the lowest overall quality."""
+    metric = headline(view.summary, view.rubric)
     return Attention(
-        concerns=concerns_of(store, run, conclusion, listed),
-        worst=worst_samples(store, run, headline, ranked),
+        concerns=concerns_of(store, view, listed),
+        worst=worst_samples(store, view.row, metric, ranked),
     )

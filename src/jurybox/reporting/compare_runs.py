@@ -5,8 +5,9 @@ is tested for each metric over all samples that have it in both.
 """
 
 import heapq
-from collections.abc import Hashable, Iterator, Mapping
-from typing import Any, Final, cast
+import sys
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Final, cast
 
 import msgspec
 
@@ -15,7 +16,7 @@ from jurybox.documents.numbers import difference
 from jurybox.engine.plan import Metadata
 from jurybox.engine.records import RunRow, read_result
 from jurybox.reporting.attention import SamplePlace
-from jurybox.reporting.metric_text import headline, key_metric, metrics_of
+from jurybox.reporting.metric_text import RunMetric, headline, key_metric, metrics_of
 from jurybox.reporting.run_diff import (
     VERDICTS,
     ChangeCounts,
@@ -25,10 +26,9 @@ from jurybox.reporting.run_diff import (
     GroupPair,
     MetricPair,
     RunDiff,
-    RunMetricPair,
     SampleChange,
 )
-from jurybox.reporting.stored import reading, rubric_of
+from jurybox.reporting.stored import reading
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import SAMPLE_SCORE, SAMPLES
 from jurybox.rubric.rubric_model import Rubric
@@ -42,8 +42,7 @@ from jurybox.statistics.metric_differences import (
 from jurybox.storage.store import Store
 
 Key = tuple[str, int]
-Rubrics = tuple[Rubric, Rubric]
-Summary = Mapping[str, Any]
+Views = tuple[RunView, RunView]
 
 # Fields that differ between any two runs.
 _ALWAYS: Final = frozenset(
@@ -51,13 +50,7 @@ _ALWAYS: Final = frozenset(
 )
 _DECIMALS: Final = 6
 _LATENCY: Final = "latency_e2e_ms"
-
-
-class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the two runs: its stored row and its view."""
-
-    row: RunRow
-    view: RunView
+_UNKNOWN: Final = RunMetric(name="", value=None, n=None)
 
 
 class CompareOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,9 +76,12 @@ class StoredSide(msgspec.Struct, frozen=True, kw_only=True):
     result: SampleResult
 
 
+Pair = tuple[StoredSide | None, StoredSide | None]
+
+
 def sample_pairs(
     store: Store, one: RunRow, other: RunRow, clusters: SampleClusters
-) -> Iterator[tuple[StoredSide | None, StoredSide | None]]:
+) -> Iterator[Pair]:
     """Yield each sample's results in both runs; None for a run that doesn't have the sample.
 
     Both runs are read in step. A sample waits for its counterpart, so memory grows with how far
@@ -123,93 +119,94 @@ def _sides(store: Store, run: RunRow, clusters: SampleClusters) -> Iterator[Stor
 
 
 def compare_runs(
-    store: Store, one: ComparedRun, other: ComparedRun, options: CompareOptions = _USUAL
+    store: Store, one: RunView, other: RunView, options: CompareOptions = _USUAL
 ) -> RunDiff:
     """Compare two runs.
 
-    The samples that changed most come first; unchanged ones follow where they are wanted.
+    The samples that changed most come first; unchanged ones are only counted.
 
     Raises:
         InputError: no sample has the field to cluster by.
 
     """
-    views, rubrics = (one.view, other.view), (rubric_of(one.row), rubric_of(other.row))
-    changes = _Changes(rubrics, _headline(views, rubrics), options)
+    views = (one, other)
     clusters = SampleClusters(options.cluster)
-    for left, right in sample_pairs(store, one.row, other.row, clusters):
-        changes.add(left, right)
-    clusters.check(one.row.id)
-    digests = (one.row.digest, other.row.digest)
+    changes = _Changes(views, options)
+    changed = changes.changed(sample_pairs(store, one.row, other.row, clusters))
+    # Of equal changes, the first ones are kept.
+    most = sys.maxsize if options.limit is None else options.limit
+    samples = heapq.nlargest(max(most, 1), changed, key=changes.size)[:most]
+    clusters.check(one.run_id)
+    tested = changes.tests.tested(clustered=clusters.needed, level=options.level, seed=options.seed)
     return RunDiff(
-        a=one.view,
-        b=other.view,
-        identical=None if None in digests else digests[0] == digests[1],
+        a=one,
+        b=other,
+        identical=None if None in (one.digest, other.digest) else one.digest == other.digest,
         headline=changes.headline,
         fields=tuple(_fields(*views)),
-        metrics=tuple(_metrics(views, rubrics)),
-        tested=changes.tests.tested(
-            clustered=clusters.needed, level=options.level, seed=options.seed
-        ),
+        metrics=tuple(_metrics(views)),
+        tested=tested,
         gates=tuple(_gates(*views)),
         counts=ChangeCounts(**changes.counts),
-        samples=changes.samples(),
-        only_in_a=tuple(changes.only_in_a),
-        only_in_b=tuple(changes.only_in_b),
-        scenarios=tuple(_groups("scenarios", views, rubrics)),
-        demographics=tuple(_groups("demographics", views, rubrics)),
+        samples=tuple(samples),
+        only_in_a=tuple(changes.only["only_in_a"]),
+        only_in_b=tuple(changes.only["only_in_b"]),
+        scenarios=tuple(_groups("scenarios", views)),
+        demographics=tuple(_groups("demographics", views)),
     )
 
 
-def _headline(views: tuple[RunView, RunView], rubrics: Rubrics) -> str | None:
+def _headline(views: Views) -> str | None:
     """Return the metric by which samples are higher or lower in one run than in the other."""
-    names = {headline(view.summary, rubric) for view, rubric in zip(views, rubrics, strict=True)}
+    names = {headline(view.summary, view.rubric) for view in views}
     if len(names) == 1:
         return names.pop()
-    overall = {rubric.overall_name for rubric in rubrics}
+    overall = {view.rubric.overall_name for view in views}
     return overall.pop() if len(overall) == 1 and SAMPLE_SCORE in names else None
 
 
 class _Changes:
-    """Counts changes as the samples come in, and keeps the largest."""
+    """Counts and tests the pairs of samples as they come in."""
 
-    def __init__(self, rubrics: Rubrics, headline: str | None, options: CompareOptions) -> None:
-        self.headline = headline
+    def __init__(self, views: Views, options: CompareOptions) -> None:
+        rubrics = [view.rubric for view in views]
+        self.headline = _headline(views)
         self.tests = DifferenceTests(comparable_scores(*rubrics))
         self.counts = dict.fromkeys(ChangeCounts.__struct_fields__, 0)
-        self.only_in_a: list[SamplePlace] = []
-        self.only_in_b: list[SamplePlace] = []
+        self.only: dict[str, list[SamplePlace]] = {"only_in_a": [], "only_in_b": []}
         self._gold = options.gold
+        self._limit = options.limit
         self._scales = gold_scales(rubrics[0])
         self._names = tuple(dict.fromkeys(name for each in rubrics for name in _names(each)))
-        self._limit = options.limit
-        # The largest changes; of equals the first.
-        self._heap: list[tuple[tuple[float, ...], int, SampleChange]] = []
 
-    def add(self, left: StoredSide | None, right: StoredSide | None) -> None:
-        if left is not None and right is not None:
-            self._add_pair(left, right)
-        elif left is not None:
-            self._add_single("only_in_a", self.only_in_a, left)
-        elif right is not None:
-            self._add_single("only_in_b", self.only_in_b, right)
+    def changed(self, pairs: Iterable[Pair]) -> Iterator[SampleChange]:
+        """Yield the samples that changed."""
+        for left, right in pairs:
+            if left is None or right is None:
+                self._add_single("only_in_a" if right is None else "only_in_b", left or right)
+                continue
+            met = (self._share_right(left), self._share_right(right))
+            self.tests.add(left.result, right.result, left.cluster, met)
+            change = self._change(left, right)
+            self.counts[change.change] += 1
+            self.counts["identical_records"] += change.identical
+            if change.change != "same":
+                yield change
 
-    def _add_single(self, name: str, listed: list[SamplePlace], side: StoredSide) -> None:
+    def size(self, change: SampleChange) -> tuple[float, ...]:
+        """Return how large a change is: another verdict first, then the score, then its parts."""
+        parts = {
+            each.metric: abs(each.difference)
+            for each in change.metrics
+            if each.metric != _LATENCY and each.difference is not None
+        }
+        return len(change.flips()), parts.get(self.headline or "", 0.0), sum(parts.values())
+
+    def _add_single(self, name: str, side: StoredSide | None) -> None:
+        listed = self.only[name]
         self.counts[name] += 1
-        if self._limit is None or len(listed) < self._limit:
+        if side is not None and (self._limit is None or len(listed) < self._limit):
             listed.append(SamplePlace(id=side.key[0], repeat=side.key[1]))
-
-    def _add_pair(self, left: StoredSide, right: StoredSide) -> None:
-        change = self._change(left, right)
-        met = (self._share_right(left), self._share_right(right))
-        self.tests.add(left.result, right.result, left.cluster, met)
-        self.counts[change.change] += 1
-        self.counts["identical_records"] += change.identical
-        if change.change != "same":
-            entry = (_size(change, self.headline), -sum(self.counts.values()), change)
-            if self._limit is None or len(self._heap) < self._limit:
-                heapq.heappush(self._heap, entry)
-            elif self._limit:
-                heapq.heappushpop(self._heap, entry)
 
     def _share_right(self, side: StoredSide) -> float | None:
         gold = self._gold.get(side.key[0])
@@ -232,12 +229,11 @@ class _Changes:
         )
         return msgspec.structs.replace(change, change=_kind(change, self.headline))
 
-    def samples(self) -> tuple[SampleChange, ...]:
-        return tuple(change for _, _, change in sorted(self._heap, reverse=True))
 
-
-def _pair(name: str, a: float | None, b: float | None) -> MetricPair:
-    return MetricPair(metric=name, a=a, b=b, difference=difference(a, b))
+def _pair(
+    name: str, a: float | None, b: float | None, n_a: int | None = None, n_b: int | None = None
+) -> MetricPair:
+    return MetricPair(metric=name, a=a, b=b, difference=difference(a, b), n_a=n_a, n_b=n_b)
 
 
 def _names(rubric: Rubric) -> Iterator[str]:
@@ -266,18 +262,6 @@ def _moved(pair: MetricPair) -> bool:
     return round(pair.a, _DECIMALS) != round(pair.b, _DECIMALS)
 
 
-def _size(change: SampleChange, headline: str | None) -> tuple[float, ...]:
-    """Return how large a change is: another verdict first, then the score, then its parts."""
-    score = parts = 0.0
-    for each in change.metrics:
-        if each.metric == _LATENCY or each.difference is None:
-            continue
-        parts += abs(each.difference)
-        if each.metric == headline:
-            score = abs(each.difference)
-    return (len(change.flips()), score, parts)
-
-
 def _fields(one: RunView, other: RunView) -> Iterator[FieldChange]:
     """Yield the fields of the metadata in which two runs differ: they may explain the rest."""
     a, b = (
@@ -299,22 +283,13 @@ def _differing(path: str, a: object, b: object) -> Iterator[FieldChange]:
         yield FieldChange(field=path, a=a, b=b)
 
 
-def _metrics(views: tuple[RunView, RunView], rubrics: Rubrics) -> Iterator[RunMetricPair]:
+def _metrics(views: Views) -> Iterator[MetricPair]:
     left, right = (
-        {metric.name: metric for metric in metrics_of(view.summary, rubric)}
-        for view, rubric in zip(views, rubrics, strict=True)
+        {metric.name: metric for metric in metrics_of(view.summary, view.rubric)} for view in views
     )
     for name in dict.fromkeys((*left, *right)):
-        one, other = left.get(name), right.get(name)
-        a, b = None if one is None else one.value, None if other is None else other.value
-        yield RunMetricPair(
-            metric=name,
-            a=a,
-            b=b,
-            difference=difference(a, b),
-            n_a=None if one is None else one.n,
-            n_b=None if other is None else other.n,
-        )
+        one, other = left.get(name, _UNKNOWN), right.get(name, _UNKNOWN)
+        yield _pair(name, one.value, other.value, one.n, other.n)
 
 
 def _gates(one: RunView, other: RunView) -> Iterator[GatePair]:
@@ -324,17 +299,14 @@ def _gates(one: RunView, other: RunView) -> Iterator[GatePair]:
         yield GatePair(gate=name, a=left.get(name), b=right.get(name))
 
 
-def _groups(what: str, views: tuple[RunView, RunView], rubrics: Rubrics) -> Iterator[GroupPair]:
+def _groups(what: str, views: Views) -> Iterator[GroupPair]:
     """Yield each group that a run has, with its key metric and the means of its criteria."""
-    groups: list[Mapping[str, Summary]] = [view.summary.get(what, {}) for view in views]
-    names = dict.fromkeys(
-        (
-            *(key_metric(rubric) for rubric in rubrics),
-            *(rubric.mean_of(each.id) for rubric in rubrics for each in rubric.criteria),
-        )
-    )
-    for group in dict.fromkeys((*groups[0], *groups[1])):
-        a, b = (each.get(group, {}) for each in groups)
+    left, right = (view.summary.get(what, {}) for view in views)
+    rubrics = [view.rubric for view in views]
+    means = (rubric.mean_of(each.id) for rubric in rubrics for each in rubric.criteria)
+    names = dict.fromkeys((*map(key_metric, rubrics), *means))
+    for group in dict.fromkeys((*left, *right)):
+        a, b = left.get(group, {}), right.get(group, {})
         yield GroupPair(
             group=group,
             samples_a=a.get(SAMPLES),

@@ -23,7 +23,7 @@ from jurybox.engine.records import (
 from jurybox.errors import InputError
 from jurybox.reporting.output_file import whole_folder
 from jurybox.reporting.release import read_reviews, sample_decision
-from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
+from jurybox.reporting.stored import SampleRecord, plan_of, reading, rubric_of
 from jurybox.review.reviews import Review, by_number
 from jurybox.rubric.metrics import SAMPLE_SCORE, TOTAL_SCORE
 from jurybox.rubric.rubric_model import Rubric
@@ -36,18 +36,16 @@ ColumnType = Literal["text", "integer", "number", "boolean", "json"]
 ExportedRow = dict[str, Any]
 Parameters = dict[str, dict[str, Any] | None]
 
+Columns = dict[str, ColumnType]
 _TEXTS: Final = (str, str | None, Response | None)
-_INPUTS: Final[dict[str, ColumnType]] = {
+_INPUTS: Final[Columns] = {
     "id": "text",
     "repeat": "integer",
     **{
-        each.name: "text" if each.type in _TEXTS else "json"
-        for each in msgspec.structs.fields(Row)
-        if each.name != "checks"
+        each.name: "text" if each.type in _TEXTS else "json" for each in msgspec.structs.fields(Row)
     },
 }
-_OWN_CHECKS: Final[dict[str, ColumnType]] = {"checks": "json"}
-_METRICS: Final[dict[str, ColumnType]] = {
+_MEASURES: Final[Columns] = {
     TOTAL_SCORE: "number",
     SAMPLE_SCORE: "number",
     "latency_e2e_ms": "number",
@@ -57,7 +55,7 @@ _METRICS: Final[dict[str, ColumnType]] = {
     "total_tokens": "integer",
     "token_efficiency_ratio": "number",
 }
-_JUDGED: Final[dict[str, ColumnType]] = {
+_JUDGED: Final[Columns] = {
     "attempts": "integer",
     "latency_attempt_ms": "number",
     "timed_out": "boolean",
@@ -88,18 +86,14 @@ _JUDGED: Final[dict[str, ColumnType]] = {
     "overlay": "text",
     "evaluator_error": "text",
     "target_error": "text",
-}
-_WITH_RULES: Final[dict[str, ColumnType]] = {
     "judge_score": "number",
     "judge_reasoning": "text",
     "judge_criteria": "json",
+    "judge_fallback": "boolean",
+    "record_sha256": "text",
 }
-_FALLBACK: Final[dict[str, ColumnType]] = {"judge_fallback": "boolean"}
-_HASH: Final[dict[str, ColumnType]] = {"record_sha256": "text"}
-_RAW: Final[dict[str, ColumnType]] = {"exchanges": "json"}
-_FIXED: Final = frozenset(
-    _INPUTS | _OWN_CHECKS | _METRICS | _JUDGED | _WITH_RULES | _FALLBACK | _HASH | _RAW
-)
+_RAW: Final[Columns] = {"exchanges": "json"}
+_FIXED: Final = frozenset(_INPUTS | _MEASURES | _JUDGED | _RAW)
 
 _OBJECT: Final = msgspec.json.Decoder(dict[str, Any])
 _PARTS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -134,9 +128,7 @@ class ExportShape:
     something else, such as `confidence`, the score is called `criterion.confidence`.
     """
 
-    def __init__(
-        self, rubric: Rubric, params: Parameters, *, rules: bool, raw: bool = False
-    ) -> None:
+    def __init__(self, rubric: Rubric, params: Parameters, *, raw: bool = False) -> None:
         """Take the rubric, the planned parameters by role, and what is to be exported."""
         self._params = params
         self._rubric = rubric
@@ -145,13 +137,8 @@ class ExportShape:
         self._scores = criteria | overall
         self._components = {name: _free("component", name) for name in rubric.components}
         scores = (*self._scores.values(), *self._components.values())
-        columns: dict[str, ColumnType] = {**_INPUTS, **(_OWN_CHECKS if rubric.checked else {})}
-        columns |= dict.fromkeys(scores, "number")
-        columns |= _METRICS | _JUDGED
-        columns |= _WITH_RULES if rules else {}
-        columns |= _FALLBACK if rubric.fallback_score is not None else {}
-        columns |= _HASH
-        self.columns = columns | (_RAW if raw else {})
+        numbers: Columns = dict.fromkeys(scores, "number")
+        self.columns = _INPUTS | numbers | _MEASURES | _JUDGED | (_RAW if raw else {})
         self.raw = raw
 
     def row(
@@ -172,7 +159,7 @@ class ExportShape:
         values["generation_params"] = self._sent(result)
         if not result.judged:
             values["votes_independent"] = None
-        values |= {name: metrics.get(name) for name in _METRICS}
+        values |= {name: metrics.get(name) for name in _MEASURES}
         values |= {new: metrics.get(name) for name, new in self._scores.items()}
         values |= {new: components.get(name) for name, new in self._components.items()}
         values["recorded_decision"] = result.decision
@@ -196,9 +183,7 @@ def export_shape(run: RunRow, *, raw: bool = False) -> ExportShape:
     """Return the columns of a run's rows."""
     with reading(run):
         params = msgspec.json.decode(run.metadata).get("generation_params", {})
-    procedure = procedure_of(run)
-    rubric, rules = procedure.judging.rubric, procedure.rules is not None
-    return ExportShape(rubric, params, rules=rules, raw=raw)
+    return ExportShape(rubric_of(run), params, raw=raw)
 
 
 def record_as_data(
@@ -284,7 +269,6 @@ def _exchange(row: ExchangeRow) -> dict[str, Any]:
 # By the rules of OWASP on CSV injection; the last four are wide forms, for some languages.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
-Columns = dict[str, ColumnType]
 Write = Callable[[BinaryIO, Columns, Iterable[ExportedRow]], int]
 """Writes rows with these columns, and returns how many there were."""
 

@@ -12,7 +12,6 @@ from jurybox.reporting.metric_text import causes_of, key_metric, metrics_of
 from jurybox.reporting.view import RunView
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import SAMPLES
-from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.summary import GateOutcome
 from jurybox.text_format import visible
 
@@ -38,10 +37,9 @@ def code(name: str) -> str:
     return f"`{name}`" if re.fullmatch(r"[\w .:<>=!/%+-]+", name, re.ASCII) else plain(name)
 
 
-def markdown_report(
-    view: RunView, attention: Attention, rubric: Rubric, people: Sequence[str] = ()
-) -> str:
+def markdown_report(view: RunView, attention: Attention, people: Sequence[str] = ()) -> str:
     """Return the report on a run; ``people`` has lines on the judges' agreement with people."""
+    rubric = view.rubric
     causes = list(causes_of(view.summary))
     passing = ("pass_rate",) if rubric.pass_rules else ()
     means = (rubric.mean_of(criterion.id) for criterion in rubric.criteria)

@@ -10,14 +10,11 @@ from typing import BinaryIO, Final, Literal, cast
 
 import msgspec
 
-from jurybox.engine.records import RunRow
 from jurybox.errors import InputError
-from jurybox.reporting.attention import Attention, gather
+from jurybox.reporting.attention import gather
 from jurybox.reporting.junit import write_junit
 from jurybox.reporting.markdown import markdown_report
-from jurybox.reporting.metric_text import headline
 from jurybox.reporting.review_text import ReviewAgreement
-from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import RunView
 from jurybox.storage.store import Store
 from jurybox.text_format import visible_json
@@ -32,20 +29,6 @@ _ENDINGS: Final[dict[str, ReportFormat]] = {
     ".xml": "junit",
 }
 _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
-
-
-class ReportSource(msgspec.Struct, frozen=True, kw_only=True):
-    """The input of a report, with what is known around the run."""
-
-    view: RunView
-    run: RunRow
-    store: Store
-    more: Mapping[str, object]
-
-    def attention(self, listed: int) -> Attention:
-        """Return the samples that need attention, up to this many for each concern."""
-        name = headline(self.view.summary, rubric_of(self.run))
-        return gather(self.store, self.run, self.view.conclusion, name, listed=listed)
 
 
 def report_format(name: str) -> ReportFormat:
@@ -67,7 +50,6 @@ def write_report(
     file: BinaryIO,
     form: ReportFormat,
     view: RunView,
-    run: RunRow,
     store: Store,
     more: Mapping[str, object] = _NOTHING,
 ) -> None:
@@ -76,39 +58,37 @@ def write_report(
     ``more`` is added to JSON; HTML shows its `CalibrationStatus` as ``calibration``, its
     `ReviewAgreement` as ``people`` and the `RunDiff` from its ``baseline``, Markdown the people.
     """
-    _FORMATS[form](file, ReportSource(view=view, run=run, store=store, more=more))
+    _FORMATS[form](file, view, store, more)
 
 
-def _html(file: BinaryIO, source: ReportSource) -> None:
+def _html(file: BinaryIO, view: RunView, store: Store, more: Mapping[str, object]) -> None:
     # Slow to import, so only where it is needed.
     from jurybox.reporting.html.html_render import html_report
 
-    run = source.run
-    attention = source.attention(listed=20)
-    page = html_report(source.view, rubric_of(run), attention, run, source.store, source.more)
-    file.write(page.encode())
+    file.write(html_report(view, gather(store, view), store, more).encode())
 
 
-def _markdown(file: BinaryIO, source: ReportSource) -> None:
-    people = cast("ReviewAgreement | None", source.more.get("people"))
+def _markdown(file: BinaryIO, view: RunView, store: Store, more: Mapping[str, object]) -> None:
+    people = cast("ReviewAgreement | None", more.get("people"))
     lines = () if people is None else people.lines
-    attention, rubric = source.attention(listed=20), rubric_of(source.run)
-    file.write(markdown_report(source.view, attention, rubric, lines).encode())
+    file.write(markdown_report(view, gather(store, view), lines).encode())
 
 
-def _json(file: BinaryIO, source: ReportSource) -> None:
+def _json(file: BinaryIO, view: RunView, store: Store, more: Mapping[str, object]) -> None:
     # People look at some samples; a program may want all, within bounded memory.
-    attention = source.attention(listed=1000)
-    data = {**source.view.as_data(), **attention.as_data(), **source.more}
+    attention = gather(store, view, listed=1000)
+    data = {**view.as_data(), **attention.as_data(), **more}
     text = msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
     file.write(visible_json(text).encode() + b"\n")
 
 
-def _junit(file: BinaryIO, source: ReportSource) -> None:
-    write_junit(file, source.view, source.run, source.store)
+def _junit(file: BinaryIO, view: RunView, store: Store, _: Mapping[str, object]) -> None:
+    write_junit(file, view, store)
 
 
-_FORMATS: Final[dict[ReportFormat, Callable[[BinaryIO, ReportSource], None]]] = {
+_FORMATS: Final[
+    dict[ReportFormat, Callable[[BinaryIO, RunView, Store, Mapping[str, object]], None]]
+] = {
     "html": _html,
     "md": _markdown,
     "json": _json,

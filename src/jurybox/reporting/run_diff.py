@@ -1,6 +1,5 @@
 """Two runs side by side: as plain data, and in the words that commands and pages share."""
 
-import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal
 
@@ -11,7 +10,7 @@ from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.view import RunView
 from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.metric_differences import RIGHT, MetricDifference
-from jurybox.text_format import as_text, counted
+from jurybox.text_format import as_text, counted, cut
 
 ChangeKind = Literal["higher", "lower", "changed", "same"]
 
@@ -25,25 +24,20 @@ VERDICTS: Final = (
 )
 """The results of a sample apart from its metrics."""
 
-_LONGEST: Final = 30
+_LONGEST: Final = 80
 _SMALLEST_P: Final = 0.0001
 _WORDS: Final = {True: "yes", False: "no", None: "-"}
 
 
-class MetricPair(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric in both runs, and how much the second is above the first."""
+class MetricPair(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A metric in both runs, how much the second is above the first, and their samples."""
 
     metric: str
     a: float | None
     b: float | None
     difference: float | None
-
-
-class RunMetricPair(MetricPair, frozen=True, kw_only=True):
-    """A metric of both runs, each with its number of samples."""
-
-    n_a: int | None
-    n_b: int | None
+    n_a: int | None = None
+    n_b: int | None = None
 
 
 class GroupPair(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,14 +98,8 @@ class FieldChange(msgspec.Struct, frozen=True, kw_only=True):
     b: Any
 
     def __str__(self) -> str:
-        """Return both values, shortened so that they differ to the eye."""
-        a, b = _short(self.a), _short(self.b)
-        if a == b:
-            texts = (as_text(self.a), as_text(self.b))
-            same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False))
-            start = max(0, sum(1 for _ in same) - _LONGEST // 3)
-            a, b = (f"...{_short(text[start:])}" for text in texts)
-        return f"{self.field}: {a} | {b}"
+        """Return both values, shortened."""
+        return f"{self.field}: {_short(self.a)} | {_short(self.b)}"
 
 
 class ChangeCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,7 +134,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     identical: bool | None
     headline: str | None
     fields: tuple[FieldChange, ...]
-    metrics: tuple[RunMetricPair, ...]
+    metrics: tuple[MetricPair, ...]
     tested: tuple[MetricDifference, ...]
     gates: tuple[GatePair, ...]
     counts: ChangeCounts
@@ -163,19 +151,25 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
 
     def as_data(self) -> dict[str, Any]:
         """Return it as plain data for JSON."""
-        data: dict[str, Any] = msgspec.to_builtins(self)
+        data = {name: getattr(self, name) for name in self.__struct_fields__}
         tested: list[dict[str, Any]] = []
         for each in self.tested:
             flat: dict[str, Any] = msgspec.to_builtins(each)
             comparison = flat.pop("comparison")
             tested.append({**flat, "regression": each.regression, **comparison})
-        return data | {
+        return msgspec.to_builtins(data | {"a": None, "b": None}) | {
             "a": _run_as_data(self.a),
             "b": _run_as_data(self.b),
             "tested": tested,
             "regressions": list(self.regressions),
             "judges": self.judges_line(),
         }
+
+    def in_short(self, side: Literal["a", "b"]) -> dict[str, Any]:
+        """Return what differs beyond chance as plain data, with the id of one of the runs."""
+        whole = self.as_data()
+        kept = {name: whole[name] for name in ("regressions", "counts", "tested")}
+        return {"run_id": whole[side]["run_id"], "conclusion": self.conclusion(), **kept}
 
     def records_line(self) -> str:
         """Return whether the records of the runs are the same, in words."""
@@ -251,11 +245,8 @@ def p_value(p: float | None) -> str:
 
 def places(count: int, listed: Sequence[SamplePlace]) -> str:
     """Name samples, and how many more there are."""
-    names = [
-        place.id if place.repeat == 0 else f"{place.id} (repeat {place.repeat})" for place in listed
-    ]
     more = [] if count == len(listed) else [f"and {count - len(listed)} more"]
-    return f"{count}: {', '.join([*names, *more])}"
+    return f"{count}: {', '.join([*map(str, listed), *more])}"
 
 
 def word(value: bool | str | None) -> str:  # noqa: FBT001 - a verdict to show, not a switch
@@ -264,5 +255,4 @@ def word(value: bool | str | None) -> str:  # noqa: FBT001 - a verdict to show, 
 
 
 def _short(value: Any) -> str:  # noqa: ANN401 - anything that metadata can have
-    text = as_text(value)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+    return cut(as_text(value), _LONGEST)

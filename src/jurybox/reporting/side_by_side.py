@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 
 from jurybox.engine.records import SampleRow
-from jurybox.reporting.compare_runs import ComparedRun, CompareOptions, compare_runs
+from jurybox.reporting.compare_runs import CompareOptions, compare_runs
 from jurybox.reporting.metric_text import key_metric
 from jurybox.reporting.run_diff import RunDiff
-from jurybox.reporting.stored import SampleRecord, reading, rubric_of
+from jurybox.reporting.stored import SampleRecord, reading
 from jurybox.reporting.view import RunView
 from jurybox.storage.store import Store
 from jurybox.text_format import cut
@@ -63,43 +63,32 @@ class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
             yield f"{name} against {self.names[0]}", diff
 
     def as_data(self) -> dict[str, Any]:
-        """Return it as plain data for JSON."""
-        differences: list[dict[str, Any]] = []
-        for name, diff in zip(self.names[1:], self.differences, strict=True):
-            whole = diff.as_data()
-            differences.append(
-                {
-                    "target": name,
-                    "run_id": diff.b.run_id,
-                    "conclusion": diff.conclusion(),
-                    **{key: whole[key] for key in ("regressions", "counts", "tested")},
-                }
-            )
+        """Return plain data, ready for JSON."""
+        pairs = zip(self.names[1:], self.differences, strict=True)
         return {
             "against": self.names[0],
             "targets": list(self.names),
             "run_ids": [view.run_id for view in self.runs],
             "metrics": {name: list(values) for name, values in self.metrics.items()},
-            "differences": differences,
+            "differences": [{"target": name, **diff.in_short("b")} for name, diff in pairs],
             "samples": msgspec.to_builtins(self.samples),
         }
 
 
 def side_by_side(
-    store: Store, runs: Sequence[ComparedRun], options: CompareOptions, most: int = 0
+    store: Store, views: Sequence[RunView], options: CompareOptions, most: int = 0
 ) -> SideBySide:
     """Compare runs with the first of them, and return the outputs of up to ``most`` samples."""
     few = msgspec.structs.replace(options, limit=0)
-    differences = tuple(compare_runs(store, runs[0], other, few) for other in runs[1:])
+    differences = tuple(compare_runs(store, views[0], other, few) for other in views[1:])
     headline = differences[0].headline
-    views = tuple(run.view for run in runs)
-    samples = _samples(store, runs, headline) if most else ()
+    samples = _samples(store, views, headline) if most else ()
     chosen = heapq.nlargest(most, samples, key=_spread)
     return SideBySide(
         names=_names(views),
-        runs=views,
+        runs=tuple(views),
         headline=headline,
-        metrics={name: tuple(view.summary.get(name) for view in views) for name in _metrics(runs)},
+        metrics={name: tuple(view.summary.get(name) for view in views) for name in _metrics(views)},
         differences=differences,
         samples=tuple(chosen),
         left=max(0, views[0].summary["samples"] - len(chosen)) if most else 0,
@@ -115,11 +104,10 @@ def _names(views: Sequence[RunView]) -> tuple[str, ...]:
     return tuple(view.run_id for view in views)
 
 
-def _metrics(runs: Sequence[ComparedRun]) -> dict[str, None]:
+def _metrics(views: Sequence[RunView]) -> dict[str, None]:
     """Return the most informative metrics, in order."""
     names: dict[str, None] = {}
-    for run in runs:
-        rubric = rubric_of(run.row)
+    for rubric in (view.rubric for view in views):
         means = (rubric.mean_of(each.id) for each in rubric.criteria)
         gated = (gate.name for gate in rubric.gates)
         names |= dict.fromkeys((key_metric(rubric), "pass_rate", *means, *gated))
@@ -131,18 +119,13 @@ def _spread(sample: SampleOutputs) -> tuple[bool, float]:
 
 
 def _samples(
-    store: Store, runs: Sequence[ComparedRun], headline: str | None
+    store: Store, views: Sequence[RunView], headline: str | None
 ) -> Iterator[SampleOutputs]:
-    first, *others = runs
+    first, *others = views
     with reading(first.row):
-        for sample in store.samples(first.row.id):
-            found: list[SampleRow | None] = [
-                sample,
-                *(
-                    store.find_sample(other.row.id, sample.sample_id, sample.repeat)
-                    for other in others
-                ),
-            ]
+        for sample in store.samples(first.run_id):
+            key = sample.sample_id, sample.repeat
+            found = [sample, *(store.find_sample(other.run_id, *key) for other in others)]
             outputs = tuple(None if row is None else _output(row, headline) for row in found)
             scores = [None if each is None else each.score for each in outputs]
             known = [score for score in scores if score is not None]

@@ -3,7 +3,6 @@
 import threading
 import time
 from collections import OrderedDict
-from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -27,7 +26,7 @@ from jurybox.judging.protocol import raised_votes
 from jurybox.reporting.metric_text import key_metric, listed_counts
 from jurybox.reporting.release import ReleaseReview, release_review, reviewed_conclusion
 from jurybox.reporting.stored import plan_of, reading, rubric_of
-from jurybox.rubric import parse_rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import WIN, Exchange, model_uses, sent_parameters
 from jurybox.scoring.summary import Conclusion, GateOutcome, RunTally
 from jurybox.storage.store import Store
@@ -46,6 +45,8 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     the reviews that the run has now.
     """
 
+    row: RunRow
+    rubric: Rubric
     run_id: str
     status: str
     suite: str
@@ -182,6 +183,8 @@ def _view(row: RunRow, plan: Plan, stored: StoredOutcome, store: Store) -> RunVi
     conclusion = reviewed_conclusion(stored.conclusion, rubric, release)
     metadata = cast("Metadata", msgspec.json.decode(row.metadata))
     return RunView(
+        row=row,
+        rubric=rubric,
         run_id=row.id,
         status=row.status,
         suite=row.suite,
@@ -356,7 +359,7 @@ def listed_run(row: RunRow, store: Store) -> ListedRun:
     )
     try:
         plan = read_plan(row.plan)
-        more = _unfinished(row, store) if row.status != "finished" else _finished(row, plan, store)
+        more = _unfinished(row, store) if row.status != "finished" else _finished(row, store)
     except (msgspec.DecodeError, JuryboxError):
         # One damaged run must not hide the others.
         return msgspec.structs.replace(known, status="damaged")
@@ -381,9 +384,9 @@ def _unfinished(row: RunRow, store: Store) -> dict[str, Any]:
     return {"status": status, "samples": sum(1 for _ in store.numbers(row.id))}
 
 
-def _finished(row: RunRow, plan: Plan, store: Store) -> dict[str, Any]:
+def _finished(row: RunRow, store: Store) -> dict[str, Any]:
     view = finished_view(row, store)
-    metric = _key_metric(plan.rubric.text, plan.rubric.origin)
+    metric = key_metric(view.rubric)
     return {
         "samples": view.summary["samples"],
         "metric": metric,
@@ -395,8 +398,3 @@ def _finished(row: RunRow, plan: Plan, store: Store) -> dict[str, Any]:
         "queued": view.conclusion.review["queued"],
         "dollars": view.cost.get("dollars"),
     }
-
-
-@lru_cache(maxsize=64)
-def _key_metric(text: str, origin: str) -> str:
-    return key_metric(parse_rubric(text, origin))

@@ -14,7 +14,7 @@ from jurybox.app.review_agreement import review_agreement
 from jurybox.app.review_desk import ReviewDesk, UnrevealedReviews
 from jurybox.app.view_run import view_run
 from jurybox.engine.records import RunRow
-from jurybox.reporting.compare_runs import ComparedRun, CompareOptions, compare_runs
+from jurybox.reporting.compare_runs import CompareOptions, compare_runs
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.storage.store import Store
 
@@ -108,9 +108,10 @@ class AppState:
         """Compare two runs."""
 
         def make() -> RunDiff:
-            a, b = (ComparedRun(row=row, view=view_run(row, self.store)) for row in (one, other))
             gold = labels_for_diff(self.store, one, other, None)
-            return compare_runs(self.store, a, b, CompareOptions(limit=_CHANGED_SAMPLES, gold=gold))
+            options = CompareOptions(limit=_CHANGED_SAMPLES, gold=gold)
+            a, b = (view_run(row, self.store) for row in (one, other))
+            return compare_runs(self.store, a, b, options)
 
         return self.kept("comparison", make, one, other)
 

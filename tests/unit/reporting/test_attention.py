@@ -5,11 +5,9 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from jurybox.engine.plan import read_plan
 from jurybox.engine.records import SampleRow
 from jurybox.errors import IncompleteError
 from jurybox.reporting.attention import Attention, concerns_of, gather, worst_samples
-from jurybox.reporting.metric_text import headline
 
 
 def scored(accuracy: int, faithfulness: int = 2, why: str = "Because.") -> str:
@@ -18,10 +16,7 @@ def scored(accuracy: int, faithfulness: int = 2, why: str = "Because.") -> str:
 
 
 def gathered(made: object, **bounds: int) -> Attention:
-    rubric = read_plan(made.row.plan).procedure().judging.rubric
-    return gather(
-        made.store, made.row, made.view.conclusion, headline(made.view.summary, rubric), **bounds
-    )
+    return gather(made.store, made.view, **bounds)
 
 
 def by_kind(attention: Attention) -> dict[str, tuple[int, list[str]]]:
@@ -62,7 +57,7 @@ def test_what_is_noted_with_a_run_is_what_its_samples_say(
     made = make_run([row("ok"), *rows], lambda _: scored(2))
     conclusion = made.view.conclusion
     assert conclusion.attention is not None
-    told = concerns_of(made.store, made.row, conclusion)
+    told = concerns_of(made.store, made.view)
     assert told == gathered(made, listed=5).concerns
     assert [place.id for place in told[0].samples] == [f"q{place}" for place in range(5)]
 

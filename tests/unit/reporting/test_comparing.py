@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from jurybox.engine.records import RunRow, SampleRow
 from jurybox.errors import IncompleteError
 from jurybox.reporting.compare_runs import (
-    ComparedRun,
     CompareOptions,
     Key,
     compare_runs,
@@ -37,8 +36,7 @@ def by_text(**replies: int | str) -> Callable[[str], str]:
 
 
 def compared(one: object, other: object, **more: object) -> RunDiff:
-    sides = [ComparedRun(row=made.row, view=made.view) for made in (one, other)]
-    return compare_runs(one.store, *sides, CompareOptions(**more))
+    return compare_runs(one.store, one.view, other.view, CompareOptions(**more))
 
 
 def changes(diff: RunDiff) -> list[tuple[str, str]]:
@@ -253,6 +251,5 @@ def test_a_damaged_result_is_told(make_run: Callable, row: Callable) -> None:
             for sample in made.store.samples(run_id):
                 yield msgspec.structs.replace(sample, result="{}")
 
-    side = ComparedRun(row=made.row, view=made.view)
     with pytest.raises(IncompleteError, match="run x can't be read"):
-        compare_runs(Damaged(), side, side)
+        compare_runs(Damaged(), made.view, made.view)

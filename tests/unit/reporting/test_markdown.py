@@ -9,10 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from jurybox.engine.plan import read_plan
 from jurybox.reporting.attention import gather
 from jurybox.reporting.markdown import code, markdown_report, plain
-from jurybox.reporting.metric_text import headline
 
 GOOD = '{"accuracy_score": 2, "faithfulness_score": 2, "rationale": "Right."}'
 FOURTEEN = (
@@ -34,11 +32,7 @@ FOURTEEN = (
 
 
 def report(made: object) -> str:
-    rubric = read_plan(made.row.plan).procedure().judging.rubric
-    attention = gather(
-        made.store, made.row, made.view.conclusion, headline(made.view.summary, rubric)
-    )
-    return markdown_report(made.view, attention, rubric)
+    return markdown_report(made.view, gather(made.store, made.view))
 
 
 def rows_of(text: str, heading: str) -> list[list[str]]:

@@ -171,12 +171,6 @@ def test_rules_come_with_their_trace_and_the_judge_stands_beside_c15(
     assert alone["overall_quality"] == record["overall_quality"]
 
 
-def test_only_rubrics_with_rules_have_a_judge_beside(make_run: Callable, row: Callable) -> None:
-    (record,) = exported(make_run([row("q1")], lambda _: GOOD))
-    beside = {"judge_score", "judge_reasoning", "judge_criteria", "judge_fallback"}
-    assert not beside & record.keys()
-
-
 def test_a_judge_s_reasoning_on_several_criteria_is_one_text(
     make_run: Callable, row: Callable
 ) -> None:
@@ -278,7 +272,7 @@ def test_a_request_without_a_reply_has_its_failure(make_run: Callable, row: Call
 
 def _shape_of(made: object, *, raw: bool) -> ExportShape:
     rubric = read_plan(made.row.plan).procedure().judging.rubric
-    return ExportShape(rubric, {}, rules=False, raw=raw)
+    return ExportShape(rubric, {}, raw=raw)
 
 
 def test_raw_exchanges_come_in_the_order_asked(make_run: Callable, row: Callable) -> None:

@@ -38,7 +38,7 @@ def test_the_json_report_is_the_run_with_what_needs_attention(
 ) -> None:
     made = make_run([row("a"), row("b", late=True)], lambda _: GOOD)
     file = io.BytesIO()
-    write_report(file, "json", made.view, made.row, made.store)
+    write_report(file, "json", made.view, made.store)
     data = json.loads(file.getvalue())
     assert data["run_id"] == "run-a"
     assert data["summary"]["samples"] == 2

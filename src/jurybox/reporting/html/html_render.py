@@ -19,7 +19,6 @@ from jurybox.reporting.metric_text import headline
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
 from jurybox.reporting.view import RunView
-from jurybox.rubric.rubric_model import Rubric
 from jurybox.statistics.jury_agreement import JuryAgreement, JuryCounter
 from jurybox.storage.store import Store
 from jurybox.text_format import counted, visible
@@ -196,19 +195,13 @@ _REVIEWED: Final = (
 )
 
 
-def html_report(
-    view: RunView,
-    rubric: Rubric,
-    attention: Attention,
-    run: RunRow,
-    store: Store,
-    more: Mapping[str, Any],
-) -> str:
+def html_report(view: RunView, attention: Attention, store: Store, more: Mapping[str, Any]) -> str:
     """Return the report on a run.
 
     ``more`` has its ``calibration``, its ``people`` and the difference from its ``baseline``, if
     they are known.
     """
+    run, rubric = view.row, view.rubric
     people = cast("ReviewAgreement | None", more.get("people"))
     diff = cast("RunDiff | None", more.get("baseline"))
     never = _REVIEWED if people is not None and people.compared else _NEVER

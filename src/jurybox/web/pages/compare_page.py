@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 
 from jurybox.app.view_run import view_run
 from jurybox.engine.records import RunRow
-from jurybox.reporting.compare_runs import ComparedRun, CompareOptions
+from jurybox.reporting.compare_runs import CompareOptions
 from jurybox.reporting.html.histograms import Axis, PlottedMetric
 from jurybox.reporting.run_diff import SampleChange, places
 from jurybox.reporting.side_by_side import SideBySide, side_by_side
@@ -126,8 +126,8 @@ def side_by_side_page(
     rows = [known_run(place, name) for name in names]
 
     def compare() -> SideBySide:
-        runs = [ComparedRun(row=row, view=view_run(row, place.store)) for row in rows]
-        return side_by_side(place.store, runs, CompareOptions(), most=_MOST_SAMPLES)
+        views = [view_run(row, place.store) for row in rows]
+        return side_by_side(place.store, views, CompareOptions(), most=_MOST_SAMPLES)
 
     data: dict[str, Any] = {
         "title": "Side by side",

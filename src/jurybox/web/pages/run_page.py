@@ -11,7 +11,6 @@ from jurybox.engine.records import RunRow
 from jurybox.reporting.attention import concerns_of
 from jurybox.reporting.html.page import Baseline, Extras, RunPage, run_page
 from jurybox.reporting.review_text import ReviewAgreement
-from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import RunView
 from jurybox.web.app_state import AppState, Pending, soon
 from jurybox.web.lookup import PlaceOf, TheRun
@@ -61,13 +60,13 @@ def _data(run: RunRow, place: AppState) -> dict[str, Any]:
 
 
 def _page(view: RunView, run: RunRow, place: AppState) -> RunPage:
-    store, rubric = place.store, rubric_of(run)
+    store = place.store
     extras = Extras(
         baseline=_baseline(view, run, place),
         calibration=calibration_of_run(view, store),
         people=_people(run, place),
     )
-    return run_page(view, rubric, concerns_of(store, run, view.conclusion), extras=extras)
+    return run_page(view, view.rubric, concerns_of(store, view), extras=extras)
 
 
 def _people(run: RunRow, place: AppState) -> ReviewAgreement | str | None:

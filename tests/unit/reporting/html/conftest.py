@@ -8,8 +8,6 @@ import pytest
 from jurybox.reporting.attention import gather
 from jurybox.reporting.html.html_render import html_report
 from jurybox.reporting.html.page import RunPage, run_page
-from jurybox.reporting.metric_text import headline
-from jurybox.reporting.stored import rubric_of
 
 CRITERIA = ("correctness", "completeness", "soundness", "clarity", "usefulness")
 BIASES = ("position", "verbosity", "self_enhancement", "formatting", "authority")
@@ -65,11 +63,7 @@ def page() -> Callable[[object], RunPage]:
     """Return what makes the page of a run from its row alone."""
 
     def make(run: object) -> RunPage:
-        rubric = rubric_of(run.row)
-        attention = gather(
-            run.store, run.row, run.view.conclusion, headline(run.view.summary, rubric)
-        )
-        return run_page(run.view, rubric, attention.concerns)
+        return run_page(run.view, run.view.rubric, gather(run.store, run.view).concerns)
 
     return make
 
@@ -79,10 +73,6 @@ def report() -> Callable[..., str]:
     """Return what makes the report on a run."""
 
     def make(run: object, **more: object) -> str:
-        rubric = rubric_of(run.row)
-        attention = gather(
-            run.store, run.row, run.view.conclusion, headline(run.view.summary, rubric)
-        )
-        return html_report(run.view, rubric, attention, run.row, run.store, more)
+        return html_report(run.view, gather(run.store, run.view), run.store, more)
 
     return make

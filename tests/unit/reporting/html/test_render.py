@@ -23,7 +23,7 @@ from jurybox.calibration.calibration_record import (
     JudgeBias,
 )
 from jurybox.reporting.attention import CardResponse, Concern, SampleCard, SamplePlace
-from jurybox.reporting.compare_runs import ComparedRun, compare_runs
+from jurybox.reporting.compare_runs import compare_runs
 from jurybox.reporting.html import html_render
 from jurybox.reporting.html.html_render import environment, report_html
 from jurybox.reporting.html.page import Baseline, Extras, FailureCause
@@ -407,8 +407,7 @@ def test_the_headlines_say_how_they_changed_against_the_baseline(
 ) -> None:
     good = '{"accuracy_score": 2, "faithfulness_score": 2, "rationale": "Right."}'
     before, now = make_run([row("good")], lambda _: good, run_id="before"), made("judged")
-    one, other = (ComparedRun(row=run.row, view=run.view) for run in (before, now))
-    text = report(now, baseline=compare_runs(now.store, one, other))
+    text = report(now, baseline=compare_runs(now.store, before.view, now.view))
     verdict = text[text.index('id="decision"') : text.index("</section>")]
     assert "-75% against before" in verdict
     assert "Against <bdi>before</bdi>: <bdi>no metric is higher or lower by more than" in verdict
