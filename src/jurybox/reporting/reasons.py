@@ -38,6 +38,20 @@ def reasons_of(record: SampleRecord) -> Iterator[Reason]:
             yield Reason(about=f"{each.id} {shown(each.score)}", text=text)
 
 
+def main_reason(record: SampleRecord) -> str:
+    """Return the reason for the lowest score, or why there is none."""
+    error = record.result.target_error or record.result.evaluator_error
+    return error or next((each.text for each in reasons_of(record) if each.text), "")
+
+
+def failed_rules(record: SampleRecord) -> str:
+    """Return the pass rules that fail; of a sample without scores there are none to name."""
+    result = record.result
+    if result.target_error is not None or result.evaluator_error is not None:
+        return ""
+    return ", ".join(each.rule for each in unmet(result))
+
+
 def why_failed(result: SampleResult) -> str | None:
     """Return why a sample didn't pass, with the error of its model; None if it passed."""
     if result.evaluator_error is not None:

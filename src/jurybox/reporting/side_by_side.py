@@ -9,6 +9,7 @@ import msgspec
 from jurybox.engine.records import SampleRow
 from jurybox.reporting.compare_runs import CompareOptions, compare_runs
 from jurybox.reporting.metric_text import key_metric
+from jurybox.reporting.reasons import failed_rules, main_reason
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.stored import SampleRecord, reading
 from jurybox.reporting.view import RunView
@@ -16,6 +17,7 @@ from jurybox.storage.store import Store
 from jurybox.text_format import cut
 
 _LONGEST_TASK = 2000
+_LONGEST_REASON = 400
 
 
 class TargetOutput(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,6 +27,8 @@ class TargetOutput(msgspec.Struct, frozen=True, kw_only=True):
     response: str
     score: float | None
     passed: bool | None
+    failed: str  # the pass rules that fail
+    reason: str  # why the lowest score was given
 
 
 class SampleOutputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,9 +62,8 @@ class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
     left: int = 0
 
     def conclusions(self) -> Iterator[tuple[str, RunDiff]]:
-        """Yield each comparison with the first run, with its heading."""
-        for name, diff in zip(self.names[1:], self.differences, strict=True):
-            yield f"{name} against {self.names[0]}", diff
+        """Yield the name of each other run, and how it compares with the first."""
+        yield from zip(self.names[1:], self.differences, strict=True)
 
     def as_data(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""
@@ -145,4 +148,6 @@ def _output(row: SampleRow, headline: str | None) -> TargetOutput:
         response=record.response or record.result.target_error or "",
         score=None if headline is None else record.result.metrics.get(headline),
         passed=record.passed,
+        failed=failed_rules(record),
+        reason=cut(main_reason(record), _LONGEST_REASON),
     )

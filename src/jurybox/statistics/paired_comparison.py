@@ -11,6 +11,7 @@ from typing import Final, Literal
 import msgspec
 import numpy as np
 
+from jurybox.documents.numbers import short
 from jurybox.statistics.distributions import (
     beta_quantile,
     binomial_cdf,
@@ -348,30 +349,31 @@ def _sentence(made: PairedComparison) -> str:
         samples += f" in {made.clusters:,} cluster{'' if made.clusters == 1 else 's'}"
     if not made.differing:
         return f"no significant difference: A and B are equal on {samples}"
-    seen = f"B minus A is {_number(made.difference)}"
+    seen = f"B minus A is {short(made.difference)}"
     interval = made.interval
     if interval is None:
         reason = f"and there is no interval ({made.reason})"
         return f"no significant difference: {seen} on {samples}, {reason}"
-    ends = f"{_number(interval.low)} to {_number(interval.high)}"
+    ends = f"{short(interval.low)} to {short(interval.high)}"
     basis = f"{100 * interval.level:g}% interval {ends}, {_p(made)}, {samples}"
     if made.verdict != "undecided":
-        return f"B is {made.verdict} than A by {_number(abs(made.difference))} ({basis})"
+        return f"B is {made.verdict} than A by {short(abs(made.difference))} ({basis})"
     said = f"no significant difference: {seen} ({basis})"
+    if not interval.low <= 0 <= interval.high and made.p_adjusted is not None:
+        said += f"; on its own, without the other tests, {_shown_p(made.p_value)}"
     if made.detectable is None:
         return said
-    detectable = _number(made.detectable)
+    detectable = short(made.detectable)
     return f"{said}; a true difference of {detectable} would be found with probability {POWER}"
 
 
 def _p(made: PairedComparison) -> str:
-    p = made.p_value if made.p_adjusted is None else made.p_adjusted
+    if made.p_adjusted is None:
+        return _shown_p(made.p_value)
+    return f"{_shown_p(made.p_adjusted)} after Holm's correction"
+
+
+def _shown_p(p: float | None) -> str:
     if p is None:
         return "not tested"
-    value = f"p < {_SMALLEST_P}" if p < _SMALLEST_P else f"p = {p:.2g}"
-    return value if made.p_adjusted is None else f"{value} after Holm's correction"
-
-
-def _number(value: float) -> str:
-    # Adding zero keeps nothing from being shown as minus nothing.
-    return f"{value + 0.0:.4g}"
+    return f"p < {_SMALLEST_P}" if p < _SMALLEST_P else f"p = {p:.2g}"

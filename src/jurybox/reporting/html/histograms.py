@@ -188,7 +188,7 @@ MOST_BINS: Final = 21
 
 _LABELS: Final = {
     "latency_e2e_ms": "Latency, end to end",
-    "total_tokens": "Tokens a sample",
+    "total_tokens": "Tokens per sample",
     SAMPLE_SCORE: "Sample score",
     JUDGE_SCORE: "The judge's score",
 }

@@ -44,7 +44,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
 
     from jurybox.reporting.html.charts import HistogramLayout, px, within
     from jurybox.reporting.html.histograms import WHOLE, Axis
-    from jurybox.reporting.html.html_text import moment, percent, prose, seen, whole
+    from jurybox.reporting.html.html_text import moment, percent, prose, seen, whole, word_diff
     from jurybox.reporting.run_diff import p_value
     from jurybox.review.selection import FEWEST
 
@@ -77,6 +77,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         "from_minus_1_to_1": Axis(low=-1.0, high=1.0, bounded=True),
         "from_0_to_1": WHOLE,
         "within": within,
+        "word_diff": word_diff,
     }
     known["charts"] = made.get_template("charts.html").module
     return made

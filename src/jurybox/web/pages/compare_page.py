@@ -1,6 +1,7 @@
 """Two runs compared, and several side by side with their outputs in columns."""
 
 from collections.abc import Sequence
+from os.path import commonprefix
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
@@ -13,6 +14,7 @@ from jurybox.app.view_run import view_run
 from jurybox.engine.records import RunRow
 from jurybox.reporting.compare_runs import CompareOptions
 from jurybox.reporting.html.histograms import Axis, PlottedMetric
+from jurybox.reporting.html.html_text import DiffPiece, word_diff
 from jurybox.reporting.run_diff import SampleChange, places
 from jurybox.reporting.side_by_side import SideBySide, side_by_side
 from jurybox.reporting.stored import SampleRecord
@@ -26,6 +28,7 @@ from jurybox.web.template_engine import page_response, segment
 _RUNS: Final = 100
 _TWO: Final = 2
 _LONGEST: Final = 240
+_BEFORE: Final = 60
 
 
 def compare_page(
@@ -63,7 +66,7 @@ def _data(place: AppState, names: tuple[str, str]) -> dict[str, Any]:
         "title": f"{diff.a.run_id} and {diff.b.run_id}",
         "diff": diff,
         "changes": [
-            (change, [_side(place, view.run_id, change) for view in (diff.a, diff.b)])
+            (change, _sides(place, (diff.a.run_id, diff.b.run_id), change))
             for change in sorted(diff.samples, key=_apart)
         ],
         "plotted": [_plotted(each) for each in diff.tested],
@@ -79,12 +82,31 @@ def _choice(row: RunRow) -> tuple[str, str]:
     return row.id, ", ".join((named, row.suite[:60], row.created_at[:16].replace("T", " ")))
 
 
+def _sides(
+    place: AppState, runs: tuple[str, str], change: SampleChange
+) -> list[tuple[str | None, Sequence[DiffPiece]]]:
+    """Return a sample's address and response in both runs, from where the responses differ."""
+    found = [_side(place, run, change) for run in runs]
+    one, other = (text for _, text in found)
+    if one == other:
+        texts = [cut(one, _LONGEST), "the same response"]
+        return [
+            (address, [DiffPiece(text, own=False)])
+            for (address, _), text in zip(found, texts, strict=True)
+        ]
+    same = len(commonprefix((one, other)))  # noqa: RUF071 - no paths
+    start = same - _BEFORE if same > _LONGEST // 2 else 0
+    texts = [("..." if start else "") + cut(text[start:], _LONGEST) for text in (one, other)]
+    pieces = word_diff(*texts) or ((), ())
+    return [(address, side) for (address, _), side in zip(found, pieces, strict=True)]
+
+
 def _side(place: AppState, run: str, change: SampleChange) -> tuple[str | None, str]:
     row = place.store.find_sample(run, change.id, change.repeat)
     if row is None:
         return None, ""
     try:
-        text = cut(SampleRecord(row).response, _LONGEST)
+        text = SampleRecord(row).response
     except msgspec.DecodeError:
         text = ""  # `verify` reports what can't be read
     return f"/runs/{segment(run)}/samples/{row.number}", text

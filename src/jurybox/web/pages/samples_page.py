@@ -1,5 +1,6 @@
 """The table of a run's samples: found, sorted and cut into pages by the store."""
 
+from contextlib import suppress
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -7,7 +8,7 @@ from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jurybox.reporting.reasons import reasons_of
+from jurybox.reporting.reasons import failed_rules, main_reason
 from jurybox.reporting.stored import SampleRecord, damaged, rubric_of
 from jurybox.rubric.metrics import SAMPLE_SCORE
 from jurybox.rubric.rubric_model import Rubric
@@ -37,8 +38,9 @@ class SampleLine(msgspec.Struct, frozen=True, kw_only=True):
     facets: Facets
     task: str
     response: str
+    failed: str  # the pass rules that fail
     reasoning: str
-    flags: tuple[str, ...]
+    flags: tuple[str, ...]  # the verdict first, and none that another one implies
     metrics: dict[str, float]
     address: str
 
@@ -86,27 +88,32 @@ def samples_page(
 
 def _line(store: Store, row: Facets, wanted: str, address: str) -> SampleLine:
     sample = store.sample(row.run_id, row.number)
-    try:
-        record = None if sample is None else SampleRecord(sample)
-        texts = ("", "", "") if record is None else (record.task, record.response, _why(record))
-    except msgspec.DecodeError:
-        texts = ("", "", "")  # `verify` reports what can't be read
-    task, response, why = (_excerpt(text, wanted) for text in texts)
+    task = response = why = failed = ""
+    # `verify` reports what can't be read.
+    with suppress(msgspec.DecodeError):
+        if sample is not None:
+            record = SampleRecord(sample)
+            task, response, why = record.task, record.response, main_reason(record)
+            failed = failed_rules(record)
     return SampleLine(
         facets=row,
-        task=task,
-        response=response,
-        reasoning=why,
-        flags=flag_names(row.flags),
+        task=_excerpt(task, wanted),
+        response=_excerpt(response, wanted),
+        failed=cut(failed, _LONGEST),
+        reasoning=_excerpt(why, wanted),
+        flags=_telling(flag_names(row.flags)),
         metrics=_METRICS.decode(row.metrics),
         address=address,
     )
 
 
-def _why(record: SampleRecord) -> str:
-    """Return the reason for the lowest score, or why there is none."""
-    error = record.result.target_error or record.result.evaluator_error
-    return error or next((each.text for each in reasons_of(record) if each.text), "")
+def _telling(flags: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the flags that say most: the verdict first, and none that another one implies."""
+    implied = {"split"} if "low_confidence" in flags else set[str]()
+    if any(flag in KINDS and KINDS[flag].urgency for flag in flags):
+        implied.add("needs_review")
+    verdict = [flag for flag in ("failed", "passed") if flag in flags]
+    return tuple(dict.fromkeys((*verdict, *(each for each in flags if each not in implied))))
 
 
 def _excerpt(text: str, wanted: str) -> str:
