@@ -40,8 +40,10 @@ def reasons_of(record: SampleRecord) -> Iterator[Reason]:
 
 def main_reason(record: SampleRecord) -> str:
     """Return the reason for the lowest score, or why there is none."""
-    error = record.result.target_error or record.result.evaluator_error
-    return error or next((each.text for each in reasons_of(record) if each.text), "")
+    result = record.result
+    if result.target_error is not None or result.evaluator_error is not None:
+        return why_failed(result) or ""
+    return next((each.text for each in reasons_of(record) if each.text), "")
 
 
 def failed_rules(record: SampleRecord) -> str:

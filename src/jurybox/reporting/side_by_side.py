@@ -62,8 +62,9 @@ class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
     left: int = 0
 
     def conclusions(self) -> Iterator[tuple[str, RunDiff]]:
-        """Yield the name of each other run, and how it compares with the first."""
-        yield from zip(self.names[1:], self.differences, strict=True)
+        """Yield each comparison with the first run, with its heading."""
+        for name, diff in zip(self.names[1:], self.differences, strict=True):
+            yield f"{name} against {self.names[0]}", diff
 
     def as_data(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""

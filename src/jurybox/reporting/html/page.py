@@ -286,7 +286,7 @@ def verdict_of(view: RunView, rubric: Rubric) -> Verdict:
         why = "The run has to be finished before anything is decided."
         return Verdict(word="Not finished", tone="waits", sentence=why)
     if conclusion.decision is not None:
-        word = conclusion.decision.replace("_", " ").capitalize()
+        word = conclusion.decision.replace("_", " ").capitalize().replace("Ab test", "A/B test")
         good = releases(rubric.decisions, conclusion.decision)
         tone = "passes" if good else "waits" if held else "fails"
         return Verdict(word=word, tone=tone, sentence="; ".join(conclusion.decision_reasons))
@@ -348,7 +348,7 @@ def _criteria(rubric: Rubric, estimates: RunMetrics) -> tuple[CriterionMetric, .
         )
     judge = estimates.of(f"{JUDGE_SCORE}_mean")
     if judge.value is not None:
-        label = "What the judge says beside the rules"
+        label = "What the judge says next to the rules"
         rows.append(msgspec.structs.replace(rows[0], id=JUDGE_SCORE, label=label, mean=judge))
     return tuple(rows) if any(row.mean.n for row in rows) else ()
 

@@ -59,6 +59,7 @@ def sample_page(
         "responses": responses,
         "marking": _marking(responses),
         "reasons": {name: kind.meaning for name, kind in KINDS.items()},
+        "overall": record.scores.get(rubric.overall_name),
         "decision": _decision(run, rubric, record, place.store),
         "exchanges": exchanges,
         "opinions": _opinions(votes, record.report),

@@ -110,7 +110,7 @@ def _line(store: Store, row: Facets, wanted: str, address: str) -> SampleLine:
 def _telling(flags: tuple[str, ...]) -> tuple[str, ...]:
     """Return the flags that say most: the verdict first, and none that another one implies."""
     implied = {"split"} if "low_confidence" in flags else set[str]()
-    if any(flag in KINDS and KINDS[flag].urgency for flag in flags):
+    if any(flag in KINDS and flag != "failed" for flag in flags):
         implied.add("needs_review")
     verdict = [flag for flag in ("failed", "passed") if flag in flags]
     return tuple(dict.fromkeys((*verdict, *(each for each in flags if each not in implied))))
