@@ -266,6 +266,8 @@ def pages_of(count: int) -> dict[str, str]:
         "filtered": f"{run}/samples?flag=split&scenario=scenario+3&metric=accuracy&low=2&high=4",
         "flagged": f"{run}/samples?flag=low_confidence&sort=metric:tone",
         "searched": f"{run}/samples?search=q{count - 1}",
+        "found in 1%": f"{run}/samples?search=q12",
+        "found in all": f"{run}/samples?search=water",
         "last page": f"{run}/samples?page={last}",
         "last, sorted": f"{run}/samples?page={last}&sort=metric:overall",
         "sample": f"{run}/samples/{count // 2}",
