@@ -186,7 +186,7 @@ def test_every_tested_metric_has_its_interval_and_what_could_have_been_found(
     assert accuracy["interval"]["low"] < -1 / 3 < accuracy["interval"]["high"] < 0
     assert accuracy["p_value"] <= accuracy["p_adjusted"] < 0.01
     assert accuracy["detectable"] > 0
-    assert accuracy["sentence"].startswith("B is lower than A by 0.3333 (90% interval")
+    assert accuracy["sentence"].startswith("B is lower than A by 0.333 (90% interval")
     again = jurybox("diff", *longer, "--json", "--level", "0.9", "--seed", "3").json
     assert again["tested"] == data["tested"]
 
