@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from jurybox.statistics.bias_estimates import first_place_win_rate, swap_consistency
+from jurybox.calibration.bias_metrics import position
+from jurybox.calibration.bias_results import BiasMetric
+from jurybox.calibration.observations import Observations, ObservedVote
 
 BESIDE = Path(__file__).parents[3] / "shared" / "data"
 FILE = Path(os.environ.get("JURYBOX_DATA") or BESIDE) / "llmbar_runs.jsonl"
@@ -28,10 +30,18 @@ def recorded() -> Iterator[tuple[dict[str, Any], list[str], list[str]]]:
             yield run, straight, swapped
 
 
+def order(straight: list[str], swapped: list[str]) -> list[BiasMetric]:
+    """Return how often the first place wins, and how often the verdict stays."""
+    pairs = enumerate(zip(straight, swapped, strict=True))
+    votes = [ObservedVote(sample=str(n), straight=a, swapped=b) for n, (a, b) in pairs]
+    return list(position(Observations(voted=votes)))
+
+
 def test_e8_swap_consistency_is_what_the_authors_of_llmbar_published() -> None:
     runs = 0
     for run, straight, swapped in recorded():
-        found = swap_consistency(straight, swapped, range(run["n"]))
+        assert len(straight) == run["n"]
+        _, found = order(straight, swapped)
         published = float(run["published"]["equal"].rpartition("=")[2].rstrip("%"))
         assert found.value == pytest.approx(published / 100, abs=1e-9)
         assert found.interval is not None
@@ -42,9 +52,7 @@ def test_e8_swap_consistency_is_what_the_authors_of_llmbar_published() -> None:
 
 def test_e8_judges_known_for_their_position_bias_are_told_so() -> None:
     sentences = {
-        (run["subset"], run["judge"], run["strategy"]): first_place_win_rate(
-            straight, swapped, range(run["n"])
-        )
+        (run["subset"], run["judge"], run["strategy"]): order(straight, swapped)[0]
         for run, straight, swapped in recorded()
     }
     found = sentences["CaseStudy/Base_10", "ChatGPT-0301", "Metrics_Reference"]
@@ -54,10 +62,10 @@ def test_e8_judges_known_for_their_position_bias_are_told_so() -> None:
 
 
 def test_every_first_place_rate_follows_from_its_inconsistent_verdicts() -> None:
-    for run, straight, swapped in recorded():
+    for _, straight, swapped in recorded():
         pairs = list(zip(straight, swapped, strict=True))
         decided = sum(each in {"A", "B"} for pair in pairs for each in pair)
         first = sum((a == "A") + (b == "B") for a, b in pairs)
-        found = first_place_win_rate(straight, swapped, range(run["n"]))
+        found, _ = order(straight, swapped)
         if found.value is not None:
             assert found.value == pytest.approx(first / decided, abs=1e-9)

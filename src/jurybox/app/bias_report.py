@@ -28,7 +28,7 @@ from jurybox.storage.store import Store
 from jurybox.wiring import HELPER_RUN
 
 if TYPE_CHECKING:
-    from jurybox.calibration.bias_metrics import BiasReport
+    from jurybox.calibration.bias_results import BiasReport
 
 PROBE: Final = f"{HELPER_RUN}probe"
 """The suffix of a suite's name in runs of a probe."""
@@ -49,7 +49,8 @@ def measure_bias(
 
     Without a file of ``gold``, reviews are the labels; ``note`` is called with a notice then.
     """
-    from jurybox.calibration.bias_metrics import BiasReport, measure
+    from jurybox.calibration.bias_metrics import measure
+    from jurybox.calibration.bias_results import BiasReport
 
     plan = plan_of(row)
     labels = _reviews(row, store, note) if gold is None else _labels(gold, row, store)
@@ -76,7 +77,8 @@ def measure_verdicts(
         InputError: the file can't be read, or no pair was judged in both orders.
 
     """
-    from jurybox.calibration.bias_metrics import BiasReport, measure
+    from jurybox.calibration.bias_metrics import measure
+    from jurybox.calibration.bias_results import BiasReport
     from jurybox.datasets.verdicts import read_verdicts
 
     orders: dict[tuple[object, ...], dict[tuple[str, str], list[Side]]] = {}

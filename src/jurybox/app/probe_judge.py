@@ -38,7 +38,7 @@ from jurybox.suite.model_spec import ModelSpec, chosen_models
 from jurybox.wiring import read_settings, without_secrets
 
 if TYPE_CHECKING:
-    from jurybox.calibration.bias_metrics import Bias
+    from jurybox.calibration.bias_results import Bias
     from jurybox.scoring.evaluate_sample import Procedure
 
 _FOLDER: Final = "probes"
@@ -267,8 +267,13 @@ def read_probe(
     Scores are compared with those of the run itself if they are comparable, else with those of the
     unchanged samples.
     """
-    from jurybox.calibration.bias_metrics import STABILITY_METRICS, Bias, changes
-    from jurybox.statistics.bias_estimates import BiasMetric, unmeasured
+    from jurybox.calibration.bias_results import (
+        STABILITY_METRICS,
+        Bias,
+        BiasMetric,
+        changes,
+        unmeasured,
+    )
 
     sides: dict[str, Side] = {each.sample.id: each.side for each in probe.picked}
     after = _after(store, run_ids, sides)

@@ -1,136 +1,399 @@
-"""Bias metrics of a run's judges."""
+"""Bias metrics of a run's judges: for a position, for length, layout and their own family."""
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
+import numpy as np
 
+from jurybox.calibration.bias_results import (
+    Bias,
+    BiasMetric,
+    percent,
+    side_of,
+    signed,
+    unmeasured,
+)
 from jurybox.calibration.observations import (
     MARKS,
     GradedResponse,
     Observations,
     ObservedVote,
+    ScoredResponse,
     share_of,
 )
-from jurybox.calibration.probes import KINDS, ProbeKind
-from jurybox.errors import InputError, Unreadable
 from jurybox.judging.formats.reply_format import Side
-from jurybox.rubric.conditions import Comparison
-from jurybox.statistics.bias_estimates import (
-    LONGER,
-    LONGER_EXCESS,
-    OWN,
-    OWN_EXCESS,
-    BiasMetric,
-    ResponseKind,
-    difference_by_mark,
-    first_place_win_rate,
-    flip_rate,
-    formatted,
-    own_against_others,
-    percent,
-    score_by_length,
-    side_of,
-    signed,
-    swap_consistency,
-    unmeasured,
-    win_excess,
-    win_rate,
-    win_rate_at_equal,
-)
+from jurybox.statistics.cluster_regression import Numbers, coefficient, rank_correlation
+from jurybox.statistics.distributions import t_quantile
 from jurybox.statistics.estimates import Estimate, Interval
-from jurybox.statistics.intervals import mean_of, proportion
-from jurybox.text_format import nearest
+from jurybox.statistics.intervals import Values, codes_of, mean_of, proportion, wilson
 
-_HUNDRED = 100
-_NO_PAIRS = "the run compares no pairs"
-_NO_SCORES = "the run scores no single responses"
-_NO_GOLD = (
+FEWEST_SAMPLES: Final = 10
+"""Fewer samples give no value: its interval would cover nearly everything."""
+
+_FEWEST_OF_A_KIND: Final = 5
+_TIE: Final = 0.5
+_CALLS: Final = 2.0  # of one vote
+_HUNDRED: Final = 100
+_NO_PAIRS: Final = "the run compares no pairs"
+_NO_SCORES: Final = "the run scores no single responses"
+_NO_GOLD: Final = (
     "no row says what people think of it: `gold` for all criteria or the overall score, or"
     " `gold_winner`"
 )
-_ANONYMOUS = (
+_ANONYMOUS: Final = (
     "the rows don't say which models made the responses (`model`, or `model_a` and `model_b`)"
 )
-
-Which = Callable[[ObservedVote], Side | None]
-"""Says which side of a pair is of some kind, where exactly one is."""
-
-
-class Bias(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of bias and its metrics."""
-
-    bias: str
-    metrics: tuple[BiasMetric, ...]
 
 
 def measure(seen: Observations, level: float = 0.95) -> tuple[Bias, ...]:
     """Return all metrics of the stored votes; those that aren't measurable give a reason."""
     return (
-        Bias(bias="position", metrics=tuple(_position(seen, level))),
+        Bias(bias="position", metrics=tuple(position(seen, level))),
         Bias(bias="verbosity", metrics=tuple(_verbosity(seen, level))),
         Bias(bias="self_preference", metrics=tuple(_self_preference(seen, level))),
         Bias(bias="formatting", metrics=tuple(_formatting(seen, level))),
     )
 
 
-def _because(reason: str | None, *metrics: BiasMetric) -> Iterator[BiasMetric]:
-    """Yield the metrics, or the reason why none of them can be measured."""
-    for each in metrics:
-        yield each if reason is None else unmeasured(each.name, reason)
+class _Observed(Protocol):
+    @property
+    def sample(self) -> str: ...
 
 
-def _position(seen: Observations, level: float) -> Iterator[BiasMetric]:
-    straight = [vote.straight for vote in seen.voted]
-    swapped = [vote.swapped for vote in seen.voted]
-    samples = [vote.sample for vote in seen.voted]
-    kept: dict[str, list[tuple[bool, str]]] = {name: [] for name in seen.criteria}
-    for vote in seen.voted:
-        for name, same in vote.kept.items():
-            kept.setdefault(name, []).append((same, vote.sample))
-    yield from _because(
-        None if seen.voted else _NO_PAIRS,
-        first_place_win_rate(straight, swapped, samples, level=level),
-        swap_consistency(straight, swapped, samples, level=level),
-        *(
-            flip_rate(name, [same for same, _ in of], [sample for _, sample in of], level=level)
-            for name, of in kept.items()
-        ),
+R = TypeVar("R", bound=_Observed)
+Compute = Callable[[Sequence[R], Sequence[str], float], Estimate]
+"""Computes a metric from rows, the sample of each, and the level."""
+
+
+class _Words(msgspec.Struct, frozen=True, kw_only=True):
+    """How the answer to a question is worded.
+
+    ``needs`` names what samples must have; ``sentence`` has ``{}`` for the value. With a ``fair``
+    value, the words for an interval that contains it, or is above or below, follow.
+    """
+
+    needs: str
+    sentence: str
+    share: bool = False
+    fair: float | None = None
+    none: str = "no significant bias"
+    above: str = ""
+    below: str = ""
+
+
+def _measured(
+    name: str,
+    words: _Words,
+    rows: Sequence[R],
+    compute: Compute[R],
+    level: float,
+    reason: str | None = None,
+) -> BiasMetric:
+    """Return a metric of these rows; with a ``reason``, or too few samples, it has no value."""
+    samples = [row.sample for row in rows]
+    count = len(set(samples))
+    reason = reason or _too_few(count, words.needs)
+    if reason is not None:
+        return unmeasured(name, reason, n=len(rows), samples=count)
+    found = compute(rows, samples, level)
+    if found.value is None:
+        return unmeasured(name, found.reason or "", n=found.n, samples=count)
+    shown = (percent if words.share else signed)(found.value, found.interval)
+    verdict = ""
+    if words.fair is not None:
+        said = {0: words.none, 1: words.above, -1: words.below}
+        verdict = f": {said[side_of(found.interval, words.fair)]}"
+    return BiasMetric(
+        name=name,
+        value=found.value,
+        n=found.n,
+        samples=count,
+        interval=found.interval,
+        reason=found.reason,
+        sentence=f"{words.sentence.format(shown)}{verdict}.",
     )
+
+
+def _too_few(samples: int, what: str) -> str | None:
+    if samples >= FEWEST_SAMPLES:
+        return None
+    count = "no sample has" if not samples else f"only {samples} samples have"
+    count = "only 1 sample has" if samples == 1 else count
+    return f"{count} {what}, and {FEWEST_SAMPLES} are needed"
+
+
+def _rate_of(holds: Callable[[R], bool]) -> Compute[R]:
+    """Return what computes the share of rows of which something holds."""
+
+    def compute(rows: Sequence[R], samples: Sequence[str], level: float) -> Estimate:
+        return proportion([holds(row) for row in rows], clusters=samples, level=level)
+
+    return compute
+
+
+_FIRST_PLACE: Final = _Words(
+    needs="a pair with a winner",
+    sentence="The response shown first wins {} of the decided calls",
+    share=True,
+    fair=0.5,
+    none="no significant position bias",
+    above="the judge favors the first place",
+    below="the judge favors the second place",
+)
+_CONSISTENCY: Final = _Words(
+    needs="a vote in both orders",
+    sentence="The verdict stays the same in {} of the votes when the responses change places",
+    share=True,
+)
+
+
+def position(seen: Observations, level: float = 0.95) -> Iterator[BiasMetric]:
+    """Yield what the order of two responses does (E8).
+
+    How often the response shown first wins, of the calls that name a winner; the share of votes
+    whose outcome stays when the responses change places, two ties included; and for each criterion
+    the share of votes whose preference flips with the places.
+    """
+    votes = seen.voted
+    none = None if votes else _NO_PAIRS
+    decided = [vote for vote in votes if _calls(vote)]
+    yield _measured(
+        "position.first_place_win_rate", _FIRST_PLACE, decided, _first_place, level, none
+    )
+    stays = _rate_of(lambda vote: vote.straight == vote.swapped)
+    yield _measured("position.swap_consistency", _CONSISTENCY, votes, stays, level, none)
+    for name in dict.fromkeys((*seen.criteria, *(name for vote in votes for name in vote.kept))):
+        words = _Words(
+            needs=f"a preference for `{name}` in both orders",
+            sentence=f"The preference for `{name}` flips with the places in {{}} of the votes",
+            share=True,
+        )
+        asked = [vote for vote in votes if name in vote.kept]
+        flips = _rate_of(lambda vote, name=name: not vote.kept[name])
+        yield _measured(f"position.flips.{name}", words, asked, flips, level, none)
+
+
+def _calls(vote: ObservedVote) -> int:
+    """Return how many of a vote's two calls name a winner."""
+    return (vote.straight in {"A", "B"}) + (vote.swapped in {"A", "B"})
+
+
+def _first_place(votes: Sequence[ObservedVote], samples: Sequence[str], level: float) -> Estimate:
+    """Return ``p = sum(F) / sum(T)`` over the samples.
+
+    ``F`` are the calls won by the first place and ``T`` the decided calls; 0.5 is fair. Both orders
+    of a vote are asked, so a judge that keeps its winner has ``F = T / 2`` in every sample, and
+    only inconsistent votes move the value.
+    """
+    codes, m = codes_of(samples, len(votes))
+    won = [(vote.straight == "A") + (vote.swapped == "B") for vote in votes]
+    wins, calls = (
+        np.bincount(codes, each, m).astype(np.float64) for each in (won, [*map(_calls, votes)])
+    )
+    value, n = float(wins.sum() / calls.sum()), int(calls.sum())
+    return Estimate(value=value, n=n, interval=_ratio_interval(wins, calls, level))
+
+
+def _ratio_interval(wins: Values, calls: Values, level: float) -> Interval:
+    """Return ``p -+ t sqrt(m/(m - 1) sum((F - pT)^2)) / sum(T)`` over the samples.
+
+    Two imagined votes, one won by the first place in both orders and one by the second, keep it
+    honest where hardly any vote is inconsistent.
+
+    References: W. G. Cochran (1977), "Sampling Techniques", section 6.3 (ratios over clusters);
+    D. G. Bonett and R. M. Price (2012), "Adjusted Wald confidence interval for a difference of
+    binomial proportions based on paired data", Journal of Educational and Behavioral Statistics
+    37, 479-488 (the imagined observations).
+    """
+    value = float(wins.sum() / calls.sum())
+    won = np.concatenate([wins, [_CALLS, 0.0]])
+    asked = np.concatenate([calls, [_CALLS, _CALLS]])
+    m, total = len(asked), float(asked.sum())
+    center = float(won.sum()) / total
+    spread = m / (m - 1) * float(np.sum((won - center * asked) ** 2))
+    half = t_quantile((1 + level) / 2, m - 1) * spread**0.5 / total
+    return Interval(
+        # Pulled towards the middle by the imagined votes, it must still contain what was seen.
+        low=max(0.0, min(value, center - half)),
+        high=min(1.0, max(value, center + half)),
+        level=level,
+        method=f"adjusted ratio, {m - 2:,} clusters",
+    )
+
+
+class _Kind(NamedTuple):
+    """Which of two responses is measured, in words: ``the longer response``."""
+
+    name: str
+    which: str
+    favor: str
+    pairs: str
+
+    def words(self, sentence: str, fair: float, needs: str = "") -> _Words:
+        return _Words(
+            needs=f"{self.pairs}{needs}",
+            sentence=sentence,
+            share=bool(fair),
+            fair=fair,
+            above=f"the judge favors {self.favor}",
+            below=f"the judge disfavors {self.favor}",
+        )
+
+
+_LONGER: Final = _Kind(
+    "verbosity.longer",
+    "the longer response",
+    "longer responses",
+    "two responses of different length",
+)
+_OWN: Final = _Kind(
+    "self_preference.own",
+    "the response of the judge's own family",
+    "its own family",
+    "one response of the judge's family and one of another",
+)
+
+
+class _Preference(NamedTuple):
+    """A vote on a pair of which one response is of some kind: that one's share of it.
+
+    ``people`` is its share of their verdict; ``longer`` is by how many hundred words it is longer.
+    """
+
+    sample: str
+    share: float
+    people: float | None
+    longer: float
+
+
+def _preferences(
+    votes: Sequence[ObservedVote], which: Callable[[ObservedVote], tuple[bool, bool]]
+) -> list[_Preference]:
+    """Return the votes on pairs of which exactly one response is of a kind."""
+    found: list[_Preference] = []
+    for vote in votes:
+        a, b = which(vote)
+        if a != b:
+            side: Side = "A" if a else "B"
+            longer = (vote.words[0] - vote.words[1]) / _HUNDRED
+            people = None if vote.gold is None else share_of(vote.gold, side)
+            share = share_of(vote.winner, side)
+            found.append(_Preference(vote.sample, share, people, longer if a else -longer))
+    return found
+
+
+def _wins(
+    kind: _Kind,
+    votes: Sequence[ObservedVote],
+    which: Callable[[ObservedVote], tuple[bool, bool]],
+    level: float,
+    reason: str | None = None,
+) -> Iterator[BiasMetric]:
+    """Yield how often a kind of response wins, and how much more often than with people.
+
+    Ties are left out of the first; in the second they count as half, and 0 is fair whatever people
+    prefer.
+    """
+    rows = _preferences(votes, which)
+    reason = reason or (None if votes else _NO_PAIRS)
+    words = kind.words(
+        f"Of two responses, {kind.which} wins {{}} of the decided votes", 0.5, " and a winner"
+    )
+    decided = [row for row in rows if row.share != _TIE]
+    won = _rate_of(lambda row: row.share > _TIE)
+    yield _measured(f"{kind.name}_win_rate", words, decided, won, level, reason)
+    sentence = f"Compared with people, the judge prefers {kind.which} by {{}} of the votes"
+    words = kind.words(sentence, 0.0, " and a winner by people")
+    known = [row for row in rows if row.people is not None]
+    no_gold = None if any(vote.gold for vote in votes) else _NO_GOLD
+    yield _measured(f"{kind.name}_win_excess", words, known, _excess, level, reason or no_gold)
+
+
+def _excess(rows: Sequence[_Preference], samples: Sequence[str], level: float) -> Estimate:
+    apart = [row.share - (row.people or 0.0) for row in rows]
+    return mean_of(apart, clusters=samples, ends=(-1.0, 1.0), level=level)
+
+
+S = TypeVar("S", ScoredResponse, GradedResponse)
+
+
+def _without_gold(rows: Sequence[S]) -> list[S]:
+    return [msgspec.structs.replace(row, gold=None) for row in rows]
+
+
+_BY_LENGTH: Final = _Words(
+    needs="a score",
+    sentence="Score and length correlate by {}",
+    fair=0.0,
+    none="no significant relation",
+    above="longer responses get higher scores",
+    below="longer responses get lower scores",
+)
+_BY_LENGTH_GIVEN_GOLD: Final = _Words(
+    needs="a score by people",
+    sentence="At equal scores by people, score and length correlate by {}",
+    fair=0.0,
+    above="the judge favors longer responses",
+    below="the judge favors shorter responses",
+)
 
 
 def _verbosity(seen: Observations, level: float) -> Iterator[BiasMetric]:
-    rows = seen.scored
-    no_scores = None if rows else _NO_SCORES
-    found = score_by_length(
-        [each.score for each in rows],
-        [each.words for each in rows],
-        [each.sample for each in rows],
-        level=level,
+    """Yield how scores go with length, and how often the longer response wins.
+
+    Longer responses may be better ones, so the correlation alone is no fault of the judge. With
+    people's scores it is at equal quality as they see it: the partial rank correlation.
+    """
+    none = None if seen.scored else _NO_SCORES
+    name, rows = "verbosity.correlation", _without_gold(seen.scored)
+    yield _measured(name, _BY_LENGTH, rows, _correlation, level, none)
+    known = [row for row in seen.scored if row.gold is not None]
+    words, none = _BY_LENGTH_GIVEN_GOLD, none or (None if known else _NO_GOLD)
+    yield _measured(f"{name}_given_gold", words, known, _correlation, level, none)
+    yield from _wins(
+        _LONGER,
+        seen.voted,
+        lambda vote: (vote.words[0] > vote.words[1], vote.words[1] > vote.words[0]),
+        level,
     )
-    yield from _because(no_scores, found)
-    known = [(each, each.gold) for each in rows if each.gold is not None]
-    found = score_by_length(
-        [each.score for each, _ in known],
-        [each.words for each, _ in known],
-        [each.sample for each, _ in known],
-        [gold for _, gold in known],
-        level=level,
-    )
-    yield from _because(no_scores or (None if known else _NO_GOLD), found)
-    yield from _of_kind(seen.voted, _longer, (LONGER, LONGER_EXCESS), level)
+
+
+def _correlation(rows: Sequence[ScoredResponse], samples: Sequence[str], level: float) -> Estimate:
+    scores, words = [row.score for row in rows], [row.words for row in rows]
+    gold = [row.gold for row in rows if row.gold is not None]
+    found = rank_correlation(scores, words, samples, given=gold or None, level=level)
+    why = f"all responses have the same {'length' if np.ptp(scores) else 'score'}"
+    why = "at equal scores by people nothing is left that varies" if gold else why
+    return found if found.value is not None else msgspec.structs.replace(found, reason=why)
+
+
+_OWN_SCORES: Final = _Words(
+    needs="a response by a known model",
+    sentence="Responses of the judge's own family get {} of the scale more than others",
+    fair=0.0,
+    none="no significant self-preference",
+    above="the judge favors its own family",
+    below="the judge is harder on its own family",
+)
 
 
 def _self_preference(seen: Observations, level: float) -> Iterator[BiasMetric]:
-    why = _NO_SCORES if not seen.scored else _one_family({each.maker for each in seen.graded})
-    known = [(each, each.gold) for each in seen.graded if each.gold is not None]
-    yield from _because(why, _own_difference([(each, 0.0) for each in seen.graded], level))
+    """Yield how much higher a judge scores its own family's responses, and how often these win."""
+    why = _one_family({row.maker for row in seen.graded}) if seen.scored else _NO_SCORES
+    name, rows = "self_preference.score_difference", _without_gold(seen.graded)
+    yield _measured(name, _OWN_SCORES, rows, _own_difference, level, why)
+    known = [row for row in seen.graded if row.gold is not None]
+    words = msgspec.structs.replace(
+        _OWN_SCORES,
+        needs=f"{_OWN_SCORES.needs} and gold",
+        sentence=f"{_OWN_SCORES.sentence} beyond what people give",
+    )
     why = why or (None if known else _NO_GOLD)
-    yield from _because(why, _own_difference(known, level, given_gold=True))
+    yield _measured(f"{name}_given_gold", words, known, _own_difference, level, why)
     makers = {maker for vote in seen.voted for maker in vote.makers or ()}
     why = _one_family(makers) if seen.voted else None
-    yield from _because(why, *_of_kind(seen.voted, _own, (OWN, OWN_EXCESS), level))
+    yield from _wins(_OWN, seen.voted, _is_own, level, why)
 
 
 def _one_family(makers: set[str]) -> str | None:
@@ -141,261 +404,97 @@ def _one_family(makers: set[str]) -> str | None:
     return None
 
 
+def _is_own(vote: ObservedVote) -> tuple[bool, bool]:
+    a, b = vote.makers or ("", "")
+    return vote.judge == a, vote.judge == b
+
+
 def _own_difference(
-    graded: Sequence[tuple[GradedResponse, float]], level: float, *, given_gold: bool = False
-) -> BiasMetric:
-    return own_against_others(
-        [each.score - people for each, people in graded],
-        [each.judge == each.maker for each, _ in graded],
-        [each.judge for each, _ in graded],
-        [each.sample for each, _ in graded],
-        given_gold=given_gold,
-        level=level,
-    )
+    rows: Sequence[GradedResponse], samples: Sequence[str], level: float
+) -> Estimate:
+    """Return the difference of the means, within each family of judges where there are several.
+
+    Of rows with gold it is that of the judge's scores minus people's.
+    """
+    scores = [row.score - (row.gold or 0.0) for row in rows]
+    # One of the families is the intercept.
+    columns = [
+        np.array([row.judge == family for row in rows], dtype=np.float64)
+        for family in sorted({row.judge for row in rows})[1:]
+    ]
+    own = [row.judge == row.maker for row in rows]
+    kinds = ("of the judge's own family", "of another family")
+    return _difference(scores, own, columns, samples, kinds, level)
 
 
 def _formatting(seen: Observations, level: float) -> Iterator[BiasMetric]:
-    samples = [each.sample for each in seen.scored]
-    scores, words = [each.score for each in seen.scored], [each.words for each in seen.scored]
+    """Yield for each mark of layout how it pays at equal length: in scores, and in pairs."""
     for bit, mark in enumerate(MARKS):
-        has = [bool(each.marks >> bit & 1) for each in seen.scored]
-        found = difference_by_mark(mark, scores, has, words, samples, level=level)
-        yield from _because(None if seen.scored else _NO_SCORES, found)
-        won = _marked(seen.voted, bit, formatted(mark), level)
-        yield from _because(None if seen.voted else _NO_PAIRS, won)
+        words = _Words(
+            needs="a score",
+            sentence=f"At equal length, responses with {mark} get {{}} of the scale more than"
+            " others",
+            fair=0.0,
+            above=f"the judge favors {mark}",
+            below=f"the judge disfavors {mark}",
+        )
+        compute = _by_mark(bit)
+        none = None if seen.scored else _NO_SCORES
+        yield _measured(f"formatting.{mark}.difference", words, seen.scored, compute, level, none)
+        kind = _Kind("", f"the response with {mark}", mark, "one response with it and one without")
+        rows = _preferences(
+            seen.voted,
+            lambda vote, bit=bit: (bool(vote.marks[0] >> bit & 1), bool(vote.marks[1] >> bit & 1)),
+        )
+        words = kind.words(f"At equal length, {kind.which} wins {{}} of the votes", 0.5)
+        none = None if seen.voted else _NO_PAIRS
+        yield _measured(f"formatting.{mark}.win_rate", words, rows, _rate_at_equal, level, none)
 
 
-def _marked(
-    votes: Sequence[ObservedVote], bit: int, kind: ResponseKind, level: float
-) -> BiasMetric:
-    found: list[tuple[float, float, str]] = []
-    for vote in votes:
-        a, b = (bool(marks >> bit & 1) for marks in vote.marks)
-        if a != b:
-            longer = (vote.words[0] - vote.words[1]) / _HUNDRED
-            side: Side = "A" if a else "B"
-            found.append((share_of(vote.winner, side), longer if a else -longer, vote.sample))
-    shares, apart = [each for each, _, _ in found], [each for _, each, _ in found]
-    return win_rate_at_equal(shares, apart, [each for _, _, each in found], kind, level=level)
+def _by_mark(bit: int) -> Compute[ScoredResponse]:
+    def compute(rows: Sequence[ScoredResponse], samples: Sequence[str], level: float) -> Estimate:
+        has = [bool(row.marks >> bit & 1) for row in rows]
+        words = np.array([row.words for row in rows], dtype=np.float64)
+        columns = [words] if np.ptp(words) else []
+        scores, kinds = [row.score for row in rows], ("with it", "without it")
+        return _difference(scores, has, columns, samples, kinds, level)
+
+    return compute
 
 
-def _longer(vote: ObservedVote) -> Side | None:
-    a, b = vote.words
-    return None if a == b else "A" if a > b else "B"
-
-
-def _own(vote: ObservedVote) -> Side | None:
-    if vote.makers is None:
-        return None
-    a, b = (vote.judge == maker for maker in vote.makers)
-    return None if a == b else "A" if a else "B"
-
-
-def _of_kind(
-    votes: Sequence[ObservedVote],
-    which: Which,
-    kinds: tuple[ResponseKind, ResponseKind],
+def _difference(
+    scores: Numbers,
+    has: Sequence[bool],
+    others: Sequence[Values],
+    samples: Sequence[str],
+    named: tuple[str, str],
     level: float,
-) -> Iterator[BiasMetric]:
-    """Yield how often one kind of response wins, and how much more often than with people."""
-    plain, excess = kinds
-    known: list[tuple[ObservedVote, Side]] = []
-    for vote in votes:
-        side = which(vote)
-        if side is not None:
-            known.append((vote, side))
-    shares = [share_of(vote.winner, side) for vote, side in known]
-    samples = [vote.sample for vote, _ in known]
-    no_pairs = None if votes else _NO_PAIRS
-    yield from _because(no_pairs, win_rate(shares, samples, plain, level=level))
-    judged = [
-        (share_of(vote.winner, side), share_of(vote.gold, side), vote.sample)
-        for vote, side in known
-        if vote.gold is not None
-    ]
-    found = win_excess(
-        [share for share, _, _ in judged],
-        [people for _, people, _ in judged],
-        [sample for _, _, sample in judged],
-        excess,
-        level=level,
-    )
-    no_gold = None if any(vote.gold for vote in votes) else _NO_GOLD
-    yield from _because(no_pairs or no_gold, found)
+) -> Estimate:
+    """Return how much higher responses of a kind are scored, at equal other columns."""
+    for kind, what in zip((True, False), named, strict=True):
+        count = len({each for each, is_kind in zip(samples, has, strict=True) if is_kind is kind})
+        if count < _FEWEST_OF_A_KIND:
+            found = f"responses of only {count} samples are" if count else "no response is"
+            why = f"{found} {what}, and {_FEWEST_OF_A_KIND} samples of each kind are needed"
+            return Estimate(value=None, n=len(scores), reason=why)
+    return coefficient(scores, [np.asarray(has, dtype=np.float64), *others], samples, level=level)
 
 
-STABILITY_METRICS: Final = ("change", "changed", "largest")
-"""The mean change, the share of scores that changed, and the largest change."""
+def _rate_at_equal(rows: Sequence[_Preference], samples: Sequence[str], level: float) -> Estimate:
+    """Return how often a kind of response wins where the two are equally long; ties are half.
 
-# Sums of decimal fractions differ in the last digit where the fractions don't.
-_ROUNDING: Final = 1e-9
-
-
-def changes(
-    before: Sequence[float], after: Sequence[float], kind: ProbeKind, *, level: float = 0.95
-) -> tuple[BiasMetric, BiasMetric, BiasMetric]:
-    """Return how far scores move where a sample is judged again with something changed.
-
-    Scores are shares of the judge's scale, one row per sample. The largest change is the one
-    furthest from zero, with its sign.
+    The intercept of ``share = b0 + b1 longer`` by least squares over clusters, kept within 0 and 1.
     """
-    apart = [round(b - a, 9) for a, b in zip(before, after, strict=True)]
-    names = [f"{kind.name}.{each}" for each in STABILITY_METRICS]
-    n = len(apart)
-    if not n:
-        why = "no sample was scored both before and after"
-        one, two, three = (unmeasured(name, why) for name in names)
-        return one, two, three
-    mean = mean_of(apart, ends=(-1.0, 1.0), level=level)
-    moved = [abs(each) > _ROUNDING for each in apart]
-    share = proportion(moved, level=level)
-    largest = Estimate(value=max(apart, key=abs), n=n, reason="an extreme has no interval")
-    most = signed(largest.value or 0.0)
-    shown = percent(share.value or 0.0, share.interval)
-    counted = "1 sample" if n == 1 else f"{n} samples"
-    if any(moved):
-        sentence = (
-            f"the score changes by {signed(mean.value or 0.0, mean.interval)} of the scale on"
-            f" average, in {sum(moved)} of {counted}, by {most} at the most:"
-            f" {_drift(mean.interval, kind)}."
-        )
-    else:
-        top = "" if share.interval is None else f" (at most {percent(share.interval.high)} would)"
-        sentence = f"no score of {counted} changes{top}."
-    sentences = (
-        sentence,
-        f"{shown} of the scores change.",
-        f"the largest change is {most}.",
-    )
-    one, two, three = (
-        BiasMetric(
-            name=name,
-            value=found.value,
-            n=n,
-            samples=n,
-            interval=found.interval,
-            reason=found.reason,
-            sentence=f"With {kind.what}, {each}",
-        )
-        for name, found, each in zip(names, (mean, share, largest), sentences, strict=True)
-    )
-    return one, two, three
-
-
-def _drift(interval: Interval | None, kind: ProbeKind) -> str:
-    side = side_of(interval, 0.0)
-    if not side:
-        return "no significant drift, but scores aren't stable"
-    if kind.group == "stability":
-        return "what shouldn't matter does"
-    return f"the judge gives {'more' if side > 0 else 'less'} for it"
-
-
-_GATE: Final = re.compile(r"\s*([A-Za-z_][\w.-]*)\s*([^\w\s.].*)", re.DOTALL)
-_STAND_IN: Final = "metric"
-_HOW: Final = "write a metric, an operator and a number, such as `position.swap_consistency >= 0.9`"
-_NOT_PROBED: Final = "no sample was judged again; `--probe N` does that"
-
-
-class BiasGate(msgspec.Struct, frozen=True, kw_only=True):
-    """One gate, its metric, whether it passes; else ``reason`` may say why."""
-
-    gate: str
-    value: float | None
-    passed: bool
-    reason: str | None = None
-
-
-class ProbeRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run in which samples were judged again, and the kinds of changes in it."""
-
-    run_id: str
-    kinds: tuple[str, ...]
-
-
-class Probed(msgspec.Struct, frozen=True, kw_only=True):
-    """How samples were judged again; ``baseline`` is what their scores are compared with."""
-
-    samples: int
-    judges: tuple[str, ...]
-    baseline: str
-    runs: tuple[ProbeRun, ...]
-
-
-class BiasReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The bias metrics of one run."""
-
-    run_id: str
-    suite: str
-    status: str
-    judges: tuple[str, ...]
-    level: float
-    seed: int
-    samples: int
-    pairs: int
-    biases: tuple[Bias, ...]
-    probe: Probed | None = None
-    gates: tuple[BiasGate, ...] = ()
-
-    @property
-    def passed(self) -> bool:
-        """Whether all gates pass."""
-        return all(gate.passed for gate in self.gates)
-
-    def metrics(self) -> dict[str, BiasMetric]:
-        """Return all metrics by name."""
-        return {metric.name: metric for bias in self.biases for metric in bias.metrics}
-
-    def as_data(self) -> dict[str, Any]:
-        """Return it as plain data for JSON."""
-        data: dict[str, Any] = msgspec.to_builtins(self)
-        return {**data, "passed": self.passed if self.gates else None}
-
-
-def read_gates(texts: Iterable[str]) -> tuple[Comparison, ...]:
-    """Read gates on bias metrics, whose names have dots."""
-    return tuple(_read_gate(text) for text in texts)
-
-
-def _read_gate(text: str) -> Comparison:
-    match = _GATE.fullmatch(text)
-    if match is None:
-        raise InputError(f"`{text}` is not a comparison", _HOW, "--gate")
-    try:
-        # The rubric's reader knows operators and numbers; its names have no dots.
-        comparison = Comparison.parse(f"{_STAND_IN} {match[2]}")
-    except Unreadable as error:
-        problem = error.problem.replace(f"`{_STAND_IN} ", f"`{match[1]} ")
-        hint = _HOW if "comparison" in problem else error.hint
-        raise InputError(problem, hint, "--gate") from None
-    return msgspec.structs.replace(comparison, name=match[1])
-
-
-def check_gates(gates: Sequence[Comparison], criteria: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse gates on unknown metrics."""
-    names = {*known, *probe_names()} | {f"position.flips.{each}" for each in criteria}
-    for gate in gates:
-        if gate.name not in names:
-            otherwise = "see the names that `jurybox bias RUN` prints"
-            hint = nearest(gate.name, sorted(names), otherwise)
-            raise InputError(f"there is no metric `{gate.name}`", hint, "--gate")
-
-
-def probe_names() -> tuple[str, ...]:
-    """Return the names of all metrics that need a probe."""
-    return tuple(f"{kind.name}.{metric}" for kind in KINDS for metric in STABILITY_METRICS)
-
-
-def check_bias_gates(
-    gates: Sequence[Comparison], metrics: Mapping[str, BiasMetric]
-) -> tuple[BiasGate, ...]:
-    """Check metrics against gates; an unknown metric fails."""
-    held: list[BiasGate] = []
-    for gate in gates:
-        metric = metrics.get(gate.name)
-        value = None if metric is None else metric.value
-        reason = None
-        if value is None:
-            reason = _NOT_PROBED if metric is None else metric.reason
-        held.append(BiasGate(gate=str(gate), value=value, passed=gate.passes(value), reason=reason))
-    return tuple(held)
+    shares, longer = np.array([row.share for row in rows]), np.array([row.longer for row in rows])
+    n, m = len(rows), len(set(samples))
+    if np.ptp(shares) == 0:
+        # Nothing varies, so nothing can go with the difference.
+        value = float(shares[0])
+        return Estimate(value=value, n=n, interval=wilson(value * m, m, level))
+    varied = [np.ones(n), *([longer] if np.ptp(longer) else [])]
+    found = coefficient(shares, varied, samples, intercept=False, level=level)
+    if found.value is None or found.interval is None:
+        return found
+    ends = found.interval
+    value, low, high = (min(1.0, max(0.0, x)) for x in (found.value, ends.low, ends.high))
+    return Estimate(value=value, n=n, interval=msgspec.structs.replace(ends, low=low, high=high))

@@ -108,11 +108,11 @@ class ObservedVote(msgspec.Struct, frozen=True, kw_only=True):
     sample: str
     straight: Side  # the winner with A shown first
     swapped: Side  # the winner with B shown first, mapped back
-    winner: Side  # what the vote counts as: where the two orders differ, a tie
-    kept: dict[str, bool]  # by criterion, whether its preference stayed
-    words: tuple[int, int]  # how long the two responses are
-    marks: tuple[int, int]  # their marks of layout
-    judge: str  # the family of the judge
+    winner: Side = "tie"  # what the vote counts as: where the two orders differ, a tie
+    kept: dict[str, bool] = {}  # by criterion, whether its preference stayed
+    words: tuple[int, int] = (0, 0)  # how long the two responses are
+    marks: tuple[int, int] = (0, 0)  # their marks of layout
+    judge: str = ""  # the family of the judge
     makers: tuple[str, str] | None = None  # the families of the models that wrote the responses
     gold: Side | None = None  # which one people prefer
 

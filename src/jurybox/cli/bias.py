@@ -27,7 +27,7 @@ from jurybox.text_format import counted
 
 if TYPE_CHECKING:
     from jurybox.app.probe_judge import ProbeOptions, ProbePlan
-    from jurybox.calibration.bias_metrics import Bias, BiasReport, Probed
+    from jurybox.calibration.bias_results import Bias, BiasReport, Probed
     from jurybox.engine.records import RunRow
     from jurybox.rubric.conditions import Comparison
     from jurybox.storage.store import Store
@@ -90,7 +90,7 @@ def command(  # noqa: PLR0917 - click passes them by name
 
     from jurybox.app.bias_report import measure_bias, measure_verdicts
     from jurybox.app.probe_judge import ProbeOptions
-    from jurybox.calibration.bias_metrics import check_gates, read_gates
+    from jurybox.calibration.bias_results import check_gates, read_gates
     from jurybox.datasets.open_dataset import names_file
     from jurybox.reporting.stored import rubric_of
 
@@ -136,7 +136,7 @@ def _shown(report: BiasReport, wanted: tuple[Comparison, ...], as_json: bool) ->
     """Print the metrics and the results of the gates; return the exit code."""
     import msgspec
 
-    from jurybox.calibration.bias_metrics import check_bias_gates
+    from jurybox.calibration.bias_results import check_bias_gates
 
     report = msgspec.structs.replace(report, gates=check_bias_gates(wanted, report.metrics()))
     if as_json:
@@ -152,7 +152,7 @@ def _probed(
     """Judge samples again and return the metrics; None where that was stopped."""
     from jurybox.app.probe_judge import plan_probe, read_probe
     from jurybox.app.run_suite import start_or_resume
-    from jurybox.calibration.bias_metrics import Probed, ProbeRun
+    from jurybox.calibration.bias_results import Probed, ProbeRun
     from jurybox.cli.run import run_until_stopped
 
     probe = plan_probe(store, row, options)

@@ -1,6 +1,7 @@
 """From observations to metrics: which of them can be told, and why the others can't."""
 
-from jurybox.calibration.bias_metrics import Bias, measure
+from jurybox.calibration.bias_metrics import measure
+from jurybox.calibration.bias_results import Bias, BiasMetric
 from jurybox.calibration.observations import (
     GradedResponse,
     Observations,
@@ -8,7 +9,6 @@ from jurybox.calibration.observations import (
     ScoredResponse,
 )
 from jurybox.judging.formats.reply_format import Side
-from jurybox.statistics.bias_estimates import BiasMetric
 
 
 def _metrics(biases: tuple[Bias, ...]) -> dict[str, BiasMetric]:

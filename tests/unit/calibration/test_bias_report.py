@@ -2,9 +2,8 @@
 
 import pytest
 
-from jurybox.calibration.bias_metrics import check_bias_gates, read_gates
+from jurybox.calibration.bias_results import BiasMetric, check_bias_gates, read_gates, unmeasured
 from jurybox.errors import InputError
-from jurybox.statistics.bias_estimates import BiasMetric, unmeasured
 
 CONSISTENCY = BiasMetric(name="position.swap_consistency", value=0.9, n=20, samples=20)
 UNKNOWN = unmeasured("verbosity.correlation", "the run scores no single responses")

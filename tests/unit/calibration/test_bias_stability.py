@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.calibration.bias_metrics import changes
+from jurybox.calibration.bias_results import changes
 from jurybox.calibration.probes import KINDS
 from jurybox.statistics.intervals import mean_of
 

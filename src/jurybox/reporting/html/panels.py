@@ -6,6 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
+from jurybox.calibration.bias_metrics import position
+from jurybox.calibration.bias_results import BiasMetric
+from jurybox.calibration.observations import Observations, ObservedVote
 from jurybox.documents.numbers import compared_value, metric_change
 from jurybox.engine.records import RunRow
 from jurybox.reporting.attention import Concern, SampleCard, numbered_card
@@ -18,18 +21,12 @@ from jurybox.reporting.html.histograms import (
     axis_of,
 )
 from jurybox.reporting.metric_text import key_metric
-from jurybox.reporting.pair_votes import OrderedVote, stored_votes
+from jurybox.reporting.pair_votes import stored_votes
 from jurybox.reporting.stored import SampleRecord, procedure_of, reading
 from jurybox.reporting.view import RunView
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.summary import GateOutcome
-from jurybox.statistics.bias_estimates import (
-    BiasMetric,
-    first_place_win_rate,
-    flip_rate,
-    swap_consistency,
-)
 from jurybox.statistics.estimates import Interval
 from jurybox.statistics.intervals import wilson
 from jurybox.storage.store import Store
@@ -194,36 +191,38 @@ def order_metrics(store: Store, run: RunRow, most: int = MOST_PAIRS) -> tuple[Or
         votes = list(_votes(store, run, most))
     if not votes:
         return ()
-    samples = [sample for sample, _ in votes]
-    straight, swapped = [vote.straight for _, vote in votes], [vote.swapped for _, vote in votes]
-    found = [
+    first, stays, *flips = position(Observations(voted=votes))
+    return (
         OrderMetric(
-            label="The first place wins, of the calls with a winner",
-            criterion=None,
-            metric=first_place_win_rate(straight, swapped, samples),
+            label="The first place wins, of the calls with a winner", criterion=None, metric=first
         ),
         OrderMetric(
-            label="The winner stays when the responses change places",
-            criterion=None,
-            metric=swap_consistency(straight, swapped, samples),
+            label="The winner stays when the responses change places", criterion=None, metric=stays
         ),
-    ]
-    for name in dict.fromkeys(name for _, vote in votes for name in vote.kept):
-        kept = [(sample, vote.kept[name]) for sample, vote in votes if name in vote.kept]
-        flips = flip_rate(name, [each for _, each in kept], [sample for sample, _ in kept])
-        label = "The preference flips with the places"
-        found.append(OrderMetric(label=label, criterion=name, metric=flips))
-    return tuple(found)
+        *(
+            OrderMetric(
+                label="The preference flips with the places",
+                criterion=flip.name.removeprefix("position.flips."),
+                metric=flip,
+            )
+            for flip in flips
+        ),
+    )
 
 
-def _votes(store: Store, run: RunRow, most: int) -> Iterator[tuple[str, OrderedVote]]:
+def _votes(store: Store, run: RunRow, most: int) -> Iterator[ObservedVote]:
     """Yield the votes, read again from their replies: reports have only their outcome."""
     procedure = procedure_of(run)
     for row in islice(store.samples(run.id), most):
         record = SampleRecord(row)
         if record.report is not None and record.responses.response_b is not None:
             for vote in stored_votes(procedure, record, store):
-                yield row.sample_id, vote
+                yield ObservedVote(
+                    sample=row.sample_id,
+                    straight=vote.straight,
+                    swapped=vote.swapped,
+                    kept=vote.kept,
+                )
 
 
 def unstable_pairs(

@@ -15,6 +15,7 @@ from xml.etree import ElementTree as ET
 import msgspec
 import pytest
 
+from jurybox.calibration.bias_results import BiasMetric
 from jurybox.calibration.calibration_record import (
     Agreement,
     CalibrationStatus,
@@ -30,7 +31,6 @@ from jurybox.reporting.html.page import Baseline, Extras, FailureCause
 from jurybox.reporting.html.panels import OrderMetric, order_metrics
 from jurybox.reporting.reasons import Reason
 from jurybox.reporting.review_text import ReviewAgreement, SubsetAgreement
-from jurybox.statistics.bias_estimates import BiasMetric
 from jurybox.statistics.estimates import Estimate, Interval
 from jurybox.statistics.jury_agreement import CriterionVotes, JudgeDissent, JuryAgreement
 

@@ -1,11 +1,16 @@
 """Position: known judges, symmetry, and intervals that cover what they should."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.statistics.bias_estimates import first_place_win_rate, swap_consistency
+from jurybox.calibration.bias_metrics import position
+from jurybox.calibration.bias_results import BiasMetric
+from jurybox.calibration.observations import Observations, ObservedVote
 
 Votes = tuple[list[str], list[str], list[int]]
 
@@ -16,6 +21,22 @@ votes = st.lists(
     min_size=1,
     max_size=80,
 )
+
+
+def _both(
+    straight: Sequence[str], swapped: Sequence[str], samples: Sequence[int]
+) -> list[BiasMetric]:
+    rows = zip(straight, swapped, samples, strict=True)
+    votes = [ObservedVote(sample=str(s), straight=one, swapped=two) for one, two, s in rows]
+    return list(position(Observations(voted=votes)))
+
+
+def first_place_win_rate(*votes: Sequence[Any]) -> BiasMetric:
+    return _both(*votes)[0]
+
+
+def swap_consistency(*votes: Sequence[Any]) -> BiasMetric:
+    return _both(*votes)[1]
 
 
 def _apart(drawn: list[tuple[str, str, int]]) -> Votes:
@@ -54,8 +75,7 @@ def test_too_few_samples_give_no_metric_and_a_reason() -> None:
     assert found.interval is None
     assert found.reason == "only 3 samples have a pair with a winner, and 10 are needed"
     assert found.sentence.startswith("Not measurable: ")
-    nothing = swap_consistency([], [], [])
-    assert nothing.reason == "no sample has a vote in both orders, and 10 are needed"
+    assert swap_consistency([], [], []).reason == "the run compares no pairs"
 
 
 def test_several_votes_of_one_sample_widen_the_interval() -> None:
