@@ -91,22 +91,12 @@ class Gain(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str
 
 
-class Brief(msgspec.Struct, frozen=True, kw_only=True):
-    """Three metrics of the judge on one criterion."""
-
-    criterion: str
-    n: int
-    exact: float | None
-    kappa: float | None
-    bias: float | None
-
-
 class RoundResult(msgspec.Struct, frozen=True, kw_only=True):
     """The effect of a changed rubric on one part of the gold."""
 
     run_id: str
     gain: Gain
-    criteria: tuple[Brief, ...]
+    criteria: tuple[CriterionAgreement, ...]
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):

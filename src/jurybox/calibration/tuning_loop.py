@@ -11,8 +11,6 @@ import msgspec
 
 from jurybox.calibration.calibration_record import (
     Agreement,
-    Brief,
-    CriterionAgreement,
     Gain,
     Round,
     RoundResult,
@@ -219,7 +217,7 @@ def _round(
         gain = gain_of(before, after.cases, rubric, level=level, seed=seed)
         quick = Options(level=options.level, seed=seed, worst=0)
         metrics = compare(after.cases, rubric, quick).criteria
-        return RoundResult(run_id=after.run_id, gain=gain, criteria=tuple(map(_brief, metrics)))
+        return RoundResult(run_id=after.run_id, gain=gain, criteria=metrics)
 
     tune = yield from _judged(ToJudge(rubric=rubric, part="tune", round=number))
     made = msgspec.structs.replace(made, tune=trial(best.tune, tune))
@@ -231,16 +229,6 @@ def _round(
     kept, reason = _verdict(chosen.gain)
     made = msgspec.structs.replace(made, select=chosen, kept=kept, reason=reason)
     return made, _Best(rubric=rubric, tune=tune.cases, select=select.cases) if kept else None
-
-
-def _brief(each: CriterionAgreement) -> Brief:
-    return Brief(
-        criterion=each.criterion,
-        n=each.n,
-        exact=each.exact.value,
-        kappa=each.kappa.value,
-        bias=None if each.bias is None else each.bias.value,
-    )
 
 
 def _nearer(gain: Gain) -> bool:

@@ -276,8 +276,9 @@ def _print_round(each: Round) -> None:
 def _briefly(trial: RoundResult) -> str:
     parts: list[str] = []
     for each in trial.criteria:
-        bias = "" if each.bias is None else f", bias {signed(round(each.bias, 2))}"
-        parts.append(f"{each.criterion} kappa {_number(each.kappa)}{bias}")
+        value = None if each.bias is None else each.bias.value
+        bias = "" if value is None else f", bias {signed(round(value, 2))}"
+        parts.append(f"{each.criterion} kappa {_number(each.kappa.value)}{bias}")
     return f"run {trial.run_id}: {'; '.join(parts)}"
 
 

@@ -186,18 +186,14 @@ def read_checks(value: object, name: str) -> tuple[dict[str, object], ...] | Non
     """Read a row's own checks (D4), each an object such as `{"contains": "Paris"}`."""
     if type(value) is not list:
         raise _wrong(name, value, 'a list such as `[{"contains": "Paris"}]`')
-    checks: list[dict[str, object]] = []
-    for index, each in enumerate(cast("list[object]", value)):
-        # A table of typed columns has every key in every row.
-        given = cast("dict[str, object]", each) if type(each) is dict else {}
-        entry = {key: part for key, part in given.items() if part is not None}
-        check, faults = read_check(entry or cast("object", each))
+    entries = cast("list[dict[str, object]]", _without_nulls(cast("object", value)))
+    for index, entry in enumerate(entries):
+        check, faults = read_check(entry)
         for fault in faults:
             raise FieldError(fault.code, f"`{name}[{index}]`: {fault.problem}", fault.hint)
         if check is None or check.kind == ROW_CHECKS:
-            raise _wrong(f"{name}[{index}]", cast("object", each), "a check")
-        checks.append(entry)
-    return tuple(checks) or None
+            raise _wrong(f"{name}[{index}]", entry, "a check")
+    return tuple(entries) or None
 
 
 def read_metadata(value: object, name: str) -> dict[str, object]:

@@ -4,7 +4,7 @@ import bisect
 
 import msgspec
 
-from jurybox.errors import Finding, Unreadable
+from jurybox.errors import Finding
 from jurybox.text_format import printable
 
 _MAX_LENGTH = 500
@@ -73,10 +73,6 @@ class Findings:
                 hint=_one_line(hint),
             )
         )
-
-    def add_unreadable(self, place: Place, code: str, error: Unreadable) -> None:
-        """Note a short text that can't be read."""
-        self.add(place, code, error.problem, error.hint)
 
     def in_order(self) -> tuple[Finding, ...]:
         """Return each fault once, in the order of the text."""

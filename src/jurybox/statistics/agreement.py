@@ -245,18 +245,12 @@ def agree_all(ratings: Ratings, scale: Scale, *, level: float = 0.95) -> PanelAg
     """Return how far the raters agree; scores must be on the scale, one per rater and item.
 
     For the intervals items, or their clusters, must be independent.
-
-    Raises:
-        ValueError: a rater rated an item twice.
-
     """
     rated, item = np.unique(np.asarray(ratings.item, dtype=np.intp), return_inverse=True)
     # A row per item and a column per rater, NaN where a rating is missing.
     table = np.full((len(rated), len(ratings.raters)), np.nan)
     table[item, np.asarray(ratings.rater, dtype=np.intp)] = ratings.score
     given = ~np.isnan(table)
-    if int(given.sum()) < len(ratings.score):
-        raise ValueError("a rater rated an item twice")
     clusters = ratings.clusters and [ratings.clusters[place] for place in rated.tolist()]
     patterns = panel.RatingPatterns(np.nonzero(given)[0], table[given], len(table))
     found = _of_ratings(patterns, scale, clusters, level)

@@ -113,28 +113,10 @@ def labeled_scores(
     clusters: Sequence[Hashable] | None = None,
     rest_clusters: Sequence[Hashable] | None = None,
 ) -> LabeledScores:
-    """Return checked data; yes and no, as 1 and 0, have ends unless others are given.
-
-    Raises:
-        ValueError: lengths don't fit, a value isn't finite or beyond the ends, or only one part has
-            clusters.
-
-    """
+    """Return the data as arrays; yes and no, as 1 and 0, have ends unless others are given."""
     parts = [np.asarray(part, dtype=np.float64) for part in (human, judge, rest)]
-    if len(parts[0]) != len(parts[1]):
-        raise ValueError(f"{len(parts[0])} labels for {len(parts[1])} values of the judge")
-    if not all(np.isfinite(part).all() for part in parts):
-        raise ValueError("a value isn't finite; leave out samples without one")
-    everything = np.concatenate(parts)
-    if ends is None and np.isin(everything, (0.0, 1.0)).all():
+    if ends is None and np.isin(np.concatenate(parts), (0.0, 1.0)).all():
         ends = (0.0, 1.0)
-    if ends is not None and not np.all((ends[0] <= everything) & (everything <= ends[1])):
-        raise ValueError(f"a value isn't finite: beyond {ends[0]} or {ends[1]}")
-    if (clusters is None) != (rest_clusters is None):
-        raise ValueError("clusters are needed of all samples or of none")
-    named = (len(clusters or ()), len(rest_clusters or ()))
-    if clusters is not None and named != (len(parts[0]), len(parts[2])):
-        raise ValueError("there must be a cluster for each sample")
     return LabeledScores(
         human=parts[0],
         judge=parts[1],
@@ -285,7 +267,7 @@ def _with_sentence(made: CorrectedMean) -> CorrectedMean:
 
 
 def corrected_rate(data: LabeledScores, *, level: float = 0.95) -> CorrectedRate:
-    """Correct the judge's rate of yes by how often it is right on yes and on no.
+    """Correct the judge's rate of yes by how often it is right on yes and on no, without clusters.
 
     With the judge's rate ``p`` on the samples without labels, its sensitivity ``s`` and its
     specificity ``c`` on the labeled ones, it is ``(p + c - 1) / (s + c - 1)``, brought between 0
@@ -299,15 +281,7 @@ def corrected_rate(data: LabeledScores, *, level: float = 0.95) -> CorrectedRate
     screening test", American Journal of Epidemiology 107, 71-76; Z. Lang and J. Reiczigel (2014),
     "Confidence limits for prevalence of disease adjusted for estimated sensitivity and
     specificity", Preventive Veterinary Medicine 113, 13-22.
-
-    Raises:
-        ValueError: a value is neither 0 nor 1, or there are clusters, which this can't take.
-
     """
-    if not data.binary:
-        raise ValueError("a rate is of yes and no: all values must be 0 or 1")
-    if data.clusters is not None:
-        raise ValueError("clusters are not supported here; use the prediction-powered mean")
     yes = data.human > 0
     apparent, sensitivity, specificity = (
         proportion(right.tolist(), level=level)

@@ -61,12 +61,7 @@ class WinCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def count_wins(verdicts: Iterable[PairVerdict]) -> WinCounts:
-    """Count verdicts; models are in the order of their names.
-
-    Raises:
-        ValueError: a model is compared with itself.
-
-    """
+    """Count verdicts; models are in the order of their names."""
     rows = tuple(verdicts)
     names = tuple(sorted({name for row in rows for name in (row.a, row.b)}))
     number = {name: i for i, name in enumerate(names)}
@@ -74,8 +69,6 @@ def count_wins(verdicts: Iterable[PairVerdict]) -> WinCounts:
     ties = np.zeros_like(wins)
     for row in rows:
         a, b = number[row.a], number[row.b]
-        if a == b:
-            raise ValueError(f"`{row.a}` is compared with itself")
         match row.winner:
             case "a":
                 wins[a, b] += 1

@@ -125,13 +125,7 @@ def rank(verdicts: Sequence[PairVerdict], *, level: float = 0.95) -> Ranking:
     Strengths are logarithms with the mean 0. Nothing is added to the data: a model that won (or
     lost) every verdict has no finite strength, and gets none. Where items repeat, intervals are
     clustered by item; a verdict that names none then counts as an item of its own.
-
-    Raises:
-        ValueError: there are no verdicts, or a model is compared with itself.
-
     """
-    if not verdicts:
-        raise ValueError("there are no verdicts")
     counts = count_wins(verdicts)
     unnamed = sum(row.item is None for row in verdicts)
     items = len({row.item for row in verdicts if row.item is not None}) + unnamed

@@ -130,13 +130,8 @@ def compare_paired(
     (``binary``, 0 and 1) by McNemar's test, with the interval of Bonett and Price. With clusters
     both are tested by flipping whole clusters, with Student's interval over clusters. ``seed``
     draws the flips.
-
-    Raises:
-        ValueError: they have different lengths, something isn't finite, or isn't 0 or 1.
-
     """
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    _check(first, second, clusters, binary=binary)
     # Sums of decimal fractions differ in the last digit where the fractions don't.
     differences = np.round(second - first, 12)
     n = len(differences)
@@ -247,20 +242,6 @@ def minimal_detectable(
     """
     certain = t_quantile((1 + level) / 2, degrees)
     return (certain + t_quantile(power, degrees)) * standard_error
-
-
-def _check(
-    first: Values, second: Values, clusters: Sequence[Hashable] | None, *, binary: bool
-) -> None:
-    if first.ndim != 1 or first.shape != second.shape:
-        raise ValueError(f"{first.shape} and {second.shape} values are no pairs")
-    if clusters is not None and len(clusters) != len(first):
-        raise ValueError(f"{len(clusters)} clusters for {len(first)} pairs")
-    both = np.concatenate([first, second])
-    if not np.isfinite(both).all():
-        raise ValueError("a value isn't finite; leave out samples without the metric")
-    if binary and not np.isin(both, (0.0, 1.0)).all():
-        raise ValueError("a yes-or-no metric must be 0 or 1")
 
 
 def _detectable(

@@ -95,20 +95,6 @@ def test_what_can_not_be_corrected_is_said_in_words(data: LabeledScores, word: s
     assert word in made.sentence
 
 
-@pytest.mark.parametrize(
-    ("arguments", "options"),
-    [
-        (([1], [1, 0], [1]), {}),
-        (([float("nan")], [1], [1]), {}),
-        (([1], [1], [1]), {"clusters": ["x"]}),
-        (([1], [1], [1]), {"clusters": ["x"], "rest_clusters": ["x", "y"]}),
-    ],
-)
-def test_what_makes_no_sense_is_refused(arguments: tuple, options: dict) -> None:
-    with pytest.raises(ValueError, match=r"label|finite|cluster"):
-        labeled_scores(*arguments, **options)
-
-
 def test_copies_in_clusters_add_no_knowledge() -> None:
     data = scored(np.random.default_rng(6), 40, 300)
     copied = labeled_scores(

@@ -58,13 +58,6 @@ def test_what_can_not_be_corrected_is_said_in_words(data: LabeledScores, word: s
     assert word in made.reason
 
 
-def test_only_plain_yes_and_no_are_taken() -> None:
-    with pytest.raises(ValueError, match="0 or 1"):
-        corrected_rate(labeled_scores([2, 1], [1, 1], [1]))
-    with pytest.raises(ValueError, match="clusters"):
-        corrected_rate(labeled_scores([1], [1], [1], clusters=["x"], rest_clusters=["y"]))
-
-
 def test_intervals_cover_at_their_level() -> None:
     rng = np.random.default_rng(9)
     covered = 0

@@ -140,20 +140,6 @@ def test_holm_takes_a_claim_back() -> None:
     assert corrected[-1].p_adjusted is None
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "options", "word"),
-    [
-        ([1, 2], [1], {}, "no pairs"),
-        ([1, float("nan")], [1, 2], {}, "finite"),
-        ([1, 2], [1, 0], {"binary": True}, "0 or 1"),
-        ([1, 2], [1, 0], {"clusters": ["x"]}, "clusters"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(a: list, b: list, options: dict, word: str) -> None:
-    with pytest.raises(ValueError, match=word):
-        compare_paired(a, b, **options)
-
-
 @given(PAIRS)
 def test_swapping_the_runs_turns_the_difference_round(pairs: list[tuple[int, int]]) -> None:
     a, b = [p[0] for p in pairs], [p[1] for p in pairs]

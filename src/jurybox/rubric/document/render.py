@@ -206,21 +206,13 @@ def rubric_as_data(rubric: Rubric) -> dict[str, Any]:
 
 
 def _criterion_data(criterion: Criterion) -> dict[str, Any]:
-    return {
-        "id": criterion.id,
-        "name": criterion.name,
-        "definition": criterion.definition,
+    return msgspec.to_builtins(criterion) | {
         "scale": list(criterion.scale.ends),
         "continuous": criterion.scale.continuous,
-        "weight": criterion.weight,
         "source": criterion.source,
-        "levels": msgspec.to_builtins(criterion.levels),
-        "level_columns": list(criterion.level_columns),
-        "level_decimals": criterion.level_decimals,
         "indicators": [
             {"polarity": each.polarity, **msgspec.to_builtins(each)}
             for each in criterion.indicators
         ],
-        "rules": msgspec.to_builtins(criterion.rules),
         "checks": [msgspec.json.decode(each.entry) for each in criterion.checks],
     }
