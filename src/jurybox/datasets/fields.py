@@ -324,29 +324,20 @@ class Columns:
     def __init__(self, given: Mapping[str, str] | None = None) -> None:
         self.given: Final = given or {}
         self._named = {column: field for field, column in self.given.items()}
-        self._fields: dict[str, str | None] = {}
-        self._readers: dict[str, tuple[str | None, Reader]] = {}
+        # Asked for every cell of a dataset.
+        self.field: Final = cache(self._field)
+        self.reader: Final = cache(self._reader)
 
-    def field(self, column: str) -> str | None:
+    def _field(self, column: str) -> str | None:
         """Return the field that a column is; None where it is other data."""
-        try:
-            return self._fields[column]
-        except KeyError:
-            field = self._named.get(column) or FIELD_OF.get(_plain(column))
-            if field is not None and column != self.given.get(field, column):
-                field = None
-            self._fields[column] = field
-            return field
+        field = self._named.get(column) or FIELD_OF.get(_plain(column))
+        is_other = field is not None and column != self.given.get(field, column)
+        return None if is_other else field
 
-    def reader(self, column: str) -> tuple[str | None, Reader]:
+    def _reader(self, column: str) -> tuple[str | None, Reader]:
         """Return the field that a column is, and how its values are read."""
-        try:
-            return self._readers[column]
-        except KeyError:
-            field = self.field(column)
-            found = (field, read_extra if field is None else FIELDS[field].read)
-            self._readers[column] = found
-            return found
+        field = self.field(column)
+        return field, read_extra if field is None else FIELDS[field].read
 
     def column(self, field: str) -> str:
         """Return a column of a field."""
