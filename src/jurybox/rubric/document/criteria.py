@@ -26,7 +26,7 @@ from jurybox.rubric.document.blocks import (
     without_closing_hashes,
 )
 from jurybox.rubric.document.front_matter import FrontMatter
-from jurybox.rubric.document.outline import CHECKS_INFO, RULES_INFO, read_fence
+from jurybox.rubric.document.outline import CHECKS_INFO, RULES_INFO, below, read_fence
 from jurybox.rubric.document.rule_blocks import build_checks, build_rules
 from jurybox.rubric.rubric_model import UNLABELED, Criterion, Indicators, Level, Rubric
 from jurybox.rubric.rules import Lexicon
@@ -163,7 +163,7 @@ def read_indicators(
     structure: Sequence[Block],
     findings: Findings,
 ) -> tuple[list[Block], tuple[Indicators, ...]]:
-    """Return the lists of a criterion by label, and the blocks that aren't its definition.
+    """Return the blocks of a criterion that aren't its definition, and its lists by label.
 
     A heading is the label of the lists down to the next heading, with the text in between.
     A line of its own just above a list can be the label too. Lists with the same label are one.
@@ -171,12 +171,10 @@ def read_indicators(
     items: dict[str, list[str]] = {}
     texts: dict[str, list[str]] = {}
     taken: list[Block] = []
-    starts = [index for index, block in enumerate(blocks) if isinstance(block, Heading)]
-    for first, last in itertools.pairwise([0, *starts, len(blocks)]):
-        opening = blocks[first] if first < last else None
-        heading = opening if isinstance(opening, Heading) else None
+    headings = [block for block in blocks if isinstance(block, Heading)]
+    lead = blocks[: blocks.index(headings[0])] if headings else blocks
+    for heading, inside, stop in ((None, lead, end), *below(headings, blocks, end)):
         own = UNLABELED if heading is None else _bare_label(heading.text) or UNLABELED
-        inside = blocks[first + (heading is not None) : last]
         lists = list(_label_lines(body, inside, below_heading=heading is not None))
         without = [block for block in inside if block in structure]
         for listing, above in lists:
@@ -185,7 +183,6 @@ def read_indicators(
         if heading is None or all(above is not None for _, above in lists):
             taken += without
         else:
-            stop = blocks[last].start if last < len(blocks) else end
             text = _without_separator(body.text(heading.end, stop, without))
             items.setdefault(own, [])
             texts.setdefault(own, []).extend([text] if text else [])
