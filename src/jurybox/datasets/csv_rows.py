@@ -49,19 +49,18 @@ class _CsvFile:
         if csv.field_size_limit() < 2 * MAX_LINE:
             csv.field_size_limit(2 * MAX_LINE)
         rows = self._rows()
-        names: tuple[str, ...] = ()
-        for line, cells in rows:
-            names = self._read_header(line, cells)
-            break
-        if not names:
-            return
+        first = next(rows, None)
+        names = () if first is None else self._read_header(*first)
         fields = {name: self._columns.field(name) for name in names}
         kinds = {name: FIELDS[field].cell for name, field in fields.items() if field is not None}
         converted = [(name, _READ[kind]) for name, kind in kinds.items() if kind in _READ]
-        width = len(names)
-        for line, cells in rows:
-            if len(cells) != width:
-                self._note_width(line, cells, width)
+        for line, cells in rows if names else ():
+            if len(cells) != len(names):
+                problem = (
+                    f"the record has {counted(len(cells), 'cell')}, and the header {len(names)}"
+                )
+                hint = "put quotes around a cell that holds a separator"
+                self._note(line, "wrong-cells", problem, hint)
                 continue
             record: dict[str, object] = {
                 name: cell or None for name, cell in zip(names, cells, strict=True)
@@ -79,9 +78,7 @@ class _CsvFile:
             self._start = self._held = 0
             try:
                 cells = next(reader)
-            except StopIteration:
-                return
-            except _EndlessError:
+            except (StopIteration, _EndlessError):
                 return
             except csv.Error as error:
                 self._note_syntax(error)
@@ -98,15 +95,13 @@ class _CsvFile:
                 problem = f"the record is longer than {self._source.most / 1_000_000:g} MB"
                 self._note(self._start, "too-long", problem, "close its last quote")
                 raise _EndlessError
-            yield self._decode(number, line) + "\n"
-
-    def _decode(self, number: int, line: bytes) -> str:
-        try:
-            return text_of(line)
-        except JsonError as fault:
-            place = Place(number, fault.column)
-            self._findings.add(place, fault.code, fault.problem, fault.hint)
-            return line.decode("utf-8", "replace")
+            try:
+                text = text_of(line)
+            except JsonError as fault:
+                place = Place(number, fault.column)
+                self._findings.add(place, fault.code, fault.problem, fault.hint)
+                text = line.decode("utf-8", "replace")
+            yield f"{text}\n"
 
     def _read_header(self, line: int, cells: list[str]) -> tuple[str, ...]:
         """Return the names of the columns; none where they can't be used."""
@@ -137,10 +132,6 @@ class _CsvFile:
             problem = f"in the cell `{name}`: {error.problem}"
             self._note(line, error.code, problem, error.hint)
             return None
-
-    def _note_width(self, line: int, cells: list[str], width: int) -> None:
-        problem = f"the record has {counted(len(cells), 'cell')}, and the header {width}"
-        self._note(line, "wrong-cells", problem, "put quotes around a cell that holds a separator")
 
     def _note_syntax(self, error: csv.Error) -> None:
         reason, hint = str(error), "double each quote inside quotes"
