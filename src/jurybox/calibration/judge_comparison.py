@@ -135,7 +135,9 @@ def _on_pairs(cases: Sequence[GoldCase], options: Options) -> CriterionAgreement
                 sample_id=case.id,
                 people=a,
                 judge=b,
-                judge_reasoning=_joined(case.verdict.reasoning),
+                judge_reasoning=" ".join(
+                    f"{name}: {text}" for name, text in case.verdict.reasoning.items()
+                ),
                 people_reasoning=case.comment(WINNER),
             )
             for case, a, b in differing[: options.worst]
@@ -261,10 +263,6 @@ def furthest(cases: Sequence[GoldCase], name: str, scale: Scale) -> list[GoldCas
 
     differing = [case for case in cases if apart(case) > 0]
     return sorted(differing, key=lambda case: (-apart(case), case.id))
-
-
-def _joined(reasoning: Mapping[str, str]) -> str:
-    return " ".join(f"{name}: {text}" for name, text in reasoning.items())
 
 
 _FEWEST: Final = 2

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from jurybox.calibration.calibration_record import Agreement, Round
+from jurybox.calibration.calibration_record import Round
 from jurybox.calibration.gold import GoldCase, gold_scales, loss_of
 from jurybox.calibration.proposals import Proposal
 from jurybox.calibration.rubric_changes import (
@@ -67,20 +67,16 @@ def suggest(model: str, wanted: ToPropose) -> Flow[Proposal | Unusable]:
 
 def prompt_of(wanted: ToPropose) -> str:
     """Return the prompt: the rubric, where its judge and people differ, and earlier rounds."""
+    lines = [f"- {each.bias.sentence}" for each in wanted.metrics.criteria if each.bias is not None]
     parts = [
         _TASK,
         f"# The rubric\n\n{rubric_text(wanted.rubric)}",
-        f"# Where they differ\n\n{_metrics_text(wanted.metrics)}",
+        "\n".join(["# Where they differ\n", *(lines or ["- they prefer different responses"])]),
         _samples_text(wanted.rubric, wanted.cases),
         *_earlier_text(wanted.earlier),
         f"# Your reply\n\nReply with one JSON object and nothing else, in this form:\n\n{_FORM}",
     ]
     return "\n\n".join(parts)
-
-
-def _metrics_text(metrics: Agreement) -> str:
-    lines = [f"- {each.bias.sentence}" for each in metrics.criteria if each.bias is not None]
-    return "\n".join(lines or ["- they prefer different responses"])
 
 
 def _samples_text(rubric: Rubric, cases: Sequence[GoldCase]) -> str:

@@ -50,11 +50,13 @@ def split(rows: Sequence[GoldRow], rubric: Rubric, seed: int) -> dict[Part, tupl
         what = "rows with gold" if len(units) == len(rows) else "independent rows with gold"
         problem = f"{len(units)} {what} are too few to tune, select and report on"
         raise InputError(problem, f"give at least {FEWEST}, or leave --rounds out", "--gold")
-    order = sorted(units, key=lambda name: (_stratum(units[name], rubric), _drawn(seed, name)))
+    order = sorted(
+        units, key=lambda name: (_stratum(units[name], rubric), _digest(f"{seed} {name}"))
+    )
     dealt: dict[Part, list[GoldRow]] = {part: [] for part in PARTS}
     for place, name in enumerate(order):
         dealt[_DEAL[place % len(_DEAL)]] += units[name]
-    return {part: tuple(sorted(each, key=_id)) for part, each in dealt.items()}
+    return {part: tuple(sorted(each, key=lambda each: each.row.id)) for part, each in dealt.items()}
 
 
 def uneven(parts: Mapping[Part, Sequence[GoldRow]]) -> str | None:
@@ -69,10 +71,6 @@ def uneven(parts: Mapping[Part, Sequence[GoldRow]]) -> str | None:
         return None
     why = "rows that share a cluster or their words stay in one part, and some are very many"
     return f"there are only {'; '.join(short)}: {why}"
-
-
-def _id(each: GoldRow) -> str:
-    return each.row.id
 
 
 def _stratum(members: Iterable[GoldRow], rubric: Rubric) -> str:
@@ -93,10 +91,6 @@ def _stratum(members: Iterable[GoldRow], rubric: Rubric) -> str:
         return f"winner {min(winners)}"
     mean = sum(shares) / len(shares) if shares else 0.0
     return f"band {min(int(mean * _BANDS), _BANDS - 1)}"
-
-
-def _drawn(seed: int, name: str) -> str:
-    return _digest(f"{seed} {name}")
 
 
 def words_of(row: Row) -> str:

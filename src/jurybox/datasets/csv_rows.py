@@ -149,17 +149,9 @@ def as_number(text: str) -> object:
     return float(text) if _DECIMAL.fullmatch(text) else text
 
 
-def _as_flag(text: str) -> object:
-    return _FLAGS.get(text.lower(), text)
-
-
-def _as_json(text: str) -> object:
-    return decode(text.encode())
-
-
 _READ: dict[Cell, Callable[[str], object]] = {
     "number": as_number,
     "count": as_number,
-    "flag": _as_flag,
-    "json": _as_json,
+    "flag": lambda text: _FLAGS.get(text.lower(), text),
+    "json": lambda text: decode(text.encode()),
 }

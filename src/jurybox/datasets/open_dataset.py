@@ -222,13 +222,8 @@ def reader_of(path: Path) -> Format:
     read = FORMATS.get(ending)
     if read is None:
         what = f"a `{printable(ending)}` file" if ending else "a file without an ending"
-        raise InputError(f"{what} can't be a dataset", _hint(ending), printable(str(path)))
+        hint = "unpack it first" if ending in _PACKED else f"use one of {listed(FORMATS)}"
+        raise InputError(f"{what} can't be a dataset", hint, printable(str(path)))
     if read is read_parquet:
         require_pyarrow()
     return read
-
-
-def _hint(ending: str) -> str:
-    if ending in _PACKED:
-        return "unpack it first"
-    return f"use one of {listed(FORMATS)}"

@@ -12,6 +12,7 @@ from jurybox.text_format import as_text
 
 _PLACEHOLDER: Final = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _ELSEWHERE: Final = "file://"
+_PATH: Final = re.compile(r"\S+\.(txt|md|json|ya?ml|js|py|csv|j2)")
 _GENERATION: Final = ("temperature", "top_p", "max_tokens", "seed")
 _PROVIDER: Final = re.compile(r"(openai|anthropic):(?:(?:chat|messages):)?([^:]+)")
 # Each kind of assertion on a text, with its check and whether case is ignored.
@@ -176,7 +177,7 @@ def _prompts(prompts: object, read: ForeignSuite) -> Iterator[str]:
         given = prompt if isinstance(prompt, str) else mapping(prompt).get("raw")
         text = given if isinstance(given, str) else _ELSEWHERE
         rest = _PLACEHOLDER.sub("", text)
-        if text.startswith(_ELSEWHERE) or _is_path(text) or text.lstrip().startswith("["):
+        if text.startswith(_ELSEWHERE) or _PATH.fullmatch(text) or text.lstrip().startswith("["):
             read.lose(
                 "prompt", "in another file or as chat turns", "write it as a target's `prompt`"
             )
@@ -184,10 +185,6 @@ def _prompts(prompts: object, read: ForeignSuite) -> Iterator[str]:
             read.lose("prompt", "with logic of its template", "write it as a target's `prompt`")
         else:
             yield text
-
-
-def _is_path(text: str) -> bool:
-    return re.fullmatch(r"\S+\.(txt|md|json|ya?ml|js|py|csv|j2)", text) is not None
 
 
 def _add_target(provider: object, read: ForeignSuite) -> None:

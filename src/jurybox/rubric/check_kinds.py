@@ -178,10 +178,6 @@ def _see_match(wanted: str, options: Options, answer: CheckedAnswer) -> Seen:
     return _passes(_quoted(match[0]), _place(answer.text, match.start()))
 
 
-def _escaped(text: str) -> str:
-    return importlib.import_module("re2").escape(text)
-
-
 def _read_number(value: object) -> float:
     number = read_number(value.strip().replace(",", "")) if isinstance(value, str) else value
     if isinstance(number, bool) or not isinstance(number, int | float):
@@ -352,10 +348,6 @@ def _see_similar(wanted: str, options: Options, answer: CheckedAnswer) -> Seen:
     return Seen(share >= options["at_least"], f"{show_number(share)} in {_quoted(answer.text)}")
 
 
-def _expected_similar(wanted: str, options: Options) -> str:
-    return f"at least {show_number(options['at_least'])} of {_quoted(wanted)}"
-
-
 _CASE: Final[Mapping[str, Read]] = {"ignore_case": _read_flag}
 
 CHECKS: Final[Mapping[str, CheckKind]] = {
@@ -385,7 +377,7 @@ CHECKS: Final[Mapping[str, CheckKind]] = {
         see=_see_match,
         expected=lambda pattern, _: f"a match of `{cut(pattern)}`",
         options=_CASE,
-        escape=_escaped,
+        escape=lambda text: importlib.import_module("re2").escape(text),
     ),
     "number": CheckKind(
         read=_read_number,
@@ -404,7 +396,9 @@ CHECKS: Final[Mapping[str, CheckKind]] = {
     "similarity": CheckKind(
         read=_read_similar,
         see=_see_similar,
-        expected=_expected_similar,
+        expected=lambda text, options: (
+            f"at least {show_number(options['at_least'])} of {_quoted(text)}"
+        ),
         options={"at_least": _read_share, **_CASE},
         required=("at_least",),
     ),

@@ -143,11 +143,9 @@ def rank(verdicts: Sequence[PairVerdict], *, level: float = 0.95) -> Ranking:
         cycles=cycles,
         ties=Ties(ties=int(counts.ties.sum()) // 2, parameter=_tie_parameter(counts, scales)),
         warnings=(
-            *(_unnamed_items(unnamed) if clustered else ()),
-            *_unlinked(counts, groups),
+            *_unlinked(counts, groups, unnamed if clustered else 0),
             *_one_sided(counts, scales),
-            *_unsure(counts, scales),
-            *_cyclic(cycles),
+            *_unsure(counts, scales, cycles),
         ),
         counts=counts,
     )
@@ -345,13 +343,10 @@ def _tie_parameter(counts: WinCounts, scales: _Scales) -> float | None:
     return None if fitted is None or fitted.log_tie is None else float(np.exp(fitted.log_tie))
 
 
-def _unnamed_items(count: int) -> Iterator[str]:
-    if count:
-        rows = "1 row names" if count == 1 else f"{count:,} rows name"
+def _unlinked(counts: WinCounts, groups: Sequence[Sequence[int]], unnamed: int) -> Iterator[str]:
+    if unnamed:
+        rows = "1 row names" if unnamed == 1 else f"{unnamed:,} rows name"
         yield f"{rows} no item: each counts as an item of its own next to those that repeat"
-
-
-def _unlinked(counts: WinCounts, groups: Sequence[Sequence[int]]) -> Iterator[str]:
     if len(groups) > 1:
         sets = " and ".join(_names(counts, group) for group in groups[:_MOST_NAMES])
         left = len(groups) - _MOST_NAMES
@@ -383,7 +378,7 @@ def _one_sided(counts: WinCounts, scales: _Scales) -> Iterator[str]:
             )
 
 
-def _unsure(counts: WinCounts, scales: _Scales) -> Iterator[str]:
+def _unsure(counts: WinCounts, scales: _Scales, cycles: Sequence[Sequence[str]]) -> Iterator[str]:
     if not counts.wins.any():
         yield "every verdict is a tie: there is no order"
     elif RUNAWAY in scales.reasons:
@@ -393,9 +388,6 @@ def _unsure(counts: WinCounts, scales: _Scales) -> Iterator[str]:
         )
     if FEW_ITEMS in scales.reasons:
         yield "there are too few items for intervals that take repeated items into account"
-
-
-def _cyclic(cycles: Sequence[Sequence[str]]) -> Iterator[str]:
     if cycles:
         count = "a cycle" if len(cycles) == 1 else f"{len(cycles)} cycles"
         yield f"majorities form {count}: no single order agrees with all of them"

@@ -4,6 +4,7 @@ import itertools
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -179,7 +180,7 @@ def read_indicators(
         without = [block for block in inside if block in structure]
         for listing, above in lists:
             without += [listing] if above is None else [above, listing]
-        without.sort(key=_start)
+        without.sort(key=attrgetter("start"))
         if heading is None or all(above is not None for _, above in lists):
             taken += without
         else:
@@ -194,10 +195,6 @@ def read_indicators(
         Indicators(label=label, items=tuple(each), text="\n\n".join(texts.get(label, [])))
         for label, each in items.items()
     )
-
-
-def _start(block: Block) -> int:
-    return block.start
 
 
 def _without_separator(text: str) -> str:
