@@ -161,7 +161,7 @@ def position(seen: Observations, level: float = 0.95) -> Iterator[BiasMetric]:
     yield _measured(
         "position.first_place_win_rate", _FIRST_PLACE, decided, _first_place, level, none
     )
-    stays = _rate_of(lambda vote: vote.straight == vote.swapped)
+    stays: Compute[ObservedVote] = _rate_of(lambda vote: vote.straight == vote.swapped)
     yield _measured("position.swap_consistency", _CONSISTENCY, votes, stays, level, none)
     for name in dict.fromkeys((*seen.criteria, *(name for vote in votes for name in vote.kept))):
         words = _Words(
@@ -170,7 +170,7 @@ def position(seen: Observations, level: float = 0.95) -> Iterator[BiasMetric]:
             share=True,
         )
         asked = [vote for vote in votes if name in vote.kept]
-        flips = _rate_of(lambda vote, name=name: not vote.kept[name])
+        flips: Compute[ObservedVote] = _rate_of(lambda vote, name=name: not vote.kept[name])
         yield _measured(f"position.flips.{name}", words, asked, flips, level, none)
 
 
@@ -301,7 +301,7 @@ def _wins(
         f"Of two responses, {kind.which} wins {{}} of the decided votes", 0.5, " and a winner"
     )
     decided = [row for row in rows if row.share != _TIE]
-    won = _rate_of(lambda row: row.share > _TIE)
+    won: Compute[_Preference] = _rate_of(lambda row: row.share > _TIE)
     yield _measured(f"{kind.name}_win_rate", words, decided, won, level, reason)
     sentence = f"Compared with people, the judge prefers {kind.which} by {{}} of the votes"
     words = kind.words(sentence, 0.0, " and a winner by people")
