@@ -136,10 +136,18 @@ def test_d9_a_function_is_the_system_under_test() -> None:
         asked.append(prompt)
         return "Hello, dear."
 
-    found = run("suite.yaml", target=bot, judges=judge)
+    with pytest.warns(UserWarning, match="`response` is read as a recorded response"):
+        found = run("suite.yaml", target=bot, judges=judge)
     assert sorted(asked) == ["Greet me.", "Greet me."]
     assert found.summary["pass_rate"] == 1
     assert found.metadata["model_id"].endswith("bot")
+
+
+def test_d9_what_a_table_of_pandas_lacks_is_absent() -> None:
+    rows = [{**ROWS[0], "reference": float("nan"), "scenario": float("nan")}]
+    found = run({"suite": "table", "rubric": "tone.md", "rows": rows}, judges=judge)
+    row = found.samples[0].inputs
+    assert (row.reference, row.scenario) == (None, None)
 
 
 def test_d9_two_functions_of_one_name_are_refused() -> None:

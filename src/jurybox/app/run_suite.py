@@ -203,6 +203,8 @@ async def _run_all(  # noqa: PLR0913 - what isn't an option of the suite, all by
     )
     named = suite if isinstance(suite, str | Mapping) else Path(suite)
     ready = prepare_all(named, chosen) if several else [prepare(named, chosen)]
+    for warning in dict.fromkeys(text for each in ready for text in each.warnings):
+        warnings.warn(warning, stacklevel=2)
     runs: list[Run] = []
     with closing(open_run_store(store, create=True)) as opened:
         for each in ready:

@@ -1,6 +1,7 @@
 """Find a suite and apply the options that concern its target."""
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
@@ -80,7 +81,11 @@ def bundled_suites() -> dict[str, Path]:
 def _chosen_mapping(suite: Mapping[str, Any], options: RunOptions) -> ChosenSuite:
     """Keep a suite that was given as a mapping in a file, which a resumed run reads again (D9)."""
     try:
-        text = as_yaml(dict(suite))
+        # Tables of pandas have NaN where there is nothing.
+        given = json.dumps(dict(suite))
+        text = as_yaml(
+            json.loads(given, parse_constant=lambda name: None if name == "NaN" else name)
+        )
     except (TypeError, ValueError) as error:
         hint = (
             "give texts, numbers, lists and mappings; functions are given as `judges` or `target`"
