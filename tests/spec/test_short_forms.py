@@ -149,6 +149,10 @@ def test_a_key_may_be_in_dotenv_and_is_never_stored(jurybox: Call) -> None:
     [
         (["run", "--model", "x", "s.yaml"], "no such option '--model' (see `jurybox run --help`)"),
         (["run", "--limti", "5", "s.yaml"], "no such option '--limti'; did you mean `--limit`?"),
+        (
+            ["run", "--assert", "x", "s.yaml"],
+            "no such option '--assert' (see `jurybox run --help`)",
+        ),
         (["gate", "--gate", "x"], "no such option '--gate' (see `jurybox gate --help`)"),
     ],
 )
@@ -174,6 +178,25 @@ def test_what_is_no_suite_is_named_for_what_it_is(name: str, kind: str, jurybox:
     )
 
 
+@pytest.mark.parametrize(
+    "target",
+    [
+        {"system": "Be kind.\nWrite in a {{tone}} tone."},
+        {"prompt": "{{task}}, for {{my readers}}"},
+        {"prompt": "{{task}}, {{ tone | upper }}"},
+    ],
+)
+def test_a_column_that_would_not_be_filled_is_refused(
+    target: dict[str, str], jurybox: Call
+) -> None:
+    row = {"task": "x", "tone": "calm", "my readers": "all"}
+    model = {"model": "openai/bot@1", "base_url": "http://localhost:9/v1"}
+    suite = {"suite": "a", "rubric": "companion", "rows": [row, row], "target": model | target}
+    Path("s.yaml").write_text(json.dumps(suite))
+    (line,) = jurybox("run", "s.yaml").err.splitlines()
+    assert "would be sent as it is, unfilled" in line
+
+
 def test_rubric_models_and_dataset_are_reported_together(jurybox: Call) -> None:
     Path("rows.jsonl").write_text('{"text": "x"}\n')
     Path("s.yaml").write_text(
@@ -181,9 +204,12 @@ def test_rubric_models_and_dataset_are_reported_together(jurybox: Call) -> None:
     )
     lines = jurybox("run", "s.yaml").err.splitlines()
     assert [line.partition(":")[0] for line in lines] == ["openai/unpinned", *["rows.jsonl"] * 2]
-    Path("s.yaml").write_text("suite: a\nrubric: generl\ndataset: nowhere.jsonl\n")
+    Path("s.yaml").write_text(
+        "suite: a\nrubric: generl\ndataset: nowhere.jsonl\njudge: openai/one\ntarget: openai/two\n"
+    )
     lines = jurybox("run", "s.yaml").err.splitlines()
-    assert [line.partition(":")[0] for line in lines] == ["generl", "nowhere.jsonl"]
+    named = [line.partition(":")[0] for line in lines]
+    assert named == ["openai/one", "openai/two", "generl", "nowhere.jsonl"]
 
 
 def test_an_option_replaces_the_dataset_and_the_votes_d8(jurybox: Call) -> None:

@@ -136,8 +136,15 @@ def prepare_chosen(
     if suite.langfuse is not None:
         attempt(langfuse_client)  # a missing key is reported before the first call
     name, path, pattern = _dataset_path(chosen, options.dataset)
+    known = () if suite.judge is None else suite.judge.models
+    named = attempt(lambda: chosen_models(options.judges, known))
+    target = () if suite.target is None or suite.target.model is None else (suite.target.model,)
+    for spec in (*(named or ()), *target):
+        attempt(partial(_check_version, spec.model, allow_unpinned=options.allow_unpinned))
     rubric, warnings = attempt(read) or (None, ())
-    plan = None if rubric is None else attempt(lambda: _checked_plan(chosen, options, rubric))
+    plan = None
+    if rubric is not None and not attempt.errors:
+        plan = attempt(lambda: _checked_plan(chosen, options, rubric))
     procedure = None if plan is None else plan.procedure()
     check = RowCheck(procedure, None if plan is None else plan.target, suite.unused)
     dataset = attempt(
@@ -195,6 +202,13 @@ def prepare_chosen(
         langfuse=suite.langfuse,
         warnings=(*warnings, *found.warnings, *_unseen(plan, check.demographics, options, limit)),
     )
+
+
+def _check_version(model: str, *, allow_unpinned: bool) -> None:
+    """Refuse a model whose name doesn't say which version is meant (A10)."""
+    if not ModelName.parse(model).is_pinned and not allow_unpinned:
+        hint = "name one with a date, or as `provider/name@version`, or pass --allow-unpinned"
+        raise InputError("the name doesn't say which version is meant", hint, model)
 
 
 def _unseen(
@@ -277,10 +291,12 @@ def _checked_plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPl
     plan = _plan(chosen, options, document)
     if plan.batch:
         check_batchable(plan.judges, chosen.origin)
-    # Reports a missing key or function now instead of after the first sample.
-    plan_models(plan, read_settings(), options.base_url)
+    settings = read_settings()
+    # Reports a missing key, function or file of prices now instead of after the first sample.
+    plan_models(plan, settings, options.base_url)
+    load_prices(settings.prices)
     if options.identity.max_cost is not None:
-        Budget(plan, read_settings(), options.identity.max_cost)
+        Budget(plan, settings, options.identity.max_cost)
     return plan
 
 
@@ -305,11 +321,6 @@ def _plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> P
         prompt = _read_prompt_text(suite.target.prompt, here if options.prompt else chosen.folder)
         system = _read_prompt_text(suite.target.system, here if options.system else chosen.folder)
         target = _plan_target(suite.target, rubric, prompt, system, suite.columns)
-    models = judges if target is None or target.command else (*judges, target.model)
-    for model in models:
-        if not options.allow_unpinned and not ModelName.parse(model).is_pinned:
-            hint = "name one with a date, or as `provider/name@version`, or pass --allow-unpinned"
-            raise InputError("the name doesn't say which version is meant", hint, model)
     stop = judge.stop_when_decided
     usual = rubric.variance_repeats if suite.variance_sensitive else 1
     return Plan(

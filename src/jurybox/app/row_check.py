@@ -1,11 +1,13 @@
 """Whether a run can use a row; checked for all rows before the first call."""
 
+import re
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from jurybox.app.evaluate_once import check_checks
+from jurybox.datasets.fields import FIELD_OF
 from jurybox.engine.plan import TargetPlan
 from jurybox.errors import InputError
 from jurybox.rubric.checks import ROW_CHECKS
@@ -47,6 +49,9 @@ class RowCheck:
             self._judging.check(row.sample(row.response or Response(text="")))
 
 
+_BRACES: Final = re.compile(r"\{\{\s*([^{}]+?)\s*\}\}")
+
+
 class _PromptCheck:
     """Checks that a target's prompt shows all fields of the rows; reports each fault once."""
 
@@ -56,9 +61,22 @@ class _PromptCheck:
         fields = {} if target is None else target.columns
         self._drops = prompt is not None and "context" not in {*shown, *fields.values(), *unused}
         self._columns = shown - {"task", "context", "messages", *fields}
+        system = "" if target is None else target.system or ""
+        unread = {name for name in _BRACES.findall(prompt or "") if not name.isidentifier()}
+        # What is in braces and isn't filled, each with its name.
+        self._unfilled = {
+            text: text.partition("|")[0].strip() for text in (*_BRACES.findall(system), *unread)
+        }
 
     def check(self, row: Row) -> None:
         """Check one row."""
+        for text, name in self._unfilled.items():
+            if name in row.metadata or name in FIELD_OF:
+                self._unfilled = {}
+                hint = (
+                    "only a `prompt` is filled, with names of letters, digits and `_`; take it out"
+                )
+                raise InputError(f"`{{{{{text}}}}}` would be sent as it is, unfilled", hint)
         for name in sorted(self._columns - row.metadata.keys()):
             self._columns = frozenset[str]()
             hint = nearest(name, row.metadata, "show `{{task}}` or a column that all rows have")

@@ -135,8 +135,9 @@ def _message(error: click.ClickException | JuryboxError) -> str:
         return line
     path = "jurybox" if error.ctx is None else error.ctx.command_path
     if isinstance(error, click.NoSuchOption) and error.ctx is not None:
-        options = [name for each in error.ctx.command.params for name in each.opts]
-        close = closest(error.option_name, options)
+        options = (name for each in error.ctx.command.params for name in each.opts)
+        names = {name.lstrip("-"): name for name in options}
+        close = closest(error.option_name.lstrip("-"), names)
         line = f"no such option '{error.option_name}'"
-        line += "" if close is None else f"; did you mean `{close}`?"
+        line += "" if close is None else f"; did you mean `{names[close]}`?"
     return f"{path}: {line} (see `{path} --help`)"
