@@ -106,6 +106,28 @@ def test_a_run_stops_before_it_costs_too_much_and_can_be_resumed(
     assert jurybox("verify", "last").code == 0
 
 
+def test_prices_that_cannot_be_read_leave_no_run(jurybox: Jurybox) -> None:
+    Path("prices.json").unlink()
+    done = jurybox("run", "suite.yaml")
+    assert (done.code, "prices.json: can't be read" in done.err) == (2, True)
+    assert not Path(".jurybox").exists()
+
+
+def test_all_targets_together_cost_no_more(jurybox: Jurybox) -> None:
+    suite = Path("suite.yaml").read_text()
+    two = "targets: [{name: a, model: openai/bot@1}, {name: b, model: openai/bot@1}]"
+    Path("suite.yaml").write_text(suite.replace("target: openai/bot@1", two))
+    # Enough for one target, with a call in flight at its worst, and not for two.
+    most = 1.75
+    done = jurybox("run", "suite.yaml", "--max-cost", str(most), "--json")
+    runs = json.loads(done.out)["runs"]
+    assert [each["status"] for each in runs] == ["finished", "stopped"]
+    spent = sum(each["cost"]["dollars"] for each in runs)
+    assert spent <= most
+    rest = most - runs[0]["cost"]["dollars"]
+    assert runs[1]["metadata"]["max_cost"] == pytest.approx(rest)
+
+
 def test_a_filter_chooses_rows_by_their_fields(jurybox: Jurybox) -> None:
     done = jurybox(
         "run", "suite.yaml", "--filter", "scenario=basic", "--filter", "level=1", "--json"

@@ -162,7 +162,9 @@ def test_a9_the_defaults_of_the_document_and_what_was_overridden(write: Write) -
     suite = write(target="respond")
     warm = suite.read_text().replace(':respond"}', ':respond", "generation": {"temperature": 0.5}}')
     suite.write_text(warm)
-    assert metadata(jurybox.run(suite))["generation_params"] == {
+    with pytest.warns(UserWarning, match="the target makes new ones"):
+        run = jurybox.run(suite)
+    assert metadata(run)["generation_params"] == {
         "target": {**usual, **nothing, "temperature": 0.5, "overrides": {"temperature": 0.5}},
         "judge": {**usual, **nothing},
     }

@@ -1,6 +1,7 @@
 """Start, resume and finish runs."""
 
 import asyncio
+import math
 import os
 import sys
 import warnings
@@ -40,7 +41,7 @@ from jurybox.app.stored_run import Run
 from jurybox.app.suite_choice import RunOptions
 from jurybox.app.telemetry import deliver_run
 from jurybox.app.view_run import accept_unreviewed as accept_reviews
-from jurybox.app.view_run import view_unfinished
+from jurybox.app.view_run import view_run, view_unfinished
 from jurybox.engine.plan import Plan, plan_text
 from jurybox.engine.records import (
     ENCODER,
@@ -282,7 +283,7 @@ async def _start(
     if cluster is not None and prepared.identity.max_cost is not None:
         hint = "leave it out, or use --engine local"
         raise InputError("no worker knows what the others spend", hint, "--max-cost")
-    row = new_run(prepared.plan, prepared.procedure, prepared.identity)
+    row = new_run(prepared.plan, prepared.procedure, _with_the_rest(prepared.identity, store))
     with (
         store.claim(row.id),
         _spread(cluster, store, prepared.plan, prepared.base_url) as spread,
@@ -297,6 +298,16 @@ async def _start(
 
 
 start_run = blocking("start_run", _start)
+
+
+def _with_the_rest(identity: RunIdentity, store: Store) -> RunIdentity:
+    """Leave of the maximum cost what the earlier targets of the suite didn't spend (D8)."""
+    if identity.max_cost is None or identity.group is None:
+        return identity
+    earlier = [view_run(row, store) for row in store.runs() if identity.group in row.metadata]
+    spent = (view.cost["dollars"] for view in earlier)
+    rest = identity.max_cost - sum(math.inf if each is None else each for each in spent)
+    return msgspec.structs.replace(identity, max_cost=max(0.0, round(rest, 9)))
 
 
 async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginning, by keyword
