@@ -62,11 +62,12 @@ def joined(read: Format, recorded: Recorded) -> Format:
     def joining(source: Source, context: FileContext) -> Iterator[tuple[int, Record]]:
         columns = context.columns
         left = dict.fromkeys(recorded.answers)
-        for line, record in read(source, context):
+        for number, (line, record) in enumerate(read(source, context), start=1):
             given = next((record[name] for name in record if columns.field(name) == "id"), None)
+            row_id = str(number if given is None else given)
             # Whether a row that has none needs one is for the reader of rows to say.
-            answer = recorded.answers.get(str(given), {})
-            left.pop(str(given), None)
+            answer = recorded.answers.get(row_id, {})
+            left.pop(row_id, None)
             asked = {n: value for n, value in record.items() if columns.field(n) not in ANSWERED}
             yield line, asked | {columns.column(field): answer[field] for field in answer}
         if left:

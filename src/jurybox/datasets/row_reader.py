@@ -1,6 +1,6 @@
 """From a record, as a file gives it, to a row."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, cast
 
 import msgspec
@@ -94,7 +94,8 @@ class RowReader:
         # Fields to filter by that no row has had yet, and the other names that rows have.
         self._unmet = dict.fromkeys(needs.filters)
         self._names: dict[str, None] = {}
-        # Fields that rows lack: the line of the first of them, its columns, and how many there are.
+        # Fields that rows lack: the line of the first of them, its columns (or its id, where it
+        # has no recorded response), and how many there are.
         self._lacks: dict[str, tuple[int, list[str], int]] = {}
         # Columns that the suite names and no row has had yet, and the columns of the first row.
         self.unseen = dict(context.columns.given)
@@ -115,7 +116,7 @@ class RowReader:
             if not self._other.issuperset(extras):
                 sound = self._check_names(line, extras, given) and sound
         row_id = self._id_of(line, values, has_id="id" in given)
-        if "messages" in values and "task" not in given:
+        if "messages" in given and "task" not in given:
             sound = self._split_messages(line, values, given) and sound
         if "task" not in given:
             sound = self._note_absent(line, "task", record)
@@ -125,9 +126,10 @@ class RowReader:
         if "response" not in given and self._has_empty_response(record):
             values["response"] = ""
         response = self._response_of(values, given)
-        if response is None and self._needs.response_of(self._chosen):
-            answered = "response" in given or self._note_unanswered(line, row_id, record)
-            sound = answered and sound
+        needs_one = "response" not in given and self._needs.response_of(self._chosen)
+        if response is None and needs_one:
+            names = record if self._needs.recorded_in is None else [str(row_id)]
+            sound = self._note_absent(line, "response", names)
         if not sound or row_id is None:
             return None
         return self._row(row_id, values, response)
@@ -168,6 +170,11 @@ class RowReader:
                 self._note(1, "missing-column", problem, nearest(column, self._first, otherwise))
         for field, (line, columns, count) in self._lacks.items():
             if field in self._noted:
+                continue
+            if field == "response" and self._needs.recorded_in is not None:
+                more = "" if count == 1 else f", and {count - 1:,} more have none"
+                problem = f"the sample `{columns[0]}` has no response in {self._needs.recorded_in}"
+                self._note(line, "missing-field", problem + more, "add a row with its id there")
                 continue
             rows = "the row has" if count == 1 else f"{counted(count, 'row')} have"
             problem = f"{rows} no `{field}`; the columns are {_columns(columns)}"
@@ -225,8 +232,11 @@ class RowReader:
 
     def _split_messages(self, line: int, values: Values, given: dict[str, str]) -> bool:
         """Take the task, and the response if there is one, from the end of a chat log (D2)."""
-        turns: tuple[Turn, ...] = values["messages"]
         name = given["task"] = given["messages"]
+        if "messages" not in values:
+            given["response"] = name  # what they are is unknown, and that was noted
+            return False
+        turns: tuple[Turn, ...] = values["messages"]
         if turns and turns[-1].role == "assistant":
             if "response" in given:
                 problem = f"`{name}` ends with a response, and `{given['response']}` is one too"
@@ -297,16 +307,9 @@ class RowReader:
             self._note(line, "two-names", problem, hint)
         return False
 
-    def _note_unanswered(self, line: int, row_id: str | None, record: Record) -> bool:
-        if self._needs.recorded_in is None:
-            return self._note_absent(line, "response", record)
-        named = f"`{row_id}`" if self.has_ids else "without an id"
-        problem = f"the sample {named} has no response in {self._needs.recorded_in}"
-        return self._note(line, "missing-field", problem, "add a row with its id there")
-
-    def _note_absent(self, line: int, field: str, record: Record) -> bool:
-        first, columns, count = self._lacks.get(field) or (line, list(record), 0)
-        self._lacks[field] = first, columns, count + 1
+    def _note_absent(self, line: int, field: str, names: Iterable[str]) -> bool:
+        first, shown, count = self._lacks.get(field) or (line, list(names), 0)
+        self._lacks[field] = first, shown, count + 1
         return False
 
 

@@ -74,6 +74,18 @@ def test_what_is_wrong_with_the_responses_is_said_with_its_line(tmp_path: Path) 
 def test_a_sample_without_a_response_is_named(tmp_path: Path) -> None:
     (found,) = findings(tmp_path, [{"id": "a", "response": "x"}])
     assert found.startswith("rows.jsonl:2:1: the sample `7` has no response in ")
+    (found,) = findings(tmp_path, [{"id": "b", "response": "x"}])
+    assert found.startswith("rows.jsonl:1:1: the sample `a` has no response in ")
+    assert "answers.jsonl, and 1 more have none; " in found
+
+
+def test_rows_without_ids_are_joined_by_their_number(tmp_path: Path) -> None:
+    rows = write(tmp_path / "rows.jsonl", [{"task": "Hi"}, {"task": "Bye"}])
+    answers = write(
+        tmp_path / "answers.jsonl", [{"id": 2, "response": "two"}, {"id": 1, "response": "one"}]
+    )
+    found = [row for _, row in open_dataset(rows, answers).rows(needs_response=True)]
+    assert [row.response and row.response.text for row in found] == ["one", "two"]
 
 
 def test_responses_that_answer_no_sample_are_told(tmp_path: Path) -> None:
