@@ -190,10 +190,14 @@ def test_d4_checks_alone_need_no_judge_and_read_as_assertions(
     lines = [json.dumps({"task": "Capital?", **row}) for row in rows]
     Path("rows.jsonl").write_text("\n".join(lines))
     Path("suite.yaml").write_text("suite: s\nrubric: facts.md\ndataset: rows.jsonl\n")
-    run = jurybox("run", "suite.yaml", "--json").json
+    done = jurybox("run", "suite.yaml", "--json")
+    assert "1 unscored" in done.err
+    run = done.json
     assert run["summary"]["pass_rate"] == pytest.approx(1 / 3)
     # What can't be measured has no score, and is counted as such.
     assert (run["summary"]["n"]["answer_mean"], run["summary"]["unscored_rate"]) == (2, 1 / 3)
+    rule = run["summary"]["failed_samples"]
+    assert {count for name, count in rule.items() if name.endswith(" (not measured)")} == {1}
     shown = jurybox("show", "last", "--sample", "de", "--json").json
     assert (shown["method"], shown["answer"], shown["passed"]) == ("rules", 0.5, False)
     assert shown["criteria"][0]["checks"][0] == {

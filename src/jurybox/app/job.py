@@ -91,7 +91,6 @@ class _Counter:
         self.tally = tally
         self._numbers = numbers
         self._done = bytearray(len(numbers))
-        self.unscored = self.failed = 0
 
     def is_done(self, number: int) -> bool:
         return self._done[number - self._numbers.start] == 1
@@ -108,8 +107,6 @@ class _Counter:
     def add(self, result: SampleResult, repeat: int, number: int) -> None:
         self.mark_done(number)
         self.tally.add(result, repeat, number)
-        self.unscored += result.evaluator_error is not None
-        self.failed += result.target_error is not None
 
 
 class _Throttle:
@@ -412,9 +409,9 @@ class Job:
             done=count.tally.samples + sum(part.done for part in parts),
             before=self._before,
             elapsed_s=time.monotonic() - self._began,
-            unscored=count.unscored + sum(part.unscored for part in parts),
+            unscored=count.tally.count("unscored_rate") + sum(part.unscored for part in parts),
             flagged=count.tally.queued + sum(part.flagged for part in parts),
-            failed=count.failed + sum(part.failed for part in parts),
+            failed=count.tally.count("target_error_rate") + sum(part.failed for part in parts),
             dollars=sum(known) if len(known) == len(costs) else None,
             batches=tuple(batches),
             outages=(*self._outages(), *dict.fromkeys(o for part in parts for o in part.outages)),

@@ -188,7 +188,7 @@ def _why_failed(result: SampleResult) -> Iterator[str]:
     else:
         for rule in result.rules:
             if rule.passed is not True:
-                yield rule.rule if rule.passed is False else f"{rule.rule} (not measured)"
+                yield rule.rule if rule.value is not None else f"{rule.rule} (not measured)"
 
 
 class RunTally:
@@ -237,6 +237,10 @@ class RunTally:
         self._whole.add(result, repeat)
         self._scenarios.add(result)
         self._demographics.add(result)
+
+    def count(self, rate: str) -> int:
+        """Return how many samples a rate, such as `unscored_rate`, counts so far."""
+        return self._whole.flags[rate]
 
     def _count(self, result: SampleResult) -> None:
         if result.needs_review:

@@ -210,7 +210,7 @@ class MetricTally:
         self._held: dict[Comparison, int] = dict.fromkeys(wheres, 0)
         self._reported: dict[Comparison, int] = dict.fromkeys(wheres, 0)
         self.samples = self._judged = 0
-        self._flags: dict[str, int] = dict.fromkeys(RATES, 0)
+        self.flags: dict[str, int] = dict.fromkeys(RATES, 0)
 
     def add(self, result: SampleResult, repeat: int = 0) -> None:
         """Add a sample of a repeat."""
@@ -226,7 +226,7 @@ class MetricTally:
         self._judge.add(result.judge_score, repeat)
         self._wins.add(result.win, repeat)
         for name in _flags_of(result, self._rubric.overall_name):
-            self._flags[name] += 1
+            self.flags[name] += 1
 
     def spreads(self) -> dict[str, MetricSpread]:
         """Return the spreads of the scores and of `MEASURED`; a metric without values has none."""
@@ -260,13 +260,13 @@ class MetricTally:
         return metrics, counts
 
     def _add_rates(self, metrics: Metrics, counts: Counts) -> None:
-        for name, count in self._flags.items():
+        for name, count in self.flags.items():
             metrics[name] = count / self.samples if self.samples else None
             counts[name] = self.samples
         if not self._rubric.pass_rules:
             metrics["pass_rate"], counts["pass_rate"] = None, 0
         # Of the samples that a judge replied to: the others have no reply to be read (C15).
-        fallen = self._flags["judge_fallback_rate"]
+        fallen = self.flags["judge_fallback_rate"]
         reported = self._judged if self._rubric.fallback_score is not None else 0
         metrics["judge_fallback_rate"] = fallen / reported if reported else None
         counts["judge_fallback_rate"] = reported
