@@ -92,6 +92,13 @@ def test_the_terminal_shows_them_side_by_side(jurybox: Jurybox) -> None:
     assert done.code == 1
 
 
+def test_the_table_says_how_many_samples_a_mean_lacks(jurybox: Jurybox) -> None:
+    said = [{"id": f"q{n}", "response": "" if n < 3 else "Old"} for n in range(12)]
+    Path("before.jsonl").write_text("".join(json.dumps(row) + "\n" for row in said))
+    lines = jurybox("run", "suite.yaml").out.splitlines()
+    assert ["target_error_rate", "0%", "0%", "25%"] in [line.split() for line in lines]
+
+
 def test_the_report_has_the_outputs_in_columns(jurybox: Jurybox) -> None:
     jurybox("run", "suite.yaml", "--name", "try")
     names = ("try-short", "try-long", "try-before")

@@ -188,7 +188,8 @@ def _print(diff: RunDiff) -> None:
         (
             (
                 each.metric,
-                *map(shown, (each.a, each.n_a, each.b, each.n_b)),
+                *(metric_value(each.metric, each.a), shown(each.n_a)),
+                *(metric_value(each.metric, each.b), shown(each.n_b)),
                 signed(each.difference),
             )
             for each in diff.metrics
@@ -285,4 +286,6 @@ def _sample(change: SampleChange, headline: str | None) -> Iterator[str]:
 
 
 def _gate(gate: GateOutcome | None) -> tuple[str | Text, str | Text]:
-    return ("none", "-") if gate is None else (shown(gate.value), yes_or_no(gate.passed))
+    if gate is None:
+        return "none", "-"
+    return metric_value(gate.gate.partition(" ")[0], gate.value), yes_or_no(gate.passed)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _WIDE: Final = 240
+_LONGEST_NAME: Final = 40
 _DIGIT: Final = re.compile("[0-9]")
 _ONE: Final = r"[-+]?[<$]? ?[0-9][0-9.,]*%?"
 _NUMBER: Final = re.compile(f"|[-.]|none|unknown|yes|no|{_ONE}(?: (?:to|of|->) {_ONE})?")
@@ -114,7 +115,9 @@ def print_table(headings: Sequence[str], rows: "Iterable[Iterable[str | Text]]")
         column = [row[at].plain for row in cells if at < len(row)]
         numbers = any(map(_DIGIT.search, column)) and all(map(_NUMBER.fullmatch, column))
         side = "right" if at and numbers else "left"
-        made.add_column(plain(heading), overflow="fold", justify=side)
+        # What a row is called stays whole where the terminal is narrow.
+        is_name = not at and max(map(len, column), default=0) <= _LONGEST_NAME
+        made.add_column(plain(heading), overflow="fold", justify=side, no_wrap=is_name)
     for row in cells:
         made.add_row(*row)
     console().print(made)

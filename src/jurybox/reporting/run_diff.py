@@ -210,6 +210,8 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
 
     def conclusion(self) -> str:
         """Return the result of the tests in words."""
+        if not any(each.comparison.n for each in self.tested):
+            return "no sample has scores in both runs: nothing was tested"
         levels = [
             f"{100 * each.comparison.interval.level:g}%"
             for each in self.tested

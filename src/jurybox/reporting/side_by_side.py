@@ -92,7 +92,7 @@ def side_by_side(
         names=_names(views),
         runs=tuple(views),
         headline=headline,
-        metrics={name: tuple(view.summary.get(name) for view in views) for name in _metrics(views)},
+        metrics=_metrics(views),
         differences=differences,
         samples=tuple(chosen),
         left=max(0, views[0].summary["samples"] - len(chosen)) if most else 0,
@@ -108,14 +108,16 @@ def _names(views: Sequence[RunView]) -> tuple[str, ...]:
     return tuple(view.run_id for view in views)
 
 
-def _metrics(views: Sequence[RunView]) -> dict[str, None]:
-    """Return the most informative metrics, in order."""
+def _metrics(views: Sequence[RunView]) -> dict[str, tuple[float | None, ...]]:
+    """Return the most informative metrics, in order, and the share of samples that means lack."""
     names: dict[str, None] = {}
     for rubric in (view.rubric for view in views):
         means = (rubric.mean_of(each.id) for each in rubric.criteria)
         gated = (gate.name for gate in rubric.gates)
         names |= dict.fromkeys((key_metric(rubric), "pass_rate", *means, *gated))
-    return names
+    lacking = ("unscored_rate", "target_error_rate")
+    names |= {name: None for name in lacking if any(view.summary.get(name) for view in views)}
+    return {name: tuple(view.summary.get(name) for view in views) for name in names}
 
 
 def _spread(sample: SampleOutputs) -> tuple[bool, float]:
