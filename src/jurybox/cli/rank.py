@@ -46,7 +46,8 @@ def command(verdicts: tuple[str, ...], level: float, store_url: str | None, as_j
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.statistics.model_ranking import rank
 
-    found = [_read(each, store_url) for each in verdicts]
+    # A run may go by several names; its verdicts count once.
+    found = dict(_read(name, store_url) for name in verdicts).values()
     ranking = rank([row for each in found for row in each.rows], level=level)
     missing = sum(each.without for each in found)
     have = "1 row has" if missing == 1 else f"{missing:,} rows have"
@@ -58,20 +59,20 @@ def command(verdicts: tuple[str, ...], level: float, store_url: str | None, as_j
         _print(ranking, warnings)
 
 
-def _read(name: str, store_url: str | None) -> "Verdicts":
-    """Return the verdicts of a file, or else of a run."""
+def _read(name: str, store_url: str | None) -> "tuple[str, Verdicts]":
+    """Return the path of a file, or else the id of a run, with its verdicts."""
     from jurybox.datasets.open_dataset import names_file
     from jurybox.datasets.verdicts import read_verdicts, run_verdicts
 
     if names_file(name):
-        return read_verdicts(Path(name))
+        return name, read_verdicts(Path(name))
     from jurybox.reporting.export_rows import exported_rows
     from jurybox.reporting.stored import plan_of
 
     with opened_run(name, store_url) as (store, run):
         target = plan_of(run).target
         names = ("response" if target is None else target.model, "response_b")
-        return run_verdicts(exported_rows(store, run), run.id, names)
+        return run.id, run_verdicts(exported_rows(store, run), run.id, names)
 
 
 def _print(ranking: "Ranking", warnings: list[str]) -> None:

@@ -96,7 +96,8 @@ def _show_failed(store: Store, row: RunRow, *, as_json: bool) -> None:
             if not as_json:
                 repeat = f" (repeat {record.repeat})" if record.repeat else ""
                 print_line(plain(f"{record.id}{repeat}  ", "bold"), plain(why, "red"))
-                print_line(f"  {because}", style="dim")
+                if record.result.target_error is None:
+                    print_line(f"  {because}", style="dim")
     if as_json:
         print_json({"run_id": row.id, "failed": found})
     elif not found:
