@@ -101,12 +101,14 @@ def compare(judging: Judging, sample: Sample, seat: Seat) -> Flow[PairVote | Uns
             extra={"lead_of_a": round(lead, 6), "position_bias": round(bias, 6)},
         ),
     )
+    # Both orders made it, but its remarks are shown once.
+    unremarked = msgspec.structs.replace(verdict.remarks, bias_checklist={})
     return PairVote(
         winner=verdict.winner,
         stable=verdict.winner != "tie",
         preferences=verdict.preferences,
         first=verdict,
-        second=verdict,
+        second=msgspec.structs.replace(verdict, remarks=unremarked),
         replies=readings.replies,
     )
 
