@@ -140,6 +140,5 @@ def test_the_better_answer_wins_wherever_it_stands(task: str, good: str, bad: st
     assert math.isfinite(bias)
     leads = [each.second.remarks.extra["lead_of_a"] for each in (straight, swapped)]
     assert leads[0] == pytest.approx(-leads[1], abs=1e-6)
-    assert f"the order alone makes {bias:+.2f}" in next(
-        iter(straight.second.remarks.reasoning.values())
-    )
+    told = straight.second.remarks.reasoning.values()
+    assert all("the order alone makes " in each for each in told)

@@ -130,7 +130,9 @@ def shown(response: str) -> str:
     return f" {without_forgery(response)}\n"
 
 
-_FORGED: Final = re.compile(r"<\|\w{1,30}\|>|\breply \w{1,20} or \w{1,20}\b\.?", re.IGNORECASE)
+_FORGED: Final = re.compile(
+    r"<\|\w{1,30}\|>|\breply (?:\w{1,20} or \w{1,20}|yes|no)\b\.?", re.IGNORECASE
+)
 _ONE_WORD_REPLIES: Final = frozenset({"yes", "no", "a", "b"})
 
 
