@@ -38,11 +38,11 @@ from jurybox.engine.records import (
     hashes_of,
     notes_of,
     read_result,
-    request_hash,
     request_key,
     run_digest,
     sample_row,
     sealed,
+    text_hash,
 )
 from jurybox.judging.flow import ModelReply, ModelRequest, Outcome
 from jurybox.rubric_files import RubricFiles
@@ -149,7 +149,7 @@ class Patterns:
                     number=0,
                     position=len(exchanges),
                     role="judge",
-                    key=request_key(request_hash(*asked), "here", 0),
+                    key=request_key(text_hash(asked.frame), text_hash(asked.material), "here", 0),
                     frame=asked.frame,
                     material=asked.material,
                     outcome=ENCODER.encode({"reply": outcome}).decode(),

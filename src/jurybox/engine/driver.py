@@ -45,7 +45,9 @@ async def drive(flow: Flow[T], call: Call, *, on_exchange: OnExchange | None = N
     try:
         step = _next(flow, None)
         while not isinstance(step, _Done):
-            await asyncio.sleep(0)  # samples take turns, see `Runner`
+            # Samples take turns, here and below: a step whose code was used a moment ago is faster.
+            # Without it, a sample with one vote takes 10 to 16% more CPU time (decision 18).
+            await asyncio.sleep(0)
             if len(step) == 1:
                 # Most batches have one request; the bookkeeping for several would cost more
                 # than the request itself.

@@ -18,7 +18,7 @@ from jurybox.engine.records import (
     SampleRow,
     in_order,
     read_result,
-    request_hash,
+    text_hash,
 )
 from jurybox.errors import InputError
 from jurybox.reporting.output_file import whole_folder
@@ -260,7 +260,7 @@ def _exchange(row: ExchangeRow) -> dict[str, Any]:
     """Return a request, as the text that its hash is of, and its outcome."""
     return {
         "role": row.role,
-        "request_sha256": request_hash(row.frame, row.material),
+        "request_sha256": text_hash(row.request),
         "request": row.request,
         **_PARTS.decode(row.outcome),
     }

@@ -30,7 +30,7 @@ from jurybox.storage.database import (
     writing,
 )
 
-VERSION: Final = 3
+VERSION: Final = 4
 """Of the tables below; a store of another version is refused."""
 
 ROWS: Final[dict[str, type[AnyRow | Facets | OutboxRow]]] = {
