@@ -224,11 +224,6 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return sum(criterion.scale.high for criterion in self.scored)
 
     @cached_property
-    def items(self) -> tuple[str, ...]:
-        """The ids of the checklist's items."""
-        return tuple(item.id for item in self.checklist.criteria)
-
-    @cached_property
     def rubric_name(self) -> RubricName:
         """The rubric's identification in reports."""
         return RubricName.of(self.rubric)

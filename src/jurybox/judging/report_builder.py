@@ -13,7 +13,6 @@ from jurybox.judging.evaluation_report import (
     CriterionReport,
     EvaluationReport,
     LostVote,
-    Method,
     SideReport,
 )
 from jurybox.judging.flow import Answer, ModelReply, ReportedModel, Unscored
@@ -40,35 +39,22 @@ Ballot = Answer[Scores] | Unscored
 PairBallot = PairVote | Unscored
 
 
-class _JuryVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of a report that differs by method."""
-
-    method: Method
-    criteria: tuple[CriterionReport, ...]
-    confidence: Confidence
-    total_score: float | None = None
-    overall: float | None = None
-    overall_by_votes: float | None = None
-    winner: Side | None = None
-    stable: bool | None = None
-    winner_votes: tuple[Side, ...] = ()
-    responses: dict[str, SideReport] | None = None
-
-
 def report_on_one(
     judging: Judging, sample: Sample, panel: Panel, ballots: Sequence[Ballot]
 ) -> EvaluationReport:
     """Report on one response that was scored, by the rubric or against the reference."""
     side = _side(judging, ballots, len(panel.seats))
-    verdict = _JuryVerdict(
+    verdict = EvaluationReport(
+        rubric=judging.rubric_name,
         method="rubric" if sample.reference is None else "reference",
         criteria=side.criteria,
-        confidence=side.confidence,
         total_score=side.total_score,
+        max_score=side.max_score,
         overall=side.overall,
+        confidence=side.confidence,
         overall_by_votes=side.overall_by_votes,
     )
-    return _report(judging, sample, panel, [ballots], verdict)
+    return _completed(verdict, judging, sample, panel, [ballots])
 
 
 def report_on_two(
@@ -84,14 +70,18 @@ def report_on_two(
     if a.total_score is not None and b.total_score is not None:
         difference = round(a.total_score - b.total_score, 6)
         winner = "tie" if difference == 0 else "A" if difference > 0 else "B"
-    verdict = _JuryVerdict(
+    verdict = EvaluationReport(
+        rubric=judging.rubric_name,
         method="reference",
         criteria=(),
+        total_score=None,
+        max_score=judging.max_score,
+        overall=None,
         confidence=lowest([a.confidence, b.confidence]),
         winner=winner,
         responses={"A": a, "B": b},
     )
-    return _report(judging, sample, panel, [first, second], verdict)
+    return _completed(verdict, judging, sample, panel, [first, second])
 
 
 def report_on_pair(
@@ -106,15 +96,19 @@ def report_on_pair(
         winner = None
     compared = judging.asked.criteria if valid else ()
     criteria = tuple(_compared(criterion, valid, len(panel.seats)) for criterion in compared)
-    verdict = _JuryVerdict(
+    verdict = EvaluationReport(
+        rubric=judging.rubric_name,
         method="pairwise",
         criteria=criteria,
+        total_score=None,
+        max_score=judging.max_score,
+        overall=None,
         confidence=lowest([confidence, *(criterion.confidence for criterion in criteria)]),
         winner=winner,
         stable=stable,
         winner_votes=tuple([vote.winner for vote in valid]),
     )
-    return _report(judging, sample, panel, [ballots], verdict)
+    return _completed(verdict, judging, sample, panel, [ballots])
 
 
 def _capped(confidence: Confidence, stable: Sequence[bool]) -> Confidence:
@@ -194,25 +188,13 @@ def _compared(criterion: Criterion, votes: Sequence[PairVote], requested: int) -
     )
 
 
-class _Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """A ballot of either kind, as the report's general part needs it."""
-
-    seat: Seat
-    replies: tuple[ModelReply, ...]
-    remarks: tuple[Remarks, ...]
-    lost: Unscored | None
-
-
-def _outcome(seat: Seat, ballot: Ballot | PairBallot) -> _Outcome:
-    lost = None
+def _remarks(ballot: Ballot | PairBallot) -> tuple[Remarks, ...]:
     if isinstance(ballot, Answer):
-        remarks = (ballot.value.remarks,)
-    elif isinstance(ballot, PairVote):
+        return (ballot.value.remarks,)
+    if isinstance(ballot, PairVote):
         # In the second call A and B changed places, and so they do in its remarks.
-        remarks = (ballot.first.remarks, _shown_swapped(ballot.second.remarks))
-    else:
-        remarks, lost = (), ballot
-    return _Outcome(seat=seat, replies=ballot.replies, remarks=remarks, lost=lost)
+        return (ballot.first.remarks, _shown_swapped(ballot.second.remarks))
+    return ()
 
 
 def _shown_swapped(remarks: Remarks) -> Remarks:
@@ -222,44 +204,44 @@ def _shown_swapped(remarks: Remarks) -> Remarks:
     return msgspec.structs.replace(remarks, bias_checklist=noted)
 
 
-def _report(
+def _completed(
+    verdict: EvaluationReport,
     judging: Judging,
     sample: Sample,
     panel: Panel,
-    ballots: Sequence[Sequence[Ballot] | Sequence[PairBallot]],
-    verdict: _JuryVerdict,
+    ballots: Sequence[Sequence[Ballot | PairBallot]],
 ) -> EvaluationReport:
     """Complete a verdict with the parts that all methods share."""
     requested = len(panel.seats)
-    outcomes = [
-        # A jury that was sure before its last votes has fewer ballots than seats.
-        _outcome(seat, ballot)
-        for cast in ballots
-        for seat, ballot in zip(panel.seats, cast, strict=False)
-    ]
+    # A jury that was sure before its last votes has fewer ballots than seats.
+    given = [each for cast in ballots for each in zip(panel.seats, cast, strict=False)]
+    lost = [(seat, ballot) for seat, ballot in given if isinstance(ballot, Unscored)]
     unscored = [sum([isinstance(each, Unscored) for each in cast]) for cast in ballots]
     # Of two responses, the one with fewer votes determines the confidence of the report.
-    valid = min([len(cast) - lost for cast, lost in zip(ballots, unscored, strict=True)])
-    replies = [reply for each in outcomes for reply in each.replies]
-    findings, response_findings = _safety(judging, sample, outcomes, replies)
-    forged = FORGED_PROMPT in [each.category for each in response_findings]
-    reasons = _review_reasons(verdict, safety=bool(findings), unscored=not valid, forged=forged)
-    fallback = judging.rubric.fallback_score is not None
+    valid = min([len(cast) - count for cast, count in zip(ballots, unscored, strict=True)])
+    replies = [reply for _, ballot in given for reply in ballot.replies]
+    remarks = [each for _, ballot in given for each in _remarks(ballot)]
+    findings, response_findings = _safety(judging, sample, replies, remarks)
+    reasons = _review_reasons(verdict, findings, response_findings, unscored=not valid)
     are_independent = independent(
-        [(each.seat, reply) for each in outcomes if not each.lost for reply in each.replies]
+        [
+            (seat, reply)
+            for seat, ballot in given
+            if not isinstance(ballot, Unscored)
+            for reply in ballot.replies
+        ]
     )
     if not are_independent:
         sides = {name: _at_most_moderate(each) for name, each in (verdict.responses or {}).items()}
         verdict = msgspec.structs.replace(_at_most_moderate(verdict), responses=sides or None)
-    return EvaluationReport(
-        **msgspec.structs.asdict(verdict),
-        rubric=judging.rubric_name,
-        max_score=judging.max_score,
+    fallback = judging.rubric.fallback_score is not None
+    return msgspec.structs.replace(
+        verdict,
         votes_independent=are_independent,
         votes_valid=valid,
         votes_requested=requested,
         votes_skipped=requested - valid - max(unscored),
-        bias_checklist=_checklist(judging, outcomes),
+        bias_checklist=_checklist(remarks),
         safety_flag=bool(findings),
         safety_findings=findings,
         response_findings=response_findings,
@@ -267,10 +249,10 @@ def _report(
         review_reasons=reasons,
         usage=added_usage([reply.usage for reply in replies]),
         judges=panel.judges,
-        lost_votes=tuple([_lost_vote(each.seat, each.lost) for each in outcomes if each.lost]),
+        lost_votes=tuple([_lost_vote(seat, ballot) for seat, ballot in lost]),
         overrides=_sent_overrides(panel, replies),
-        reported_models=tuple(filter(None, map(str, reported_models(replies)))),
-        judge_fallback=_any_fallback(outcomes) if fallback else None,
+        reported_models=tuple([name for each in reported_models(replies) if (name := str(each))]),
+        judge_fallback=any(each.fallback for each in remarks) if fallback else None,
     )
 
 
@@ -293,23 +275,24 @@ def reported_models(replies: Iterable[ModelReply]) -> tuple[ReportedModel, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _any_fallback(outcomes: Iterable[_Outcome]) -> bool:
-    return any(remarks.fallback for outcome in outcomes for remarks in outcome.remarks)
-
-
 _Findings = tuple[SafetyFinding, ...]
 
 
 def _safety(
-    judging: Judging, sample: Sample, outcomes: Sequence[_Outcome], replies: Sequence[ModelReply]
+    judging: Judging, sample: Sample, replies: Sequence[ModelReply], remarks: Sequence[Remarks]
 ) -> tuple[_Findings, _Findings]:
-    """Return the dangers in the judges' texts, and those in the responses."""
+    """Return the dangers in the judges' texts, invalid replies included, and in the responses."""
     responses = [each.text for each in (sample.response, sample.response_b) if each is not None]
     # Each text is scanned once: every item of a checklist may have the same text.
     said = dict.fromkeys([text for reply in replies for text in spoken(reply.text)])
     quiet = harmless([*responses, *said])
+    found = [] if quiet else [each for text in said for each in scan(text, judge=True)]
+    found += concerns([text for each in remarks for text in each.safety_concerns])
+    different: dict[tuple[str, str], SafetyFinding] = {}
+    for each in found:
+        different.setdefault((each.category, each.quote), each)
     return (
-        tuple(islice(_said_findings(outcomes, quiet=quiet), _MOST)),
+        tuple(different.values())[:_MOST],
         tuple(islice(_response_findings(judging, responses, quiet=quiet), _MOST)),
     )
 
@@ -327,27 +310,11 @@ def _response_findings(
             yield SafetyFinding(category=FORGED_PROMPT, quote=quote, start=start, end=end)
 
 
-def _said_findings(outcomes: Iterable[_Outcome], *, quiet: bool) -> Iterator[SafetyFinding]:
-    """Yield the findings in the judges' texts without duplicates, invalid replies included."""
-    seen: set[tuple[str, str]] = set()
-    for outcome in outcomes:
-        found: list[SafetyFinding] = []
-        for reply in () if quiet else outcome.replies:
-            for text in dict.fromkeys(spoken(reply.text)):
-                found += scan(text, judge=True)
-        for remarks in outcome.remarks:
-            found += concerns(remarks.safety_concerns)
-        for finding in found:
-            if (finding.category, finding.quote) not in seen:
-                seen.add((finding.category, finding.quote))
-                yield finding
-
-
 def _review_reasons(
-    verdict: _JuryVerdict, *, safety: bool, unscored: bool, forged: bool
+    verdict: EvaluationReport, findings: _Findings, in_responses: _Findings, *, unscored: bool
 ) -> tuple[ReviewReason, ...]:
     reasons: list[ReviewReason] = []
-    if safety:
+    if findings:
         reasons.append("safety")
     if unscored:
         reasons.append("unscored")
@@ -356,20 +323,18 @@ def _review_reasons(
     # Without a single vote there is nothing to be unsure of.
     if verdict.confidence == "low" and not unscored:
         reasons.append("low_confidence")
-    if forged:
+    if any(each.category == FORGED_PROMPT for each in in_responses):
         reasons.append("forged_prompt")
     return tuple(reasons)
 
 
-def _checklist(judging: Judging, outcomes: Sequence[_Outcome]) -> dict[str, str]:
+def _checklist(remarks: Iterable[Remarks]) -> dict[str, str]:
     """Return the judges' remarks on each item, without duplicates, in the order of the votes."""
-    completions = [remarks.bias_checklist for each in outcomes for remarks in each.remarks]
-    completed: dict[str, str] = {}
-    for item in judging.items:
-        texts = [each[item].strip() for each in completions if item in each]
-        if texts:
-            completed[item] = "\n".join(dict.fromkeys(texts))
-    return completed
+    texts: dict[str, dict[str, None]] = {}
+    for each in remarks:
+        for item, text in each.bias_checklist.items():
+            texts.setdefault(item, {})[text.strip()] = None
+    return {item: "\n".join(each) for item, each in texts.items()}
 
 
 V = TypeVar("V", float, Side)
@@ -403,7 +368,7 @@ def _majority(votes: Sequence[V], requested: int) -> tuple[V | None, Confidence]
     return None, "low"
 
 
-P = TypeVar("P", _JuryVerdict, SideReport)
+P = TypeVar("P", EvaluationReport, SideReport)
 
 
 def _at_most_moderate(said: P) -> P:

@@ -282,7 +282,9 @@ class RunTally:
 
     def uses(self) -> tuple[ModelUse, ...]:
         """Return every model's calls and usage so far."""
-        return tuple(_added(self._uses[key]) for key in sorted(self._uses))
+        for uses in self._uses.values():
+            uses[:] = [_added(uses)]
+        return tuple(self._uses[key][0] for key in sorted(self._uses))
 
     def conclude(self) -> Conclusion:
         """Return the summary of the samples so far."""

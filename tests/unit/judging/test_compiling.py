@@ -67,10 +67,11 @@ def test_a_danger_is_found_in_whichever_text_it_stands(
     report = reported(response, votes)
     assert report.response_findings == scan(response)
     found: dict[tuple[str, str], SafetyFinding] = {}
-    for reason, remark, worries in votes:
-        own = [finding for text in (reason, remark, *worries) for finding in scan(text)]
-        for finding in (*own, *concerns(worries)):
-            found.setdefault((finding.category, finding.quote), finding)
+    said = [text for reason, remark, worries in votes for text in (reason, remark, *worries)]
+    own = [finding for text in said for finding in scan(text)]
+    named = [finding for _, _, worries in votes for finding in concerns(worries)]
+    for finding in (*own, *named):
+        found.setdefault((finding.category, finding.quote), finding)
     assert report.safety_findings == tuple(found.values())
 
 

@@ -211,10 +211,10 @@ def _only_verdict(
     if len(verdicts) > 1 and len({repr(each.value) for each in verdicts}) > 1:
         return Defect("it holds more than one verdict object, and they differ; give exactly one.")
     first = verdicts[0]
+    shown = "\n".join(material)
     # JSON may write the letters of a key as escapes.
-    marks = (*keys, "\\u")
-    suspects = [each for each in material if any(mark in each for mark in marks)]
-    if suspects and is_copied(text[first.start : first.end], suspects):
+    has_key = any(mark in shown for mark in (*keys, "\\u"))
+    if has_key and is_copied(text[first.start : first.end], material):
         return COPIED
     return _defect_around(text, objects, verdicts, criteria) or first.value
 

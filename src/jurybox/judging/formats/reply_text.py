@@ -129,28 +129,18 @@ def spoken(text: str) -> list[str]:
             return [text]
         if at < found.start:
             texts.append(text[at : found.start])
-        _add_strings(found.value, texts)
+        parts: list[Any] = [*found.value.values()]
+        for part in parts:  # it grows: what is inside a part comes after all others
+            if isinstance(part, str):
+                texts.append(part)
+            elif isinstance(part, dict):
+                parts += cast("dict[str, Any]", part).values()
+            elif isinstance(part, list):
+                parts += cast("list[Any]", part)
         at = found.end
     if at < len(text):
         texts.append(text[at:])
     return texts
-
-
-def _add_strings(value: dict[str, Any], texts: list[str]) -> None:
-    # No recursion: a reply may be nested as deeply as its reader allows.
-    within: list[Iterator[Any]] = [iter(value.values())]
-    while within:
-        for each in within[-1]:
-            if isinstance(each, str):
-                texts.append(each)
-            elif isinstance(each, dict):
-                within.append(iter(cast("dict[str, Any]", each).values()))
-                break
-            elif isinstance(each, list):
-                within.append(iter(cast("list[Any]", each)))
-                break
-        else:
-            within.pop()
 
 
 NUMBER = r"[-+]?(?:[0-9]{1,9}(?:\.[0-9]{1,15})?|\.[0-9]{1,15})"

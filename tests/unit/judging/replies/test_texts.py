@@ -18,14 +18,12 @@ JSON = st.recursive(
 
 
 def strings(value: object) -> Iterator[str]:
-    """Walk any JSON plainly."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        for each in value:
-            yield from strings(each)
-    elif isinstance(value, dict):
-        yield from strings(list(value.values()))
+    """Walk any JSON level by level."""
+    level = [value]
+    while level:
+        yield from [each for each in level if isinstance(each, str)]
+        lists = [list(each.values()) if isinstance(each, dict) else each for each in level]
+        level = [inner for each in lists if isinstance(each, list) for inner in each]
 
 
 @given(st.lists(st.dictionaries(WORDS, JSON, max_size=4), max_size=3))
