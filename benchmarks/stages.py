@@ -33,7 +33,6 @@ PLACES = (
     ("judging/safety", "read"),
     ("judging/jury", "score"),
     ("judging/evaluation_report", "score"),
-    ("judging/report_builder", "score"),
     ("scoring/", "score"),
     ("judging/", "prompt"),
     ("documents/", "prompt"),

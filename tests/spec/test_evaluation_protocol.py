@@ -15,10 +15,9 @@ from jurybox.errors import InputError
 from jurybox.judging.evaluation_report import CONFIDENCES, EvaluationReport
 from jurybox.judging.flow import Failure, Flow, ModelReply, ModelRequest, Outcome
 from jurybox.judging.formats.reply_format import mirror
-from jurybox.judging.jury import jury
+from jurybox.judging.jury import count_scores, count_sides, jury
 from jurybox.judging.prompts import bias_checklist_prompt
 from jurybox.judging.protocol import Judging
-from jurybox.judging.report_builder import count_scores, count_sides
 from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Response, Sample, Turn, Usage
 

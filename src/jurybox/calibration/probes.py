@@ -14,8 +14,8 @@ import msgspec
 from jurybox.calibration.observations import share_of
 from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.judging.formats.reply_format import Side
-from jurybox.judging.prompts import mark, rubric_text
-from jurybox.judging.protocol import Judging
+from jurybox.judging.prompts import rubric_text
+from jurybox.judging.protocol import Judging, mark
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.template import Template
 from jurybox.sample import Response, Sample

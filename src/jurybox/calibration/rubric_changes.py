@@ -14,7 +14,7 @@ import msgspec
 from jurybox.calibration.gold import GoldCase
 from jurybox.documents.numbers import show_number
 from jurybox.errors import RubricError
-from jurybox.judging.prompts import mark
+from jurybox.judging.protocol import mark
 from jurybox.rubric import parse_rubric, render_rubric
 from jurybox.rubric.rubric_model import Criterion, Rubric, Section
 from jurybox.rubric.template import Template

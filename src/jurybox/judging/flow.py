@@ -6,7 +6,7 @@ again over stored replies comes to the same result. The driver retries transport
 errors; the flow asks again for bad content.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable, Sequence
 from itertools import chain
 from typing import Any, Generic, Literal, TypeVar
 
@@ -129,6 +129,12 @@ class ReportedModel(msgspec.Struct, frozen=True, array_like=True, order=True):
         return " ".join(filter(None, (self.model, self.fingerprint)))
 
 
+def reported_models(replies: Iterable[ModelReply]) -> tuple[ReportedModel, ...]:
+    """Return the models and builds that the providers report (A10), without duplicates."""
+    found = (ReportedModel(each.model or "", each.fingerprint or "") for each in replies)
+    return tuple(dict.fromkeys(found))
+
+
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """A request that got no reply after all retries; used in place of the reply.
 
@@ -248,3 +254,29 @@ def _step(
     except StopIteration as done:
         waiting.pop(index, None)
         results[index] = done.value
+
+
+B = TypeVar("B")
+
+VotesNeeded = Callable[[Sequence[B], int], int]
+"""The minimum number of further votes, given the votes so far and the size of the jury."""
+
+
+def run_until_decided(flows: Sequence[Flow[B]], needed: VotesNeeded[B]) -> Flow[tuple[B, ...]]:
+    """Run the flows in rounds until no further vote is needed; return the results so far."""
+    if len(flows) == 1 and needed((), 1) == 1:
+        # Most juries are one vote, which needs no merging of batches.
+        return ((yield from flows[0]),)
+    given: tuple[B, ...] = ()
+    try:
+        while len(given) < len(flows) and (more := needed(given, len(flows))):
+            given += yield from together(*flows[len(given) : len(given) + more])
+    finally:
+        for flow in flows[len(given) :]:
+            flow.close()
+    return given
+
+
+def all_at_once(given: Sequence[object], votes: int) -> int:
+    """Need every vote, whatever the other votes are."""
+    return votes - len(given)

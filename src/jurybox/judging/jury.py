@@ -1,53 +1,70 @@
-"""The jury: which questions are asked about a sample, and how many votes are taken.
+"""The jury: which questions are asked about a sample, how many votes are taken, and its report.
 
 A result that more than half of *all* votes agree on is final, whatever the others are. With
 ``stop_when_decided`` a jury asks in rounds: at first for as many votes as could decide, then for as
 many as are still needed. Without it all votes are asked for at once.
 """
 
+import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TypeVar
 
-from jurybox.judging.evaluation_report import EvaluationReport
+import msgspec
+
+from jurybox.judging.evaluation_report import (
+    CONFIDENCES,
+    Confidence,
+    CriterionReport,
+    EvaluationReport,
+    LostVote,
+    SideReport,
+)
 from jurybox.judging.evidence.evidence_votes import compare, examine
-from jurybox.judging.flow import Answer, Flow, Unscored, ask, together
-from jurybox.judging.formats.reply_format import Scores
+from jurybox.judging.flow import (
+    Answer,
+    Flow,
+    ModelReply,
+    Unscored,
+    VotesNeeded,
+    all_at_once,
+    ask,
+    reported_models,
+    run_until_decided,
+    together,
+)
+from jurybox.judging.formats.json_format import spoken
+from jurybox.judging.formats.reply_format import Remarks, Scores, Side
 from jurybox.judging.pairwise import PairVote, pairwise
-from jurybox.judging.protocol import Judging, Panel, Question, Seat
-from jurybox.judging.report_builder import Ballot, report_on_one, report_on_pair, report_on_two
-from jurybox.sample import Sample
+from jurybox.judging.protocol import Judging, Panel, Question, Seat, independent
+from jurybox.judging.safety import (
+    FORGED_PROMPT,
+    LONGEST_QUOTE,
+    SafetyFinding,
+    concerns,
+    harmless,
+    injections,
+    scan,
+)
+from jurybox.rubric.rubric_model import Criterion, ReviewReason
+from jurybox.rubric.scale import weighted_mean
+from jurybox.sample import Sample, added_usage
 
-B = TypeVar("B")
+# More findings than this wouldn't add information to a report.
+_MOST = 100
 
-VotesNeeded = Callable[[Sequence[B], int], int]
-"""The minimum number of further votes, given the votes so far and the size of the jury."""
-
-
-def run_until_decided(flows: Sequence[Flow[B]], needed: VotesNeeded[B]) -> Flow[tuple[B, ...]]:
-    """Run the flows in rounds until no further vote is needed; return the results so far."""
-    if len(flows) == 1 and needed((), 1) == 1:
-        # Most juries are one vote, which needs no merging of batches.
-        return ((yield from flows[0]),)
-    given: tuple[B, ...] = ()
-    try:
-        while len(given) < len(flows) and (more := needed(given, len(flows))):
-            given += yield from together(*flows[len(given) : len(given) + more])
-    finally:
-        for flow in flows[len(given) :]:
-            flow.close()
-    return given
+Ballot = Answer[Scores] | Unscored
+PairBallot = PairVote | Unscored
 
 
-def all_at_once(given: Sequence[object], votes: int) -> int:
-    """Need every vote, whatever the other votes are."""
-    return votes - len(given)
-
-
-def votes_needed_for_scores(criteria: Sequence[str]) -> VotesNeeded[Answer[Scores] | Unscored]:
+def _votes_needed(judging: Judging) -> VotesNeeded[Ballot]:
     """Return a function that counts the votes needed until every criterion has its score."""
+    if not judging.stop_when_decided:
+        return all_at_once
+    criteria = [criterion.id for criterion in judging.scored]
 
-    def needed(given: Sequence[Answer[Scores] | Unscored], votes: int) -> int:
+    def needed(given: Sequence[Ballot], votes: int) -> int:
         scores = [each.value.scores for each in given if isinstance(each, Answer)]
         given_values = [[vote[name] for vote in scores] for name in criteria]
         return _most_needed(given_values, votes)
@@ -55,10 +72,14 @@ def votes_needed_for_scores(criteria: Sequence[str]) -> VotesNeeded[Answer[Score
     return needed
 
 
-def votes_needed_for_pair(criteria: Sequence[str]) -> VotesNeeded[PairVote | Unscored]:
+def _pair_votes_needed(judging: Judging) -> VotesNeeded[PairBallot]:
     """Return a function counting the votes needed to decide the winner and every preference."""
+    # With `on_unstable: review` one unstable vote voids the winner, so every vote is needed.
+    if not judging.stop_when_decided or judging.rubric.on_unstable == "review":
+        return all_at_once
+    criteria = [criterion.id for criterion in judging.asked.criteria]
 
-    def needed(given: Sequence[PairVote | Unscored], votes: int) -> int:
+    def needed(given: Sequence[PairBallot], votes: int) -> int:
         valid = [each for each in given if isinstance(each, PairVote)]
         winners = [vote.winner for vote in valid]
         preferences = [[vote.preferences[name] for vote in valid] for name in criteria]
@@ -90,16 +111,19 @@ def jury(
         judging.check(sample)
     if sample.response_b is None:
         ballots = yield from _vote(judging, sample, sample.response.text, panel)
-        return report_on_one(judging, sample, panel, ballots)
+        return _report_on_one(judging, sample, panel, ballots)
     if sample.reference is not None:
         first, second = yield from together(
             _vote(judging, sample, sample.response.text, panel),
             _vote(judging, sample, sample.response_b.text, panel),
         )
-        return report_on_two(judging, sample, panel, first, second)
-    flows = [_pair_vote(judging, sample, seat) for seat in panel.seats]
-    pairs = yield from run_until_decided(flows, _votes_needed(judging))
-    return report_on_pair(judging, sample, panel, pairs)
+        return _report_on_two(judging, sample, panel, first, second)
+    flows = [
+        (compare if seat.way == "evidence" else pairwise)(judging, sample, seat)
+        for seat in panel.seats
+    ]
+    pairs = yield from run_until_decided(flows, _pair_votes_needed(judging))
+    return _report_on_pair(judging, sample, panel, pairs)
 
 
 def _vote(
@@ -108,10 +132,7 @@ def _vote(
     # The long prompt is built once for all judges that are asked for a verdict.
     question = judging.score_question(sample, response) if panel.asks_for_verdicts else None
     flows = [_ballot(judging, sample, response, seat, question) for seat in panel.seats]
-    needed = all_at_once
-    if judging.stop_when_decided:
-        needed = votes_needed_for_scores([criterion.id for criterion in judging.scored])
-    ballots = yield from run_until_decided(flows, needed)
+    ballots = yield from run_until_decided(flows, _votes_needed(judging))
     # A vote that was given counts for more than any that couldn't be read.
     for ballot in ballots:
         if isinstance(ballot, Answer):
@@ -130,21 +151,348 @@ def _ballot(
     return examine(judging, sample, response, seat)
 
 
-def _pair_vote(judging: Judging, sample: Sample, seat: Seat) -> Flow[PairVote | Unscored]:
-    vote = compare if seat.way == "evidence" else pairwise
-    return vote(judging, sample, seat)
-
-
-def _votes_needed(judging: Judging) -> VotesNeeded[PairVote | Unscored]:
-    # With `on_unstable: review` one unstable vote voids the winner, so every vote is needed.
-    if not judging.stop_when_decided or judging.rubric.on_unstable == "review":
-        return all_at_once
-    return votes_needed_for_pair([criterion.id for criterion in judging.asked.criteria])
-
-
 def _with_fallback(judging: Judging, ballot: Ballot) -> Ballot:
     """Use the format's fallback score for an unreadable reply; it is counted."""
     if not isinstance(ballot, Unscored) or ballot.cause != "defect":
         return ballot
     scores = judging.format.fallback(judging.asked, ballot.replies[-1].text)
     return ballot if scores is None else Answer(value=scores, replies=ballot.replies)
+
+
+# The report
+
+
+def _report_on_one(
+    judging: Judging, sample: Sample, panel: Panel, ballots: Sequence[Ballot]
+) -> EvaluationReport:
+    """Report on one response that was scored, by the rubric or against the reference."""
+    side = _side(judging, ballots, len(panel.seats))
+    verdict = EvaluationReport(
+        rubric=judging.rubric_name,
+        method="rubric" if sample.reference is None else "reference",
+        criteria=side.criteria,
+        total_score=side.total_score,
+        max_score=side.max_score,
+        overall=side.overall,
+        confidence=side.confidence,
+        overall_by_votes=side.overall_by_votes,
+    )
+    return _completed(verdict, judging, sample, panel, [ballots])
+
+
+def _report_on_two(
+    judging: Judging,
+    sample: Sample,
+    panel: Panel,
+    first: Sequence[Ballot],
+    second: Sequence[Ballot],
+) -> EvaluationReport:
+    """Report on two responses that were scored against the reference; the totals decide (E2)."""
+    a, b = (_side(judging, ballots, len(panel.seats)) for ballots in (first, second))
+    winner: Side | None = None
+    if a.total_score is not None and b.total_score is not None:
+        difference = round(a.total_score - b.total_score, 6)
+        winner = "tie" if difference == 0 else "A" if difference > 0 else "B"
+    verdict = EvaluationReport(
+        rubric=judging.rubric_name,
+        method="reference",
+        criteria=(),
+        total_score=None,
+        max_score=judging.max_score,
+        overall=None,
+        confidence=lowest([a.confidence, b.confidence]),
+        winner=winner,
+        responses={"A": a, "B": b},
+    )
+    return _completed(verdict, judging, sample, panel, [first, second])
+
+
+def _report_on_pair(
+    judging: Judging, sample: Sample, panel: Panel, ballots: Sequence[PairBallot]
+) -> EvaluationReport:
+    """Report on two responses that were compared, each vote in both orders (E8)."""
+    valid = [ballot for ballot in ballots if isinstance(ballot, PairVote)]
+    winner, confidence = count_sides([vote.winner for vote in valid], len(panel.seats))
+    stable = all(vote.stable for vote in valid) if valid else None
+    confidence = _capped(confidence, [vote.stable for vote in valid])
+    if stable is False and judging.rubric.on_unstable == "review":
+        winner = None
+    compared = judging.asked.criteria if valid else ()
+    criteria = tuple(_compared(criterion, valid, len(panel.seats)) for criterion in compared)
+    verdict = EvaluationReport(
+        rubric=judging.rubric_name,
+        method="pairwise",
+        criteria=criteria,
+        total_score=None,
+        max_score=judging.max_score,
+        overall=None,
+        confidence=lowest([confidence, *(criterion.confidence for criterion in criteria)]),
+        winner=winner,
+        stable=stable,
+        winner_votes=tuple([vote.winner for vote in valid]),
+    )
+    return _completed(verdict, judging, sample, panel, [ballots])
+
+
+def _capped(confidence: Confidence, stable: Sequence[bool]) -> Confidence:
+    """Lower the confidence if votes are ties only because their two orders disagree."""
+    unstable = sum(not each for each in stable)
+    if 2 * unstable > len(stable):
+        return "low"
+    return lowest([confidence, "moderate"]) if unstable else confidence
+
+
+def _side(judging: Judging, ballots: Sequence[Ballot], requested: int) -> SideReport:
+    """Aggregate the votes on one response."""
+    valid = [ballot.value for ballot in ballots if isinstance(ballot, Answer)]
+    scored = judging.scored
+    # A fallback score replaces a reply that could not be read: no vote agrees with it.
+    sure = not [vote for vote in valid if vote.remarks.fallback]
+    criteria = tuple([_scored(criterion, valid, requested, sure=sure) for criterion in scored])
+    known = [criterion.score for criterion in criteria if criterion.score is not None]
+    means = [criterion.vote_mean for criterion in criteria if criterion.vote_mean is not None]
+    whole = len(known) == len(criteria)
+    return SideReport(
+        criteria=criteria,
+        total_score=round(sum(known), 6) if whole else None,
+        max_score=judging.max_score,
+        overall=_overall(scored, known) if whole else None,
+        overall_by_votes=_overall(scored, means) if whole else None,
+        confidence=lowest([criterion.confidence for criterion in criteria]),
+    )
+
+
+def _overall(criteria: Sequence[Criterion], scores: Sequence[float]) -> float:
+    """Return the weighted mean of each score's share of its scale."""
+    shares = [each.scale.normalize(score) for each, score in zip(criteria, scores, strict=True)]
+    return round(weighted_mean([each.weight for each in criteria], shares), 6)
+
+
+def _scored(
+    criterion: Criterion, votes: Sequence[Scores], requested: int, *, sure: bool
+) -> CriterionReport:
+    name = criterion.id
+    given = [vote.scores[name] for vote in votes]
+    score, confidence = count_scores(given, requested)
+    # The reasoning shown is that of a vote for the score shown.
+    agreeing = None if score is None else votes[given.index(score)]
+    reasoning = "" if agreeing is None else agreeing.remarks.reasoning.get(name, "")
+    return CriterionReport(
+        id=name,
+        score=score,
+        scale=criterion.scale.ends,
+        weight=criterion.weight,
+        reasoning=reasoning,
+        confidence=confidence if sure else "low",
+        votes=tuple(given),
+        vote_mean=round(math.fsum(given) / len(given), 6) if given else None,
+    )
+
+
+def _compared(criterion: Criterion, votes: Sequence[PairVote], requested: int) -> CriterionReport:
+    given: list[Side] = [vote.preferences[criterion.id] for vote in votes]
+    side, confidence = count_sides(given, requested)
+    stable = [
+        vote.first.preferences[criterion.id] == vote.second.preferences.get(criterion.id)
+        for vote in votes
+    ]
+    # A tie may match no single vote; then the first vote's reasoning is used.
+    agreeing = [vote for vote in votes if vote.preferences[criterion.id] == side] or votes
+    reasoning = agreeing[0].first.remarks.reasoning.get(criterion.id, "")
+    return CriterionReport(
+        id=criterion.id,
+        score=None,
+        scale=criterion.scale.ends,
+        weight=criterion.weight,
+        reasoning=reasoning,
+        confidence=_capped(confidence, stable),
+        votes=tuple(given),
+        preference=side,
+    )
+
+
+def _remarks(ballot: Ballot | PairBallot) -> tuple[Remarks, ...]:
+    if isinstance(ballot, Answer):
+        return (ballot.value.remarks,)
+    if isinstance(ballot, PairVote):
+        # In the second call A and B changed places, and so they do in its remarks.
+        return (ballot.first.remarks, _shown_swapped(ballot.second.remarks))
+    return ()
+
+
+def _shown_swapped(remarks: Remarks) -> Remarks:
+    noted = {
+        name: f"(with A and B exchanged) {text}" for name, text in remarks.bias_checklist.items()
+    }
+    return msgspec.structs.replace(remarks, bias_checklist=noted)
+
+
+def _completed(
+    verdict: EvaluationReport,
+    judging: Judging,
+    sample: Sample,
+    panel: Panel,
+    ballots: Sequence[Sequence[Ballot | PairBallot]],
+) -> EvaluationReport:
+    """Complete a verdict with the parts that all methods share."""
+    requested = len(panel.seats)
+    # A jury that was sure before its last votes has fewer ballots than seats.
+    given = [each for cast in ballots for each in zip(panel.seats, cast, strict=False)]
+    lost = [(seat, ballot) for seat, ballot in given if isinstance(ballot, Unscored)]
+    unscored = [sum([isinstance(each, Unscored) for each in cast]) for cast in ballots]
+    # Of two responses, the one with fewer votes determines the confidence of the report.
+    valid = min([len(cast) - count for cast, count in zip(ballots, unscored, strict=True)])
+    replies = [reply for _, ballot in given for reply in ballot.replies]
+    remarks = [each for _, ballot in given for each in _remarks(ballot)]
+    findings, response_findings = _safety(judging, sample, replies, remarks)
+    reasons = _review_reasons(verdict, findings, response_findings, unscored=not valid)
+    are_independent = independent(
+        [
+            (seat, reply)
+            for seat, ballot in given
+            if not isinstance(ballot, Unscored)
+            for reply in ballot.replies
+        ]
+    )
+    if not are_independent:
+        sides = {name: _at_most_moderate(each) for name, each in (verdict.responses or {}).items()}
+        verdict = msgspec.structs.replace(_at_most_moderate(verdict), responses=sides or None)
+    fallback = judging.rubric.fallback_score is not None
+    return msgspec.structs.replace(
+        verdict,
+        votes_independent=are_independent,
+        votes_valid=valid,
+        votes_requested=requested,
+        votes_skipped=requested - valid - max(unscored),
+        bias_checklist=_checklist(remarks),
+        safety_flag=bool(findings),
+        safety_findings=findings,
+        response_findings=response_findings,
+        needs_review=bool(reasons),
+        review_reasons=reasons,
+        usage=added_usage([reply.usage for reply in replies]),
+        judges=panel.judges,
+        lost_votes=tuple(
+            [
+                LostVote(vote=seat.vote, judge=seat.judge, reason=each.reason, cause=each.cause)
+                for seat, each in lost
+            ]
+        ),
+        overrides=panel.sent_overrides(replies),
+        reported_models=tuple([name for each in reported_models(replies) if (name := str(each))]),
+        judge_fallback=any(each.fallback for each in remarks) if fallback else None,
+    )
+
+
+_Findings = tuple[SafetyFinding, ...]
+
+
+def _safety(
+    judging: Judging, sample: Sample, replies: Sequence[ModelReply], remarks: Sequence[Remarks]
+) -> tuple[_Findings, _Findings]:
+    """Return the dangers in the judges' texts, invalid replies included, and in the responses."""
+    responses = [each.text for each in (sample.response, sample.response_b) if each is not None]
+    # Each text is scanned once: every item of a checklist may have the same text.
+    said = dict.fromkeys([text for reply in replies for text in spoken(reply.text)])
+    quiet = harmless([*responses, *said])
+    found = [] if quiet else [each for text in said for each in scan(text, judge=True)]
+    found += concerns([text for each in remarks for text in each.safety_concerns])
+    different: dict[tuple[str, str], SafetyFinding] = {}
+    for each in found:
+        different.setdefault((each.category, each.quote), each)
+    return (
+        tuple(different.values())[:_MOST],
+        tuple(islice(_response_findings(judging, responses, quiet=quiet), _MOST)),
+    )
+
+
+def _response_findings(
+    judging: Judging, responses: Iterable[str], *, quiet: bool
+) -> Iterator[SafetyFinding]:
+    """Yield the dangers in responses, what addresses the judge, and forged lines of its prompt."""
+    template = judging.rubric.template
+    for text in responses:
+        yield from () if quiet else (*scan(text), *injections(text))
+        for line in () if template is None else template.forged(text):
+            start, end = line.span()
+            quote = line[0][:LONGEST_QUOTE].strip()
+            yield SafetyFinding(category=FORGED_PROMPT, quote=quote, start=start, end=end)
+
+
+def _review_reasons(
+    verdict: EvaluationReport, findings: _Findings, in_responses: _Findings, *, unscored: bool
+) -> tuple[ReviewReason, ...]:
+    reasons: list[ReviewReason] = []
+    if findings:
+        reasons.append("safety")
+    if unscored:
+        reasons.append("unscored")
+    if verdict.stable is False:
+        reasons.append("unstable")
+    # Without a single vote there is nothing to be unsure of.
+    if verdict.confidence == "low" and not unscored:
+        reasons.append("low_confidence")
+    if any(each.category == FORGED_PROMPT for each in in_responses):
+        reasons.append("forged_prompt")
+    return tuple(reasons)
+
+
+def _checklist(remarks: Iterable[Remarks]) -> dict[str, str]:
+    """Return the judges' remarks on each item, without duplicates, in the order of the votes."""
+    texts: dict[str, dict[str, None]] = {}
+    for each in remarks:
+        for item, text in each.bias_checklist.items():
+            texts.setdefault(item, {})[text.strip()] = None
+    return {item: "\n".join(each) for item, each in texts.items()}
+
+
+V = TypeVar("V", float, Side)
+
+
+def count_scores(votes: Sequence[float], requested: int) -> tuple[float | None, Confidence]:
+    """Return the majority's score; without a majority the median vote, the lower of two."""
+    leader, confidence = _majority(votes, requested)
+    if leader is None and votes:
+        leader = sorted(votes)[(len(votes) - 1) // 2]
+    return leader, confidence
+
+
+def count_sides(votes: Sequence[Side], requested: int) -> tuple[Side | None, Confidence]:
+    """Return the majority's side; without a majority a tie."""
+    leader, confidence = _majority(votes, requested)
+    if leader is None and votes:
+        leader = "tie"
+    return leader, confidence
+
+
+def _majority(votes: Sequence[V], requested: int) -> tuple[V | None, Confidence]:
+    """Return the majority result of the votes, and its confidence.
+
+    All of several agree: high; a jury that lost votes can't be sure what they would have said.
+    """
+    for value in votes[: len(votes) // 2 + 1]:
+        agreeing = votes.count(value)
+        if 2 * agreeing > len(votes):
+            return value, "high" if agreeing == len(votes) == requested > 1 else "moderate"
+    return None, "low"
+
+
+P = TypeVar("P", EvaluationReport, SideReport)
+
+
+def _at_most_moderate(said: P) -> P:
+    """Cap the confidence at moderate where votes aren't independent (E9)."""
+    criteria = tuple(
+        msgspec.structs.replace(each, confidence=lowest([each.confidence, "moderate"]))
+        for each in said.criteria
+    )
+    confidence = lowest([said.confidence, "moderate"])
+    return msgspec.structs.replace(said, criteria=criteria, confidence=confidence)
+
+
+def lowest(confidences: Sequence[Confidence]) -> Confidence:
+    """Return the lowest confidence; ``low`` without any."""
+    for confidence in CONFIDENCES:
+        if confidence in confidences:
+            return confidence
+    return "low"

@@ -1,7 +1,7 @@
 """The rubric as a frozen value: what a document says, and nothing else."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -118,12 +118,6 @@ class Criterion(msgspec.Struct, frozen=True, kw_only=True):
         """Return the level of a score, rounded to the decimals that the levels have (C11)."""
         rounded = round_half_up(score, self.level_decimals)
         return next((level for level in self.levels if level.low <= rounded <= level.high), None)
-
-
-def weighted_mean(criteria: Sequence[Criterion], values: Iterable[float]) -> float:
-    """Return the weighted mean of one value per criterion."""
-    weighted = [each.weight * value for each, value in zip(criteria, values, strict=True)]
-    return sum(weighted) / sum([each.weight for each in criteria])
 
 
 class Protocol(msgspec.Struct, frozen=True, kw_only=True):

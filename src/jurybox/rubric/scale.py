@@ -4,6 +4,7 @@ import json
 import math
 import re
 from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Final, Literal, Self
 
@@ -178,3 +179,9 @@ def _shown(value: object) -> str:
     except RecursionError:
         return "something nested"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def weighted_mean(weights: Sequence[float], values: Iterable[float]) -> float:
+    """Return the mean of values with a weight each."""
+    weighted = [weight * value for weight, value in zip(weights, values, strict=True)]
+    return sum(weighted) / sum(weights)

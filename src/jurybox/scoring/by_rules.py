@@ -9,7 +9,8 @@ from jurybox.documents.numbers import show_number
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport, RubricName
 from jurybox.judging.safety import SafetyFinding, scan
 from jurybox.rubric.metrics import TOTAL_SCORE
-from jurybox.rubric.rubric_model import Criterion, Rubric, weighted_mean
+from jurybox.rubric.rubric_model import Criterion, Rubric
+from jurybox.rubric.scale import weighted_mean
 from jurybox.sample import Sample
 from jurybox.scoring.rules import AutomatedReport, CheckedCriterion, CriterionScore, FiredRule
 from jurybox.scoring.sample_result import SampleResult, all_verified, whole_score
@@ -124,7 +125,7 @@ def with_rules(
 def _mean_share(rubric: Rubric, scores: Sequence[float]) -> float:
     pairs = zip(rubric.criteria, scores, strict=True)
     shares = [each.scale.normalize(score) for each, score in pairs]
-    return round(weighted_mean(rubric.criteria, shares), _DECIMALS)
+    return round(weighted_mean([each.weight for each in rubric.criteria], shares), _DECIMALS)
 
 
 def single_report(

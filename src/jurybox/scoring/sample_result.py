@@ -15,10 +15,9 @@ from jurybox.judging.evaluation_report import (
     LostVote,
     Method,
 )
-from jurybox.judging.flow import ModelReply, Outcome, ReportedModel
+from jurybox.judging.flow import ModelReply, Outcome, ReportedModel, reported_models
 from jurybox.judging.formats.reply_format import Side
 from jurybox.judging.model_versions import check_version
-from jurybox.judging.report_builder import reported_models
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import MEASURES, SAMPLE_SCORE, TOTAL_SCORE
 from jurybox.rubric.rubric_model import (

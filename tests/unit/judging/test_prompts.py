@@ -12,8 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurybox.judging.prompts import bias_checklist_prompt, mark, rubric_text
-from jurybox.judging.protocol import pairwise_eval_prompt, reference_eval_prompt, rubric_eval_prompt
+from jurybox.judging.prompts import bias_checklist_prompt, rubric_text
+from jurybox.judging.protocol import (
+    mark,
+    pairwise_eval_prompt,
+    reference_eval_prompt,
+    rubric_eval_prompt,
+)
 from jurybox.rubric import Rubric, parse_rubric
 from jurybox.sample import Turn
 

@@ -16,7 +16,8 @@ from jurybox.judging.flow import Answer, Flow, Unscored
 from jurybox.judging.formats.reply_format import Preference, Remarks, Scores, Side
 from jurybox.judging.pairwise import PairVote
 from jurybox.judging.protocol import Judging, Seat
-from jurybox.rubric.rubric_model import Criterion, Rubric, weighted_mean
+from jurybox.rubric.rubric_model import Criterion, Rubric
+from jurybox.rubric.scale import weighted_mean
 from jurybox.sample import Sample
 
 _ALONE: Final = "The response was read alone; there was no other before it."
@@ -64,7 +65,7 @@ def examine(
         # One overall score for the response: the weighted mean of its criteria.
         (whole,) = judging.scored
         reasoning = {whole.id: "\n".join(f"{name}: {text}" for name, text in reasoning.items())}
-        shares = [weighted_mean(criteria, shares)]
+        shares = [weighted_mean([each.weight for each in criteria], shares)]
     scores = {
         each.id: each.scale.denormalize(share)
         for each, share in zip(judging.scored, shares, strict=True)
@@ -89,8 +90,8 @@ def compare(judging: Judging, sample: Sample, seat: Seat) -> Flow[PairVote | Uns
         name: Compared(with_a_first=answers[probe], with_b_first=answers[swapped[name]])
         for name, probe in straight.items()
     }
-    lead = weighted_mean(criteria, [each.lead for each in compared.values()])
-    bias = weighted_mean(criteria, [each.bias for each in compared.values()])
+    lead = weighted_mean([each.weight for each in criteria], [each.lead for each in compared.values()])
+    bias = weighted_mean([each.weight for each in criteria], [each.bias for each in compared.values()])
     note = _note(a, b)
     verdict = Preference(
         winner=_side(lead),

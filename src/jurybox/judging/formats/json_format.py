@@ -1,9 +1,18 @@
-"""The ``json`` reply format: reasoning first, then the checklist, then the verdict (E4 to E7)."""
+"""The ``json`` reply format: reasoning first, then the checklist, then the verdict (E4 to E7).
+
+Python's reader lets things through that a verdict must not have: a key given twice, NaN, a number
+that would be rounded, half a character. Here they are defects, like any other fault of an object.
+"""
 
 import json
+import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any, Final, cast
+
+import msgspec
 
 from jurybox.judging.flow import Defect
 from jurybox.judging.formats.reply_format import (
@@ -19,13 +28,7 @@ from jurybox.judging.formats.reply_format import (
     as_defect,
     object_schema,
 )
-from jurybox.judging.formats.reply_text import (
-    FoundObject,
-    find_objects,
-    is_copied,
-    states_a_score,
-    states_a_winner,
-)
+from jurybox.judging.formats.reply_text import is_copied, states_a_score, states_a_winner
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import Scale
 
@@ -118,7 +121,133 @@ def _instructions(rubric: Rubric, checklist: Rubric, verdict: Iterable[str]) -> 
     return "\n".join(lines) + "}"
 
 
-# Reading
+# Reading objects
+
+# An object begins with a key and a colon, or ends at once; `{a, b}` and `{"a", "b"}` are none.
+_OPENING = re.compile(r'\{(?=\s*(?:\}|"(?:[^"\\]|\\.)*"\s*:))')
+_LONGEST_NUMBER = 40
+
+
+class FoundObject(msgspec.Struct, frozen=True):
+    """An object and its position in the text."""
+
+    value: dict[str, Any]
+    start: int
+    end: int
+
+
+class _RefusedError(ValueError):
+    """The object has a fault that Python's reader would let through."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise _RefusedError(f"the key {json.dumps(key)} is given twice")
+            seen.add(key)
+    return found
+
+
+def _no_constant(name: str) -> float:
+    raise _RefusedError(f"{name} is not a JSON number")
+
+
+def _exact(text: str) -> float:
+    """Read a fraction, and refuse one that would be rounded: the score must be what was written."""
+    value = float(text)
+    # An exponent can be too large even for a Decimal.
+    kept = len(text) <= _LONGEST_NUMBER and math.isfinite(value)
+    if not kept or not _same(text, value):
+        raise _RefusedError(f"the number {text[:_LONGEST_NUMBER]} can't be kept exactly")
+    return value
+
+
+def _same(text: str, value: float) -> bool:
+    try:
+        return Decimal(text) == Decimal(repr(value))
+    except InvalidOperation:
+        return False
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_exact
+)
+
+
+def read_object(text: str, start: int = 0) -> FoundObject | Defect:
+    """Read the object that begins at ``start``."""
+    try:
+        value, end = _DECODER.raw_decode(text, start)
+        # Half a character comes from an escape, or from a text that can't be encoded either.
+        piece = text[start:end]
+        if "\\u" in piece or not piece.isascii():
+            json.dumps(value, ensure_ascii=False).encode()
+    except _RefusedError as error:
+        return Defect(f"{error}.")
+    except UnicodeEncodeError:
+        return Defect("a text in the JSON object holds half a character (a lone surrogate).")
+    except json.JSONDecodeError as error:
+        reason = error.msg.removesuffix(" starting at").removesuffix(" at")
+        return Defect(
+            f"the JSON object is malformed at its character {error.pos - start}: {reason}."
+        )
+    except RecursionError:
+        return Defect("the JSON object is nested too deeply.")
+    except ValueError:
+        return Defect("the JSON object holds a number of too many digits.")
+    return FoundObject(value, start, end)
+
+
+# A reply is read for its verdict, and soon after once more for what it says.
+@lru_cache(maxsize=16)
+def find_objects(text: str) -> tuple[FoundObject | Defect, ...]:
+    """Return every outermost object in a text.
+
+    A malformed one is a defect and ends the search: what stands inside it, a quoted verdict for
+    instance, must not be taken for an object of the reply's own.
+    """
+    objects: list[FoundObject | Defect] = []
+    at = 0
+    while match := _OPENING.search(text, at):
+        found = read_object(text, match.start())
+        objects.append(found)
+        if isinstance(found, Defect):
+            break
+        at = found.end
+    return tuple(objects)
+
+
+def spoken(text: str) -> list[str]:
+    """Return the texts of a reply: each string in its objects, and the prose around them.
+
+    Escapes are undone and fields kept apart, so that neither hides a word or lends it a denial.
+    A reply that can't be split is returned as one text.
+    """
+    texts: list[str] = []
+    at = 0
+    for found in find_objects(text):
+        if isinstance(found, Defect):
+            return [text]
+        if at < found.start:
+            texts.append(text[at : found.start])
+        parts: list[Any] = [*found.value.values()]
+        for part in parts:  # it grows: what is inside a part comes after all others
+            if isinstance(part, str):
+                texts.append(part)
+            elif isinstance(part, dict):
+                parts += cast("dict[str, Any]", part).values()
+            elif isinstance(part, list):
+                parts += cast("list[Any]", part)
+        at = found.end
+    if at < len(text):
+        texts.append(text[at:])
+    return texts
+
+
+# Reading verdicts
 
 # The judge's own verdict may be the invalid object, and the valid one a quotation.
 _QUOTE = "[\"'\u2018\u2019\u201c\u201d]?"

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from jurybox.judging.flow import Defect
+from jurybox.judging.formats.json_format import read_object
 from jurybox.judging.formats.reply_format import (
     COPIED,
     TEXT_SCHEMA,
@@ -16,7 +17,7 @@ from jurybox.judging.formats.reply_format import (
     as_defect,
     object_schema,
 )
-from jurybox.judging.formats.reply_text import is_copied, read_object
+from jurybox.judging.formats.reply_text import is_copied
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import Scale
 

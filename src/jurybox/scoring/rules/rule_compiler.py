@@ -11,7 +11,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from jurybox.documents.numbers import show_number
-from jurybox.rubric.rubric_model import Criterion, Rubric, weighted_mean
+from jurybox.rubric.rubric_model import Criterion, Rubric
 from jurybox.rubric.rules import (
     FAMILIES,
     HEARD_LEXICONS,
@@ -28,6 +28,7 @@ from jurybox.rubric.rules import (
     SignalWithin,
     Source,
 )
+from jurybox.rubric.scale import weighted_mean
 from jurybox.scoring.rules.phrases import PhraseGroup, Phrases
 from jurybox.scoring.rules.rule_report import CriterionScore, FiredRule
 from jurybox.scoring.rules.text_reader import Families, Lists, NumericSignal, WordList
@@ -149,7 +150,7 @@ def overall_score(rubric: Rubric, scores: Mapping[str, float]) -> float | None:
     if any(each.id not in scores for each in counting):
         return None
     shares = (each.scale.normalize(scores[each.id]) for each in counting)
-    return round(weighted_mean(counting, shares), DECIMALS)
+    return round(weighted_mean([each.weight for each in counting], shares), DECIMALS)
 
 
 def compile_rules(rubric: Rubric) -> CompiledRules | None:

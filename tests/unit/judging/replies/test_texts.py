@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.judging.formats.reply_text import spoken
+from jurybox.judging.formats.json_format import spoken
 
 WORDS = st.text(st.sampled_from('abc "\\{}[]:,\n\té'), max_size=5)
 LEAVES = WORDS | st.none() | st.booleans() | st.integers(-9, 9) | st.just(0.5)
