@@ -239,7 +239,8 @@ def conclude_single(
     report: "SingleReport", rubric: "Rubric", *, accept_unreviewed: bool = False
 ) -> SingleConclusion:
     """Return the outcome of a single report under its rubric (E11)."""
-    from jurybox.scoring.sample_result import NEEDS_REVIEW, decide
+    from jurybox.scoring.evaluate_sample import decide
+    from jurybox.scoring.sample_result import NEEDS_REVIEW
 
     awaiting = tuple(each for each in report.review_reasons if each in rubric.require_review)
     decision = report.decision

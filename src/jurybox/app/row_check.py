@@ -14,7 +14,7 @@ from jurybox.rubric.checks import ROW_CHECKS
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.template import Template
 from jurybox.sample import Response, Row
-from jurybox.scoring.sample_result import demographic_of
+from jurybox.scoring.evaluate_sample import demographic_of
 from jurybox.text_format import nearest
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from jurybox.engine.records import (
 )
 from jurybox.judging.flow import Failure, ModelRequest, Outcome
 from jurybox.sample import Response, Row
-from jurybox.scoring.evaluate_sample import Procedure, evaluate_sample
-from jurybox.scoring.sample_result import Role, model_uses
+from jurybox.scoring.evaluate_sample import Procedure, evaluate_sample, model_uses
+from jurybox.scoring.sample_result import Role
 
 
 class DifferentError(Exception):

@@ -27,7 +27,8 @@ from jurybox.reporting.metric_text import key_metric, listed_counts
 from jurybox.reporting.release import ReleaseReview, release_review, reviewed_conclusion
 from jurybox.reporting.stored import plan_of, reading, rubric_of
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.scoring.sample_result import WIN, Exchange, model_uses, sent_parameters
+from jurybox.scoring.evaluate_sample import model_uses
+from jurybox.scoring.sample_result import WIN, Exchange, sent_parameters
 from jurybox.scoring.summary import Conclusion, GateOutcome, RunTally
 from jurybox.storage.store import Store
 

@@ -16,13 +16,13 @@ from jurybox.rubric.metrics import AGGREGATE_SCORE, LOWEST_SCENARIO
 from jurybox.rubric.rubric_model import Decision, Rubric
 from jurybox.sample import added_usage
 from jurybox.scoring.decision import decision_reasons
+from jurybox.scoring.evaluate_sample import decide
 from jurybox.scoring.sample_index import Noted, Notice
 from jurybox.scoring.sample_result import (
     ModelUse,
     Role,
     SampleResult,
     cause_of,
-    decide,
     is_verified,
 )
 from jurybox.scoring.tally import CHUNK, Metrics, MetricSpread, MetricTally

@@ -4,7 +4,7 @@ import pytest
 
 from jurybox.rubric import parse_rubric
 from jurybox.scoring.decision import decision_reasons
-from jurybox.scoring.sample_result import decide
+from jurybox.scoring.evaluate_sample import decide
 
 TEXT = """---
 id: r

@@ -2,7 +2,8 @@
 
 from jurybox.rubric import parse_rubric
 from jurybox.sample import Response, Row
-from jurybox.scoring.sample_result import SampleResult, conclude
+from jurybox.scoring.evaluate_sample import conclude
+from jurybox.scoring.sample_result import SampleResult
 from jurybox.scoring.summary import RunTally
 
 RUBRIC = parse_rubric("""---

@@ -90,8 +90,9 @@ def compare(judging: Judging, sample: Sample, seat: Seat) -> Flow[PairVote | Uns
         name: Compared(with_a_first=answers[probe], with_b_first=answers[swapped[name]])
         for name, probe in straight.items()
     }
-    lead = weighted_mean([each.weight for each in criteria], [each.lead for each in compared.values()])
-    bias = weighted_mean([each.weight for each in criteria], [each.bias for each in compared.values()])
+    weights = [each.weight for each in criteria]
+    lead = weighted_mean(weights, [each.lead for each in compared.values()])
+    bias = weighted_mean(weights, [each.bias for each in compared.values()])
     note = _note(a, b)
     verdict = Preference(
         winner=_side(lead),
