@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from jurybox.app.ids import now_utc
-from jurybox.engine.driver import Call, Callers, SampleState
+from jurybox.engine.driver import Call, Callers, SampleState, routed
 from jurybox.engine.limiter import Limits, Share
 from jurybox.engine.plan import Plan
 from jurybox.engine.ports import Model
@@ -239,11 +239,7 @@ def _router(
         spec = msgspec.structs.replace(spec, timeout=plan.target.timeout)
         target = callers.caller(target_model, spec, retry_timeouts=False)
 
-    def call(role: Role, request: ModelRequest, state: SampleState) -> Awaitable[Outcome]:
-        if role == "target" and target is not None:
-            return target(request, state)
-        return by_judge[request.model](request, state)
-
+    call = routed(target, by_judge)
     if budget is None:
         return call
     return lambda role, request, state: budget.call(request, lambda: call(role, request, state))

@@ -24,6 +24,7 @@ from jurybox.engine.limiter import (
 from jurybox.engine.ports import Clock, Model, ModelError
 from jurybox.judging.flow import Failure, FailureKind, Flow, ModelReply, ModelRequest, Outcome
 from jurybox.sample import Turn
+from jurybox.scoring.sample_result import Role
 from jurybox.suite.model_spec import ModelSpec
 
 T = TypeVar("T")
@@ -358,6 +359,19 @@ class Caller:
                 raise
             what = f"timed out after {seconds:g} s"
             raise ModelError("timeout", what, retry=True) from None
+
+
+def routed(
+    target: Caller | None, judges: Mapping[str, Caller]
+) -> Callable[[Role, ModelRequest, SampleState], Awaitable[Outcome]]:
+    """Return the function that sends a request of a sample to the caller of its model."""
+
+    def call(role: Role, request: ModelRequest, state: SampleState) -> Awaitable[Outcome]:
+        if role == "target" and target is not None:
+            return target(request, state)
+        return judges[request.model](request, state)
+
+    return call
 
 
 class Callers:
