@@ -1,8 +1,7 @@
-"""The prompts of a judge: the full rubric, the material, and the format of the reply.
+"""What the prompts of a judge share: the full rubric, the format of the reply and the checklist.
 
-Pure functions of what they are given. The rubric comes first and the material last, so that many
-samples share one long beginning, which providers cache. Text that people or models wrote is put
-between marks that can't occur in it, to the character as it came.
+Pure functions of what they are given. The rubric comes before the material, so that many samples
+share one long beginning, which providers cache.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,8 @@
-"""How judges are asked: which model gives which vote, and what it is asked (E9, E10)."""
+"""How judges are asked: which model gives which vote, and what it is asked (E9, E10).
+
+Text that people or models wrote is put between marks that can't occur in it, to the character as it
+came.
+"""
 
 import hashlib
 from collections import Counter
