@@ -61,14 +61,6 @@ def test_files_that_were_changed_are_left_alone(jurybox: Callable, tmp_path: Pat
     assert names(tmp_path) == ["answers.jsonl"]
 
 
-def test_a_folder_that_can_not_be_made_is_one_line(jurybox: Callable, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    done = jurybox("demo", "file/there", "--model", "none")
-    assert (done.code, done.out) == (2, "")
-    assert done.err.endswith("choose another place\n")
-    assert done.err.count("\n") == 1
-
-
 def test_a_model_that_nobody_knows_is_refused_before_anything_is_written(
     jurybox: Callable, tmp_path: Path
 ) -> None:
@@ -82,12 +74,6 @@ def test_a_named_model_that_is_not_here_is_refused_with_how_to_pull_it(jurybox: 
     done = jurybox("demo", "--model", "smollm2-135m")
     assert done.code == 2
     assert "jurybox model pull smollm2-135m" in done.err
-
-
-def test_the_rules_tell_a_kind_reply_from_a_cruel_one(jurybox: Callable) -> None:
-    kind, cruel = jurybox("demo", "there", "--model", "none", "--json").json["rules"]
-    assert kind["overall"] - cruel["overall"] > 0.5
-    assert (kind["band"], cruel["band"]) == ("Excellent", "Unacceptable")
 
 
 @pytest.mark.judge_model  # takes a minute, on any model

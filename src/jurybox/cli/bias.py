@@ -22,7 +22,7 @@ from jurybox.cli.options import (
 from jurybox.cli.output import print_json, print_line, print_table, say, yes_or_no
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE
 from jurybox.documents.numbers import exact
-from jurybox.errors import InputError
+from jurybox.errors import IncompleteError, InputError
 from jurybox.text_format import counted
 
 if TYPE_CHECKING:
@@ -123,10 +123,13 @@ def command(  # noqa: PLR0917 - click passes them by name
                 allow_version_drift=allow_version_drift,
                 store_url=store_url,
             )
-            found = _probed(store, row, options, level)
-            if found is not None:
-                biases = (*report.biases, *found[0])
-                report = msgspec.structs.replace(report, biases=biases, probe=found[1])
+            try:
+                biases, probed = _probed(store, row, options, level)
+            except IncompleteError as error:
+                say(f"stopped: {error}; the same command continues the probe")
+            else:
+                biases = (*report.biases, *biases)
+                report = msgspec.structs.replace(report, biases=biases, probe=probed)
     # A stopped probe doesn't keep the other metrics from being printed.
     code = _shown(report, wanted, as_json)
     return INCOMPLETE if probe is not None and report.probe is None else code
@@ -148,12 +151,12 @@ def _shown(report: BiasReport, wanted: tuple[Comparison, ...], as_json: bool) ->
 
 def _probed(
     store: Store, row: RunRow, options: ProbeOptions, level: float
-) -> tuple[tuple[Bias, ...], Probed] | None:
-    """Judge samples again and return the metrics; None where that was stopped."""
+) -> tuple[tuple[Bias, ...], Probed]:
+    """Judge samples again and return the metrics."""
     from jurybox.app.probe_judge import plan_probe, read_probe
     from jurybox.app.run_suite import start_or_resume
     from jurybox.calibration.bias_results import Probed, ProbeRun
-    from jurybox.cli.run import run_until_stopped
+    from jurybox.cli.run import run_with_progress
 
     probe = plan_probe(store, row, options)
     say(_announced(probe))
@@ -162,13 +165,9 @@ def _probed(
         run_id = trial.known.id if trial.known is not None and trial.is_done else None
         if run_id is None:
             start = start_or_resume(trial.prepared, store, trial.known)
-            ended = run_until_stopped(start, options.store_url)
-            if ended is None:
-                return None
+            ended = run_with_progress(start, options.store_url)
             if ended.stopped is not None:
-                say(f"stopped: {ended.stopped}")
-                say("the same command continues the probe")
-                return None
+                raise IncompleteError(ended.stopped)
             run_id = ended.view.run_id
         runs.append(ProbeRun(run_id=run_id, kinds=tuple(kind.id for kind in trial.kinds)))
     probed = Probed(

@@ -59,6 +59,7 @@ def command(
         export_writer,
         write_json_lines,
     )
+    from jurybox.reporting.stored import plan_of
 
     to_stdout = output == "-"
     if to_stdout and as_json:
@@ -72,15 +73,15 @@ def command(
     write = write_json_lines if to_stdout or to_folder else export_writer(output)
     with opened_run(run, store_url) as (store, row):
         if to_folder:
-            exported = export_parts(store, row, Path(output), raw=raw)
+            rows = export_parts(store, row, Path(output), raw=raw)
         else:
             with output_file(output) as file:
-                exported = export_run(store, row, file, write, raw=raw)
-    if not exported.complete:
-        state = "damaged" if exported.finished else "not finished"
-        rows = f"{exported.rows} of {exported.planned} samples are stored"
-        say(f"run {row.id} is {state}: {rows}")
-    _report_written(output, exported.rows, as_json=as_json)
+                rows = export_run(store, row, file, write, raw=raw)
+    planned, finished = plan_of(row).samples, row.status == "finished"
+    if not finished or rows != planned:
+        state = "damaged" if finished else "not finished"
+        say(f"run {row.id} is {state}: {rows} of {planned} samples are stored")
+    _report_written(output, rows, as_json=as_json)
 
 
 def _report_written(output: str, rows: int, *, as_json: bool) -> None:

@@ -5,7 +5,7 @@ import re
 import sys
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import click
 import msgspec
@@ -81,11 +81,6 @@ def say(line: str) -> None:
 def harmless(text: str) -> str:
     """Return text without terminal commands and hidden characters, of which datasets are full."""
     return visible(text, kept="\n\t")
-
-
-def styled(text: str, **style: Any) -> str:  # noqa: ANN401 - whatever click.style takes
-    """Return text with colors for a terminal, unless the user wants none."""
-    return click.style(text, **style) if read_settings().color else text
 
 
 def plain(text: str, style: str = "") -> "Text":

@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from jurybox.cli.options import CommandGroup, json_option
-from jurybox.cli.output import console, print_json, print_table, styled, write_new_files
+from jurybox.cli.output import (
+    console,
+    plain,
+    print_json,
+    print_line,
+    print_table,
+    write_new_files,
+)
 from jurybox.cli.signals import BAD_INPUT, FINE
-from jurybox.errors import Finding, InputError
+from jurybox.errors import InputError
 
 if TYPE_CHECKING:
     from jurybox.rubric import Reading
@@ -140,22 +147,15 @@ def _print_checked(origin: str, reading: "Reading") -> None:
         count = len(rubric.criteria)
         criteria = "1 criterion" if count == 1 else f"{count} criteria"
         extends = f", extends {', '.join(reading.bases)}" if reading.bases else ""
-        ok = styled("ok", fg="green")
-        click.echo(f"{origin}: {ok}, {rubric.id} {rubric.version}, {criteria}{extends}")
-    for finding in reading.findings:
-        _print_finding(origin, finding, styled(finding.problem, fg="red"))
-    for warning in reading.warnings:
-        _print_finding(origin, warning, styled(f"warning: {warning.problem}", fg="yellow"))
-
-
-def _print_finding(origin: str, finding: Finding, problem: str) -> None:
-    place = f":{finding.line}:{finding.column}" if finding.line else ""
-    where = styled(f"{origin}{place}:", bold=True)
-    hint = styled(finding.hint, fg="green")
-    code = styled(f"[{finding.code}]", dim=True)
+        rest = f", {rubric.id} {rubric.version}, {criteria}{extends}"
+        print_line(f"{origin}: ", plain("ok", "green"), rest, wrap=False)
     # Two short lines read more easily; other programs expect one per finding.
     between = "\n    " if sys.stdout.isatty() else "; "
-    click.echo(f"{where} {problem}{between}{hint} {code}")
+    for each in (*reading.findings, *reading.warnings):
+        color, word = ("yellow", "warning: ") if each in reading.warnings else ("red", "")
+        place = f":{each.line}:{each.column}" if each.line else ""
+        where, problem = plain(f"{origin}{place}: ", "bold"), plain(f"{word}{each.problem}", color)
+        print_line(where, problem, f"{between}{each.hint} [{each.code}]", wrap=False)
 
 
 @command.command("new", short_help="Start a new document.")

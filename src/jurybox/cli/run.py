@@ -25,10 +25,9 @@ from jurybox.cli.options import (
     version_drift_option,
     votes_option,
 )
-from jurybox.cli.output import harmless, print_json, print_table, say
-from jurybox.cli.signals import FAILED, FINE, INCOMPLETE, fail, stop_on_signals
+from jurybox.cli.output import harmless, print_json, print_line, print_table, say
+from jurybox.cli.signals import FAILED, FINE, INCOMPLETE, stop_on_signals, was_interrupted
 from jurybox.documents.numbers import dollars
-from jurybox.errors import IncompleteError
 from jurybox.text_format import counted
 
 if TYPE_CHECKING:
@@ -187,12 +186,12 @@ def _print_estimates(targets: "list[Prepared]", *, as_json: bool) -> None:
         return
     for name, each in found:
         if name is not None:
-            click.echo(f"target {name}")
+            print_line(f"target {name}")
         _print_estimate(each)
 
 
 def _print_estimate(found: "CostEstimate") -> None:
-    click.echo(f"{counted(found.samples, 'sample')}, {counted(found.calls, 'call')}; none was made")
+    print_line(f"{counted(found.samples, 'sample')}, {counted(found.calls, 'call')}; none was made")
     if found.models:
         print_table(
             ("model", "role", "calls", "input tokens", "output tokens", "dollars"),
@@ -205,9 +204,9 @@ def _print_estimate(found: "CostEstimate") -> None:
                 for each in found.models
             ),
         )
-    click.echo(f"cost  {_range(found.dollars, found.most_dollars)}")
+    print_line(f"cost  {_range(found.dollars, found.most_dollars)}")
     for note in found.notes:
-        click.echo(note)
+        print_line(note)
 
 
 def _range(low: float | None, high: float | None) -> str:
@@ -227,16 +226,17 @@ def run_and_print(
     With ``accept`` the samples that await a required review are accepted as they are.
     """
     from jurybox.app.telemetry import deliver_run
-    from jurybox.cli.signals import was_interrupted
+    from jurybox.app.view_run import accept_unreviewed
 
     ended: list[RunResult] = []
     for name, start in starts.items():
         if name:
             say(f"target {name}")
-        result = run_until_stopped(start, store_url)
-        if result is None:
-            return INCOMPLETE
-        ended.append(_accepted(result, store) if accept else result)
+        result = run_with_progress(start, store_url)
+        if accept and result.stopped is None:
+            view = accept_unreviewed(result.view.row, store)
+            result = msgspec.structs.replace(result, view=view)
+        ended.append(result)
         if result.stopped is not None and was_interrupted(result.stopped):
             break
     code = print_ended(ended, store, store_url, as_json=as_json, several=len(starts) > 1)
@@ -247,31 +247,8 @@ def run_and_print(
     return code if len(ended) == len(starts) else INCOMPLETE
 
 
-def _accepted(ended: "RunResult", store: "Store") -> "RunResult":
-    """Accept the samples of a finished run that await a required review."""
-    from jurybox.app.view_run import accept_unreviewed
-
-    if ended.stopped is not None:
-        return ended
-    return msgspec.structs.replace(ended, view=accept_unreviewed(ended.view.row, store))
-
-
-def run_until_stopped(start: "Start", store_url: str | None) -> "RunResult | None":
-    """Start or resume a run with its progress shown; None, with a message, if the store failed."""
-    started: list[str] = []
-    try:
-        return run_with_progress(start, store_url, started)
-    except IncompleteError as error:
-        fail(harmless(str(error)), INCOMPLETE)
-        for run_id in started:
-            say(resume_line(run_id, store_url))
-        return None
-
-
-def run_with_progress(
-    start: "Start", store_url: str | None, started: list[str] | None = None
-) -> "RunResult":
-    """Start or resume a run with its progress shown; its id is added to ``started``."""
+def run_with_progress(start: "Start", store_url: str | None) -> "RunResult":
+    """Start or resume a run with its progress shown."""
     from jurybox.cli.progress import displayed
     from jurybox.engine.plan import read_plan
 
@@ -279,8 +256,6 @@ def run_with_progress(
 
         def on_start(job: "Job") -> None:
             plan = read_plan(job.row.plan)
-            if started is not None:
-                started.append(job.row.id)
             say(f"run {job.row.id}: {_described(plan)}, saved to {shown_store(store_url)}")
             job.on_notice = lambda text: say(f"warning: {harmless(text)}")
             display.begin(plan.samples)

@@ -8,17 +8,16 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 import click
-import msgspec
 
 from jurybox.cli.options import opened, shown_store, store_option
 from jurybox.cli.output import say
 from jurybox.cli.signals import FINE, close_on_signals
 from jurybox.errors import InputError
+from jurybox.wiring import read_settings
 
 if TYPE_CHECKING:
     import socket
 
-    from jurybox.storage.store import Store
     from jurybox.web.app_state import ServeSettings
 
 _HOST: Final = "127.0.0.1"
@@ -99,40 +98,31 @@ def command(
         hint = "name more of them, or lower --overlap"
         raise InputError(f"there are only {len(people)} reviewers", hint, f"--overlap {overlap}")
     # Imported here: the web libraries take a third of a second.
-    from jurybox.web.server import open_port
+    from jurybox.web.app_state import ServeSettings
+    from jurybox.web.server import choose_token, is_loopback, known_names, open_port
 
+    given = read_settings().token
+    known, addresses = known_names(host, names)
     with opened(store_url) as store, open_port(host, port) as door:
-        settings = _settings(host, door, names, store, shown_store(store_url))
-        settings = msgspec.structs.replace(settings, overlap=overlap, reviewers=people)
+        settings = ServeSettings(
+            store=store,
+            store_name=shown_store(store_url),
+            names=known,
+            addresses=addresses,
+            port=door.getsockname()[1],
+            token=None if is_loopback(host) and given is None else choose_token(given),
+            say=say,
+            overlap=overlap,
+            reviewers=people,
+        )
         asyncio.run(_serve(settings, door))
     _leave()
     return FINE
 
 
-def _settings(
-    host: str, door: "socket.socket", names: tuple[str, ...], store: "Store", store_name: str
-) -> "ServeSettings":
-    from jurybox.web.app_state import ServeSettings
-    from jurybox.web.server import choose_token, is_loopback, known_names
-    from jurybox.wiring import read_settings
-
-    given = read_settings().token
-    known, addresses = known_names(host, names)
-    return ServeSettings(
-        store=store,
-        store_name=store_name,
-        names=known,
-        addresses=addresses,
-        port=door.getsockname()[1],
-        token=None if is_loopback(host) and given is None else choose_token(given),
-        say=say,
-    )
-
-
 async def _serve(settings: "ServeSettings", door: "socket.socket") -> None:
     from jurybox.web.server import address_of, serve
     from jurybox.web.site import application, warm
-    from jurybox.wiring import read_settings
 
     stopped = asyncio.Event()
     close_on_signals(stopped)

@@ -23,7 +23,7 @@ from jurybox.engine.records import (
 from jurybox.errors import InputError
 from jurybox.reporting.output_file import whole_folder
 from jurybox.reporting.release import read_reviews, sample_decision
-from jurybox.reporting.stored import SampleRecord, plan_of, reading, rubric_of
+from jurybox.reporting.stored import SampleRecord, reading, rubric_of
 from jurybox.review.reviews import Review, by_number
 from jurybox.rubric.metrics import SAMPLE_SCORE, TOTAL_SCORE
 from jurybox.rubric.rubric_model import Rubric
@@ -275,19 +275,6 @@ Write = Callable[[BinaryIO, Columns, Iterable[ExportedRow]], int]
 _ENCODER: Final = msgspec.json.Encoder()
 
 
-class ExportCount(msgspec.Struct, frozen=True, kw_only=True):
-    """How many rows were written, and how many the run will have."""
-
-    rows: int
-    planned: int
-    finished: bool
-
-    @property
-    def complete(self) -> bool:
-        """Whether the export covers the entire run."""
-        return self.finished and self.rows == self.planned
-
-
 def export_writer(name: str) -> Write:
     """Return the writer for the format of a file's name.
 
@@ -310,14 +297,13 @@ def export_writer(name: str) -> Write:
 
 def export_run(
     store: Store, run: RunRow, file: BinaryIO, write: Write, *, raw: bool = False
-) -> ExportCount:
-    """Write the samples that a run has; ``raw`` adds every request and its reply."""
+) -> int:
+    """Write the samples that a run has, and count them; ``raw`` adds every request and reply."""
     shape = export_shape(run, raw=raw)
-    rows = write(file, shape.columns, exported_rows(store, run, shape))
-    return ExportCount(rows=rows, planned=plan_of(run).samples, finished=run.status == "finished")
+    return write(file, shape.columns, exported_rows(store, run, shape))
 
 
-def export_parts(store: Store, run: RunRow, folder: Path, *, raw: bool = False) -> ExportCount:
+def export_parts(store: Store, run: RunRow, folder: Path, *, raw: bool = False) -> int:
     """Write the samples that a run has as a folder of Parquet files, in order; as `export_run`."""
     export_writer(f"{folder}/part-0.parquet")  # reports a missing pyarrow
     arrow: Arrow = importlib.import_module("pyarrow")
@@ -343,7 +329,7 @@ def export_parts(store: Store, run: RunRow, folder: Path, *, raw: bool = False) 
             max_rows_per_group=_MOST_ROWS,
             use_threads=False,  # keeps the order
         )
-    return ExportCount(rows=rows, planned=plan_of(run).samples, finished=run.status == "finished")
+    return rows
 
 
 def exported_rows(

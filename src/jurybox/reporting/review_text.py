@@ -120,7 +120,7 @@ def _tabled(found: ReviewAgreement) -> Iterator[str]:
         for each in () if part.agreement is None else part.agreement.criteria:
             yield f"{against}, {where}, {_agreement(each, by_rules=found.by_rules)}"
     for name, each in found.people.items():
-        both = _joined(_same(each.exact), f"alpha {_ranged(each.alpha)}")
+        both = f"{_same(each.exact)}alpha {_ranged(each.alpha)}"
         yield f"people among themselves, {name}: {both} {_count(each.n)}"
 
 
@@ -155,20 +155,16 @@ def waiting_line(waiting: int, passed: int) -> str:
 
 
 def _agreement(each: CriterionAgreement, *, by_rules: bool) -> str:
-    text = _joined(_same(each.exact.value), f"kappa {_ranged(each.kappa)}")
+    text = f"{_same(each.exact.value)}kappa {_ranged(each.kappa)}"
     if each.bias is not None and each.bias.value is not None:
         bias = Estimate(value=each.bias.value, n=each.n, interval=each.bias.interval)
-        minus = "rules minus people" if by_rules else "judge minus people"
-        text = f"{text}, {minus} {_ranged(bias, with_method=True)}"
+        who = "rules" if by_rules else "judge"
+        text = f"{text}, {who} minus people {_ranged(bias, with_method=True)}"
     return f"{each.criterion}: {text} {_count(each.n)}"
 
 
 def _same(share: float | None) -> str:
-    return "" if share is None else f"the same in {100 * share:.0f}%"
-
-
-def _joined(*parts: str) -> str:
-    return ", ".join(part for part in parts if part)
+    return "" if share is None else f"the same in {100 * share:.0f}%, "
 
 
 def _count(n: int) -> str:
@@ -181,14 +177,14 @@ def _ranged(metric: Estimate, *, with_method: bool = False) -> str:
         return "unknown" if metric.reason is None else f"unknown ({metric.reason})"
     made = metric.interval
     if made is None:
-        return near(metric.value)
+        return _near(metric.value)
     unusual = ("imagined", "clusters")
     method = (
         f", {made.method}" if with_method and any(word in made.method for word in unusual) else ""
     )
-    return f"{near(metric.value)} ({near(made.low)} to {near(made.high)}{method})"
+    return f"{_near(metric.value)} ({_near(made.low)} to {_near(made.high)}{method})"
 
 
-def near(value: float) -> str:
+def _near(value: float) -> str:
     """Return a formatted number; a value that rounds to zero is shown as 0."""
     return shown(round(value, _DECIMALS) + 0.0)

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections import OrderedDict
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -293,10 +292,9 @@ def _unverified(model: str, reported: str | None, *, accepted: bool) -> str:
 
 
 _KEPT: Final = 1.0
-_MOST: Final = 256
 _lock: Final = threading.Lock()
 # When each run was last found to be idle.
-_free: Final[WeakKeyDictionary[Store, OrderedDict[str, float]]] = WeakKeyDictionary()
+_free: Final[WeakKeyDictionary[Store, dict[str, float]]] = WeakKeyDictionary()
 
 
 def is_running(row: RunRow, store: Store) -> bool | None:
@@ -307,7 +305,7 @@ def is_running(row: RunRow, store: Store) -> bool | None:
     # One check after the other: two at once would each take the other for a running process. The
     # cache keeps frequent checks from blocking a process that wants to resume the run.
     with _lock:
-        free = _free.setdefault(store, OrderedDict())
+        free = _free.setdefault(store, {})
         if time.monotonic() - free.get(row.id, -_KEPT) < _KEPT:
             return False
         try:
@@ -315,11 +313,8 @@ def is_running(row: RunRow, store: Store) -> bool | None:
                 found = not mine
         except IncompleteError:
             return None
-        free.pop(row.id, None)
         if not found:
             free[row.id] = time.monotonic()
-        while len(free) > _MOST:
-            free.popitem(last=False)
         return found
 
 
@@ -351,32 +346,26 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 def listed_run(row: RunRow, store: Store) -> ListedRun:
     """Return a run for a list; a damaged one has that status."""
-    known = ListedRun(
-        run_id=row.id,
-        suite=row.suite,
-        status=row.status,
-        created_at=row.created_at,
-        finished_at=row.finished_at,
-    )
+    names = ("suite", "status", "created_at", "finished_at")
+    known: dict[str, Any] = {"run_id": row.id, **{name: getattr(row, name) for name in names}}
     try:
         plan = read_plan(row.plan)
-        more = _unfinished(row, store) if row.status != "finished" else _finished(row, store)
+        known |= _finished(row, store) if row.status == "finished" else _unfinished(row, store)
     except (msgspec.DecodeError, JuryboxError):
         # One damaged run must not hide the others.
-        return msgspec.structs.replace(known, status="damaged")
+        return ListedRun(**known | {"status": "damaged"})
     metadata = cast("Metadata", msgspec.json.decode(row.metadata))
-    more |= {
-        "planned": plan.samples,
-        "derived_from": plan.derived_from,
-        "name": metadata.get("name"),
-        "tags": tuple(metadata.get("tags", ())),
-        "dataset": plan.dataset.id,
-        "target": metadata.get("target_name")
-        or metadata.get("responses_id")
-        or metadata.get("model_id"),
-        "judge": metadata.get("evaluator_model_id"),
-    }
-    return msgspec.structs.replace(known, **more)
+    answered = (metadata.get(name) for name in ("target_name", "responses_id", "model_id"))
+    return ListedRun(
+        **known,
+        planned=plan.samples,
+        derived_from=plan.derived_from,
+        name=metadata.get("name"),
+        tags=tuple(metadata.get("tags", ())),
+        dataset=plan.dataset.id,
+        target=next(filter(None, answered), None),
+        judge=metadata.get("evaluator_model_id"),
+    )
 
 
 def _unfinished(row: RunRow, store: Store) -> dict[str, Any]:

@@ -72,10 +72,6 @@ def test_many_samples_are_counted_and_the_first_are_named(
     assert by_kind(few) == {"target_error": (30, ["q0", "q1"])}
 
 
-def test_a_run_in_order_needs_no_attention(make_run: Callable, row: Callable) -> None:
-    assert gathered(make_run([row("a")], lambda _: scored(2))).concerns == ()
-
-
 def test_the_worst_come_in_order_and_ties_in_that_of_the_run(
     make_run: Callable, row: Callable
 ) -> None:

@@ -43,17 +43,6 @@ def changes(diff: RunDiff) -> list[tuple[str, str]]:
     return [(each.id, each.change) for each in diff.samples]
 
 
-def test_a_rerun_with_equal_replies_has_identical_records(
-    make_run: Callable, row: Callable
-) -> None:
-    one, other = (make_run([row("a"), row("b")], lambda _: scored(2), run_id=name) for name in "xy")
-    diff = compared(one, other)
-    assert diff.identical is True
-    assert diff.fields == ()
-    assert (diff.counts.same, diff.counts.identical_records) == (2, 2)
-    assert diff.samples == ()
-
-
 def test_changed_samples_come_first_and_the_largest_before_all(
     make_run: Callable, row: Callable
 ) -> None:
@@ -167,16 +156,6 @@ def test_an_unfinished_run_is_compared_as_far_as_it_is(make_run: Callable, row: 
     diff = compared(one, other)
     assert diff.identical is None
     assert (diff.counts.same, diff.counts.only_in_a) == (1, 1)
-
-
-def test_the_data_is_plain_and_names_both_runs(make_run: Callable, row: Callable) -> None:
-    one = make_run([row("a")], lambda _: scored(2), run_id="x")
-    other = make_run([row("a")], lambda _: scored(0), run_id="y")
-    data = json.loads(msgspec.json.encode(compared(one, other).as_data()))
-    assert (data["a"]["run_id"], data["b"]["run_id"]) == ("x", "y")
-    assert data["a"]["digest"] == one.row.digest
-    assert data["counts"]["lower"] == 1
-    assert data["samples"][0]["passed"] == [True, False]
 
 
 class _Lists:

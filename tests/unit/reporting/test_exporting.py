@@ -40,14 +40,6 @@ def test_a_missing_exchange_is_told_and_not_left_out(
         exported(made, raw=True)
 
 
-def test_what_is_there_of_an_unfinished_run_is_written(make_run: Callable, row: Callable) -> None:
-    made = make_run([row("a"), row("b"), row("c")], lambda _: GOOD, left_out=2)
-    file = io.BytesIO()
-    done = export_run(made.store, made.row, file, write_json_lines)
-    assert (done.rows, done.planned, done.complete) == (1, 3, False)
-    assert len(file.getvalue().splitlines()) == 1
-
-
 class _Counting:
     """Yields the same sample over and over, and holds how many were written by then."""
 
@@ -72,7 +64,7 @@ def test_rows_are_written_as_they_are_read(make_run: Callable, row: Callable) ->
     (sample,) = made.store.samples(made.row.id)
     file = io.BytesIO()
     counting = _Counting(sample, file)
-    assert export_run(counting, made.row, file, write_json_lines).rows == 50
+    assert export_run(counting, made.row, file, write_json_lines) == 50
     assert max(counting.behind) == 0
 
 
@@ -117,7 +109,7 @@ def test_parquet_has_fixed_types_and_the_same_rows(make_run: Callable, row: Call
 
     made = make_run([row("a"), row("b", "", late=True)], lambda _: GOOD)
     file = io.BytesIO()
-    assert export_run(made.store, made.row, file, write_parquet, raw=True).rows == 2
+    assert export_run(made.store, made.row, file, write_parquet, raw=True) == 2
     table = pyarrow.parquet.read_table(io.BytesIO(file.getvalue()))
     types = {field.name: str(field.type) for field in table.schema}
     assert types["accuracy_score"] == types["latency_e2e_ms"] == "double"
@@ -156,7 +148,7 @@ def test_a_run_without_samples_gives_a_file_without_rows(
     make_run: Callable, row: Callable, write: Callable
 ) -> None:
     made = make_run([row("a")], lambda _: GOOD, left_out=1)
-    assert export_run(made.store, made.row, io.BytesIO(), write).rows == 0
+    assert export_run(made.store, made.row, io.BytesIO(), write) == 0
 
 
 @pytest.mark.parametrize(
@@ -165,12 +157,6 @@ def test_a_run_without_samples_gives_a_file_without_rows(
 )
 def test_the_ending_says_the_format(name: str, write: Callable) -> None:
     assert export_writer(name) is write
-
-
-@pytest.mark.parametrize("name", ["x.xlsx", "x", "x.json", ""])
-def test_other_endings_are_refused(name: str) -> None:
-    with pytest.raises(InputError, match=r"\.jsonl, \.csv, \.parquet"):
-        export_writer(name)
 
 
 def test_parquet_without_its_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
