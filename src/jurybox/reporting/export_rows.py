@@ -6,6 +6,7 @@ A format is a function and a row in `_WRITERS`.
 import csv
 import importlib
 import io
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO, Final, Literal
@@ -110,15 +111,6 @@ _REPORTED: Final = (
     "safety_findings",
     "response_findings",
 )
-_OF_CRITERION: Final = (
-    "id",
-    "score",
-    "preference",
-    "reasoning",
-    "confidence",
-    "votes",
-    "vote_mean",
-)
 
 
 class ExportShape:
@@ -221,7 +213,7 @@ def _judged(sample: SampleRow, result: SampleResult) -> ExportedRow:
     """Return the scores of the rules, then those of the jury (C15)."""
     report = {} if sample.report is None else _OBJECT.decode(sample.report)
     automated = {} if sample.automated is None else _OBJECT.decode(sample.automated)
-    by_jury = _criteria(report["criteria"]) if report else None
+    by_jury = report.get("criteria")
     by_rules = None
     if result.by_rules:
         by_rules = [*automated["criteria"], *automated.get("checked", ())]
@@ -231,18 +223,6 @@ def _judged(sample: SampleRow, result: SampleResult) -> ExportedRow:
         "judge_reasoning": None if by_jury is None else _reasoning(by_jury),
         **{name: report.get(name) for name in _REPORTED},
     }
-
-
-def _criteria(criteria: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return each criterion without fields found in the rubric; only pairs have preferences."""
-    return [
-        {
-            name: each[name]
-            for name in _OF_CRITERION
-            if name in each and (name != "preference" or each[name] is not None)
-        }
-        for each in criteria
-    ]
 
 
 def _reasoning(criteria: Sequence[dict[str, Any]]) -> str | None:
@@ -306,30 +286,15 @@ def export_run(
 def export_parts(store: Store, run: RunRow, folder: Path, *, raw: bool = False) -> int:
     """Write the samples that a run has as a folder of Parquet files, in order; as `export_run`."""
     export_writer(f"{folder}/part-0.parquet")  # reports a missing pyarrow
-    arrow: Arrow = importlib.import_module("pyarrow")
-    dataset: Arrow = importlib.import_module("pyarrow.dataset")
     shape = export_shape(run, raw=raw)
-    schema = _arrow_schema(arrow, shape.columns)
-    rows = 0
-
-    def batches() -> Iterator[Arrow]:
-        nonlocal rows
-        for group in _groups(shape.columns, exported_rows(store, run, shape)):
-            rows += len(group["id"])
-            yield arrow.RecordBatch.from_pydict(group, schema=schema)
-
+    rows = exported_rows(store, run, shape)
+    written = 0
     with whole_folder(folder) as draft:
-        dataset.write_dataset(
-            batches(),
-            draft,
-            format="parquet",
-            schema=schema,
-            basename_template="part-{i}.parquet",
-            max_rows_per_file=_ROWS_PER_FILE,
-            max_rows_per_group=_MOST_ROWS,
-            use_threads=False,  # keeps the order
-        )
-    return rows
+        for part, first in enumerate(rows):
+            others = itertools.islice(rows, _ROWS_PER_FILE - 1)
+            with (draft / f"part-{part}.parquet").open("wb") as file:
+                written += write_parquet(file, shape.columns, itertools.chain([first], others))
+    return written
 
 
 def exported_rows(
@@ -401,19 +366,14 @@ def write_parquet(file: BinaryIO, columns: Columns, rows: Iterable[ExportedRow])
     """Write rows with fixed types; lists and objects are JSON texts."""
     arrow: Arrow = importlib.import_module("pyarrow")
     parquet: Arrow = importlib.import_module("pyarrow.parquet")
-    schema = _arrow_schema(arrow, columns)
+    types = {name: getattr(arrow, _ARROW_TYPES[kind])() for name, kind in columns.items()}
+    schema = arrow.schema(list(types.items()))
     count = 0
     with parquet.ParquetWriter(file, schema) as writer:
         for group in _groups(columns, rows):
             count += len(group["id"])
             writer.write_table(arrow.table(group, schema=schema))
     return count
-
-
-def _arrow_schema(arrow: Arrow, columns: Columns) -> Arrow:
-    return arrow.schema(
-        [(name, getattr(arrow, _ARROW_TYPES[kind])()) for name, kind in columns.items()]
-    )
 
 
 def _groups(columns: Columns, rows: Iterable[ExportedRow]) -> Iterator[dict[str, list[Any]]]:

@@ -94,4 +94,3 @@ _FORMATS: Final[
     "json": _json,
     "junit": _junit,
 }
-REPORT_FORMATS: Final = tuple(_FORMATS)

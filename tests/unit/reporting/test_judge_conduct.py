@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from jurybox.app.bias_report import observe
-from jurybox.calibration.gold import Gold
 from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.flow import Failure
 from jurybox.judging.formats.reply_format import Side
@@ -133,14 +132,6 @@ def test_makers_of_a_pair_and_peoples_winner_ride_with_every_vote(
     assert first.gold == "A"
     assert second.makers is None
     assert second.gold is None
-
-
-def test_labels_of_a_file_take_the_place_of_the_rows(make_run: Callable, row: Callable) -> None:
-    made = make_run([pair(row, gold_winner="A")], longest, rubric=RUBRIC)
-    (vote,) = observe(made.store, made.row, {"p": Gold(winners={"1": "B"})}).voted
-    assert vote.gold == "B"
-    (vote,) = observe(made.store, made.row, {}).voted
-    assert vote.gold is None
 
 
 def test_what_cant_be_gold_is_refused_with_the_sample_it_stands_at(

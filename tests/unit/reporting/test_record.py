@@ -85,14 +85,17 @@ def test_a_row_has_every_field_of_a_sample_a1(make_run: Callable, row: Callable)
     assert [record[name] for name in norms] == [1.0, 0.5, 0.5, 0.5]
     # 0.45 + 0.30 * 0.5 + 0.15 * 0.5 + 0.10 * 0.5
     assert record["sample_score"] == 0.725
-    assert record["criteria"][1] == {
-        "id": "faithfulness_score",
-        "score": 1,
-        "reasoning": "Right; one guess.",
-        "confidence": "moderate",
-        "votes": [1],
-        "vote_mean": 1,
-    }
+    assert (
+        record["criteria"][1].items()
+        >= {
+            "id": "faithfulness_score",
+            "score": 1,
+            "reasoning": "Right; one guess.",
+            "confidence": "moderate",
+            "vote_mean": 1,
+        }.items()
+    )
+    assert record["criteria"][1]["votes"] == [1]
     assert record["confidence"] == "moderate"
     assert (record["stable"], record["winner"]) == (None, None)
     assert record["safety_flag"] is False
