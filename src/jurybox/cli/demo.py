@@ -180,7 +180,7 @@ def _compared(judge: str, *, show: bool) -> Data:
         _print_head("Its bias: two answers, shown in both orders; which one does it prefer?")
     report = evaluate(**_read("pair.json"), judges=judge, votes=1)
     if show:
-        print_report(report, None)
+        print_report(report, 0.0)  # the model runs on this machine
         click.echo(_ORDERS)
     return report.as_data()
 

@@ -38,7 +38,8 @@ judges_option = click.option(
     "judges",
     multiple=True,
     metavar="MODEL",
-    help="A judge model, such as openai/gpt-4.1-2025-04-14; repeat it for a mixed jury.",
+    help="A judge model, such as openai/gpt-4.1-2025-04-14, instead of the suite's or the run's;"
+    " repeat it for a mixed jury.",
 )
 votes_option = click.option(
     "--votes",

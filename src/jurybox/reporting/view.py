@@ -353,7 +353,8 @@ def listed_run(row: RunRow, store: Store) -> ListedRun:
         known |= _finished(row, store) if row.status == "finished" else _unfinished(row, store)
     except (msgspec.DecodeError, JuryboxError):
         # One damaged run must not hide the others.
-        return ListedRun(**known | {"status": "damaged"})
+        known["status"] = "damaged"
+        return ListedRun(**known)
     metadata = cast("Metadata", msgspec.json.decode(row.metadata))
     answered = (metadata.get(name) for name in ("target_name", "responses_id", "model_id"))
     return ListedRun(
