@@ -144,7 +144,8 @@ def grave_findings(page: Page, *rules: str) -> list[str]:
 def picture(page: Page, name: str) -> None:
     """Keep a picture of a page, where pictures are wanted; the documentation has the light ones."""
     if PICTURES is not None and name.endswith("-light"):
-        page.screenshot(path=PICTURES / f"{name.removesuffix('-light')}.png")
+        path = PICTURES / f"{name.removesuffix('-light')}.png"
+        page.screenshot(path=path, style="footer { visibility: hidden }")  # it names the store
     if SCREENSHOTS is not None:
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
