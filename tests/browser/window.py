@@ -145,7 +145,9 @@ def picture(page: Page, name: str) -> None:
     """Keep a picture of a page, where pictures are wanted; the documentation has the light ones."""
     if PICTURES is not None and name.endswith("-light"):
         path = PICTURES / f"{name.removesuffix('-light')}.png"
-        page.screenshot(path=path, style="footer { visibility: hidden }")  # it names the store
+        for foot in page.locator("footer").all():  # it names the store
+            foot.evaluate("foot => foot.style.visibility = 'hidden'")
+        page.screenshot(path=path)
     if SCREENSHOTS is not None:
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
