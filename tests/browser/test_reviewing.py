@@ -153,6 +153,19 @@ def test_keys_do_nothing_with_modifiers_and_enter_waits_for_every_score(
     assert page.url == here
 
 
+def test_a_key_answers_its_own_question_and_changes_no_other(page: Page, begin: Begin) -> None:
+    """E11."""
+    begin(page)
+    checked = page.locator("input[type=radio]:checked")
+    press(page, "o")
+    assert "Safety concern" in status(page)
+    press(page, "2", "4")
+    before = checked.evaluate_all("all => all.map((each) => each.value)")
+    assert len(before) == 3
+    press(page, "x")
+    assert checked.evaluate_all("all => all.map((each) => each.value)") == before
+
+
 def test_pairs_are_compared_by_three_keys_in_the_order_that_was_drawn(
     page: Page, begin: Begin
 ) -> None:

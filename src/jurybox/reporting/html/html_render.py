@@ -13,7 +13,7 @@ import msgspec
 from jurybox.documents.numbers import dollars, exact, metric_change, metric_value, short
 from jurybox.engine.records import RunRow
 from jurybox.reporting.attention import Attention, card
-from jurybox.reporting.html.page import Baseline, Extras, RunPage, run_page
+from jurybox.reporting.html.page import Baseline, Extras, RunPage, run_page, verdict_of
 from jurybox.reporting.html.panels import order_metrics, position_of, unstable_pairs
 from jurybox.reporting.metric_text import headline
 from jurybox.reporting.review_text import ReviewAgreement
@@ -76,6 +76,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         "layout": HistogramLayout,
         "from_minus_1_to_1": Axis(low=-1.0, high=1.0, bounded=True),
         "from_0_to_1": WHOLE,
+        "verdict_of": verdict_of,
         "within": within,
         "word_diff": word_diff,
     }

@@ -67,7 +67,7 @@ def _data(place: AppState, names: tuple[str, str]) -> dict[str, Any]:
         "diff": diff,
         "changes": [
             (change, _sides(place, (diff.a.run_id, diff.b.run_id), change))
-            for change in sorted(diff.samples, key=_apart)
+            for change in sorted(diff.samples, key=lambda each: _apart(each, diff.headline))
         ],
         "plotted": [_plotted(each) for each in diff.tested],
         "explained": whole or diff.tested[:1],
@@ -112,10 +112,10 @@ def _side(place: AppState, run: str, change: SampleChange) -> tuple[str | None, 
     return f"/runs/{segment(run)}/samples/{row.number}", text
 
 
-def _apart(change: SampleChange) -> float:
+def _apart(change: SampleChange, headline: str | None) -> float:
     """Return by how much a sample changed, worse ones first; 0 where that has no number."""
-    apart = [each.difference for each in change.metrics if each.difference is not None]
-    return apart[0] if apart else 0.0
+    apart = {each.metric: each.difference or 0.0 for each in change.metrics}
+    return apart.get(headline or "", next(iter(apart.values()), 0.0))
 
 
 def _plotted(tested: MetricDifference) -> PlottedMetric:

@@ -66,18 +66,22 @@
   function goOn(done) {
     const place = groups.indexOf(current);
     const left = open();
-    const next = left.find((group) => groups.indexOf(group) > place) || left[0];
+    const later = groups.filter((group) => groups.indexOf(group) > place && !answered(group));
+    const next = left.find((group) => groups.indexOf(group) > place) || left[0] || later[0];
     if (next) {
       turnTo(next);
-      say(`${done}. Next: ${title(next)}.`);
+      const end = left.length > 0 ? "" : ", or Enter submits";
+      say(`${done}. Next: ${title(next)}${end}.`);
     } else {
       const submit = form.querySelector("button[data-submit]");
+      mark(null); // a key must not change the last answer
       submit.focus();
       say(`${done}. All is scored: Enter submits.`);
     }
   }
 
   function choose(input) {
+    mark(input.closest("[data-group]"));
     input.checked = true;
     input.dispatchEvent(new Event("change", { bubbles: true }));
     goOn(`${title(current)}: ${what(input)}`);
@@ -127,12 +131,10 @@
   }
 
   function choiceFor(key) {
-    if (!current) {
-      return null;
-    }
-    return Array.from(current.querySelectorAll("input[data-key]")).find(
-      (input) => input.getAttribute("data-key") === key,
-    );
+    const inputs = groups.flatMap((group) => Array.from(group.querySelectorAll("input[data-key]")));
+    const found = inputs.filter((input) => input.getAttribute("data-key") === key);
+    const here = found.find((input) => current && current.contains(input));
+    return here || (found.length === 1 ? found[0] : null); // a key of one question alone answers it
   }
 
   function typing(element) {
