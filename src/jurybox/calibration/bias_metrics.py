@@ -102,8 +102,8 @@ def _measured(
     shown = (percent if words.share else signed)(found.value, found.interval)
     verdict = ""
     if words.fair is not None:
-        said = {0: words.none, 1: words.above, -1: words.below}
-        verdict = f": {said[side_of(found.interval, words.fair)]}"
+        verdicts = {0: words.none, 1: words.above, -1: words.below}
+        verdict = f": {verdicts[side_of(found.interval, words.fair)]}"
     return BiasMetric(
         name=name,
         value=found.value,

@@ -243,12 +243,14 @@ def check_bias_gates(
     gates: Sequence[Comparison], metrics: Mapping[str, BiasMetric]
 ) -> tuple[BiasGate, ...]:
     """Check metrics against gates; an unknown metric fails."""
-    held: list[BiasGate] = []
+    found: list[BiasGate] = []
     for gate in gates:
         metric = metrics.get(gate.name)
         value = None if metric is None else metric.value
         reason = None
         if value is None:
             reason = _NOT_PROBED if metric is None else metric.reason
-        held.append(BiasGate(gate=str(gate), value=value, passed=gate.passes(value), reason=reason))
-    return tuple(held)
+        found.append(
+            BiasGate(gate=str(gate), value=value, passed=gate.passes(value), reason=reason)
+        )
+    return tuple(found)

@@ -393,9 +393,9 @@ def _safety(
     """Return the dangers in the judges' texts, invalid replies included, and in the responses."""
     responses = [each.text for each in (sample.response, sample.response_b) if each is not None]
     # Each text is scanned once: every item of a checklist may have the same text.
-    said = dict.fromkeys([text for reply in replies for text in spoken(reply.text)])
-    quiet = harmless([*responses, *said])
-    found = [] if quiet else [each for text in said for each in scan(text, judge=True)]
+    texts = dict.fromkeys([text for reply in replies for text in spoken(reply.text)])
+    quiet = harmless([*responses, *texts])
+    found = [] if quiet else [each for text in texts for each in scan(text, judge=True)]
     found += concerns([text for each in remarks for text in each.safety_concerns])
     different: dict[tuple[str, str], SafetyFinding] = {}
     for each in found:
@@ -480,14 +480,14 @@ def _majority(votes: Sequence[V], requested: int) -> tuple[V | None, Confidence]
 P = TypeVar("P", EvaluationReport, SideReport)
 
 
-def _at_most_moderate(said: P) -> P:
+def _at_most_moderate(verdict: P) -> P:
     """Cap the confidence at moderate where votes aren't independent (E9)."""
     criteria = tuple(
         msgspec.structs.replace(each, confidence=lowest([each.confidence, "moderate"]))
-        for each in said.criteria
+        for each in verdict.criteria
     )
-    confidence = lowest([said.confidence, "moderate"])
-    return msgspec.structs.replace(said, criteria=criteria, confidence=confidence)
+    confidence = lowest([verdict.confidence, "moderate"])
+    return msgspec.structs.replace(verdict, criteria=criteria, confidence=confidence)
 
 
 def lowest(confidences: Sequence[Confidence]) -> Confidence:

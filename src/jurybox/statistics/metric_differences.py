@@ -117,6 +117,11 @@ class MetricDifference(msgspec.Struct, frozen=True, kw_only=True):
     comparison: PairedComparison
 
     @property
+    def is_share(self) -> bool:
+        """Whether its mean is a share of samples, or of labels."""
+        return self.metric in {*_YES_OR_NO, RIGHT}
+
+    @property
     def regression(self) -> bool:
         """Whether it went the wrong way, by more than chance."""
         worse = {"higher": "lower", "lower": "higher", "neither": None}[self.wanted]

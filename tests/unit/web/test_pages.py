@@ -344,3 +344,23 @@ def test_two_judges_against_people_say_which_is_right(
     make_run(rows, lambda text: judge(text.replace("Task s3", "")), rubric=RUBRIC, run_id="run-b")
     page = pages.get("/compare?a=run-a&b=run-b").text
     assert "B&#39;s judge is right more often: A 75%, B 100% of the labels on 20 samples" in page
+
+
+def test_a_comparison_begins_with_the_largest_fall_of_the_overall_score(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    rows = [answered(f"s{n}") for n in (1, 2, 4)]
+    make_run(rows, judge, rubric=RUBRIC)
+
+    def stricter(prompt: str) -> str:
+        reply = json.loads(str(judge(prompt)))
+        if "Task s1" in prompt:  # the first criterion falls most here
+            reply["scores"]["accuracy"] = 2
+        if "Task s2" in prompt:
+            reply["scores"] = {"accuracy": 3, "clarity": 1}
+        return json.dumps(reply)
+
+    make_run(rows, stricter, rubric=RUBRIC, run_id="run-b")
+    _, _, changed = pages.get("/compare?a=run-a&b=run-b").text.partition("Samples that changed")
+    assert re.findall(r"<bdi>(s\d)</bdi>", changed) == ["s2", "s1"]
+    assert pages.get("/side-by-side?run=run-a&run=run-b").text.count(">Ship</td>") == 2

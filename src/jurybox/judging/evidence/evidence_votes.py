@@ -6,10 +6,10 @@ import msgspec
 
 from jurybox.judging.evidence.questions import Probe, inquire, logit
 from jurybox.judging.evidence.sources import (
-    cut,
     inquiry_for,
     material_part,
     shown,
+    split_label,
     without_forgery,
 )
 from jurybox.judging.flow import Answer, Flow, Unscored
@@ -156,7 +156,7 @@ def _comparison(criterion: Criterion, sample: Sample, first: str, second: str) -
     answers = f"{shown(first)}Answer B:{shown(second)}"
     return Probe(
         role=_ROLE,
-        parts=(*cut(f"{material_part(sample)}Answer A:"), answers),
+        parts=(*split_label(f"{material_part(sample)}Answer A:"), answers),
         question=f"Which answer is better by {criterion.name.lower()}?",
         words=("A", "B"),
     )

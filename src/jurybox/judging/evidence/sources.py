@@ -1,4 +1,4 @@
-"""The evidence for a criterion: the reference, the context, the model's knowledge or the levels."""
+"""The evidence for a criterion: the reference, the context, or the rubric's levels."""
 
 import re
 from collections.abc import Sequence
@@ -81,7 +81,10 @@ def inquiry_for(criterion: Criterion, sample: Sample, response: str) -> Inquiry:
 
 def by_text(sample: Sample, source: str, text: str, response: str) -> Inquiry:
     """Ask whether the response is true according to the reference or the context."""
-    parts = (*cut(f"Text: {text}\n{question_part(sample)}Student's answer:"), shown(response))
+    parts = (
+        *split_label(f"Text: {text}\n{question_part(sample)}Student's answer:"),
+        shown(response),
+    )
     asked = Probe(role=_TEACHER, parts=parts, question=_IS_TRUE)
     basis = f"With the {source} as the text: "
     return Inquiry(good=(asked,), basis=basis, fit=FITS[source])
@@ -90,7 +93,7 @@ def by_text(sample: Sample, source: str, text: str, response: str) -> Inquiry:
 def by_levels(criterion: Criterion, sample: Sample, response: str) -> Inquiry:
     """Ask the rubric's own questions, or whether its best and its worst level fit."""
     reference = f"Correct answer: {sample.reference}\n" if sample.reference else ""
-    parts = (*cut(f"{material_part(sample)}{reference}Answer:"), shown(response))
+    parts = (*split_label(f"{material_part(sample)}{reference}Answer:"), shown(response))
 
     def probes(questions: Sequence[str]) -> tuple[Probe, ...]:
         return tuple(Probe(role=_REVIEWER, parts=parts, question=each) for each in questions)
@@ -119,8 +122,8 @@ def question_part(sample: Sample) -> str:
     return f"{earlier}Question: {sample.task}\n"
 
 
-def cut(material: str) -> tuple[str, str]:
-    """Cut off the first label, which the material of other samples begins with too."""
+def split_label(material: str) -> tuple[str, str]:
+    """Split off the first label, with which the material of other samples begins too."""
     label, colon, rest = material.partition(":")
     return label + colon, rest
 

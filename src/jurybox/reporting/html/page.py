@@ -222,7 +222,7 @@ def run_page(
     return RunPage(
         view=view,
         rubric=rubric,
-        verdict=verdict_of(view, rubric),
+        verdict=verdict_of(view),
         concerns=tuple(concerns),
         headlines=_headlines(rubric, estimates),
         failures=tuple(
@@ -277,7 +277,7 @@ def _failed_by(cause: str) -> str:
     return "flag=failed" if end is None else f"flag=failed&metric={rule.name}{end}"
 
 
-def verdict_of(view: RunView, rubric: Rubric) -> Verdict:
+def verdict_of(view: RunView) -> Verdict:
     """Return whether a run can be shipped, and why."""
     conclusion, held = view.conclusion, view.release.held
     failed = [gate for gate in view.gates if not gate.passed]
@@ -287,7 +287,7 @@ def verdict_of(view: RunView, rubric: Rubric) -> Verdict:
         return Verdict(word="Not finished", tone="waits", sentence=why)
     if conclusion.decision is not None:
         word = conclusion.decision.replace("_", " ").capitalize().replace("Ab test", "A/B test")
-        good = releases(rubric.decisions, conclusion.decision)
+        good = releases(view.rubric.decisions, conclusion.decision)
         tone = "passes" if good else "waits" if held else "fails"
         return Verdict(word=word, tone=tone, sentence="; ".join(conclusion.decision_reasons))
     if failed:

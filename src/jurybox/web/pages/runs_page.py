@@ -12,7 +12,6 @@ from jurybox.app.view_run import view_run
 from jurybox.engine.records import RunRow
 from jurybox.reporting.html.histograms import PlottedMetric, RunMetrics
 from jurybox.reporting.html.page import Verdict, verdict_of
-from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import ListedRun, listed_run
 from jurybox.rubric.metrics import WIN_RATE
 from jurybox.web.app_state import AppState
@@ -70,13 +69,13 @@ def _line(row: RunRow, place: AppState) -> RunLine:
     run = listed_run(row, place.store)
     if run.metric is None:
         return RunLine(run=run)
-    view, rubric = view_run(row, place.store), rubric_of(row)
+    view = view_run(row, place.store)
     # Pairs have no mean score.
     name = WIN_RATE if run.value is None and WIN_RATE in view.summary else run.metric
     return RunLine(
         run=run,
-        verdict=verdict_of(view, rubric),
-        metric=RunMetrics(view.conclusion, rubric).of(name),
+        verdict=verdict_of(view),
+        metric=RunMetrics(view.conclusion, view.rubric).of(name),
         elapsed_s=view.elapsed_s,
     )
 

@@ -101,14 +101,14 @@ def _line(store: Store, row: Facets, wanted: str, address: str) -> SampleLine:
         response=_excerpt(response, wanted),
         failed=cut(failed, _LONGEST),
         reasoning=_excerpt(why, wanted),
-        flags=_telling(flag_names(row.flags)),
+        flags=_main_flags(flag_names(row.flags)),
         metrics=_METRICS.decode(row.metrics),
         address=address,
     )
 
 
-def _telling(flags: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the flags that say most: the verdict first, and none that another one implies."""
+def _main_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the flags to show: the verdict first, and none that another one implies."""
     implied = {"split"} if "low_confidence" in flags else set[str]()
     if any(flag in KINDS and flag != "failed" for flag in flags):
         implied.add("needs_review")
