@@ -96,7 +96,7 @@ def test_the_verdict_is_first_then_why_then_what_to_look_at(mixed: Done) -> None
     order = [
         r"^1 vote is missing: 1 x .*JSON",
         r"^gate +value +passes +margin$",
-        r"^pass_rate >= 0.9 +50% +no +-40%$",
+        r"^pass_rate >= 0.9 +50% +no +-40 points$",
         r"^correctness_mean >= 2 +4 +yes +\+2$",
         r"^failed  3 of 6 samples$",
         r"^  1  correctness >= 3$",

@@ -5,18 +5,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from jurybox.cli.output import console, plain, print_line, print_table, yes_or_no
-from jurybox.documents.numbers import (
-    compared_value,
-    dollars,
-    exact,
-    metric_change,
-    metric_value,
-    rounding_misleads,
-)
+from jurybox.documents.numbers import dollars, metric_value
 from jurybox.reporting.attention import Concern, concerns_of
-from jurybox.reporting.metric_text import failures_of, key_metric
+from jurybox.reporting.metric_text import failures_of, gate_margin, gate_value, key_metric
 from jurybox.reporting.view import RunView
-from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import SAMPLES, WIN_RATE
 from jurybox.scoring.summary import GateOutcome
 from jurybox.text_format import counted, cut
@@ -173,13 +165,10 @@ def print_why(view: RunView, most: int | None = None) -> None:
 
 def _gate(gate: GateOutcome) -> "Iterator[str | Text]":
     """Yield a gate's cells; its margin is negative where it fails."""
-    wanted = Comparison.parse(gate.gate)
-    apart = wanted.margin(gate.value)
-    close = gate.value is not None and rounding_misleads(gate.value, wanted.number)
     yield gate.gate
-    yield compared_value(wanted.name, gate.value, wanted.number)
+    yield gate_value(gate)
     yield yes_or_no(gate.passed)
-    yield exact(apart) if close else metric_change(wanted.name, apart)
+    yield gate_margin(gate)
 
 
 def _print_look_at(view: RunView, concerns: Sequence[Concern]) -> None:

@@ -86,8 +86,11 @@ def short(value: float | None) -> str:
 
 
 def metric_change(name: str, value: float | None) -> str:
-    """Return a difference of a metric for people, with its sign."""
-    return f"{'+' if value is not None and value > 0 else ''}{metric_value(name, value)}"
+    """Return a difference of a metric for people, with its sign; of a rate, in points of 100."""
+    text = metric_value(name, value)
+    if text.endswith("%"):
+        text = f"{text[:-1]} {'point' if text in {'1%', '-1%'} else 'points'}"
+    return f"{'+' if value is not None and value > 0 else ''}{text}"
 
 
 def rounding_misleads(value: float, threshold: float) -> bool:

@@ -10,9 +10,7 @@ import msgspec
 from jurybox.reporting.attention import Attention
 from jurybox.reporting.metric_text import causes_of, key_metric, metrics_of
 from jurybox.reporting.view import RunView
-from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import SAMPLES
-from jurybox.scoring.summary import GateOutcome
 from jurybox.text_format import visible
 
 if TYPE_CHECKING:
@@ -77,10 +75,7 @@ def _template() -> "Template":
     def as_json(value: object) -> str:
         return msgspec.json.encode(value).decode()
 
-    def margin(gate: GateOutcome) -> float | None:
-        return Comparison.parse(gate.gate).margin(gate.value)
-
     made = environment()
     filters = cast("dict[str, Any]", made.filters)
-    filters |= {"plain": written, "code": as_code, "margin": margin, "json": as_json}
+    filters |= {"plain": written, "code": as_code, "json": as_json}
     return made.get_template("report.md")

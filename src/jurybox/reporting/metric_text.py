@@ -1,12 +1,15 @@
-"""The order of a run's metrics, and why its samples failed."""
+"""The order of a run's metrics, its gates in words, and why its samples failed."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 
+from jurybox.documents.numbers import compared_value, exact, metric_change, rounding_misleads
+from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLE_SCORE, SAMPLES, run_metrics
 from jurybox.rubric.rubric_model import Rubric
+from jurybox.scoring.summary import GateOutcome
 
 UNITS: Final = {"latency_e2e_ms": "ms", "total_tokens": "tokens"}
 """The units of a sample's measures."""
@@ -52,6 +55,21 @@ def headline(summary: Mapping[str, Any], rubric: Rubric) -> str:
     """
     counts: Mapping[str, int] = summary.get("n", {})
     return SAMPLE_SCORE if counts.get(AGGREGATE_SCORE) else rubric.overall_name
+
+
+def gate_value(gate: GateOutcome) -> str:
+    """Return the value of a gate's metric; exact if rounding would mislead."""
+    rule = Comparison.parse(gate.gate)
+    return compared_value(rule.name, gate.value, rule.number)
+
+
+def gate_margin(gate: GateOutcome) -> str:
+    """Return how far the value is on the good side, below zero on the other."""
+    rule = Comparison.parse(gate.gate)
+    apart = rule.margin(gate.value)
+    if gate.value is not None and rounding_misleads(gate.value, rule.number):
+        return exact(apart)
+    return metric_change(rule.name, apart)
 
 
 _CAUSES: Final = {

@@ -1,6 +1,12 @@
 import pytest
 
-from jurybox.documents.numbers import decimals_of, read_number, round_half_up, show_number
+from jurybox.documents.numbers import (
+    decimals_of,
+    metric_change,
+    read_number,
+    round_half_up,
+    show_number,
+)
 
 
 @pytest.mark.parametrize(
@@ -114,3 +120,18 @@ def test_an_exponent_moves_the_point(text: str, decimals: int) -> None:
 )
 def test_halves_are_rounded_up_as_people_do(value: float, decimals: int, rounded: float) -> None:
     assert round_half_up(value, decimals) == rounded
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "text"),
+    [
+        ("pass_rate", 0.15, "+15 points"),
+        ("pass_rate", -0.01, "-1 point"),
+        ("pass_rate", None, "-"),
+        ("overall_mean", 0.15, "+0.15"),
+    ],
+)
+def test_a_change_of_a_rate_is_in_points_not_in_percent(
+    name: str, change: float | None, text: str
+) -> None:
+    assert metric_change(name, change) == text

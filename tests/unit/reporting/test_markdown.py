@@ -65,8 +65,8 @@ def test_gates_have_values_margins_and_counts(make_run: Callable, row: Callable)
     text = report(make_run([row("a", ms=12000.0), row("b", ms=2000.0)], lambda _: GOOD))
     gates = {cells[0]: cells[1:] for cells in rows_of(text, "Gates")}
     # 0.45 + 0.3 + 0.15 * 3000 / 12000 + 0.1 is 0.8875 for a, and b has all.
-    assert gates["`aggregate_score >= 0.8`"] == ["0.94375", "+0.14375", "2", "yes"]
-    assert gates["`pass_rate >= 0.85`"] == ["0.5", "-0.35", "2", "**no**"]
+    assert gates["`aggregate_score >= 0.8`"] == ["0.944", "+0.144", "2", "yes"]
+    assert gates["`pass_rate >= 0.85`"] == ["50%", "-35 points", "2", "**no**"]
     # p95 of 2000 and 12000 is 11500.
     assert gates["`latency_e2e_p95_ms <= 10000`"] == ["11500", "-1500", "2", "**no**"]
 
@@ -76,7 +76,7 @@ def test_every_metric_has_its_n_beside_it(make_run: Callable, row: Callable) -> 
     text = report(make_run(rows, lambda prompt: "no" if "mute" in prompt else GOOD))
     metrics = {cells[0]: cells[1:] for cells in rows_of(text, "Metrics")}
     assert metrics["`aggregate_score`"] == ["1", "1"]
-    assert metrics["`evaluator_error_rate`"] == ["0.5", "2"]
+    assert metrics["`evaluator_error_rate`"] == ["50%", "2"]
     assert metrics["`latency_model_p95_ms`"] == ["-", "0"]
     assert "why judges gave no scores: 1 x parse\\_error" in text
 

@@ -330,7 +330,7 @@ def test_d7_a_run_with_a_baseline_says_what_changed(pages: PagesClient, make_run
     rows = [answered("s4", "answer 4"), answered("s5", "a")]
     make_run(rows, judge, rubric=RUBRIC, run_id="run-b", baseline="run-a")
     page = pages.get("/runs/run-b").text
-    assert "+50% against" in page
+    assert "+50 points against" in page
     assert 'href="/compare?a=run-a&amp;b=run-b"' in page
 
 

@@ -9,7 +9,6 @@ import msgspec
 from jurybox.calibration.bias_metrics import position
 from jurybox.calibration.bias_results import BiasMetric
 from jurybox.calibration.observations import Observations, ObservedVote
-from jurybox.documents.numbers import compared_value, metric_change
 from jurybox.engine.records import RunRow
 from jurybox.reporting.attention import Concern, SampleCard, numbered_card
 from jurybox.reporting.html.histograms import (
@@ -72,20 +71,10 @@ class Gauge(msgspec.Struct, frozen=True, kw_only=True):
     metric: PlottedMetric
 
     @property
-    def margin(self) -> str:
-        """How far the value is on the good side, below zero on the other."""
-        return metric_change(self.rule.name, self.rule.margin(self.outcome.value))
-
-    @property
     def close(self) -> bool:
         """Whether the threshold lies within the interval, so that chance may have decided."""
         interval = self.metric.interval
         return interval is not None and interval.low <= self.rule.number <= interval.high
-
-    @property
-    def written(self) -> str:
-        """The displayed value; exact if rounding would mislead."""
-        return compared_value(self.rule.name, self.outcome.value, self.rule.number)
 
 
 def gauge(gate: GateOutcome, rubric: Rubric, metrics: RunMetrics) -> Gauge:

@@ -369,7 +369,7 @@ def test_reviews_so_far_are_told(made: Callable, report: Callable) -> None:
 def test_metrics_of_the_run_are_on_the_page(made: Callable, report: Callable) -> None:
     text = report(made("judged"))
     said = " ".join("".join(outline(text).said).split())
-    for each in ("run-a", "4 samples", "pass_rate >= 0.85", "-60%", "Wrong.", "Task poor"):
+    for each in ("run-a", "4 samples", "pass_rate >= 0.85", "-60 points", "Wrong.", "Task poor"):
         assert each in said
     assert "95% interval" in said
 
@@ -409,7 +409,7 @@ def test_the_headlines_say_how_they_changed_against_the_baseline(
     before, now = make_run([row("good")], lambda _: good, run_id="before"), made("judged")
     text = report(now, baseline=compare_runs(now.store, before.view, now.view))
     verdict = text[text.index('id="decision"') : text.index("</section>")]
-    assert "-75% against before" in verdict
+    assert "-75 points against before" in verdict
     assert "Against <bdi>before</bdi>: <bdi>no metric is higher or lower by more than" in verdict
 
 
