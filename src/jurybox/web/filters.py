@@ -7,10 +7,10 @@ from urllib.parse import urlencode
 
 from pydantic import BaseModel, Field
 
+from jurybox.reporting.html.markdown_text import harmless
 from jurybox.scoring.sample_index import FLAGS
 from jurybox.storage.sample_search import LONGEST_SEARCH, MOST, Groups, SampleQuery
 from jurybox.web.lookup import ANY_TEXT
-from jurybox.web.markdown_text import harmless
 
 _MAX_NAME: Final = 300
 _MAX_OFFSET: Final = 1_000_000_000

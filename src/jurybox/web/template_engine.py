@@ -15,8 +15,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from jurybox.reporting.html.html_render import environment as report_environment
+from jurybox.reporting.html.markdown_text import harmless
 from jurybox.web.app_state import app_state_of
-from jurybox.web.markdown_text import harmless, rendered
 
 CSRF: Final = "csrf"
 """The name, in a session, of the token that a form has to send back."""
@@ -58,7 +58,6 @@ def environment() -> Environment:
             "moment": moment,
             "count": count,
             "highlight": highlight,
-            "rendered": rendered,
         }
     )
     return made

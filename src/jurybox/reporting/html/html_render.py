@@ -45,6 +45,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
     from jurybox.reporting.html.charts import HistogramLayout, px, within
     from jurybox.reporting.html.histograms import WHOLE, Axis
     from jurybox.reporting.html.html_text import moment, percent, prose, seen, whole, word_diff
+    from jurybox.reporting.html.markdown_text import rendered
     from jurybox.reporting.metric_text import gate_margin, gate_value
     from jurybox.reporting.run_diff import p_value
     from jurybox.review.selection import FEWEST
@@ -71,7 +72,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         lstrip_blocks=True,
     )
     filters = cast("dict[str, Any]", made.filters)
-    filters |= {each.__name__: each for each in (*own, short, visible, whole)}
+    filters |= {each.__name__: each for each in (*own, rendered, short, visible, whole)}
     known = cast("dict[str, Any]", made.globals)
     known |= {
         "fewest": FEWEST,

@@ -10,12 +10,12 @@ from starlette.responses import Response
 
 from jurybox.engine.records import RunRow
 from jurybox.errors import JuryboxError
+from jurybox.reporting.html.markdown_text import render_markdown
 from jurybox.reporting.stored import plan_of
 from jurybox.rubric import parse_rubric
 from jurybox.storage.store import Store
 from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import PlaceOf, TheRun
-from jurybox.web.markdown_text import render_markdown
 from jurybox.web.page_text import CutText, cut_text
 from jurybox.web.template_engine import page_response, text_response
 
