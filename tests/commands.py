@@ -7,6 +7,8 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
@@ -43,28 +45,39 @@ def call(
     out = _text(b"")
     err = out if together else _text(b"")
     handlers = {each: signal.getsignal(each) for each in _HEARD}
-    modules = set(sys.modules)
-    with monkeypatch.context() as patch:
+    with monkeypatch.context() as patch, _own_modules(patch):
         patch.setattr(sys, "argv", [str(JURYBOX), *map(os.fsdecode, arguments)])
         patch.setattr(sys, "stdin", _text(stdin))
         patch.setattr(sys, "stdout", out)
         patch.setattr(sys, "stderr", err)
-        # Without the folders of other tests, whose modules may be called like those of this one.
-        patch.setattr(sys, "path", list(_PATH))
         for name, value in environment.items():
             patch.setenv(name, value)
-        # Another test may have left a module that is called like one of this test's folder.
-        for file in Path.cwd().glob("*.py"):
-            patch.delitem(sys.modules, file.stem, raising=False)
-        importlib.invalidate_caches()
         try:
             main()
         except SystemExit as leaving:
             code = leaving.code
     assert handlers == {each: signal.getsignal(each) for each in _HEARD}
-    _forget(set(sys.modules) - modules)
     assert isinstance(code, int)
     return Done(code, _read(out), "" if together else _read(err))
+
+
+def run_program(text: str) -> None:
+    """Run a program in this process, with the modules of the current folder."""
+    with pytest.MonkeyPatch.context() as patch, _own_modules(patch):
+        sys.path.insert(0, str(Path.cwd()))
+        exec(compile(text, "program", "exec"), {"__name__": "__main__"})  # noqa: S102 - of a page
+
+
+@contextmanager
+def _own_modules(patch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Keep the modules of a test's folder from those of others, which may have the same names."""
+    modules = set(sys.modules)
+    patch.setattr(sys, "path", list(_PATH))
+    for file in Path.cwd().glob("*.py"):
+        patch.delitem(sys.modules, file.stem, raising=False)
+    importlib.invalidate_caches()
+    yield
+    _forget(set(sys.modules) - modules)
 
 
 def _text(data: bytes) -> io.TextIOWrapper:
@@ -91,13 +104,16 @@ def _places(module: ModuleType) -> list[str]:
     return list(getattr(module, "__path__", [])) if file is None else [file]
 
 
-def run_in_shell(command: str, place: Path, **environment: str) -> tuple[str, int]:
+def run_in_shell(
+    command: str, place: Path, stdin: str = "", **environment: str
+) -> tuple[str, int]:
     """Run a line of a page; return all it prints, and its exit code."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(  # noqa: S602 - the commands are those of our own pages
         command,
         shell=True,
         cwd=place,
+        input=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

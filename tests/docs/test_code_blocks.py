@@ -3,8 +3,6 @@
 import json
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,14 +11,17 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from commands import call, matches, run_in_shell
+from commands import call, matches, run_in_shell, run_program
 from jurybox.cli.app import app
 from jurybox.datasets import open_dataset, survey
 from jurybox.rubric_files import RubricFile, RubricFiles
 from jurybox.suite import parse_suite
 
 ROOT = Path(__file__).parents[2]
-ALONE = re.compile(r"(jurybox [^|&;<>$`*?\\]+)(?: > ([\w.]+))?")
+# A command without variables and patterns of a shell, into a file, or through other programs.
+ALONE = re.compile(
+    r"""(jurybox (?:[^|&;<>$`*?\\"']|"[^"$`\\]*"|'[^']*')+)(?: > ([\w.]+)| \| (.+))?"""
+)
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
 DISCRETE = """---
@@ -70,14 +71,18 @@ def run_console(block: Token, place: Path) -> None:
         assert matches(expected, printed), f"{before}\nis not\n{expected}"
 
 
-def run_alone(command: str, file: str | None) -> tuple[str, int]:
+def run_alone(command: str, file: str | None, rest: str | None) -> tuple[str, int]:
     """Call a command that needs no shell in this process: starting one takes longer than it."""
+    together = file is None and rest is None
     with pytest.MonkeyPatch.context() as monkeypatch:
-        done = call(monkeypatch, *shlex.split(command)[1:], together=file is None)
-    if file is None:
-        return done.out, done.code
-    Path(file).write_text(done.out)
-    return done.err, done.code
+        done = call(monkeypatch, *shlex.split(command)[1:], together=together)
+    if rest is not None:
+        printed, code = run_in_shell(rest, Path.cwd(), done.out)
+        return done.err + printed, code
+    if file is not None:
+        Path(file).write_text(done.out)
+        return done.err, done.code
+    return done.out, done.code
 
 
 def run_python(block: Token, place: Path) -> None:
@@ -89,14 +94,7 @@ def run_python(block: Token, place: Path) -> None:
             return
         case _:
             pass
-    done = subprocess.run(
-        [sys.executable, "-c", block.content],
-        cwd=place,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    run_program(block.content)
 
 
 def run_shell(block: Token, place: Path) -> None:

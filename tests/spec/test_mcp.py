@@ -1,18 +1,17 @@
-"""E16: jurybox for agents, asked by the official MCP client over stdio."""
+"""E16: jurybox for agents, asked by the official MCP client: in this process, and once over stdio."""
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 from mcp import StdioServerParameters
 from mcp.client.client import Client
-from mcp.client.stdio import stdio_client
 
 from commands import JURYBOX, call
+from jurybox.mcp_server import mcp_server
 
 JUDGE = """
 import json, re
@@ -34,19 +33,12 @@ T = TypeVar("T")
 Answer = dict[str, Any]
 ASKED = {"rubric": "general", "task": "What is 2 + 2?", "response": "Four."}
 PAIR = {**ASKED, "response_b": "Five."}
-JUDGED = {"judges": ["python/judges:fair"]}
+JUDGED = {"judges": ["python/mcp_judges:fair"]}
 
 
-@asynccontextmanager
-async def connected() -> AsyncGenerator[Client]:
-    command = StdioServerParameters(command=str(JURYBOX), args=["mcp"], cwd=Path.cwd())
-    async with Client(stdio_client(command)) as client:
-        yield client
-
-
-def asked(work: Callable[[Client], Awaitable[T]]) -> T:
+def asked(work: Callable[[Client], Awaitable[T]], server: Any = None) -> T:  # noqa: ANN401
     async def ask() -> T:
-        async with connected() as client:
+        async with Client(server or mcp_server(None)) as client:
             return await work(client)
 
     return asyncio.run(ask())
@@ -71,7 +63,7 @@ def _answer(result: Any) -> Answer:  # noqa: ANN401 - the library's
 
 @pytest.fixture(autouse=True)
 def _judges(tmp_path: Path) -> None:
-    (tmp_path / "judges.py").write_text(JUDGE)
+    (tmp_path / "mcp_judges.py").write_text(JUDGE)
 
 
 def test_the_tools_are_these_and_each_says_what_it_does() -> None:
@@ -104,7 +96,8 @@ def test_a_run_reports_its_progress_and_can_be_shown(monkeypatch: pytest.MonkeyP
         sample = await client.call_tool("show", {"run": "last", "sample": "novel"})
         return ran.structured_content, shown.structured_content, sample.structured_content
 
-    ran, shown, sample = asked(work)
+    command = StdioServerParameters(command=str(JURYBOX), args=["mcp"], cwd=Path.cwd())
+    ran, shown, sample = asked(work, command)
     assert heard[-1][:2] == (6, 6)
     assert [each["passed"] for each in ran["gates"]] == [True, False, False, True]
     assert ran["release_ready"] is False
@@ -146,7 +139,7 @@ def test_an_agent_judges_itself() -> None:
 
 def test_errors_are_those_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = {**ASKED, "rubric": "generel", **JUDGED}
-    judge = "--judge python/judges:fair"
+    judge = "--judge python/mcp_judges:fair"
     same = {
         f"evaluate --rubric generel --task x --response y {judge}": ("evaluate", wrong),
         "show last": ("show", {"run": "last"}),

@@ -69,7 +69,7 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
 
 
 def run(suite: pytest.Pytester, *options: str) -> pytest.RunResult:
-    return suite.runpytest_subprocess(*(*PLAIN, *options))
+    return suite.runpytest_inprocess(*(*PLAIN, *options))
 
 
 def calls(suite: pytest.Pytester) -> int:
@@ -94,7 +94,7 @@ def test_it_does_nothing_unless_it_is_used(
             heavy = {"msgspec", "numpy", "click", "yaml", "jurybox.rubric", "jurybox.wiring"}
             assert not heavy & set(sys.modules)
     """)
-    result = run(pytester)
+    result = pytester.runpytest_subprocess(*PLAIN)
     result.assert_outcomes(passed=1)
     result.stdout.no_fnmatch_line("*jury*judg*")
 
