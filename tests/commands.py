@@ -104,9 +104,7 @@ def _places(module: ModuleType) -> list[str]:
     return list(getattr(module, "__path__", [])) if file is None else [file]
 
 
-def run_in_shell(
-    command: str, place: Path, stdin: str = "", **environment: str
-) -> tuple[str, int]:
+def run_in_shell(command: str, place: Path, stdin: str = "", **environment: str) -> tuple[str, int]:
     """Run a line of a page; return all it prints, and its exit code."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(  # noqa: S602 - the commands are those of our own pages

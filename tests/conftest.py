@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 from hypothesis import settings
 from hypothesis.configuration import set_hypothesis_home_dir
+from xdist.scheduler import LoadScopeScheduling
 
 from commands import Done, call
 from jurybox.models.http import HttpCall, HttpClient
@@ -172,6 +173,35 @@ def _close_the_proxy(config: pytest.Config) -> None:
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         os.environ[name] = os.environ[name.lower()] = proxy
     os.environ["NO_PROXY"] = os.environ["no_proxy"] = "localhost,127.0.0.1,::1"
+
+
+# Tests that share a cluster, a browser or a database server, in the order in which they begin:
+# what takes longest is first, so that no worker is left with it at the end.
+_TOGETHER = ("tests/faults/test_ray.py", "tests/browser/", "tests/contract/")
+_LATER = ("tests/docs/", "tests/faults/", "tests/spec/", "tests/cli/")
+
+
+class _ByModule(LoadScopeScheduling):
+    """Give each worker whole modules, whose fixtures are then made once."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        module = nodeid.partition("::")[0]
+        return next((each for each in _TOGETHER if module.startswith(each)), module)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByModule:  # noqa: ANN401
+    """Have tests handed out by modules."""
+    return _ByModule(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let what takes long begin first; the rest stays in the order that was drawn."""
+    places = (*_TOGETHER, *_LATER)
+    items.sort(
+        key=lambda item: next(
+            (at for at, each in enumerate(places) if item.nodeid.startswith(each)), len(places)
+        )
+    )
 
 
 def pytest_xdist_auto_num_workers() -> int:

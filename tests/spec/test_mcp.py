@@ -1,4 +1,4 @@
-"""E16: jurybox for agents, asked by the official MCP client: in this process, and once over stdio."""
+"""E16: jurybox for agents, asked by the official MCP client, in this process and over stdio."""
 
 import asyncio
 import json
