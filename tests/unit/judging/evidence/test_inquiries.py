@@ -42,14 +42,6 @@ def findings(inquiry: Inquiry, chance: Callable[[str], float]) -> str:
     return inquiry.findings(answers(inquiry, chance))
 
 
-@pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.parametrize(("yes", "expected"), [(0.01, [0, 1]), (0.99, [2, 5])])
-def test_an_answer_is_at_the_top_or_at_the_bottom(
-    source: str, yes: float, expected: list[float]
-) -> None:
-    assert scores(share(of(source), lambda _: yes))[:2] == expected
-
-
 @given(st.floats(-9, 9), st.floats(0.1, 3), st.floats(-3, 3))
 def test_a_fit_puts_a_yes_at_the_bottom_or_at_the_top(
     log_odds: float, weight: float, intercept: float

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from answering import JUDGE, answering, reply, seat, text_of
 from jurybox.engine.driver import drive_sync
 from jurybox.judging.evidence.questions import ALTERNATIVES, Probe, Readings, inquire
-from jurybox.judging.flow import Failure, ModelReply, ModelRequest, Outcome, Unscored
+from jurybox.judging.flow import ModelReply, ModelRequest, Outcome, Unscored
 
 PROBE = Probe(role="You judge.", parts=("Question: q\n", "Answer: a\n"), question="Is it so?")
 OTHER = Probe(role="You judge.", parts=("Question: q\n", "Answer: b\n"), question="Is it so?")
@@ -50,12 +50,6 @@ def test_what_is_shared_ends_where_the_parts_do(parts: list[str], question: str)
     assert text.endswith(f"{question} Reply yes or no.")
 
 
-def test_e10_every_vote_of_three_asks_in_other_words() -> None:
-    asked = [text_of(PROBE.request(seat(vote))) for vote in range(3)]
-    assert len(set(asked)) == 3
-    assert all(text.startswith("Question: q\nAnswer: a\n") for text in asked)
-
-
 def test_braces_in_the_material_are_only_text() -> None:
     probe = Probe(role="r", parts=("{}", "{0} {x}"), question="Is it {y}?", words=("A", "B"))
     assert text_of(probe.request(seat())) == "{}{0} {x}\nIs it {y}? Reply A or B."
@@ -77,17 +71,6 @@ def test_questions_go_out_together_with_those_about_the_same_answer_next_to_each
     flow.close()
 
 
-def test_e6_a_question_without_a_reply_is_no_vote() -> None:
-    failure = Failure(kind="timeout", message="it took too long")
-    good = answering(lambda _: 0.5)
-    model = Recorder(lambda request: failure if "Answer: b" in text_of(request) else good(request))
-    found = drive_sync(inquire(seat(), [PROBE, OTHER]), model)
-    assert isinstance(found, Unscored)
-    assert (found.reason, found.cause) == ("it took too long", "failure")
-    # What was paid for is kept.
-    assert len(found.replies) == 1
-
-
 @pytest.mark.parametrize(
     ("bad", "says"),
     [
@@ -104,9 +87,3 @@ def test_e6_a_reply_that_cant_be_read_is_no_vote_and_isnt_asked_again(
     assert found.cause == "defect"
     assert says in found.reason
     assert (len(model.asked), len(found.replies)) == (2, 2)
-
-
-def test_no_question_needs_no_answer() -> None:
-    readings = drive_sync(inquire(seat(), []), answering(lambda _: 0.5))
-    assert isinstance(readings, Readings)
-    assert readings.answers == {}

@@ -65,7 +65,3 @@ def score_of(form: str, reply: str) -> float:
 def golden(name: str) -> list[dict[str, Any]]:
     lines = (_GOLDEN / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
-
-
-def title(row: dict[str, Any]) -> str:
-    return f"{row['format']}: {row['note']}"

@@ -1,41 +1,28 @@
 """Replies that give exactly one verdict, however they are laid out (E7)."""
 
-from typing import Any
-
 import pytest
 
 from jurybox.judging.formats.reply_format import Preference, Scores
-from readers import golden, read, title
+from readers import READERS, golden, read
 
 VALID = golden("valid")
 
 
-@pytest.mark.parametrize("row", VALID, ids=title)
-def test_a_valid_reply_is_read_as_it_stands(row: dict[str, Any]) -> None:
-    outcome = read(row["format"], row["reply"])
-    if "scores" in row:
-        assert isinstance(outcome, Scores), outcome
-        assert outcome.scores == row["scores"]
-    else:
-        assert isinstance(outcome, Preference), outcome
-        assert outcome.winner == row["winner"]
-        assert outcome.preferences == row.get("preferences", {})
-
-
-@pytest.mark.parametrize("row", VALID, ids=title)
-def test_what_a_reply_says_besides_is_kept(row: dict[str, Any]) -> None:
-    outcome = read(row["format"], row["reply"])
-    assert isinstance(outcome, Scores | Preference), outcome
-    remarks = outcome.remarks
-    if "reasoning" in row:
-        assert remarks.reasoning == row["reasoning"]
-    if "extra" in row:
-        assert remarks.extra == row["extra"]
-    assert list(remarks.safety_concerns) == row.get("safety_concerns", [])
-
-
-@pytest.mark.parametrize("row", VALID, ids=title)
-def test_a_whole_score_stays_a_whole_number(row: dict[str, Any]) -> None:
-    outcome = read(row["format"], row["reply"])
-    if isinstance(outcome, Scores) and row["format"] != "score-line":
-        assert {type(score) for score in outcome.scores.values()} == {int}
+@pytest.mark.parametrize("form", READERS)
+def test_a_valid_reply_is_read_as_it_stands_with_what_it_says_besides(form: str) -> None:
+    rows = [row for row in VALID if row["format"] == form]
+    assert rows
+    for row in rows:
+        outcome = read(form, row["reply"])
+        assert isinstance(outcome, Scores | Preference), (row, outcome)
+        if isinstance(outcome, Scores):
+            assert outcome.scores == row["scores"], row
+            if form != "score-line":
+                assert {type(score) for score in outcome.scores.values()} == {int}, row
+        else:
+            assert outcome.winner == row["winner"], row
+            assert outcome.preferences == row.get("preferences", {}), row
+        remarks = outcome.remarks
+        assert remarks.reasoning == row.get("reasoning", remarks.reasoning), row
+        assert remarks.extra == row.get("extra", remarks.extra), row
+        assert list(remarks.safety_concerns) == row.get("safety_concerns", []), row
