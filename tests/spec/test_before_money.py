@@ -177,6 +177,32 @@ def test_rows_that_the_filter_leaves_out_need_no_response(jurybox: Jurybox) -> N
     assert jurybox("resume", "last", "--max-cost", "5").code in {0, 1}
 
 
+def test_a_check_on_what_no_row_has_is_found_before_the_first_call(
+    jurybox: Jurybox, server: JudgeServer
+) -> None:
+    Path("facts.md").write_text(
+        "---\nid: facts\nversion: 1.0.0\nscale: 0.0-1.0\n---\n# Facts\n\n## Criteria\n\n### Fact\n"
+        "\n"
+        '```yaml checks\n- contains: "{{metadata.capitol}}"\n```\n'
+    )
+    suite = "suite: s\nrubric: facts.md\ndataset: rows.jsonl\ntarget: openai/bot@1\n"
+    Path("suite.yaml").write_text(suite)
+    done = jurybox("run", "suite.yaml")
+    expected = (
+        "rows.jsonl: a check of the rubric compares with `metadata.capitol`, and no row has it;"
+        " add it to the rows, or correct the name"
+    )
+    assert (done.code, done.out) == (2, "")
+    assert expected in done.err
+    assert server.calls == 0
+    # One row that has it is enough: the others are counted as not measured.
+    with Path("rows.jsonl").open("a") as file:
+        file.write('{"id": "q6", "task": "Capital?", "capitol": "Paris"}\n')
+    assert jurybox("run", "suite.yaml").code == 0
+    # Of some rows it can't be asked.
+    assert "2 unscored" in jurybox("run", "suite.yaml", "--limit", "2").err
+
+
 def test_failed_samples_are_listed_with_the_provider_s_own_words(
     jurybox: Jurybox, server: JudgeServer
 ) -> None:

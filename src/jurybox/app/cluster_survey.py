@@ -55,13 +55,15 @@ def survey_on(
         found = [cluster.result(part) for part in parts]
         sha256, count = cluster.result(hashing)
     sound = [each for each in found if each is not None]
-    surveys = [survey for survey, _ in sound]
+    surveys = [survey for survey, _, _ in sound]
     if len(sound) < len(found) or not _are_unique(surveys):
         return None
     if surveys[0].unseen.intersection(*(each.unseen for each in surveys)):
         return None
+    if set[str].intersection(*(missing for _, _, missing in sound)):
+        return None
     warnings = dict.fromkeys(text for each in surveys for text in each.warnings)
-    demographics = {each for _, seen in sound for each in seen}
+    demographics = {each for _, seen, _ in sound for each in seen}
     surveyed = Survey(rows=rows, used=rows, sha256=sha256, bytes=count, warnings=(*warnings,))
     return surveyed, demographics
 
@@ -77,8 +79,8 @@ def _are_unique(surveys: list[PartSurvey]) -> bool:
     return not (ids[1:] == ids[:-1]).any()
 
 
-def _survey_part(part: _Part) -> tuple[PartSurvey, set[str | None]] | None:
-    """Check some rows in a worker; None if one has a fault."""
+def _survey_part(part: _Part) -> tuple[PartSurvey, set[str | None], set[str]] | None:
+    """Check some rows in a worker; return also what its `RowCheck` found; None if one is faulty."""
     check = RowCheck(part.plan.procedure(), part.plan.target, part.unused)
     try:
         found = plan_dataset(part.plan).survey_between(
@@ -86,7 +88,7 @@ def _survey_part(part: _Part) -> tuple[PartSurvey, set[str | None]] | None:
         )
     except InputError:
         return None
-    return found, check.demographics
+    return found, check.demographics, check.missing
 
 
 def hash_dataset(plan: Plan) -> tuple[str, int]:

@@ -128,7 +128,7 @@ def prepare_chosen(
 ) -> Prepared:
     """Read everything that a suite needs; ``read`` returns its rubric."""
     from jurybox.app.cluster_survey import survey_on
-    from jurybox.datasets import open_dataset, survey
+    from jurybox.datasets import open_dataset
 
     suite = chosen.suite
     limit = options.limit or suite.limit
@@ -176,7 +176,7 @@ def prepare_chosen(
     def look(dataset: "Dataset") -> "Survey":
         checked = cluster and planned and survey_on(cluster, dataset, planned, suite.unused)
         if not checked:
-            return survey(dataset, needs_response=suite.target is None, check=check)
+            return _surveyed(dataset, described, check, needs_response=suite.target is None)
         check.demographics |= checked[1]
         return checked[0]
 
@@ -202,6 +202,18 @@ def prepare_chosen(
         langfuse=suite.langfuse,
         warnings=(*warnings, *found.warnings, *_unseen(plan, check.demographics, options, limit)),
     )
+
+
+def _surveyed(
+    dataset: "Dataset", described: DatasetPlan, check: RowCheck, *, needs_response: bool
+) -> "Survey":
+    """Check each row; where the run uses all of them, check also what at least one must have."""
+    from jurybox.datasets import survey
+
+    found = survey(dataset, needs_response=needs_response, check=check)
+    if described.limit is None and not described.filters:
+        check.finish(dataset.origin)
+    return found
 
 
 def _check_version(model: str, *, allow_unpinned: bool) -> None:

@@ -10,10 +10,11 @@ from jurybox.app.evaluate_once import check_checks
 from jurybox.datasets.fields import FIELD_OF
 from jurybox.engine.plan import TargetPlan
 from jurybox.errors import InputError
-from jurybox.rubric.checks import ROW_CHECKS
+from jurybox.rubric.checks import ROW_CHECKS, row_parts
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.template import Template
 from jurybox.sample import Response, Row
+from jurybox.scoring.by_rules import part_of_row
 from jurybox.scoring.evaluate_sample import demographic_of
 from jurybox.text_format import nearest
 
@@ -22,7 +23,11 @@ if TYPE_CHECKING:
 
 
 class RowCheck:
-    """Refuses rows that a run can't use; ``demographics`` are those of the rows so far."""
+    """Refuses rows that a run can't use.
+
+    ``demographics`` are those of the rows so far; ``missing`` is what checks compare with and no
+    row so far has.
+    """
 
     def __init__(
         self,
@@ -32,6 +37,8 @@ class RowCheck:
     ) -> None:
         """Check rows for a procedure, as far as it is known; ``unused`` is the suite's."""
         self.demographics: set[str | None] = set()
+        checked = () if procedure is None else procedure.judging.rubric.checked
+        self.missing = {name for one in checked for each in one.checks for name in row_parts(each)}
         self._judging = None if procedure is None else procedure.judging
         self._asks = procedure is not None and procedure.judging.asks_for_verdicts(procedure.judges)
         self._prompt = _PromptCheck(target, unused)
@@ -40,6 +47,7 @@ class RowCheck:
     def __call__(self, row: Row) -> None:
         """Check one row."""
         self.demographics.add(demographic_of(row))
+        self.missing -= {name for name in self.missing if part_of_row(row, name) is not None}
         if self._judging is not None:
             check_checks(self._judging.rubric, judges=False, pair=row.response_b is not None)
             _check_own_checks(self._judging.rubric, row)
@@ -47,6 +55,17 @@ class RowCheck:
         self._prompt.check(row)
         if self._judging is not None and self._asks:
             self._judging.check(row.sample(row.response or Response(text="")))
+
+    def finish(self, origin: str) -> None:
+        """Refuse a dataset none of whose rows has what a check compares with.
+
+        Raises:
+            InputError: there is such a check.
+
+        """
+        for name in sorted(self.missing):
+            problem = f"a check of the rubric compares with `{name}`, and no row has it"
+            raise InputError(problem, "add it to the rows, or correct the name", origin)
 
 
 _BRACES: Final = re.compile(r"\{\{\s*([^{}]+?)\s*\}\}")

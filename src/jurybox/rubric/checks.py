@@ -116,6 +116,12 @@ def _placeholders(value: object) -> list[str]:
     return [name for text in texts for name in _PLACEHOLDER.findall(text)]
 
 
+def row_parts(check: Check) -> set[str]:
+    """Return the parts of a row that a check compares with, such as `metadata.must_mention`."""
+    value = json.loads(check.entry).get(check.kind) if check.kind != ROW_CHECKS else None
+    return {_part_of(name) or name for name in _placeholders(value)}
+
+
 def _as_list(value: object) -> list[object]:
     return cast("list[object]", value) if isinstance(value, list) else [value]
 

@@ -288,7 +288,7 @@ def with_checks(
 
 def _checked(criterion: Criterion, row: Row, answer: CheckedAnswer) -> CheckedCriterion:
     checks = _with_own(criterion.checks, row)
-    outcomes = tuple(run_check(each, partial(_part_of, row), answer) for each in checks)
+    outcomes = tuple(run_check(each, partial(part_of_row, row), answer) for each in checks)
     score = _score(criterion, outcomes)
     level = None if score is None else criterion.band(score)
     return CheckedCriterion(
@@ -321,7 +321,7 @@ def _score(criterion: Criterion, outcomes: tuple[CheckOutcome, ...]) -> float | 
     return round(scale.low + share * (scale.high - scale.low), _DECIMALS)
 
 
-def _part_of(row: Row, name: str) -> object:
+def part_of_row(row: Row, name: str) -> object:
     """Return a part of a row by its name, `metadata.author.name` included."""
     first, *keys = name.split(".")
     value: object = getattr(row, first)
