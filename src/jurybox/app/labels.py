@@ -3,6 +3,9 @@
 import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from jurybox.app.estimate_run import RunLabels
 from jurybox.app.gold_sets import drawn_at_random
@@ -79,7 +82,10 @@ def _left_out(found: ActiveReviews, part: RandomPart) -> Iterator[str]:
 
 
 def labels_for_diff(store: Store, one: RunRow, other: RunRow, path: Path | None) -> dict[str, Gold]:
-    """Return labels of responses that two runs judged: of a file, or else of reviews and rows."""
+    """Return labels of responses that two runs judged: of a file, or else of reviews and rows.
+
+    Without a file there are none where both runs have the same judge: it can't be right more often.
+    """
     plans = [plan_of(one), plan_of(other)]
     if not all(plan.judges and plan.target is None for plan in plans):
         if path is None:
@@ -88,8 +94,15 @@ def labels_for_diff(store: Store, one: RunRow, other: RunRow, path: Path | None)
         raise InputError(problem, "leave --gold out", str(path))
     if path is not None:
         return dict(read_labels(path, one))
+    if _judge(one) == _judge(other):
+        return {}
     found = labels_of_samples(store, one).gold
     return _of_rows(store, one) if found is None else dict(found)
+
+
+def _judge(run: RunRow) -> list[object]:
+    metadata: dict[str, Any] = msgspec.json.decode(run.metadata)
+    return [metadata.get("votes"), *(v for name, v in metadata.items() if "evaluator_" in name)]
 
 
 def labels_of_samples(store: Store, run: RunRow) -> RunLabels:

@@ -5,8 +5,10 @@ is tested for each metric over all samples that have it in both.
 """
 
 import heapq
+import math
 import sys
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import Final, cast
 
 import msgspec
@@ -25,12 +27,13 @@ from jurybox.reporting.run_diff import (
     GatePair,
     GroupPair,
     MetricPair,
+    RankedSample,
     RunDiff,
     SampleChange,
 )
 from jurybox.reporting.stored import reading
 from jurybox.reporting.view import RunView
-from jurybox.rubric.metrics import SAMPLE_SCORE, SAMPLES
+from jurybox.rubric.metrics import LOWEST_MEAN, SAMPLE_SCORE, SAMPLES
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import JUDGE_SCORE, SampleResult
 from jurybox.statistics.metric_differences import (
@@ -50,6 +53,7 @@ _ALWAYS: Final = frozenset(
 )
 _DECIMALS: Final = 6
 _LATENCY: Final = "latency_e2e_ms"
+_MOST_RANKED: Final = 240
 _UNKNOWN: Final = RunMetric(name="", value=None, n=None)
 
 
@@ -57,6 +61,7 @@ class CompareOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of a comparison: which samples to list, and how to test."""
 
     limit: int | None = 20  # how many changed samples are listed; None for all
+    only: ChangeKind | None = None  # how the listed samples changed; None for any change
     cluster: str | None = None  # the field that groups samples that aren't independent
     level: float = 0.95  # of the intervals
     seed: int = 0  # of the sign flips that p values come from
@@ -73,6 +78,8 @@ class StoredSide(msgspec.Struct, frozen=True, kw_only=True):
     key: Key
     sha256: str
     cluster: Hashable
+    number: int
+    responses: int  # a hash of them
     result: SampleResult
 
 
@@ -114,6 +121,8 @@ def _sides(store: Store, run: RunRow, clusters: SampleClusters) -> Iterator[Stor
                 key=(sample.sample_id, sample.repeat),
                 sha256=sample.record_sha256,
                 cluster=clusters.of(sample.sample_id, sample.repeat, sample.inputs),
+                number=sample.number,
+                responses=hash(sample.responses),
                 result=read_result(sample.result),
             )
 
@@ -148,12 +157,20 @@ def compare_runs(
         tested=tested,
         gates=tuple(_gates(*views)),
         counts=ChangeCounts(**changes.counts),
+        ranked=_ranked(changes.differences),
         samples=tuple(samples),
         only_in_a=tuple(changes.only["only_in_a"]),
         only_in_b=tuple(changes.only["only_in_b"]),
         scenarios=tuple(_groups("scenarios", views)),
         demographics=tuple(_groups("demographics", views)),
     )
+
+
+def _ranked(differences: Iterable[RankedSample]) -> tuple[RankedSample, ...]:
+    """Return samples by their differences: all of a few hundred, else every n-th and both ends."""
+    ordered = sorted(differences, key=itemgetter(0))
+    step = max(1, math.ceil(len(ordered) / _MOST_RANKED))
+    return (*ordered[:-1:step], *ordered[-1:])
 
 
 def _headline(views: Views) -> str | None:
@@ -171,26 +188,35 @@ class _Changes:
     def __init__(self, views: Views, options: CompareOptions) -> None:
         rubrics = [view.rubric for view in views]
         self.headline = _headline(views)
-        self.tests = DifferenceTests(comparable_scores(*rubrics))
+        scores = comparable_scores(*rubrics)
+        self._ranked_by = self.headline if self.headline in scores else scores[0]
+        self.tests = DifferenceTests(scores)
         self.counts = dict.fromkeys(ChangeCounts.__struct_fields__, 0)
+        self.differences: list[RankedSample] = []
         self.only: dict[str, list[SamplePlace]] = {"only_in_a": [], "only_in_b": []}
         self._gold = options.gold
         self._limit = options.limit
+        self._only = options.only
         self._scales = gold_scales(rubrics[0])
         self._names = tuple(dict.fromkeys(name for each in rubrics for name in _names(each)))
 
     def changed(self, pairs: Iterable[Pair]) -> Iterator[SampleChange]:
-        """Yield the samples that changed."""
+        """Yield the samples that changed in the way that was asked for."""
         for left, right in pairs:
             if left is None or right is None:
                 self._add_single("only_in_a" if right is None else "only_in_b", left or right)
                 continue
             met = (self._share_right(left), self._share_right(right))
+            if left.responses != right.responses:
+                met = (None, None)  # labels are of A's response
             self.tests.add(left.result, right.result, left.cluster, met)
             change = self._change(left, right)
             self.counts[change.change] += 1
             self.counts["identical_records"] += change.identical
-            if change.change != "same":
+            apart = change.difference(self._ranked_by)
+            if apart is not None:
+                self.differences.append((apart, _place(right)))
+            if change.change == self._only if self._only else change.change != "same":
                 yield change
 
     def size(self, change: SampleChange) -> tuple[float, ...]:
@@ -206,7 +232,7 @@ class _Changes:
         listed = self.only[name]
         self.counts[name] += 1
         if side is not None and (self._limit is None or len(listed) < self._limit):
-            listed.append(SamplePlace(id=side.key[0], repeat=side.key[1]))
+            listed.append(_place(side))
 
     def _share_right(self, side: StoredSide) -> float | None:
         gold = self._gold.get(side.key[0])
@@ -228,6 +254,10 @@ class _Changes:
             **{name: (getattr(one, name), getattr(other, name)) for name in VERDICTS},
         )
         return msgspec.structs.replace(change, change=_kind(change, self.headline))
+
+
+def _place(side: StoredSide) -> SamplePlace:
+    return SamplePlace(id=side.key[0], repeat=side.key[1], number=side.number)
 
 
 def _pair(
@@ -287,9 +317,19 @@ def _metrics(views: Views) -> Iterator[MetricPair]:
     left, right = (
         {metric.name: metric for metric in metrics_of(view.summary, view.rubric)} for view in views
     )
+    rescaled = {*_rescaled(*(view.rubric for view in views))}
     for name in dict.fromkeys((*left, *right)):
         one, other = left.get(name, _UNKNOWN), right.get(name, _UNKNOWN)
-        yield _pair(name, one.value, other.value, one.n, other.n)
+        made = _pair(name, one.value, other.value, one.n, other.n)
+        yield msgspec.structs.replace(made, difference=None) if name in rescaled else made
+
+
+def _rescaled(one: Rubric, other: Rubric) -> Iterator[str]:
+    """Yield the metrics that have different scales in two rubrics."""
+    scales, others = ({each.id: each.scale for each in rubric.criteria} for rubric in (one, other))
+    yield from (one.mean_of(name) for name in scales if scales[name] != others.get(name))
+    if {*scales.values()} != {*others.values()}:
+        yield LOWEST_MEAN
 
 
 def _gates(one: RunView, other: RunView) -> Iterator[GatePair]:

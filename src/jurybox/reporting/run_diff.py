@@ -13,6 +13,8 @@ from jurybox.statistics.metric_differences import RIGHT, MetricDifference
 from jurybox.text_format import as_text, counted, cut
 
 ChangeKind = Literal["higher", "lower", "changed", "same"]
+RankedSample = tuple[float, SamplePlace]
+"""By how much a sample's overall score differs, and where run B has the sample."""
 
 VERDICTS: Final = (
     "passed",
@@ -81,6 +83,10 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
         both = {name: getattr(self, name) for name in VERDICTS}
         return {name: (a, b) for name, (a, b) in both.items() if a != b}
 
+    def difference(self, metric: str | None) -> float | None:
+        """Return by how much a metric differs; None where a run doesn't have it."""
+        return next((each.difference for each in self.metrics if each.metric == metric), None)
+
     def details(self, headline: str | None) -> Iterator[str]:
         """Yield the changes apart from the overall score; of scores, the largest first."""
         for name, (a, b) in self.flips().items():
@@ -127,6 +133,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     ``identical`` says that all records are equal, to the hash; it is None where a run isn't
     finished. ``headline`` is the metric by which samples are higher or lower, None where the two
     rubrics have none in common. ``tested`` says which metrics differ by more than chance.
+    ``ranked`` has samples of both runs by their difference: of many every n-th, and both ends.
     """
 
     a: RunView
@@ -141,6 +148,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     samples: tuple[SampleChange, ...]
     only_in_a: tuple[SamplePlace, ...]
     only_in_b: tuple[SamplePlace, ...]
+    ranked: tuple[RankedSample, ...] = ()
     scenarios: tuple[GroupPair, ...] = ()
     demographics: tuple[GroupPair, ...] = ()
 
@@ -151,7 +159,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
 
     def as_data(self) -> dict[str, Any]:
         """Return it as plain data for JSON."""
-        data = {name: getattr(self, name) for name in self.__struct_fields__}
+        data = {name: getattr(self, name) for name in self.__struct_fields__ if name != "ranked"}
         tested: list[dict[str, Any]] = []
         for each in self.tested:
             flat: dict[str, Any] = msgspec.to_builtins(each)
@@ -177,7 +185,8 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
             return "can't be compared as a whole: a run isn't finished"
         if self.identical:
             return "identical, to the hash"
-        return f"not identical: {self.counts.identical_records} of them are the same in both"
+        many = counted(self.counts.identical_records, "sample")
+        return f"{many} with the same input, response, votes and scores in both"
 
     def cautions(self) -> Iterator[str]:
         """Yield possible explanations of the differences."""

@@ -10,9 +10,10 @@ from jurybox.engine.records import SampleRow
 from jurybox.reporting.compare_runs import CompareOptions, compare_runs
 from jurybox.reporting.metric_text import key_metric
 from jurybox.reporting.reasons import failed_rules, main_reason
-from jurybox.reporting.run_diff import RunDiff
+from jurybox.reporting.run_diff import RunDiff, SampleChange
 from jurybox.reporting.stored import SampleRecord, reading
 from jurybox.reporting.view import RunView
+from jurybox.statistics.metric_differences import score_of
 from jurybox.storage.store import Store
 from jurybox.text_format import cut
 
@@ -130,18 +131,35 @@ def _samples(
     first, *others = views
     with reading(first.row):
         for sample in store.samples(first.run_id):
-            key = sample.sample_id, sample.repeat
-            found = [sample, *(store.find_sample(other.run_id, *key) for other in others)]
-            outputs = tuple(None if row is None else _output(row, headline) for row in found)
-            scores = [None if each is None else each.score for each in outputs]
-            known = [score for score in scores if score is not None]
-            yield SampleOutputs(
-                id=sample.sample_id,
-                repeat=sample.repeat,
-                task=cut(SampleRecord(sample).task, _LONGEST_TASK),
-                outputs=outputs,
-                apart=round(max(known) - min(known), 9) if len(known) == len(scores) else None,
-            )
+            yield _outputs(store, sample, others, headline)
+
+
+def changed_outputs(store: Store, diff: RunDiff) -> Iterator[tuple[SampleChange, SampleOutputs]]:
+    """Yield the listed samples of a comparison with what both runs said, worse ones first."""
+    changes = sorted(diff.samples, key=lambda each: each.difference(diff.headline) or 0.0)
+    with reading(diff.a.row):
+        for change in changes:
+            sample = store.find_sample(diff.a.run_id, change.id, change.repeat)
+            if sample is not None:
+                yield change, _outputs(store, sample, (diff.b,), diff.headline)
+
+
+def _outputs(
+    store: Store, sample: SampleRow, others: Sequence[RunView], headline: str | None
+) -> SampleOutputs:
+    """Return a sample of the first run with its outputs in all runs."""
+    key = sample.sample_id, sample.repeat
+    found = [sample, *(store.find_sample(other.run_id, *key) for other in others)]
+    outputs = tuple(None if row is None else _output(row, headline) for row in found)
+    scores = [None if each is None else each.score for each in outputs]
+    known = [score for score in scores if score is not None]
+    return SampleOutputs(
+        id=sample.sample_id,
+        repeat=sample.repeat,
+        task=cut(SampleRecord(sample).task, _LONGEST_TASK),
+        outputs=outputs,
+        apart=round(max(known) - min(known), 9) if len(known) == len(scores) else None,
+    )
 
 
 def _output(row: SampleRow, headline: str | None) -> TargetOutput:
@@ -149,7 +167,7 @@ def _output(row: SampleRow, headline: str | None) -> TargetOutput:
     return TargetOutput(
         number=row.number,
         response=record.response or record.result.target_error or "",
-        score=None if headline is None else record.result.metrics.get(headline),
+        score=None if headline is None else score_of(record.result, headline),
         passed=record.passed,
         failed=failed_rules(record),
         reason=cut(main_reason(record), _LONGEST_REASON),

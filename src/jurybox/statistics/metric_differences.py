@@ -190,12 +190,16 @@ class DifferenceTests:
     def tested(
         self, *, clustered: bool, level: float = 0.95, seed: int = 0
     ) -> tuple[MetricDifference, ...]:
-        """Test every metric that both runs have."""
+        """Test every metric that both runs have; labels are corrected for on their own.
+
+        Whether a judge meets them is another question, and a new review must not move the answers
+        on the responses.
+        """
         every = (*self._scores, *_YES_OR_NO, POINTS_OF_B, RIGHT)
         names = [name for name in every if name in self._pairs and self._is_tested(name)]
-        compared = adjusted(
-            [self._compare(name, clustered=clustered, level=level, seed=seed) for name in names]
-        )
+        made = [self._compare(name, clustered=clustered, level=level, seed=seed) for name in names]
+        own = names.index(RIGHT) if RIGHT in names else len(names)
+        compared = (*adjusted(made[:own]), *adjusted(made[own:]))
         return tuple(
             MetricDifference(
                 metric=name,

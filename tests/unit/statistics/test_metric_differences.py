@@ -108,3 +108,16 @@ def test_only_scores_that_mean_the_same_are_held_against_each_other() -> None:
     assert same == (*(each.id for each in general.criteria), "overall", "judge_score")
     assert comparable_scores(general, quality) == ("overall", "judge_score")
     assert "sample_score" in comparable_scores(quality, quality)
+
+
+def test_labels_of_people_leave_the_other_tests_alone() -> None:
+    found = list[tuple[MetricDifference, ...]]()
+    for right in ((None, None), (0.0, 1.0)):
+        testing = DifferenceTests(("clarity", "tone"))
+        for place in range(20):
+            testing.add(result(3, 3), result(4 if place % 3 else 2, 4), place, right)
+        found.append(testing.tested(clustered=False))
+    without, labeled = found
+    assert labeled[:-1] == without
+    assert labeled[-1].metric == "right"
+    assert labeled[-1].comparison.p_adjusted == labeled[-1].comparison.p_value

@@ -341,9 +341,14 @@ def test_two_judges_against_people_say_which_is_right(
         answered(f"s{n}", metadata={"gold": {"accuracy": 4, "clarity": 3}}) for n in range(30, 50)
     ]
     make_run(rows, judge, rubric=RUBRIC)  # it gives 2 for accuracy where "Task s3" is asked
-    make_run(rows, lambda text: judge(text.replace("Task s3", "")), rubric=RUBRIC, run_id="run-b")
+    kinder = {"rubric": RUBRIC.replace("closely", "kindly"), "run_id": "run-b"}
+    make_run(rows, lambda text: judge(text.replace("Task s3", "")), **kinder)
     page = pages.get("/compare?a=run-a&b=run-b").text
     assert "B&#39;s judge is right more often: A 75%, B 100% of the labels on 20 samples" in page
+    assert "right more often" not in pages.get("/compare?a=run-a&b=run-a").text
+    others = [msgspec.structs.replace(each, response=Response(text="Another.")) for each in rows]
+    make_run(others, judge, **kinder | {"run_id": "run-c"})
+    assert "right more often" not in pages.get("/compare?a=run-a&b=run-c").text
 
 
 def test_a_comparison_begins_with_the_largest_fall_of_the_overall_score(
@@ -364,3 +369,76 @@ def test_a_comparison_begins_with_the_largest_fall_of_the_overall_score(
     _, _, changed = pages.get("/compare?a=run-a&b=run-b").text.partition("Samples that changed")
     assert re.findall(r"<bdi>(s\d)</bdi>", changed) == ["s2", "s1"]
     assert pages.get("/side-by-side?run=run-a&run=run-b").text.count(">Ship</td>") == 2
+
+
+def changed(prompt: str) -> str:
+    """Give s1 a lower and s2 a higher score than `judge` does."""
+    reply = json.loads(str(judge(prompt)))
+    reply["scores"]["accuracy"] += ("Task s2" in prompt) - ("Task s1" in prompt)
+    return json.dumps(reply)
+
+
+def test_a_comparison_draws_every_difference_and_leads_to_its_samples(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    rows = [answered(f"s{n}") for n in (1, 2, 4, 5)]
+    make_run(rows, judge, rubric=RUBRIC)
+    make_run(rows, changed, rubric=RUBRIC, run_id="run-b")
+    page = pages.get("/compare?a=run-a&b=run-b").text
+    drawn = re.findall(r'<a href="(.*?)" tabindex="-1"><title>(.*?)</title>', page)
+    assert drawn == [
+        ("#row-0", "s1: -0.125"),
+        ("/runs/run-b/samples/2", "s4: 0"),
+        ("/runs/run-b/samples/3", "s5: 0"),
+        ("#row-1", "s2: +0.125"),
+    ]
+    assert 'id="row-0"' in page
+    assert "The dashed line is the mean, 0; the band is its 95% interval, -0.162 to +0.162" in page
+
+
+def test_the_counts_of_a_comparison_lead_to_their_samples(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    rows = [answered(f"s{n}") for n in (1, 2, 4, 5)]
+    make_run(rows, judge, rubric=RUBRIC)
+    make_run([*rows, answered("s6")], changed, rubric=RUBRIC, run_id="run-b")
+    page = pages.get("/compare?a=run-a&b=run-b").text
+    links = re.findall(r'<a href="(/compare\S+)#changed">1 (lower|higher)</a>', page)
+    assert [kind for _, kind in links] == ["lower", "higher"]
+    for address, samples in ((links[0][0], ["s1"]), (links[1][0], ["s2"])):
+        _, _, listed = pages.get(address.replace("&amp;", "&")).text.partition('id="changed"')
+        assert re.findall(r"<bdi>(s\d)</bdi></a></strong>", listed) == samples
+    _, _, same = pages.get("/compare?a=run-a&b=run-b&change=same").text.partition('id="changed"')
+    assert re.findall(r"<bdi>(s\d)</bdi></a></strong>", same) == ["s4", "s5"]
+    assert '<a href="/runs/run-b/samples/4"><bdi>s6</bdi></a>' in page
+
+
+def test_of_runs_with_different_rubrics_only_what_they_share_is_compared(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    make_run([answered("s1")], judge, rubric=RUBRIC)
+    other = RUBRIC.replace("### Clarity", "### Tone").replace("scale: 1-5", "scale: 1-7")
+
+    def judged(prompt: str) -> str:
+        return str(judge(prompt)).replace("clarity", "tone")
+
+    make_run([answered("s2")], judged, rubric=other, run_id="run-b")
+    page = pages.get("/compare?a=run-a&b=run-b").text
+    assert "no id is in both. Choose two runs of one dataset" in page
+    _, _, metrics = page.partition('id="metrics"')
+    table, _, below = metrics.partition("</table>")
+    assert "accuracy mean" not in table
+    assert "no such metric or another scale for it" in below
+    assert "<bdi>accuracy mean</bdi> (A 4, B 4)" in below
+    assert "<bdi>clarity mean</bdi> (A 3)" in below
+
+
+@pytest.mark.parametrize("path", ["/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"])
+def test_compared_outputs_are_laid_out_as_markdown_without_power(
+    pages: PagesClient, make_run: MakeRun, path: str
+) -> None:
+    make_run([answered("s1", "**No** <b>way</b>")], judge, rubric=RUBRIC)
+    make_run([answered("s1", "Plain.")], changed, rubric=RUBRIC, run_id="run-b")
+    page = pages.get(path).text
+    assert "<p><strong>No</strong> &lt;b&gt;way&lt;/b&gt;</p>" in page
+    assert '<div class="output" dir="auto">Plain.</div>' in page

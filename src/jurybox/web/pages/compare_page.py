@@ -1,8 +1,7 @@
 """Two runs compared, and several side by side with their outputs in columns."""
 
 from collections.abc import Sequence
-from os.path import commonprefix
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlencode
 
 import msgspec
@@ -12,14 +11,12 @@ from starlette.responses import RedirectResponse, Response
 
 from jurybox.app.view_run import view_run
 from jurybox.engine.records import RunRow
+from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.compare_runs import CompareOptions
 from jurybox.reporting.html.histograms import Axis, PlottedMetric
-from jurybox.reporting.html.html_text import DiffPiece, word_diff
-from jurybox.reporting.run_diff import SampleChange, places
-from jurybox.reporting.side_by_side import SideBySide, side_by_side
-from jurybox.reporting.stored import SampleRecord
+from jurybox.reporting.run_diff import ChangeKind
+from jurybox.reporting.side_by_side import SideBySide, changed_outputs, side_by_side
 from jurybox.statistics.metric_differences import MetricDifference
-from jurybox.text_format import cut
 from jurybox.web.app_state import AppState
 from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import PlaceOf, known_run
@@ -27,8 +24,6 @@ from jurybox.web.template_engine import page_response, segment
 
 _RUNS: Final = 100
 _TWO: Final = 2
-_LONGEST: Final = 240
-_BEFORE: Final = 60
 
 
 def compare_page(
@@ -37,6 +32,7 @@ def compare_page(
     run: Annotated[Sequence[str], Query(max_length=_RUNS)] = (),
     a: str = "",
     b: str = "",
+    change: Literal["", "lower", "same", "changed", "higher"] = "",
 ) -> Response:
     """Answer with a comparison, or with the question which runs are meant.
 
@@ -55,23 +51,32 @@ def compare_page(
         "diff": None,
     }
     if all(names):
-        data |= _data(place, names)
+        data |= _data(place, names, change or None)
     return page_response(request, "compare.html", data)
 
 
-def _data(place: AppState, names: tuple[str, str]) -> dict[str, Any]:
-    diff = place.comparison(known_run(place, names[0]), known_run(place, names[1])).result()
+def _data(place: AppState, names: tuple[str, str], only: ChangeKind | None) -> dict[str, Any]:
+    rows = [known_run(place, name) for name in names]
+    diff = place.comparison(rows[0], rows[1], only).result()
+    changes = [*changed_outputs(place.store, diff)]
+    if only == "higher":
+        changes.reverse()
+    listed = {each.number for _, shown in changes for each in shown.outputs[1:] if each}
+
+    def address(sample: SamplePlace) -> str:
+        row, number = f"#row-{sample.number}", sample.number or 0
+        return row if number in listed else _sample_url(diff.b.run_id, number)
+
     whole = [each for each in diff.tested if each.metric == diff.headline]
     return {
         "title": f"{diff.a.run_id} and {diff.b.run_id}",
         "diff": diff,
-        "changes": [
-            (change, _sides(place, (diff.a.run_id, diff.b.run_id), change))
-            for change in sorted(diff.samples, key=lambda each: _apart(each, diff.headline))
-        ],
+        "only": only,
+        "changes": changes,
+        "address": address,
         "plotted": [_plotted(each) for each in diff.tested],
         "explained": whole or diff.tested[:1],
-        "places": places,
+        "sample_url": _sample_url,
     }
 
 
@@ -80,42 +85,6 @@ def _choice(row: RunRow) -> tuple[str, str]:
     metadata: dict[str, Any] = msgspec.json.decode(row.metadata)
     named = metadata.get("name") or row.id
     return row.id, ", ".join((named, row.suite[:60], row.created_at[:16].replace("T", " ")))
-
-
-def _sides(
-    place: AppState, runs: tuple[str, str], change: SampleChange
-) -> list[tuple[str | None, Sequence[DiffPiece]]]:
-    """Return a sample's address and response in both runs, from where the responses differ."""
-    found = [_side(place, run, change) for run in runs]
-    one, other = (text for _, text in found)
-    if one == other:
-        texts = [cut(one, _LONGEST), "the same response"]
-        return [
-            (address, [DiffPiece(text, own=False)])
-            for (address, _), text in zip(found, texts, strict=True)
-        ]
-    same = len(commonprefix((one, other)))  # noqa: RUF071 - no paths
-    start = same - _BEFORE if same > _LONGEST // 2 else 0
-    texts = [("..." if start else "") + cut(text[start:], _LONGEST) for text in (one, other)]
-    pieces = word_diff(*texts) or ((), ())
-    return [(address, side) for (address, _), side in zip(found, pieces, strict=True)]
-
-
-def _side(place: AppState, run: str, change: SampleChange) -> tuple[str | None, str]:
-    row = place.store.find_sample(run, change.id, change.repeat)
-    if row is None:
-        return None, ""
-    try:
-        text = SampleRecord(row).response
-    except msgspec.DecodeError:
-        text = ""  # `verify` reports what can't be read
-    return f"/runs/{segment(run)}/samples/{row.number}", text
-
-
-def _apart(change: SampleChange, headline: str | None) -> float:
-    """Return by how much a sample changed, worse ones first; 0 where that has no number."""
-    apart = {each.metric: each.difference or 0.0 for each in change.metrics}
-    return apart.get(headline or "", next(iter(apart.values()), 0.0))
 
 
 def _plotted(tested: MetricDifference) -> PlottedMetric:
