@@ -3,6 +3,7 @@
 import csv
 import re
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 from jurybox.datasets.fields import FIELDS, Cell, FieldError
 from jurybox.datasets.json_lines import JsonError, decode, text_of
@@ -16,17 +17,17 @@ _DECIMAL = re.compile(
     r"[-+]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][-+]?[0-9]{1,3})?"
 )
 _FLAGS = {"true": True, "false": False}
-_OTHER_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+_QUOTED = re.compile('"[^"]*"')
 
 
 def read_csv(source: Source, context: FileContext) -> Iterator[tuple[int, Record]]:
-    """Yield every record of a file whose cells are separated by commas."""
-    return _CsvFile(source, context, ",").records()
+    """Yield every record of a file whose cells are separated by commas, or as its header is."""
+    return _CsvFile(source, context, ",;\t|").records()
 
 
 def read_tsv(source: Source, context: FileContext) -> Iterator[tuple[int, Record]]:
-    """Yield every record of a file whose cells are separated by tabs."""
-    return _CsvFile(source, context, "\t").records()
+    """Yield every record of a file whose cells are separated by tabs, or as its header is."""
+    return _CsvFile(source, context, "\t,;|").records()
 
 
 class _EndlessError(Exception):
@@ -34,12 +35,12 @@ class _EndlessError(Exception):
 
 
 class _CsvFile:
-    def __init__(self, source: Source, context: FileContext, delimiter: str) -> None:
+    def __init__(self, source: Source, context: FileContext, delimiters: str) -> None:
         self._source = source
         self._columns = context.columns
         self._findings = context.findings
         self._note = context.note
-        self._delimiter = delimiter
+        self._delimiters = delimiters  # the first that the header has is the file's
         # The record under way: where it began, and how much of it has been read.
         self._start = 0
         self._held = 0
@@ -73,19 +74,23 @@ class _CsvFile:
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the cells of every record with the line that it begins on."""
-        reader = csv.reader(self._texts(), delimiter=self._delimiter, strict=True)
+        texts = self._texts()
+        header = next(texts, "")
+        names = _QUOTED.sub("", header)
+        delimiter = next((each for each in self._delimiters if each in names), ",")
+        reader = csv.reader(chain([header], texts), delimiter=delimiter, strict=True)
         while True:
-            self._start = self._held = 0
             try:
                 cells = next(reader)
             except (StopIteration, _EndlessError):
                 return
             except csv.Error as error:
                 self._note_syntax(error)
-                continue
+                cells = []
             # A line of nothing, or of a few spaces, is no record.
             if cells and (len(cells) > 1 or cells[0].strip()):
                 yield self._start, cells
+            self._start = self._held = 0
 
     def _texts(self) -> Iterator[str]:
         for number, line in self._source.lines(self._findings):
@@ -106,13 +111,6 @@ class _CsvFile:
     def _read_header(self, line: int, cells: list[str]) -> tuple[str, ...]:
         """Return the names of the columns; none where they can't be used."""
         names = tuple(cell.strip() for cell in cells)
-        only = names[0] if len(names) == 1 else ""
-        for delimiter, called in _OTHER_DELIMITERS.items():
-            if delimiter in only and delimiter != self._delimiter:
-                wanted = "commas" if self._delimiter == "," else "tabs"
-                problem = f"the header is separated by {called}"
-                self._note(line, "bad-header", problem, f"save the file with {wanted} instead")
-                return ()
         sound = True
         seen: set[str] = set()
         for number, name in enumerate(names, start=1):

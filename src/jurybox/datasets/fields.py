@@ -150,6 +150,7 @@ def _read_as(kind: Any, wanted: str) -> Reader:  # noqa: ANN401 - a type
             reason, _, path = str(error).partition(" - at `$.value")
             if path == "`":
                 raise _wrong(name, value, wanted) from None
+            reason = reason.replace("Invalid enum value", "there is no")
             problem = f"`{name}{path.rstrip('`')}`: {reason[:1].lower()}{reason[1:]}"
             raise FieldError("wrong-type", problem, f"give {wanted}") from None
 
@@ -178,7 +179,8 @@ read_tokens: Final = _read_as(
 )
 read_flag: Final = _read_as(bool, "`true` or `false`, without quotes")
 read_messages: Final = _read_as(
-    tuple[Turn, ...], 'a list such as `[{"role": "user", "content": "Hello"}]`'
+    tuple[Turn, ...],
+    'a list such as `[{"role": "user", "content": "Hello"}]`; roles are system, user and assistant',
 )
 
 

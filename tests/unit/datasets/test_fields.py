@@ -167,7 +167,7 @@ def test_timed_out_is_true_or_false(given: object) -> None:
             "`messages[1]`: object missing required field `content`",
         ),
         ([{"content": "x"}], "`messages[0]`: object missing required field `role`"),
-        ([{"role": "tool", "content": "x"}], "`messages[0].role`: invalid enum value 'tool'"),
+        ([{"role": "tool", "content": "x"}], "`messages[0].role`: there is no 'tool'"),
         (
             [{"role": ["user"], "content": "x"}],
             "`messages[0].role`: expected `str`, got `array`",
