@@ -134,6 +134,10 @@ def _read(data: bytes, findings: Findings) -> Suite | None:
     node = open_mapping(given, "the suite", "write `key: value` lines", findings)
     if node is None:
         return None
+    if node_at(node, "suite") is None and node_at(node, "providers") is not None:
+        hint = "make a suite of it: `jurybox import FILE`"
+        findings.add(Place(1), "not-a-suite", "this is a config of promptfoo, not a suite", hint)
+        return None
     # What is missing is missing from the file, wherever its first key is.
     node = msgspec.structs.replace(node, place=Place(1))
     note_unknown(node, "the suite", SUITE_KEYS, findings)

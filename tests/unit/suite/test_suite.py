@@ -356,3 +356,12 @@ def test_no_file_makes_the_reader_raise_anything_else(lines: list[str]) -> None:
 def test_no_bytes_make_the_reader_raise_anything_else(data: bytes) -> None:
     with pytest.raises(SuiteError):
         parse_suite(data, "x")
+
+
+def test_a_config_of_promptfoo_is_recognized() -> None:
+    with pytest.raises(SuiteError) as caught:
+        read("description: x\nprompts: [a]\nproviders: [openai:gpt-4]\ntests: []\n")
+    assert str(caught.value) == (
+        "suite.yaml:1:1: this is a config of promptfoo, not a suite;"
+        " make a suite of it: `jurybox import FILE` [not-a-suite]"
+    )
