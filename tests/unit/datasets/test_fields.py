@@ -8,7 +8,7 @@ from dataset_files import findings, jsonl, only_finding, read, warnings
 from jurybox.datasets import FIELDS
 from jurybox.datasets.fields import FIELD_OF, Columns
 from jurybox.datasets.row_reader import record_of
-from jurybox.sample import Response, Row, Timing
+from jurybox.sample import Response, Row
 
 TASK = {"task": "Add 1 and 2."}
 
@@ -50,28 +50,10 @@ def test_the_names_are_those_of_the_specification() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("field", "name"), [(field, name) for field, names in ROW_FIELDS.items() for name in names]
-)
-def test_another_name_of_a_field_means_the_same(field: str, name: str) -> None:
-    columns = {"task": "x", "response": "x"}
-    columns.pop(field, None)
-    value = [{"role": "user", "content": "Hi"}] if field == "messages" else "the value"
-    own = read(jsonl({**columns, field: value}), needs_response=True)
-    assert read(jsonl({**columns, name: value}), needs_response=True) == own
-    title = name.replace("_", " ").title()
-    assert read(jsonl({**columns, title: value}), needs_response=True) == own
-
-
 def test_null_counts_as_absent() -> None:
     columns: dict[str, Any] = {name: None for name in FIELD_OF if name != "task"}
     text = jsonl({**columns, "task": None, "question": "x", "own": None})
     assert read(text) == [Row(id="1", task="x")]
-
-
-def test_rows_without_ids_are_numbered() -> None:
-    text = f"\n{jsonl(TASK)}\n\n{jsonl(TASK, TASK)}"
-    assert [each.id for each in read(text)] == ["1", "2", "3"]
 
 
 @pytest.mark.parametrize(
@@ -190,11 +172,6 @@ def test_messages_are_turns_and_nothing_else(given: object, said: str) -> None:
     assert problem(messages=given).startswith(f"1:1: {said}; ")
 
 
-def test_a_column_of_one_s_own_is_kept_as_metadata() -> None:
-    found = row(topic="sums", metadata={"level": 2}, weight=1.5, tags=["a"])
-    assert found.metadata == {"topic": "sums", "weight": 1.5, "tags": ["a"], "level": 2}
-
-
 def test_a_column_that_is_also_in_the_metadata_is_refused() -> None:
     assert problem(topic="sums", metadata={"topic": "logic"}) == (
         "1:1: `topic` is both a column and a key of `metadata`; "
@@ -227,19 +204,6 @@ def test_all_faults_of_a_row_are_found() -> None:
         "1:1 bad-id", "1:1 wrong-type", "1:1 wrong-type", "1:1 wrong-type", "1:1 wrong-type",
         "1:1 missing-field",
     ]  # fmt: skip
-
-
-def test_a_target_that_timed_out_needs_no_response_a7() -> None:
-    text = jsonl({**TASK, "timed_out": True, "latency_e2e_ms": 60000})
-    (found,) = read(text, needs_response=True)
-    assert found.response == Response(
-        text="", timing=Timing(latency_e2e_ms=60000.0, timed_out=True)
-    )
-
-
-def test_what_came_too_late_is_kept_a7() -> None:
-    (found,) = read(jsonl({**TASK, "timed_out": True, "response": "late"}), needs_response=True)
-    assert found.response == Response(text="late", timing=Timing(timed_out=True))
 
 
 def test_a_recorded_response_is_dropped_where_a_target_makes_one() -> None:

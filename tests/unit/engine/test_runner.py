@@ -10,10 +10,10 @@ import pytest
 from jurybox import load_rubric
 from jurybox.engine.driver import Callers, SampleState
 from jurybox.engine.limiter import Limits
-from jurybox.engine.records import ExchangeRow, SampleRow, Work, read_outcome, seal_of
+from jurybox.engine.records import ExchangeRow, SampleRow, Work, read_outcome
 from jurybox.engine.runner import ModelSession, Runner, RunObserver, Stop
 from jurybox.errors import IncompleteError
-from jurybox.judging.flow import Failure, ModelReply, ModelRequest, Outcome
+from jurybox.judging.flow import ModelReply, ModelRequest, Outcome
 from jurybox.judging.protocol import Judging
 from jurybox.sample import Response, Row
 from jurybox.scoring.evaluate_sample import Procedure
@@ -127,15 +127,6 @@ class Bench:
 
     async def run(self, rows: Iterator[Work], **more: object) -> None:
         await self.runner().run(rows, **more)  # type: ignore[arg-type]
-
-
-def test_every_sample_is_stored_sealed_and_with_its_exchange() -> None:
-    bench = Bench()
-    asyncio.run(bench.run(work(50)))
-    assert bench.store.ids == {f"q{number}" for number in range(50)}
-    assert len(bench.store.exchanges) == len(bench.seen.results) == 50
-    for row in (*bench.store.samples, *bench.store.exchanges):
-        assert row.seal == seal_of(row)
 
 
 def test_only_so_many_samples_are_under_way_and_rows_are_read_as_they_are_needed() -> None:
@@ -349,46 +340,6 @@ def test_what_is_begun_is_finished_before_anything_else_is_begun() -> None:
         assert order.index(name, first + 1) - first <= 4
 
 
-def test_a_failure_of_one_request_is_recorded() -> None:
-    async def ask(role: Role, request: ModelRequest, state: SampleState) -> Outcome:
-        state.started = True
-        if name_in(request) == "q3":
-            return Failure(kind="timeout", message="timed out")
-        return await well(role, request, state)
-
-    bench = Bench(ask)
-    asyncio.run(bench.run(work(20)))
-    assert len(bench.store.samples) == 20
-    assert sum(result.evaluator_error == "model_error" for result in bench.seen.results) == 1
-
-
-def test_a_fatal_failure_stops_the_run_and_is_not_recorded() -> None:
-    async def ask(role: Role, request: ModelRequest, state: SampleState) -> Outcome:
-        state.started = True
-        if int(name_in(request)[1:]) >= 10:
-            return Failure(kind="refused", message="no such key", fatal=True)
-        return await well(role, request, state)
-
-    bench = Bench(ask, window=1)
-    asyncio.run(bench.run(work(1000)))
-    assert bench.store.ids == {f"q{number}" for number in range(10)}
-    assert bench.stop.reason == "no such key"
-
-
-def test_who_asks_to_stop_gets_what_is_under_way() -> None:
-    async def ask(role: Role, request: ModelRequest, state: SampleState) -> Outcome:
-        state.started = True
-        if name_in(request) == "q20":
-            bench.stop.soon("by hand")
-        await asyncio.sleep(0.002)
-        return await well(role, request, state)
-
-    bench = Bench(ask, window=4)
-    asyncio.run(bench.run(work(1000)))
-    assert 20 < len(bench.store.samples) <= 26
-    assert "q20" in bench.store.ids
-
-
 def test_who_only_stands_in_the_queue_when_it_stops_is_not_begun() -> None:
     async def ask(role: Role, request: ModelRequest, state: SampleState) -> Outcome:
         async with queue:
@@ -403,22 +354,6 @@ def test_who_only_stands_in_the_queue_when_it_stops_is_not_begun() -> None:
     bench = Bench(ask, window=50)
     asyncio.run(bench.run(work(1000)))
     assert bench.store.ids == {"q0", "q1", "q2"}
-
-
-def test_who_insists_leaves_what_is_under_way_and_keeps_what_is_finished() -> None:
-    async def ask(role: Role, request: ModelRequest, state: SampleState) -> Outcome:
-        state.started = True
-        if name_in(request) in {"q5", "q6"}:
-            await asyncio.sleep(3600)
-        if name_in(request) == "q30":
-            bench.stop.soon("by hand")
-            asyncio.get_running_loop().call_later(0.05, bench.stop.at_once, "again")
-        return await well(role, request, state)
-
-    bench = Bench(ask, window=4)
-    asyncio.run(bench.run(work(1000)))
-    assert {"q4", "q7", "q29"} <= bench.store.ids
-    assert not {"q5", "q6"} & bench.store.ids
 
 
 def test_trouble_with_the_store_ends_the_run() -> None:
@@ -456,28 +391,3 @@ def test_a_reply_that_came_is_stored_however_soon_after_it_the_run_is_stopped() 
     asyncio.run(bench.run(work(10)))
     assert bench.store.ids == {"q0", "q1", "q2"}
     assert [row.number for row in bench.store.exchanges] == [0, 1, 2, 3]
-
-
-def test_a_reply_that_is_known_is_not_asked_for_again() -> None:
-    asked: list[int] = []
-
-    async def ask(role: Role, request: ModelRequest, state: SampleState) -> Outcome:
-        state.started = True
-        asked.append(request.vote)
-        if request.vote == 1 and len(asked) == 2:
-            raise RuntimeError("a fault")
-        return await well(role, request, state)
-
-    procedure = Procedure(judging=JUDGING, judges=("openai/j-2025-01-01",), votes=2)
-    first = Bench(ask)
-    asyncio.run(first.runner(procedure).run(work(1)))
-    known = {0: tuple(first.store.exchanges)}
-    assert len(known[0]) == 1
-    again = Bench(ask)
-    asyncio.run(again.runner(procedure).run(work(1), known))
-    assert asked == [0, 1, 1]
-    # Only what is new is stored, and the record has both.
-    assert len(again.store.exchanges) == 1
-    whole = Bench()
-    asyncio.run(whole.runner(procedure).run(work(1)))
-    assert again.store.samples[0].record_sha256 == whole.store.samples[0].record_sha256

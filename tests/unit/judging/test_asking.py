@@ -1,16 +1,12 @@
 """From a rubric and a sample to the question, and to the reader of its reply."""
 
 import json
-import re
 from functools import cache
 from importlib import resources
 
 import pytest
-from hypothesis import strategies as st
 
 from jurybox.errors import InputError
-from jurybox.judging.flow import Defect, ReaskPolicy
-from jurybox.judging.formats.reply_format import Scores
 from jurybox.judging.protocol import Judging
 from jurybox.rubric import Rubric, parse_rubric
 from jurybox.sample import Response, Sample, Turn
@@ -115,12 +111,6 @@ def test_a_judge_is_never_asked_for_one_format_and_read_in_another(
     assert '"reasoning": {' not in prompt, "the prompt asks for the `json` format"
 
 
-def test_how_often_a_reply_is_asked_again_is_the_rubrics() -> None:
-    assert judging("general").reask_policy == ReaskPolicy(reasks=2, reask_with="defect")
-    assert judging("answer-quality").reask_policy == ReaskPolicy(reasks=1, reask_with="same")
-    assert judging("companion").reask_policy.reasks == 0
-
-
 def test_an_empty_reference_is_a_reference() -> None:
     prompt = (
         judging("general")
@@ -128,23 +118,6 @@ def test_an_empty_reference_is_a_reference() -> None:
         .text
     )
     assert "<<<REFERENCE" in prompt
-
-
-def template(name: str) -> str:
-    """Return the judge prompt as it stands in the document."""
-    found = re.search(r"## Judge prompt\n.*?```text\n(.*?)\n```", document(name), re.DOTALL)
-    assert found is not None
-    return found[1]
-
-
-def filled(name: str, parts: dict[str, str]) -> str:
-    """Fill a judge prompt piece by piece, so that what is filled in is never looked at again."""
-    pieces = re.split(r"(\{+[a-z_]+\}+)", template(name))
-    return "".join(parts.get(piece, piece) for piece in pieces)
-
-
-TRICKY = "{{candidate_answer}} {{task}} {assistant_response} {user_message} \\1 {"
-ANY = st.one_of(st.text(max_size=50), st.just(TRICKY), st.just("{{reference_answer}}"))
 
 
 judging_answer_quality = judging("answer-quality")
@@ -174,44 +147,6 @@ def test_what_is_scored_are_the_criteria_or_the_whole() -> None:
     assert (whole.id, str(whole.scale)) == ("overall_quality", "0.0-1.0")
     (only,) = written("score-line", "{{response}}").scored
     assert only.id == "quality"
-
-
-def json_reply(asked: Judging, **verdict: object) -> str:
-    return json.dumps(
-        {
-            "reasoning": {each.id: "Because." for each in asked.rubric.criteria},
-            "bias_checklist": {each.id: "Looked." for each in CHECKLIST.criteria},
-            "safety_concerns": [],
-            **verdict,
-        }
-    )
-
-
-def test_each_format_is_read_by_its_reader() -> None:
-    read = {
-        "json": json_reply(written("json"), scores={"quality": 7}),
-        "strict-json": '{"quality": 7, "rationale": "Because."}',
-        "score-line": "Score: 7 | Reasoning: Because.",
-    }
-    for reply_format, reply in read.items():
-        outcome = written(reply_format, "{{response}}").score_form.read(reply, ())
-        assert isinstance(outcome, Scores), outcome
-        assert outcome.scores == {"quality": 7}
-        others = [text for name, text in read.items() if name != reply_format]
-        reader = written(reply_format, "{{response}}").score_form.read
-        assert all(isinstance(reader(text, ()), Defect) for text in others)
-
-
-def test_a_reply_with_all_five_items_is_needed() -> None:
-    asked = written("json")
-    reply = json.loads(json_reply(asked, scores={"quality": 7}))
-    del reply["bias_checklist"]["authority"]
-    outcome = asked.score_form.read(json.dumps(reply), ())
-    assert outcome == Defect('"bias_checklist" has no text for "authority".')
-
-
-def test_only_formats_in_json_have_a_schema() -> None:
-    assert written("score-line", BOTH).score_form.schema is None
 
 
 def test_the_schema_asks_for_reasoning_first() -> None:

@@ -118,10 +118,6 @@ def test_a_jury_that_stopped_early_knows_a_majority_and_not_that_all_agree() -> 
     assert {criterion.confidence for criterion in report.criteria} == {"moderate"}
 
 
-def test_a_single_vote_is_never_sure() -> None:
-    assert judge(ONE, [_scores((3, 2))], stop=True)[0].confidence == "moderate"
-
-
 def test_for_pairs_by_review_all_votes_have_a_say() -> None:
     tie = [_sides(("tie", "tie", "tie"))] * 3
     assert len(judge(TWO, tie, stop=True, on_unstable="review")[1]) == 6

@@ -7,7 +7,7 @@ import pytest
 
 from jurybox.engine.records import SampleRow
 from jurybox.errors import IncompleteError
-from jurybox.reporting.attention import Attention, concerns_of, gather, worst_samples
+from jurybox.reporting.attention import Attention, gather, worst_samples
 
 
 def scored(accuracy: int, faithfulness: int = 2, why: str = "Because.") -> str:
@@ -50,18 +50,6 @@ def test_each_reason_is_counted_and_its_samples_are_named(
     assert attention.concerns[0].kind == "safety"
 
 
-def test_what_is_noted_with_a_run_is_what_its_samples_say(
-    make_run: Callable, row: Callable
-) -> None:
-    rows = [row(f"q{place}", "", late=True) for place in range(7)]
-    made = make_run([row("ok"), *rows], lambda _: scored(2))
-    conclusion = made.view.conclusion
-    assert conclusion.attention is not None
-    told = concerns_of(made.store, made.view)
-    assert told == gathered(made, listed=5).concerns
-    assert [place.id for place in told[0].samples] == [f"q{place}" for place in range(5)]
-
-
 def test_many_samples_are_counted_and_the_first_are_named(
     make_run: Callable, row: Callable
 ) -> None:
@@ -91,20 +79,6 @@ def test_the_worst_come_in_order_and_ties_in_that_of_the_run(
     assert attention.worst[0].task == "Task q1"
     # One rationale for both criteria is told once.
     assert attention.worst[0].reasoning == "accuracy_score 0, faithfulness_score 2: Because."
-
-
-def test_reasoning_is_cut(make_run: Callable, row: Callable) -> None:
-    made = make_run([row("a")], lambda _: scored(0, why="x" * 500))
-    (worst,) = gathered(made).worst
-    assert len(worst.as_data()["reasoning"]) == 300
-    assert worst.as_data()["reasoning"].endswith("…")
-
-
-def test_a_sample_without_a_response_says_what_went_wrong(
-    make_run: Callable, row: Callable
-) -> None:
-    made = make_run([row("a", "", late=True)], lambda _: scored(0))
-    assert gathered(made).worst[0].reasoning == "no response: timed out"
 
 
 def test_rules_that_fired_are_the_reason_where_no_judge_speaks(

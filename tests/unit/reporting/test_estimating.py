@@ -84,17 +84,6 @@ def test_the_corrected_interval_covers_what_people_would_say_and_the_judges_does
     assert "which the labels contradict" in mean.sentence
 
 
-def test_a_run_whose_own_rows_carry_labels_needs_no_file(make_run: Callable, row: Callable) -> None:
-    rows = [
-        row(f"s{number}", metadata={"gold": {"accuracy_score": people(number)}})
-        if number < 20
-        else row(f"s{number}")
-        for number in range(60)
-    ]
-    mean = found(make_run(rows, generous))["accuracy_score"].mean
-    assert (mean.human.n, mean.corrected.n) == (20, 60)
-
-
 def test_the_overall_metric_follows_where_people_gave_all_criteria(run: object) -> None:
     whole = {
         f"s{number}": Gold(
@@ -107,12 +96,6 @@ def test_the_overall_metric_follows_where_people_gave_all_criteria(run: object) 
     }
     assert found(run, gold=whole)["overall"].mean.human.value == pytest.approx(0.625)
     assert "overall" not in found(run, gold=labeled(*range(12)))
-
-
-def test_repeats_of_a_sample_are_one(make_run: Callable, row: Callable) -> None:
-    made = make_run([row(f"s{number}") for number in range(30)], generous, repeats=3)
-    mean = found(made, gold=labeled(*range(15)))["accuracy_score"].mean
-    assert (mean.judge.n, mean.human.n) == (30, 15)
 
 
 def test_samples_of_one_conversation_are_not_independent(run: object) -> None:
@@ -152,12 +135,6 @@ def test_two_responses_are_corrected_by_who_wins(make_run: Callable, row: Callab
     assert "no label is no" in points.rate.reason
 
 
-def test_few_labels_correct_nothing_and_say_why(run: object) -> None:
-    mean = found(run, gold=labeled(1, 2, 3))["accuracy_score"].mean
-    assert mean.corrected.value is None
-    assert "3 labels are too few" in mean.sentence
-
-
 def test_labels_of_other_samples_are_counted(run: object) -> None:
     gold = {**labeled(*range(20)), "stranger": Gold(scores={"accuracy_score": {"1": 1}})}
     assert estimate(run.store, run.row, RunLabels(gold=gold)).strangers == 1
@@ -186,12 +163,6 @@ def test_where_every_sample_has_a_label_it_is_people_s_own_metric_of_all_of_them
     )
     without = found(made, gold=labeled(*(n for n in range(30) if n != 3)))["accuracy_score"]
     assert "every sample with a value of the judge has a label" in without.mean.sentence
-
-
-def test_no_interval_goes_beyond_the_scale(run: object) -> None:
-    mean = found(run, gold=labeled(1, 2))["accuracy_score"].mean
-    assert 0 <= mean.human.interval.low < 0.1
-    assert 1.9 < mean.human.interval.high <= 2
 
 
 def test_a_metric_that_more_than_one_in_ten_drawn_samples_lack_isnt_corrected(run: object) -> None:

@@ -33,13 +33,6 @@ def tallied(*results: SampleResult) -> RunTally:
     return tally
 
 
-@pytest.mark.parametrize(
-    ("tones", "decision"), [((2, 3), "stop"), ((5, 6), "wait"), ((8, 9), "go")]
-)
-def test_the_first_decision_whose_conditions_hold(tones: tuple[int, ...], decision: str) -> None:
-    assert tallied(*map(scored, tones)).conclude().decision == decision
-
-
 def test_nothing_is_decided_on_metrics_that_arent_there_c12() -> None:
     conclusion = tallied(scored(None), scored(None)).conclude()
     assert conclusion.summary["tone_mean"] is None
@@ -51,21 +44,6 @@ def test_a_sample_that_rules_scored_is_not_unscored_c15() -> None:
     summary = tallied(lost).conclude().summary
     assert summary["unscored_rate"] == 0
     assert summary["evaluator_error_rate"] == 1
-
-
-def test_what_is_queued_for_review_is_counted_by_reason() -> None:
-    conclusion = tallied(
-        scored(5, needs_review=True, review_reasons=("unstable", "low_confidence")),
-        scored(5, needs_review=True, review_reasons=("unstable",)),
-        scored(5),
-    ).conclude()
-    assert conclusion.review == {"queued": 2, "reasons": {"low_confidence": 1, "unstable": 2}}
-
-
-def test_scenarios_have_metrics_of_their_own() -> None:
-    scenarios = tallied(scored(2, scenario="a"), scored(4, scenario="a"), scored(9, scenario="b"))
-    found = scenarios.conclude().summary["scenarios"]
-    assert {name: metrics["tone_mean"] for name, metrics in found.items()} == {"a": 3, "b": 9}
 
 
 def test_a_column_that_is_no_scenario_doesnt_take_all_memory() -> None:

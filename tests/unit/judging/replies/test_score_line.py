@@ -8,27 +8,13 @@ from jurybox.judging.flow import Defect
 from jurybox.judging.formats.reply_format import Scores
 from jurybox.judging.formats.score_line_format import read_score_line
 from jurybox.rubric.scale import Scale
-from readers import TEN, UNIT, problem, read, score_of
+from readers import TEN, UNIT, problem, read
 
 
 def reasoning(reply: str) -> str:
     outcome = read("score-line", reply)
     assert isinstance(outcome, Scores), outcome
     return outcome.remarks.reasoning["overall_quality"]
-
-
-def test_c15_the_decimal_is_parsed_and_the_reasoning_kept() -> None:
-    reply = "Score: 0.85 | Reasoning: Warm, and\nit keeps its distance."
-    assert score_of("score-line", reply) == 0.85
-    assert reasoning(reply) == "Warm, and\nit keeps its distance."
-
-
-def test_reasoning_that_stands_first_is_kept() -> None:
-    assert reasoning("**Reasoning:** Warm.\nScore: 0.8") == "Warm.\nScore: 0.8"
-
-
-def test_without_a_label_the_whole_reply_is_the_reasoning() -> None:
-    assert reasoning("It is warm.\nScore: 0.8") == "It is warm.\nScore: 0.8"
 
 
 def test_a_defect_names_the_scale() -> None:

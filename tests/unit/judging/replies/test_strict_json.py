@@ -17,21 +17,6 @@ def with_words(count: int) -> str:
     return json.dumps({**GIVEN, "rationale": " ".join(["word"] * count)})
 
 
-def test_the_rationale_speaks_for_every_score() -> None:
-    outcome = read("strict-json", json.dumps({**GIVEN, "note": 1}))
-    assert isinstance(outcome, Scores)
-    assert outcome.scores == {"accuracy_score": 2, "faithfulness_score": 1}
-    assert outcome.remarks.reasoning == dict.fromkeys(STRICT, GIVEN["rationale"])
-    assert outcome.remarks.extra == {"note": 1}
-
-
-def test_a3_the_rationale_has_at_most_80_words() -> None:
-    assert isinstance(read("strict-json", with_words(80)), Scores)
-    assert problem("strict-json", with_words(81)) == (
-        '"rationale" has 81 words, and at most 80 are allowed.'
-    )
-
-
 def test_a_rubric_without_a_limit_takes_any_number_of_words() -> None:
     assert isinstance(read_strict_scores(with_words(5_000), STRICT, None), Scores)
 
