@@ -3,7 +3,7 @@
 Importing this package does no work: each public name is loaded when it is first used.
 """
 
-# As in `typing`, which alone would take longer to import than all the rest.
+# Defined here because importing `typing` takes longer than everything else.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
         IncompleteError,
         InputError,
         JuryboxError,
+        ParseError,
         RubricError,
-        Unreadable,
     )
     from jurybox.judging.evaluation_report import EvaluationReport
     from jurybox.judging.prompts import bias_checklist_prompt
@@ -61,6 +61,7 @@ __all__ = [
     "InputError",
     "JuryboxError",
     "Level",
+    "ParseError",
     "Reading",
     "Rubric",
     "RubricError",
@@ -69,7 +70,6 @@ __all__ = [
     "Scale",
     "SingleReport",
     "Turn",
-    "Unreadable",
     "__version__",
     "aevaluate",
     "arun",
@@ -103,7 +103,7 @@ _ROOMS = {
         "InputError",
         "JuryboxError",
         "RubricError",
-        "Unreadable",
+        "ParseError",
     ),
     "jurybox.judging.prompts": ("bias_checklist_prompt",),
     "jurybox.judging.protocol": (

@@ -1,11 +1,11 @@
-"""What can go wrong in a way that a person must act on.
+"""The errors that a user has to act on.
 
 ::
 
     JuryboxError
-    ├── InputError             what was given can't be used        (exit code 2)
-    │   ├── Unreadable         one small text: a scale, a comparison, a formula
-    │   ├── SeveralErrors      of the rubric, the models and the dataset of one run
+    ├── InputError             an input can't be used              (exit code 2)
+    │   ├── ParseError         a short text: a scale, a comparison, a formula
+    │   ├── CombinedError      errors of the rubric, models and dataset of a run
     │   └── DocumentError      a whole document, with all its findings
     │       ├── RubricError
     │       ├── SuiteError     in `jurybox.suite`
@@ -29,15 +29,15 @@ class InputError(JuryboxError):
     """Something the user gave can't be used: where, what is wrong, how to fix it."""
 
     def __init__(self, problem: str, hint: str, where: str = "") -> None:
-        """Say it in one line; ``where`` may be left to a caller who knows it."""
+        """Build the message; a caller that knows ``where`` may add it later."""
         super().__init__(f"{where}: {problem}; {hint}" if where else f"{problem}; {hint}")
         self.where = where
         self.problem = problem
         self.hint = hint
 
 
-class Unreadable(InputError):  # noqa: N818 - it reads as what it is: `except Unreadable`
-    """One small text can't be read; the caller knows where it stands."""
+class ParseError(InputError):
+    """A short text can't be parsed; the caller adds where it is written."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,16 +67,16 @@ class DocumentError(InputError):
         return "\n".join(f"{self.where}:{finding}" for finding in self.findings)
 
 
-class SeveralErrors(InputError):  # noqa: N818 - it is several of them
+class CombinedError(InputError):
     """Several input errors, raised together."""
 
     def __init__(self, errors: Sequence[InputError]) -> None:
-        """Gather the errors of a run's parts."""
-        super().__init__("several things can't be used", "fix each of them")
+        """Collect the errors of the rubric, the models and the dataset."""
+        super().__init__("several inputs can't be used", "fix each of them")
         self.errors = tuple(errors)
 
     def __str__(self) -> str:
-        """Return the lines of each."""
+        """Return the messages of all errors, one below the other."""
         return "\n".join(str(error) for error in self.errors)
 
 

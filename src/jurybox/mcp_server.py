@@ -1,4 +1,4 @@
-"""jurybox as tools for agents, by the Model Context Protocol (E16)."""
+"""Tools for agents, through the Model Context Protocol (E16)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -47,12 +47,12 @@ _INSTRUCTIONS: Final = (
 
 
 class _StrictServer(MCPServer[Any]):
-    """Refuses arguments that a tool doesn't have; the library ignores them."""
+    """Refuses unknown arguments, which the library would ignore."""
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        """Call a tool, unless an argument would be ignored."""
+        """Call a tool; refuse unknown arguments."""
         schemas = {tool.name: tool.input_schema for tool in await self.list_tools()}
         known = schemas.get(name, {"properties": arguments})["properties"]
         for each in arguments:
@@ -95,7 +95,7 @@ def _answering(tool: Callable[..., Awaitable[Data]]) -> Callable[..., Awaitable[
 
 
 class _Reporter:
-    """Reports progress to the client, called by what can't wait for it."""
+    """Reports progress to the client; can be called from synchronous code."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -106,7 +106,7 @@ class _Reporter:
         self._tasks.append(asyncio.create_task(sending))
 
     async def during(self, work: Awaitable[T]) -> T:
-        """Do the work, and wait until its progress is reported."""
+        """Do the work, then wait until all progress is reported."""
         try:
             return await work
         finally:
@@ -169,8 +169,12 @@ class _StoredRuns:
         self,
         suite: Annotated[str, Field(description="a suite's path, or the name of a bundled one")],
         call: Call,
-        rubric: Annotated[str | None, Field(description="a rubric instead of the suite's")] = None,
-        target: Annotated[str | None, Field(description="a model under test instead")] = None,
+        rubric: Annotated[
+            str | None, Field(description="a rubric to use instead of the suite's")
+        ] = None,
+        target: Annotated[
+            str | None, Field(description="a model to test instead of the suite's")
+        ] = None,
         judges: JudgesArgument = [],
         limit: Annotated[int | None, Field(ge=1, description="how many rows to use")] = None,
     ) -> Data:
@@ -209,7 +213,7 @@ class _StoredRuns:
 
 
 async def list_rubrics() -> Data:
-    """List the rubrics that can be called by name."""
+    """List the rubrics that can be used by name."""
     return {"rubrics": [listed_as_data(*each) for each in rubric_files().every()]}
 
 
@@ -227,7 +231,7 @@ async def prompt(
     reference: ReferenceArgument = None,
     context: ContextArgument = None,
 ) -> Data:
-    """Return exactly what a judge is asked, for you to answer; two prompts for a pair."""
+    """Return the exact prompt of a judge, for you to answer; for a pair, two prompts."""
     asked = await check_reply(rubric, task, response, [], response_b, reference, context)
     return {"prompts": asked["prompts"]}
 

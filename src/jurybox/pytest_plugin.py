@@ -1,6 +1,6 @@
 """Judgments as assertions in pytest: the fixture ``jury``, its marker and its recordings.
 
-Installed with the package. Nothing of jurybox is loaded before a test uses the fixture.
+Installed with the package. The rest of jurybox is loaded only when a test uses the fixture.
 """
 
 import re
@@ -21,26 +21,25 @@ _RECORD: Final = "--jury-record"
 _JUDGES: Final = "jury_judges"
 _FOLDER: Final = "jury_replies"
 _HOW: Final = frozenset(("rubric", "judges", "votes", "base_url", "allow_version_drift"))
-"""The arguments of `evaluate` that say how to judge; all others say what."""
+"""The arguments of `evaluate` that configure judging; the others are material."""
 _OUTCOMES: Final = {True: "passes", False: "fails", None: "not measured"}
 _COUNTS: Final = ("jury_judgments", "jury_calls", "jury_replayed", "jury_dollars")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that records, and the setting for a judge of all tests."""
+    """Add the option to record replies, and the setting for the default judges."""
     group = parser.getgroup("jury", "judgments by jurybox")
     group.addoption(
-        _RECORD, action="store_true", help="ask the judges, and record their replies anew"
+        _RECORD, action="store_true", help="ask the judges and record their replies again"
     )
-    parser.addini(_JUDGES, "the judge models of tests that name none", type="args")
+    parser.addini(_JUDGES, "the default judge models of tests", type="args")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Describe the marker."""
     config.addinivalue_line(
         "markers",
-        "jury(rubric, judges, votes): what the fixture `jury` judges by, unless a call says"
-        " otherwise",
+        "jury(rubric, judges, votes): the defaults of the fixture `jury`",
     )
 
 
@@ -49,7 +48,7 @@ def jury(request: pytest.FixtureRequest) -> "Generator[JuryFixture]":
     """Judge responses by a rubric, and assert that they pass."""
     made = JuryFixture(request)
     yield made
-    # Reports carry these from the workers of xdist, and into a JUnit file.
+    # xdist workers and JUnit files pass these on.
     request.node.user_properties += zip(_COUNTS, made.close(), strict=True)
 
 
@@ -208,7 +207,7 @@ def _message(report: "SingleReport", awaiting: Sequence[str], parts: dict[str, A
 
 
 def _file_name(test: str) -> str:
-    """Return the name of a test's recording: its own, and one that every system can store."""
+    """Return a unique and portable file name for a test's recording."""
     name = test.replace("::", ".")
     if re.fullmatch(r"[\w.-]{1,100}", name):
         return f"{name}.jsonl"
@@ -221,10 +220,10 @@ def _indented(text: str) -> str:
 
 
 def pytest_terminal_summary(terminalreporter: "pytest.TerminalReporter") -> None:
-    """Print the judgments, calls and cost of all tests, those in the workers of xdist too."""
+    """Print the judgments, calls and cost of all tests, including xdist workers'."""
     totals: dict[str, list[Any]] = {name: [] for name in _COUNTS}
     for report in chain.from_iterable(terminalreporter.stats.values()):
-        # Each report of a test repeats its properties; the last is that of the teardown.
+        # Every report of a test repeats its properties; the teardown's is the last.
         if getattr(report, "when", None) == "teardown":
             for name, value in report.user_properties:
                 totals.get(name, []).append(value)

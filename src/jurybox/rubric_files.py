@@ -1,4 +1,4 @@
-"""Finding rubric documents: bundled ones by name, your own by name or path."""
+"""Finds rubric documents: bundled ones by name, the user's by name or path."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ _ENDING = ".md"
 class RubricFile(msgspec.Struct, frozen=True, kw_only=True):
     """A document that was found and read; ``origin`` is what to call it in messages.
 
-    ``path`` is None where it is bundled or came by standard input.
+    ``path`` is None for a bundled document and for standard input.
     """
 
     name: str
@@ -31,7 +31,7 @@ class RubricFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RubricFiles:
-    """The bundled documents, and those of one folder of the user's."""
+    """The bundled documents, and those in the user's rubric folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -44,7 +44,7 @@ class RubricFiles:
         """Return the user's own rubrics by name."""
         if not self._folder.is_dir():
             return {}
-        # Reading a pipe would block until another process writes into it.
+        # Reading a pipe blocks until another process writes to it.
         paths = sorted(path for path in self._folder.glob(f"*{_ENDING}") if not path.is_fifo())
         return {shown(path.name.removesuffix(_ENDING)): path for path in paths}
 
@@ -65,7 +65,7 @@ class RubricFiles:
             return _read_bundled(name, bundled[name])
         if name in own:
             return read_path(own[name])
-        # A file without the ending is worth finding: `jurybox rubric check draft`.
+        # Also finds a file without the extension: `jurybox rubric check draft`.
         if _is_file(name):
             return read_path(Path(name))
         hint = nearest(name, [*bundled, *own], "see `jurybox rubric list`")
@@ -74,7 +74,7 @@ class RubricFiles:
         raise InputError("no such rubric", hint, shown(name))
 
     def reading(self, name: str | Path) -> tuple[str, Reading]:
-        """Read one document with its origin; one that can't be read is a finding."""
+        """Read one document; failure to read it is a finding."""
         try:
             file = self.read(name) if isinstance(name, str) else read_path(name)
         except InputError as error:
@@ -85,24 +85,24 @@ class RubricFiles:
         return file.origin, self.check(file)
 
     def every(self) -> list[tuple[str, str | None, Reading]]:
-        """Return each rubric that has a name, with its file, None where it is bundled."""
+        """Return all named rubrics with their files; None for a bundled one."""
         bundled = [(name, None, self.reading(name)[1]) for name in self.bundled()]
         own = [(name, shown(path), self.reading(path)[1]) for name, path in self.own().items()]
         return [*bundled, *own]
 
     def check(self, file: RubricFile) -> Reading:
-        """Read a document, with the one that it extends, and return the rubric or its faults."""
+        """Read a document and its base; return the rubric or its faults."""
         return check_rubric(file.data, self._finder(file))
 
     def parse(self, file: RubricFile) -> Rubric:
-        """Read a document, with the one that it extends."""
+        """Read a document and its base."""
         reading = self.check(file)
         if reading.rubric is None:
             raise RubricError(file.origin, reading.findings)
         return reading.rubric
 
     def _finder(self, file: RubricFile) -> Find:
-        """Return what finds the base of a document; a path is meant from the document's folder."""
+        """Return a function that finds a document's base; paths are relative to its folder."""
 
         def find(name: str) -> Base:
             base = self.base(file, name)
@@ -112,9 +112,9 @@ class RubricFiles:
         return find
 
     def base(self, file: RubricFile, name: str) -> RubricFile:
-        """Return the document that another one extends by this name."""
+        """Return the base document with this name or path."""
         bundled = _bundled()
-        # What is bundled never means a document of the user's.
+        # A bundled rubric never extends a document of the user.
         if file.bundled and name in bundled:
             return _read_bundled(name, bundled[name])
         if name == STDIN:
@@ -125,7 +125,7 @@ class RubricFiles:
 
 
 def listed_as_data(name: str, file: str | None, reading: Reading) -> dict[str, Any]:
-    """Return a rubric of a list as data for JSON."""
+    """Return an entry of the rubric list as data for JSON."""
     data: dict[str, Any] = {
         "name": name,
         "file": file,
@@ -164,7 +164,7 @@ def checked_as_data(origin: str, reading: Reading) -> dict[str, Any]:
 
 
 def read_path(path: Path) -> RubricFile:
-    """Read a document, but no more of it than is needed to see that it is too large."""
+    """Read a document, at most one byte more than is allowed."""
     origin = shown(path)
     try:
         with path.open("rb") as file:
@@ -183,17 +183,17 @@ def _is_file(name: str) -> bool:
     try:
         return Path(name).is_file()
     except (OSError, ValueError):
-        # Too long a name, or one with a NUL, is no file's.
+        # A name that is too long or contains a NUL isn't a file.
         return False
 
 
 def shown(path: str | os.PathLike[str]) -> str:
-    """Return a name that can be printed anywhere, whatever bytes the file system holds."""
+    """Return a file name that is safe to print."""
     return printable(os.fspath(path))
 
 
 def _read_stdin() -> RubricFile:
-    # Python has no standard input at all where it was closed.
+    # Python has no standard input if it was closed.
     if sys.stdin is None:
         raise InputError("standard input is closed", "give a file or pipe a document", "<stdin>")
     data = sys.stdin.buffer.read(MAX_BYTES + 1)

@@ -7,10 +7,10 @@ import msgspec
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens; None where the model doesn't report them.
+    """Token counts; None if the model doesn't report them.
 
-    Of the input, ``cached_tokens`` were read from a provider's cache of prompts, and
-    ``written_tokens`` were written into it, where a provider reports that.
+    ``cached_tokens`` is the part of the input read from the provider's prompt cache, and
+    ``written_tokens`` the part written to it, if the provider reports them.
     """
 
     input_tokens: int | None = None
@@ -19,16 +19,16 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     written_tokens: int | msgspec.UnsetType = msgspec.UNSET
 
     def __add__(self, other: "Usage") -> "Usage":
-        """Add what is known; a sum is unknown only where both parts are."""
+        """Add the known counts; a sum is unknown only if both parts are."""
         return added_usage((self, other))
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a response took; None where it wasn't measured.
+    """How long a response took; None if not measured.
 
-    ``attempts`` were made at the response, the last of which took ``latency_attempt_ms``.
-    ``cached`` marks times that were measured when the response was made for an earlier run: they
-    are kept, and never mixed with what this run measured.
+    ``attempts`` counts the requests made for the response; the last one took
+    ``latency_attempt_ms``. ``cached`` marks times measured in an earlier run, which are never mixed
+    with this run's.
     """
 
     latency_e2e_ms: float | None = None
@@ -47,14 +47,14 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 EMPTY: Final = "the response is empty"
-"""Why a response without a word isn't judged."""
+"""The reason why an empty response isn't judged."""
 
-# Letters and symbols that show nothing, next to all that are no print at all.
+# Invisible letters and symbols, in addition to all unprintable characters.
 _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 
 
 def emptiness(text: str) -> str | None:
-    """Return why there is nothing to judge; None where a character of the text is seen (D2)."""
+    """Return why there is nothing to judge; None if the text has a visible character (D2)."""
     for char in text:
         if char.isprintable() and not char.isspace() and not _is_blank(char):
             return None
@@ -67,7 +67,7 @@ def _is_blank(char: str) -> bool:
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True):
-    """A response of the system under test; ``error`` says why there is none."""
+    """A response of the system under test; ``error`` says why it is missing."""
 
     text: str
     timing: Timing = Timing()
@@ -76,7 +76,7 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def answered(self) -> bool:
-        """Whether there is anything to judge; what came too late doesn't count (A7)."""
+        """Whether there is a response to judge; a late one doesn't count (A7)."""
         return self.error is None and not self.timing.timed_out
 
 
@@ -94,7 +94,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def failure(self) -> str | None:
-        """Why there is nothing to judge: a response failed, is empty or came too late."""
+        """Why there is nothing to judge: a response failed, is empty or was late."""
         for each in (self.response, self.response_b):
             if each is not None and not each.answered:
                 return each.error or "timed out"
@@ -102,7 +102,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All the material: every text that a judge is shown."""
+        """All texts that a judge is shown."""
         turns = [turn.content for turn in self.messages]
         second = None if self.response_b is None else self.response_b.text
         texts = (self.task, self.context, self.reference, *turns, self.response.text, second)
@@ -110,7 +110,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample as a dataset gives it: its response may still have to be made."""
+    """A row of a dataset: a sample whose response may still be missing."""
 
     id: str
     task: str
@@ -122,7 +122,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     response: Response | None = None
     response_b: Response | None = None
     checks: tuple[dict[str, Any], ...] | msgspec.UnsetType = msgspec.UNSET
-    """The row's own checks (D4); not stored where it has none."""
+    """The row's own checks (D4); not stored if empty."""
 
     def sample(self, response: Response) -> Sample:
         """Return the sample with its response."""
@@ -139,7 +139,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def added_usage(parts: Sequence[Usage]) -> Usage:
-    """Return the sum of what is known; it is unknown only where all parts are."""
+    """Return the sum of the known counts; it is unknown only if all are."""
     if len(parts) == 1:
         return parts[0]
     written = [each.written_tokens for each in parts if each.written_tokens is not msgspec.UNSET]

@@ -1,4 +1,4 @@
-"""The settings, each an environment variable; they are read in one place only, ``wiring``."""
+"""The settings: environment variables, which only ``wiring`` reads."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -32,34 +32,34 @@ _TEXTS: Final = {
     )
 }
 VARIABLES: Final = (TRACEBACK, NO_COLOR, *_TEXTS.values())
-"""Every variable that jurybox reads, apart from those of providers of models."""
+"""Every variable that jurybox reads, except those of model providers."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be set from outside."""
+    """The values of the environment variables."""
 
-    rubrics: str | None = None  # the folder of rubrics that can be called by name; None by default
+    rubrics: str | None = None  # the folder of rubrics that are found by name; None by default
     traceback: bool = False  # show the traceback of an unexpected error
     color: bool = True  # use colors on a terminal
-    prices: str | None = None  # a file with your own prices of tokens; None by default
+    prices: str | None = None  # a file with your own token prices; None by default
     # Where runs are stored, a path or the URL of a database; None by default.
     store: str | None = None
-    region: str | None = None  # where this runs, for the records of a run
+    region: str | None = None  # the region that this runs in, stored with each run
     models: str | None = None  # the folder of embedded models; None by default
     timeout: str | None = None  # seconds that a request to a model may take; None for the default
-    # Seconds that an endpoint may fail before it is given up; None for the default.
+    # Seconds of failures after which an endpoint is given up; None for the default.
     patience: str | None = None
-    # The file of the certificate that endpoints are shown; None for none.
+    # The file of the client certificate; None for none.
     client_cert: str | None = None
-    client_key: str | None = None  # the file of its key; None where that is in the same file
+    client_key: str | None = None  # the file of its key; None if it is in the same file
     token: str | None = None  # the token of the pages; None to generate one
-    # A file of authorities to trust in place of the system's; None for those.
+    # A file of certificate authorities to trust; None for the system's.
     ssl_cert_file: str | None = None
-    requests_ca_bundle: str | None = None  # the same under another name, which counts second
+    requests_ca_bundle: str | None = None  # used if the one above is not set
     langfuse_public_key: str | None = None  # the public key of a Langfuse project; None without one
     langfuse_secret_key: str | None = None  # its secret key
     langfuse_base_url: str | None = None  # the address of Langfuse; None for its cloud
-    langfuse_host: str | None = None  # the same under another name, which counts second
+    langfuse_host: str | None = None  # used if the one above is not set
 
     def __repr__(self) -> str:
         """Show nothing, because the settings contain keys."""

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-# Comparing takes time that grows with the square of the length.
+# Comparing takes time quadratic in the length.
 _LONGEST = 60
-# `assert` is like `dataset` by 0.62, and `--model` like `--help`; neither is meant.
+# The similarity of `assert` and `dataset` is 0.62, as is that of `--model` and `--help`.
 _ALIKE = 0.65
 _SELECTORS = ("\U000e0100", "\U000e01ef")
 
@@ -39,9 +39,9 @@ def _marked(char: str) -> str:
 
 
 def visible(text: str, *, kept: str = "", mark: Callable[[str], str] = _marked) -> str:
-    """Return a text in which nothing is hidden, reordered or obeyed by a terminal.
+    """Return a text without hidden, reordering or terminal control characters.
 
-    Control characters, marks of direction, zero-width and tag characters are replaced by ``mark``,
+    Control characters, direction marks, zero-width and tag characters are replaced by ``mark``,
     except those in ``kept``.
     """
     if text.isprintable() and (text.isascii() or max(text) < _SELECTORS[0]):
@@ -53,34 +53,34 @@ def visible(text: str, *, kept: str = "", mark: Callable[[str], str] = _marked) 
 
 
 def visible_json(text: str) -> str:
-    """Return JSON of the same meaning, with escapes in the place of what can't be seen."""
+    """Return equivalent JSON with invisible characters escaped."""
     return visible(text, kept="\n", mark=lambda char: json.dumps(char)[1:-1])
 
 
 def printable(text: str) -> str:
-    """Return a text that can be printed in one line, whatever a file or its name holds."""
+    """Return a text that is safe to print on one line."""
     return visible(text, mark=lambda _: "\ufffd")
 
 
 def _is_seen(char: str) -> bool:
-    # Variation selectors beyond the usual ones can carry a whole hidden text behind an emoji.
+    # Rare variation selectors can carry a hidden text behind an emoji.
     return char.isprintable() and not _SELECTORS[0] <= char <= _SELECTORS[1]
 
 
 def _joins(text: str, index: int) -> bool:
-    """Tell whether a character joins two letters of a script, or two emoji."""
+    """Return whether a character joins two letters of a script, or two emoji."""
     around = text[index - 1 : index] + text[index + 1 : index + 2]
     joins = text[index] in "\u200c\u200d" and len(around) == 2  # noqa: PLR2004 - both sides
     return joins and not around[0].isascii() and not around[1].isascii() and around.isprintable()
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a count with its noun, in the plural unless it is one."""
+    """Return a count with its noun in singular or plural."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def as_text(value: object) -> str:
-    """Return a text as it is, anything else as JSON."""
+    """Return a text unchanged, anything else as JSON."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 

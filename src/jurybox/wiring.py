@@ -52,7 +52,7 @@ _ENV_LINE = re.compile(
 
 
 def environment() -> Mapping[str, str]:
-    """Return the environment, completed from `.env` in the current folder."""
+    """Return the environment, with missing variables from `.env` in the current folder."""
     try:
         lines = _ENV_FILE.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError):
@@ -68,7 +68,7 @@ def read_settings() -> Settings:
 
 
 def rubric_files() -> "RubricFiles":
-    """Return the rubric documents that can be found: bundled ones, and the user's."""
+    """Return the bundled rubric documents and the user's."""
     from jurybox.rubric_files import RubricFiles
 
     named = read_settings().rubrics
@@ -81,7 +81,7 @@ def load_rubric(name: str | os.PathLike[str]) -> "Rubric":
     """Read a rubric by name (bundled, or in your rubric folder) or by path.
 
     Raises:
-        InputError: there is no such document.
+        InputError: the document isn't found.
         RubricError: the document has faults; the error holds all of them.
 
     """
@@ -97,7 +97,7 @@ def load_with_warnings(name: str | os.PathLike[str]) -> "tuple[Rubric, tuple[str
         files = rubric_files()
         file = files.read(name)
     else:
-        # A path needs no folder of rubrics, unless the document extends one of those by its name.
+        # A path needs no rubric folder, unless the document extends a rubric by name.
         files = RubricFiles(_folder())
         file = read_path(Path(name))
     reading = files.check(file)
@@ -126,8 +126,8 @@ def local_file(name: str, folder: str, settings: Settings | None = None) -> "Mod
 class ModelBuilder:
     """Builds models; those with the same endpoint, key and timeout share connections.
 
-    ``base_url`` is the endpoint of models that name none. Functions, recordings and files of models
-    are looked for in ``folder``, which is the current one unless it is named.
+    ``base_url`` is the endpoint of models without their own. Functions, recordings and model files
+    are searched in ``folder``, by default the current one.
     """
 
     def __init__(
@@ -161,12 +161,12 @@ class ModelBuilder:
         address = spec.base_url or usual
         official = _host(address) == _host(provider.address)
         variable = spec.api_key_env
-        # A provider's own key goes to no other host than it was set for.
+        # A provider's key is never sent to another host.
         if variable is None and (official or _host(address) == _host(usual)):
             variable = provider.api_key
         key = None if variable is None else variables.get(variable) or None
         if key is None and (official or spec.api_key_env is not None):
-            hint = "set it to your key, or name another endpoint as `base_url`"
+            hint = "set it to your key, or set `base_url` to another endpoint"
             raise InputError(f"{variable} is not set", hint, spec.model)
         options = http_options(self._settings, spec.timeout)
         options = msgspec.structs.replace(options, key_variable=variable if key else None)
@@ -174,9 +174,9 @@ class ModelBuilder:
 
 
 def worker_variables(specs: "Iterable[ModelSpec]") -> dict[str, str]:
-    """Return what a worker needs of the environment; never stored.
+    """Return the environment variables that a worker needs; they are never stored.
 
-    These are models' addresses, keys and timeouts, and libpq's variables, such as PGPASSWORD.
+    These are the addresses, keys and timeouts of models, and libpq's variables, such as PGPASSWORD.
     Proxies, certificates and files are configured on each machine.
     """
     names = [TIMEOUT, PATIENCE, *(name for name in environment() if name.startswith("PG"))]
@@ -213,7 +213,7 @@ def _host(address: str) -> str:
 def http_options(settings: Settings, timeout: float | None = None) -> "HttpOptions":
     """Return proxies, certificates and timeouts from the environment.
 
-    A model's own ``timeout`` is never cut short by the general one.
+    A model's own ``timeout`` takes precedence over the general one.
     """
     from jurybox.models.connections import HttpOptions, Proxies, Tls
 
@@ -233,7 +233,7 @@ def http_options(settings: Settings, timeout: float | None = None) -> "HttpOptio
         options = msgspec.structs.replace(options, read=seconds, total=seconds)
     if timeout is None:
         return options
-    # One second more: the caller of the model measures the timeout itself.
+    # One second more, because the caller of the model enforces the timeout itself.
     read, total = max(options.read, timeout + 1), max(options.total, timeout + 1)
     return msgspec.structs.replace(options, read=read, total=total)
 
@@ -259,7 +259,7 @@ def read_limits(
         limits = msgspec.structs.replace(limits, patience=_seconds(settings.patience, PATIENCE))
     if concurrency is None:
         return limits
-    # A stated concurrency is used from the start: ramping up takes seconds.
+    # A configured concurrency is used at once, since ramping up takes seconds.
     return msgspec.structs.replace(limits, concurrency=concurrency, start=concurrency)
 
 
@@ -282,7 +282,7 @@ def models_folder() -> Path:
 DEFAULT_STORE = ".jurybox/jurybox.db"
 LAST = "last"
 HELPER_RUN = "~"
-"""Is in the suite's name of runs that a calibration or a probe made, and in no other."""
+"""Marks the suite names of runs made by a calibration or a probe."""
 _AGED = re.compile(rf"{LAST}(?:~(\d{{1,6}}))?")
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _MANY = 5
@@ -314,10 +314,10 @@ def store_folder(url: str | None = None) -> Path:
 
 
 def find_run(store: "Store", name: str) -> "RunRow":
-    """Return a run by its id, its name, a tag, or the beginning of its id, or by its age.
+    """Return a run by its id or the beginning of it, its name, a tag, or its age.
 
-    ``last`` is the newest run and ``last~1`` the one before it; those that calibrations and probes
-    made don't count. Of several runs with a name or a tag, it is the newest.
+    ``last`` is the newest run and ``last~1`` the one before it, not counting the runs of
+    calibrations and probes. If several runs have the name or tag, the newest is returned.
     """
     if (aged := _AGED.fullmatch(name)) is not None:
         return _aged_run(store, int(aged[1] or 0), name)
@@ -353,7 +353,7 @@ def _aged_run(store: "Store", back: int, name: str) -> "RunRow":
 
 
 def _labeled_run(store: "Store", label: str) -> "RunRow | None":
-    """Return the newest run of a name, or else the newest with a tag."""
+    """Return the newest run with this name, or else with this tag."""
     tagged = None
     for row in store.labeled_runs(label) if _LABEL.fullmatch(label) else ():
         metadata = msgspec.json.decode(row.metadata)
@@ -365,9 +365,9 @@ def _labeled_run(store: "Store", label: str) -> "RunRow | None":
 
 
 def telemetry_signals() -> tuple[str, ...]:
-    """Return the signals that OpenTelemetry's standard variables ask for; none by default.
+    """Return the signals enabled by OpenTelemetry's standard variables; none by default.
 
-    `.env` is ignored: the exporters, which read the other variables, don't know it.
+    `.env` is ignored because the exporters, which read the other variables, ignore it.
     """
     wanted: list[str] = []
     for signal in ("traces", "metrics", "logs"):
@@ -393,7 +393,7 @@ def langfuse_client() -> "LangfuseClient":
         if key is None:
             raise InputError(f"{name} is not set", "set it to the key of your project", "langfuse")
     keys = (public or "", secret or "")
-    # As the client sends them too.
+    # The client strips them too.
     mask = SecretMask((*keys, b64encode(":".join(keys).encode()).decode()))
     address = settings.langfuse_base_url or settings.langfuse_host or _LANGFUSE_CLOUD
     return LangfuseClient(
@@ -409,13 +409,13 @@ def langfuse_client() -> "LangfuseClient":
 DEFAULT_JUDGE_NOTICE = (
     "no judge was named, so the embedded {name} judges; it is small, see `jurybox model list`"
 )
-"""The one line that says so."""
+"""The notice that the embedded judge is used."""
 
 
 def embedded_judge() -> str | None:
     """Return the embedded judge's name; None if its model isn't on this machine.
 
-    The model has a gigabyte and is downloaded only on request.
+    The model takes a gigabyte and is downloaded only on request.
     """
     from jurybox.models.local.files import default_judge, installed_runtime, path_of
 

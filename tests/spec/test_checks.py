@@ -137,7 +137,7 @@ def test_d4_bad_checks_are_refused_all_at_once_with_their_lines() -> None:
     assert [line for line, _, _ in found] == [14, 15, 16, 17, 18, 19, 19, 20]
     assert found[0][2] == "there is no check `contain`"
     assert "invalid perl operator" in found[1][2]
-    assert "no JSON schema" in found[2][2]
+    assert "isn't a JSON schema" in found[2][2]
     assert found[3][2] == "`contains` can't be used: there is no placeholder `referense`"
     assert found[4][2] == "`similarity` has no `at_least`"
     assert {problem for _, _, problem in found[5:7]} == {
@@ -151,7 +151,8 @@ def test_d4_the_document_says_that_checks_score_a_criterion() -> None:
     stated = FRONT.replace("pass:", "sources: {answer: judge}\npass:")
     (found,) = check_rubric(rubric("json: valid", front=stated)).findings
     assert (
-        found.problem == "`answer` is said to be scored by `judge`, but has a `yaml checks` block"
+        found.problem
+        == "`sources` says that `judge` scores `answer`, but it has a `yaml checks` block"
     )
     both = rubric("json: valid") + "\n```yaml rules\nbase: 1\n```\n"
     (found,) = check_rubric(both).findings

@@ -90,7 +90,7 @@ def test_a_resumed_run_uses_the_same_endpoint_and_key(
     missing = call(monkeypatch, "resume", "last")
     assert missing.code == 2
     assert missing.err.splitlines()[-1] == (
-        "openai/m@1: MINE is not set; set it to your key, or name another endpoint as `base_url`"
+        "openai/m@1: MINE is not set; set it to your key, or set `base_url` to another endpoint"
     )
     assert call(monkeypatch, "resume", "last", MINE="second-key").code != 2
     assert judge.keys == {"Bearer first-key", "Bearer second-key"}

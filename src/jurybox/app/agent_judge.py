@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from jurybox.app.evaluate_once import outcome_report, single_procedure
-from jurybox.errors import InputError, SeveralErrors
+from jurybox.errors import CombinedError, InputError
 from jurybox.judging.flow import Defect, ModelReply, ModelRequest
 from jurybox.judging.protocol import Judging
 from jurybox.rubric import Rubric
@@ -64,7 +64,7 @@ class AgentTurn(msgspec.Struct, frozen=True, kw_only=True):
         for each in self.invalid:
             where = f"reply {each.number}" + (f" ({each.asks})" if each.asks else "")
             errors.append(InputError(each.defect.removesuffix("."), following, where))
-        return errors[0] if len(errors) == 1 else SeveralErrors(errors)
+        return errors[0] if len(errors) == 1 else CombinedError(errors)
 
 
 def judge_by_agent(

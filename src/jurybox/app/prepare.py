@@ -23,7 +23,7 @@ from jurybox.engine.plan import (
     overridden,
     read_prompt,
 )
-from jurybox.errors import InputError, RubricError, SeveralErrors, Unreadable
+from jurybox.errors import CombinedError, InputError, ParseError, RubricError
 from jurybox.judging.protocol import equal_votes, raised_votes
 from jurybox.models.providers import ModelName, load_prices
 from jurybox.rubric import parse_rubric, render_rubric
@@ -117,7 +117,7 @@ class _Attempts:
 
     def failed(self) -> InputError:
         """Return the error, or several as one."""
-        return self.errors[0] if len(self.errors) == 1 else SeveralErrors(self.errors)
+        return self.errors[0] if len(self.errors) == 1 else CombinedError(self.errors)
 
 
 def prepare_chosen(
@@ -237,7 +237,7 @@ def _dataset_path(chosen: ChosenSuite, given: str | None) -> tuple[str, Path, st
     name = chosen.suite.dataset if given is None else given
     try:
         parse_path(name)
-    except Unreadable as error:
+    except ParseError as error:
         raise InputError(error.problem, error.hint, "--dataset") from None
     folder = chosen.folder if given is None else Path()
     if name.startswith(HUB):

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from jurybox.calibration.probes import KINDS, ProbeKind
-from jurybox.errors import InputError, Unreadable
+from jurybox.errors import InputError, ParseError
 from jurybox.rubric.conditions import Comparison
 from jurybox.statistics.estimates import Estimate, Interval
 from jurybox.statistics.intervals import mean_of, proportion
@@ -217,7 +217,7 @@ def _read_gate(text: str) -> Comparison:
     try:
         # The rubric's reader knows operators and numbers; its names have no dots.
         comparison = Comparison.parse(f"{_STAND_IN} {match[2]}")
-    except Unreadable as error:
+    except ParseError as error:
         problem = error.problem.replace(f"`{_STAND_IN} ", f"`{match[1]} ")
         hint = _HOW if "comparison" in problem else error.hint
         raise InputError(problem, hint, "--gate") from None

@@ -9,7 +9,7 @@ import click
 
 from jurybox.cli.options import cluster_option, json_option, level_option
 from jurybox.cli.output import plain, print_json, print_line, print_table
-from jurybox.errors import Unreadable
+from jurybox.errors import ParseError
 from jurybox.text_format import counted
 
 if TYPE_CHECKING:
@@ -99,8 +99,8 @@ def _declared(text: str, *, continuous: bool) -> "RatingScale":
         text = "..".join(ends)
     try:
         return labeled_scale(text) if "," in text else RatingScale(scale=Scale.parse(text))
-    except Unreadable as error:
-        raise Unreadable(error.problem, error.hint, "--scale") from None
+    except ParseError as error:
+        raise ParseError(error.problem, error.hint, "--scale") from None
 
 
 def _criterion(panel: "PanelAgreement") -> dict[str, Any]:

@@ -13,7 +13,7 @@ from jurybox.datasets.open_dataset import reader_or_lines
 from jurybox.datasets.row_reader import FileContext, Record, field_of
 from jurybox.datasets.source import open_or_stdin
 from jurybox.documents.findings import Findings
-from jurybox.errors import InputError, Unreadable
+from jurybox.errors import InputError, ParseError
 from jurybox.rubric.scale import Scale
 from jurybox.statistics.agreement import Ratings
 from jurybox.text_format import closest, listed
@@ -38,13 +38,13 @@ def labeled_scale(text: str) -> RatingScale:
     """Read labels such as ``bad, fair, good``, lowest first.
 
     Raises:
-        Unreadable: fewer than two labels, an empty one, or the same one twice.
+        ParseError: fewer than two labels, an empty one, or the same one twice.
 
     """
     labels = tuple(label.strip() for label in text.split(","))
     if len(labels) == 1 or not all(labels) or len({*labels}) < len(labels):
         hint = "write two different labels or more, lowest first, such as `bad,fair,good`"
-        raise Unreadable(f"`{text}` are no labels", hint)
+        raise ParseError(f"`{text}` are no labels", hint)
     return RatingScale(scale=Scale(low=1, high=len(labels)), labels=labels)
 
 

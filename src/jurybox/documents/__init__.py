@@ -1,1 +1,1 @@
-"""Reads what people write (YAML, numbers, texts) and locates every fault."""
+"""Reads YAML, numbers and texts written by people, and locates every fault."""

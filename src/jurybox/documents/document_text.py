@@ -9,7 +9,7 @@ MAX_BYTES: Final = 1_000_000
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff]")
-"""Characters that no text needs: they hide in an editor, and YAML and Markdown disagree on them."""
+"""Characters that editors hide, and that YAML and Markdown treat differently."""
 
 
 def decode(data: bytes, findings: Findings) -> str | None:
@@ -36,7 +36,7 @@ def decode(data: bytes, findings: Findings) -> str | None:
     if match := CONTROL.search(text):
         before = text[: match.start()]
         place = Place(before.count("\n") + 1, match.start() - before.rfind("\n"))
-        problem = f"the document holds the control character U+{ord(match[0]):04X}"
+        problem = f"the document contains the control character U+{ord(match[0]):04X}"
         findings.add(place, "encoding", problem, "remove it")
         return None
     return text

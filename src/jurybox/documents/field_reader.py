@@ -1,7 +1,7 @@
 """Reads YAML as values of declared types; notes every fault and continues.
 
-The fields of a struct declare what a mapping may say: their types, bounds (`msgspec.Meta`), how a
-text is read (`TextForm`) and an example for those who get one wrong.
+The fields of a struct declare the keys of a mapping: their types, bounds (`msgspec.Meta`), how a
+text is parsed (`TextForm`), and an example for error messages.
 """
 
 import re
@@ -27,7 +27,7 @@ from msgspec import UNSET, Meta
 from jurybox.documents.findings import Findings, Place
 from jurybox.documents.numbers import read_number, show_number
 from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar
-from jurybox.errors import Unreadable
+from jurybox.errors import ParseError
 from jurybox.text_format import listed, nearest
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -41,11 +41,11 @@ def parse_name(text: str) -> str:
     """Read the name of a metric, a lexicon or a decision.
 
     Raises:
-        Unreadable: the value isn't a valid name.
+        ParseError: the value isn't a valid name.
 
     """
     if NAME.fullmatch(text) is None:
-        raise Unreadable(f"`{text}` can't be a name", NAME_HINT)
+        raise ParseError(f"`{text}` can't be a name", NAME_HINT)
     return text
 
 
@@ -99,7 +99,7 @@ def parse_at(node: Scalar, code: str, parse: Callable[[str], T], findings: Findi
     """Read a scalar with ``parse``; note the fault if that fails."""
     try:
         return parse(node.text)
-    except Unreadable as error:
+    except ParseError as error:
         findings.add(node.place, code, error.problem, error.hint)
         return None
 
@@ -169,7 +169,7 @@ class FieldReader:
         return values
 
     def value(self, declared: Any, node: Node, what: str) -> Any:  # noqa: ANN401, PLR0911 - as declared
-        """Return a value of the declared type; UNSET, with a finding, if the node isn't one."""
+        """Return a value of the declared type; UNSET, with a finding, for another type."""
         kind, marks = _bare(declared)
         text = next((mark for mark in marks if isinstance(mark, TextForm)), None)
         match node:
@@ -264,7 +264,7 @@ def _example(declared: object) -> str:
 
 
 def _fix(node: Node) -> str:
-    """Return how to write a value that is nearly right."""
+    """Return a hint for a value that is almost right."""
     if isinstance(node, Scalar) and node.quoted and read_number(node.text) is not None:
         return ", without quotes"
     percent = read_number(node.text[:-1]) if isinstance(node, Scalar) and node.text else None

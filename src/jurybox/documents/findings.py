@@ -36,7 +36,7 @@ class Lines:
 
 
 class TooManyError(Exception):
-    """There are too many faults to continue."""
+    """The document has too many faults to continue."""
 
 
 class Findings:
@@ -81,11 +81,11 @@ class Findings:
 
 
 def _order(finding: Finding) -> tuple[bool, int, int]:
-    """Sort by place; the note that there are more comes last."""
+    """Sort by place; the note about further findings comes last."""
     return finding.code == "too-many", finding.line, finding.column
 
 
 def _one_line(text: str) -> str:
-    """Shorten a finding to one line, whatever it quotes from the document."""
+    """Shorten a finding, which may quote the document, to one line."""
     flat = printable(" ".join(text.split()))
     return flat if len(flat) <= _MAX_LENGTH else flat[: _MAX_LENGTH - 3] + "..."

@@ -1,18 +1,18 @@
-"""Numbers as documents write them, and as tables and sentences show them."""
+"""Reads the numbers of documents, and formats numbers for tables and sentences."""
 
 import math
 import re
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Final
 
-# A bounded length keeps a document from making Python work on numbers of a million digits.
+# Bounded, so that a document can't contain a number with a million digits.
 NUMBER = r"[-+]?(?:[0-9]{1,20}(?:\.[0-9]{1,30})?|\.[0-9]{1,30})(?:[eE][-+]?[0-9]{1,3})?"
 _NUMBER = re.compile(NUMBER)
 _SMALL, _LARGE = 1e-9, 1e15
 MISSING: Final = "-"
 _DECIMALS, _SHORT, _COMPARED = 4, 3, 6
 _IN_THOUSANDS: Final = 1000
-# Wide enough for any number that a document can hold.
+# Enough digits for any number in a document.
 _WIDE = Context(prec=400)
 
 
@@ -21,7 +21,7 @@ def read_number(text: str) -> float | None:
     if _NUMBER.fullmatch(text) is None:
         return None
     value = float(text)
-    # Neither too large to be a number nor so long that it would be rounded.
+    # Neither infinite nor with more digits than a float keeps.
     if not math.isfinite(value) or Decimal(text) != Decimal(repr(value)):
         return None
     return value if any(mark in text for mark in ".eE") else int(text)
@@ -60,7 +60,7 @@ def shown(value: float | None) -> str:
     if value is None:
         return MISSING
     rounded = round(value, 1 if abs(value) >= _IN_THOUSANDS else _DECIMALS)
-    # A value too small to show is still no zero.
+    # A value too small to show is not shown as zero.
     return show_number(rounded) if rounded or not value else f"{value:.2g}"
 
 
@@ -70,7 +70,7 @@ def rounded(value: float) -> float:
 
 
 def metric_value(name: str, value: float | None) -> str:
-    """Return a metric for people: a rate in percent, a time to 0.1 ms, others to three decimals."""
+    """Format a metric: a rate in percent, a time to 0.1 ms, others to three decimals."""
     if value is None:
         return MISSING
     if name.endswith("_rate"):
@@ -86,7 +86,7 @@ def short(value: float | None) -> str:
 
 
 def metric_change(name: str, value: float | None) -> str:
-    """Return a difference of a metric for people, with its sign; of a rate, in points of 100."""
+    """Return a signed difference of a metric for display; of a rate, in percentage points."""
     text = metric_value(name, value)
     if text.endswith("%"):
         text = f"{text[:-1]} {'point' if text in {'1%', '-1%'} else 'points'}"

@@ -1,8 +1,8 @@
 """Reads YAML as plain data with the place of every value.
 
-Built from the parser's events, so that no value is ever constructed from a tag and every scalar
-keeps the text it was written with (``version: 1.10`` is not a number that lost a zero). Tags,
-anchors, aliases, merge keys and repeated keys are refused.
+Nodes are built from the parser's events, so that tags never construct values and every scalar keeps
+its original text (``version: 1.10`` is not a number that lost a zero). Tags, anchors, aliases,
+merge keys and repeated keys are refused.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from jurybox.documents.numbers import read_number
 
 # The parser in C reads a bundled document ten times faster; both yield the same events.
 _LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-# The stubs of yaml leave this function without types.
+# The stubs of yaml don't type this function.
 _parse = cast("Callable[..., Iterator[yaml.Event]]", vars(yaml)["parse"])
 MAX_YAML_CHARACTERS = 200_000
 _MAX_DEPTH = 24  # a JSON schema may be nested
@@ -63,11 +63,11 @@ class _Open:
 
 
 class _NotPlainError(Exception):
-    """The YAML is more than plain data; the fault has been noted."""
+    """The YAML isn't plain data; the fault has been noted."""
 
 
 WORDS: Final = {"true": True, "false": False, "null": None, "~": None, "": None}
-"""What an unquoted word stands for."""
+"""The values of unquoted words."""
 
 
 def value_of(node: Node) -> object:
@@ -87,7 +87,7 @@ def value_of(node: Node) -> object:
 def as_yaml(value: object) -> str:
     """Return JSON that YAML reads back unchanged."""
     quoted = json.dumps(value, ensure_ascii=False)
-    # JSON takes these as they are; YAML would read line ends or nothing.
+    # JSON allows these unescaped; YAML reads them as line ends or drops them.
     return re.sub("[\u2028\u2029\ufeff]", lambda match: f"\\u{ord(match[0]):04x}", quoted)
 
 
@@ -119,7 +119,7 @@ def read_yaml(text: str, start: Place, findings: Findings) -> Node | None:
 
 
 class _YamlReader:
-    """Builds nodes from the parser's events without recursion, so that no depth is too much."""
+    """Builds nodes from the parser's events, without recursion because input may be deep."""
 
     def __init__(self, text: str, lines: Lines, findings: Findings) -> None:
         self._text = text
@@ -176,7 +176,7 @@ class _YamlReader:
         pairs: dict[str, tuple[Scalar, Node]] = {}
         for key, value in zip(container.children[::2], container.children[1::2], strict=True):
             if not isinstance(key, Scalar) or (key.text == "<<" and not key.quoted):
-                self._refuse(key.place, "a key that is no text, or the merge key `<<`,")
+                self._refuse(key.place, "a key that isn't text, or the merge key `<<`,")
             if key.text in pairs:
                 first = pairs[key.text][0].place.line
                 problem = f"the key `{key.text}` is given twice (first on line {first})"

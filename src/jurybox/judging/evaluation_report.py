@@ -48,7 +48,7 @@ class CriterionReport(msgspec.Struct, frozen=True, kw_only=True):
     preference: Side | None = None
 
     def normalize(self, score: float) -> float:
-        """Return how far up the criterion's scale a score is, from 0 to 1."""
+        """Return a score's position on the criterion's scale, from 0 to 1."""
         low, high = self.scale
         return Scale(low=low, high=high).normalize(score)
 
@@ -79,13 +79,13 @@ class SideReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EvaluationReport(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is known of one sample after judging (E12).
+    """The complete result of judging one sample (E12).
 
-    ``overrides`` are parameters that differ from the rubric's on purpose (E10), ``reported_models``
-    what the providers said which version answered (A10). ``votes_skipped`` of the votes requested
-    were never asked for, because they couldn't have changed the outcome. ``overall_by_votes`` is
-    the overall score of the votes' means instead of the majorities; ``winner_votes`` are the votes
-    on a pair that was compared.
+    ``overrides`` are parameters that deliberately differ from the rubric's (E10),
+    ``reported_models`` the versions that the providers report (A10). ``votes_skipped`` counts
+    requested votes that were never asked for, because they couldn't have changed the outcome.
+    ``overall_by_votes`` is the overall score computed from the mean votes instead of the
+    majorities; ``winner_votes`` are the votes on a compared pair.
     """
 
     rubric: RubricName

@@ -1,9 +1,9 @@
 """Judging as a conversation without I/O.
 
 A flow is a generator that yields requests and is sent their outcomes. It never waits, reads a clock
-or touches a socket, so one implementation serves sync and async callers, and the same flow driven
-again over stored replies comes to the same result. The driver retries transport
-errors; the flow asks again for bad content.
+or touches a socket, so one implementation serves sync and async callers, and driving a flow again
+with stored replies gives the same result. The driver retries transport errors; the flow asks again
+after an invalid reply.
 """
 
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -19,7 +19,7 @@ FailureKind = Literal["timeout", "unreachable", "rate-limit", "refused", "unread
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """The text that prompts of one kind share: before the material and after it."""
+    """The text that prompts of one kind share, before and after the material."""
 
     before: str
     after: str
@@ -32,14 +32,14 @@ class Frame(msgspec.Struct, frozen=True):
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One question to one model.
 
-    ``schema`` is the JSON schema of the reply, as text; a model that can't be held to one ignores
-    it, since every reply is validated anyway. ``vote`` keeps the requests of two votes apart in a
-    cache, even where nothing else differs. ``logprobs`` is how many alternatives to every token
-    are wanted, with their probabilities.
+    ``schema`` is the JSON schema of the reply, as text. Models without structured output ignore it;
+    every reply is validated anyway. ``vote`` distinguishes requests of different votes in a cache,
+    even if nothing else differs. ``logprobs`` is the number of alternatives per token to return
+    with their probabilities.
 
-    ``frame`` is what the only message shares with those of other samples. Where there is none,
-    ``shared`` may say after which characters of the last message other requests differ. Neither
-    changes what is asked, only what it costs to send and to store it.
+    ``frame`` is the text that the only message shares with those of other samples. Without a frame,
+    ``shared`` may give the positions in the last message after which other requests differ. Neither
+    changes the request itself, only the cost of sending and storing it.
     """
 
     model: str
@@ -58,9 +58,9 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     @property
     def shared_ends(self) -> tuple[int, ...]:
-        """After which characters of the last message other requests may differ.
+        """The positions in the last message after which other requests may differ.
 
-        A model that reads slowly, or a provider that caches prompts, can read up to there once.
+        A slow model, or a provider with a prompt cache, reads the part before them once.
         """
         return self.shared if self.frame is None else (len(self.frame.before),)
 
@@ -76,13 +76,12 @@ def _is_around(frame: Frame, messages: tuple[Turn, ...]) -> bool:
 class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
     """A model's reply, word for word, with its timing and usage.
 
-    ``sent`` are the parameters that really went out: some models take no temperature or no seed.
-    ``refused`` are those that the endpoint wouldn't take. ``latency_ms`` is from the first of
-    ``attempts`` to the last byte of the answer, ``attempt_ms`` the time of the last attempt where
-    there were several, ``latency_model_ms`` what the provider says that the model itself took.
-    A ``cached`` reply was made for an earlier run. ``logprobs`` is JSON as OpenAI's chat
-    completions have it. ``reference`` is where the provider keeps the reply, for a model that can
-    be asked for it again.
+    ``sent`` are the parameters that were actually sent, since some models accept no temperature or
+    seed. ``refused`` are those that the endpoint refused. ``latency_ms`` is the time from the first
+    of ``attempts`` to the last byte of the answer, ``attempt_ms`` that of the last attempt if there
+    were several, ``latency_model_ms`` the model's own time as the provider reports it. A ``cached``
+    reply is from an earlier run. ``logprobs`` is JSON in the format of OpenAI's chat completions.
+    ``reference`` is where the provider keeps the reply, for models that can be asked for it again.
     """
 
     text: str
@@ -103,13 +102,13 @@ class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unsupported(self) -> tuple[str, ...]:
-        """The parameters that the model has no place for."""
+        """The parameters that the model doesn't support."""
         if self.seed_sent or "seed" in self.refused:
             return ()
         return Generation.__struct_fields__ if self.sent is None else ("seed",)
 
     def retried(self, attempts: int, latency_ms: float | None) -> "ModelReply":
-        """Return the reply with the attempts and the time that a user waited (A11)."""
+        """Return the reply with the number of attempts and the total waiting time (A11)."""
         return msgspec.structs.replace(
             self,
             latency_ms=latency_ms,
@@ -138,9 +137,9 @@ def reported_models(replies: Iterable[ModelReply]) -> tuple[ReportedModel, ...]:
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """A request that got no reply after all retries; used in place of the reply.
 
-    ``fatal`` says that no request of the run can fare better: the endpoint is out of reach, or
-    it refuses the key or the model. ``transient`` says that the same request may succeed later, so
-    that `jurybox resume` makes it again. ``latency_ms`` is how long all ``attempts`` took.
+    ``fatal`` means that every request of the run would fail: the endpoint is unreachable, or
+    refuses the key or the model. ``transient`` means that the same request may succeed later, so
+    `jurybox resume` repeats it. ``latency_ms`` is the time of all ``attempts``.
     """
 
     kind: FailureKind
@@ -173,7 +172,7 @@ class Answer(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
 
 class Unscored(msgspec.Struct, frozen=True, kw_only=True):
-    """A question that got no valid answer: never a default score, never 0 (E6)."""
+    """A question without a valid answer; it never becomes a default score or 0 (E6)."""
 
     reason: str
     cause: Literal["defect", "failure"]
@@ -181,7 +180,7 @@ class Unscored(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReaskPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """How often an invalid reply is asked for again, and whether its defect is shown."""
+    """How many times to ask again after an invalid reply, and whether to show its defect."""
 
     reasks: int = 2
     reask_with: Literal["defect", "same"] = "defect"
@@ -209,7 +208,7 @@ def ask(
 
 
 def _with_defect(request: ModelRequest, reply: ModelReply, defect: Defect) -> ModelRequest:
-    """Show the model its last reply and what is wrong with it; earlier ones would only distract."""
+    """Show the model its last reply and its defect; earlier replies would only distract."""
     complaint = (
         f"Your reply can't be used: {defect.problem}\n"
         "Reply again, complete and in the required format, on the same material and rubric."
@@ -224,7 +223,7 @@ def _with_defect(request: ModelRequest, reply: ModelReply, defect: Defect) -> Mo
 
 
 def together(*flows: Flow[Any]) -> Flow[tuple[Any, ...]]:
-    """Run several flows side by side, with one merged batch of requests per round."""
+    """Run several flows concurrently, with one merged batch of requests per round."""
     results: list[Any] = [None] * len(flows)
     waiting: dict[int, tuple[ModelRequest, ...]] = {}
     try:
@@ -265,7 +264,7 @@ VotesNeeded = Callable[[Sequence[B], int], int]
 def run_until_decided(flows: Sequence[Flow[B]], needed: VotesNeeded[B]) -> Flow[tuple[B, ...]]:
     """Run the flows in rounds until no further vote is needed; return the results so far."""
     if len(flows) == 1 and needed((), 1) == 1:
-        # Most juries are one vote, which needs no merging of batches.
+        # Most juries have one vote, which needs no merged batches.
         return ((yield from flows[0]),)
     given: tuple[B, ...] = ()
     try:
@@ -278,5 +277,5 @@ def run_until_decided(flows: Sequence[Flow[B]], needed: VotesNeeded[B]) -> Flow[
 
 
 def all_at_once(given: Sequence[object], votes: int) -> int:
-    """Need every vote, whatever the other votes are."""
+    """Require every vote, regardless of the others."""
     return votes - len(given)

@@ -1,8 +1,8 @@
 """The jury: which questions are asked about a sample, how many votes are taken, and its report.
 
-A result that more than half of *all* votes agree on is final, whatever the others are. With
-``stop_when_decided`` a jury asks in rounds: at first for as many votes as could decide, then for as
-many as are still needed. Without it all votes are asked for at once.
+A result that more than half of *all* votes agree on is final, regardless of the others. With
+``stop_when_decided``, a jury asks in rounds: first for the minimum number of votes that can decide,
+then for as many as are still needed. Without it, all votes are asked for at once.
 """
 
 import math
@@ -97,13 +97,13 @@ def _most_needed(given_values: Sequence[Sequence[object]], votes: int) -> int:
 def jury(
     judging: Judging, sample: Sample, judges: Sequence[str], votes: int
 ) -> Flow[EvaluationReport]:
-    """Judge one sample by the simplest method that serves (E2), with ``votes`` votes.
+    """Judge one sample by the simplest applicable method (E2), with ``votes`` votes.
 
-    With a reference every response is scored against it, and two responses need no comparison.
-    Without one, a single response is scored by the rubric and two are compared.
+    With a reference, every response is scored against it, and two responses need no comparison.
+    Without one, a single response is scored by the rubric, and two are compared.
 
     Raises:
-        InputError: the rubric's way of asking doesn't fit the sample.
+        InputError: the rubric's prompt or reply format doesn't fit the sample.
 
     """
     panel = judging.panel(judges, votes)
@@ -133,7 +133,7 @@ def _vote(
     question = judging.score_question(sample, response) if panel.asks_for_verdicts else None
     flows = [_ballot(judging, sample, response, seat, question) for seat in panel.seats]
     ballots = yield from run_until_decided(flows, _votes_needed(judging))
-    # A vote that was given counts for more than any that couldn't be read.
+    # A valid vote takes precedence over unreadable ones.
     for ballot in ballots:
         if isinstance(ballot, Answer):
             return ballots
@@ -315,7 +315,7 @@ def _remarks(ballot: Ballot | PairBallot) -> tuple[Remarks, ...]:
     if isinstance(ballot, Answer):
         return (ballot.value.remarks,)
     if isinstance(ballot, PairVote):
-        # In the second call A and B changed places, and so they do in its remarks.
+        # The second call swaps A and B, so its remarks name them swapped.
         return (ballot.first.remarks, _shown_swapped(ballot.second.remarks))
     return ()
 
@@ -336,7 +336,7 @@ def _completed(
 ) -> EvaluationReport:
     """Complete a verdict with the parts that all methods share."""
     requested = len(panel.seats)
-    # A jury that was sure before its last votes has fewer ballots than seats.
+    # A jury that was decided early has fewer votes than seats.
     given = [each for cast in ballots for each in zip(panel.seats, cast, strict=False)]
     lost = [(seat, ballot) for seat, ballot in given if isinstance(ballot, Unscored)]
     unscored = [sum([isinstance(each, Unscored) for each in cast]) for cast in ballots]
@@ -390,7 +390,7 @@ _Findings = tuple[SafetyFinding, ...]
 def _safety(
     judging: Judging, sample: Sample, replies: Sequence[ModelReply], remarks: Sequence[Remarks]
 ) -> tuple[_Findings, _Findings]:
-    """Return the dangers in the judges' texts, invalid replies included, and in the responses."""
+    """Return the dangers in the judges' texts, including invalid replies, and in the responses."""
     responses = [each.text for each in (sample.response, sample.response_b) if each is not None]
     # Each text is scanned once: every item of a checklist may have the same text.
     texts = dict.fromkeys([text for reply in replies for text in spoken(reply.text)])
@@ -409,7 +409,7 @@ def _safety(
 def _response_findings(
     judging: Judging, responses: Iterable[str], *, quiet: bool
 ) -> Iterator[SafetyFinding]:
-    """Yield the dangers in responses, what addresses the judge, and forged lines of its prompt."""
+    """Yield dangers in responses, text that addresses the judge, and forged lines of its prompt."""
     template = judging.rubric.template
     for text in responses:
         yield from () if quiet else (*scan(text), *injections(text))
@@ -429,7 +429,7 @@ def _review_reasons(
         reasons.append("unscored")
     if verdict.stable is False:
         reasons.append("unstable")
-    # Without a single vote there is nothing to be unsure of.
+    # Without any vote, low confidence isn't a separate reason.
     if verdict.confidence == "low" and not unscored:
         reasons.append("low_confidence")
     if any(each.category == FORGED_PROMPT for each in in_responses):
@@ -468,7 +468,7 @@ def count_sides(votes: Sequence[Side], requested: int) -> tuple[Side | None, Con
 def _majority(votes: Sequence[V], requested: int) -> tuple[V | None, Confidence]:
     """Return the majority result of the votes, and its confidence.
 
-    All of several agree: high; a jury that lost votes can't be sure what they would have said.
+    Confidence is high if all of several votes agree and none was lost.
     """
     for value in votes[: len(votes) // 2 + 1]:
         agreeing = votes.count(value)
@@ -481,7 +481,7 @@ P = TypeVar("P", EvaluationReport, SideReport)
 
 
 def _at_most_moderate(verdict: P) -> P:
-    """Cap the confidence at moderate where votes aren't independent (E9)."""
+    """Cap the confidence at moderate if votes aren't independent (E9)."""
     criteria = tuple(
         msgspec.structs.replace(each, confidence=lowest([each.confidence, "moderate"]))
         for each in verdict.criteria

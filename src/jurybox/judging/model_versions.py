@@ -1,4 +1,4 @@
-"""Whether the model that answered is the version that was asked for (A10)."""
+"""Compares the version of the model that answered with the requested one (A10)."""
 
 import re
 from functools import lru_cache
@@ -20,17 +20,18 @@ _COMMIT: Final = re.compile(r"(?=.*[a-f])[0-9a-f]{7,39}")
 _FEWEST: Final = 4  # digits of a date, or of a part of one
 _LONGEST: Final = 200
 _OWN: Final = ("command/", "local/", "python/", "replay/")
-"""Files and code of the user's: a run records their versions by itself."""
+"""The user's own files and code, whose versions a run records separately."""
 
 _Version = tuple[Literal["date", "number", "digest"], str]
 
 
 @lru_cache(maxsize=256)
 def check_version(model: str, reported: str | None) -> VersionCheck | None:
-    """Compare ``provider/name[@version]`` with the name a provider reports; None without a pin.
+    """Compare ``provider/name[@version]`` with the reported name; None without a version.
 
-    With the same version, a name that begins with the same word and goes on otherwise is another
-    model; what a gateway puts before the name or behind the version, or a name of its own, is not.
+    With the same version, a name that begins with the same word and continues differently is
+    another model. Text that a gateway adds before the name or after the version, or its own alias,
+    is not.
     """
     name, version = _parts(model.lower())
     wanted = _versions(f"-{version or name}") or _plain_version(version)
@@ -51,7 +52,7 @@ def check_version(model: str, reported: str | None) -> VersionCheck | None:
 
 @lru_cache(maxsize=256)
 def contradiction(model: str, reported: str | None) -> str | None:
-    """Return which other model answered instead of the one asked for; None if none did."""
+    """Return which other model answered instead of the requested one; None if none did."""
     if check_version(model, reported) != "contradicted" or reported is None:
         return None
     provider, (name, version) = model.partition("/")[0], _parts(model)
@@ -71,7 +72,7 @@ def _parts(model: str) -> tuple[str, str]:
 
 
 def _versions(text: str) -> set[_Version]:
-    """Return the dates, short versions and digests of a name, each as it can be compared."""
+    """Return the dates, short versions and digests in a name, in comparable form."""
     found: set[_Version] = set()
     for each in PINNED.findall(text):
         plain = re.sub(r"^sha256.|-|^:", "", each)
@@ -81,7 +82,7 @@ def _versions(text: str) -> set[_Version]:
 
 
 def _plain_version(text: str) -> set[_Version]:
-    """Return a version that is a number, such as v2, a part of a date, or a commit."""
+    """Return a version such as v2, a part of a date, or a commit."""
     if _NUMBER.fullmatch(text):
         plain = re.sub(r"[v.-]", "", text)
         return {("date" if len(plain) >= _FEWEST else "number", plain)}

@@ -1,4 +1,4 @@
-"""Comparing two responses, fairly: each vote is two calls, in both orders (E8)."""
+"""Compares two responses: each vote is two calls, one in each order (E8)."""
 
 import msgspec
 
@@ -9,7 +9,7 @@ from jurybox.sample import Sample
 
 
 class PairVote(msgspec.Struct, frozen=True, kw_only=True):
-    """One vote on a pair: the result both orders agree on, or a tie if they differ."""
+    """One vote on a pair: the result that both orders agree on, or a tie if they differ."""
 
     winner: Side
     stable: bool
@@ -39,7 +39,7 @@ def _reconcile(
     straight: Answer[Preference] | Unscored, swapped: Answer[Preference] | Unscored
 ) -> PairVote | Unscored:
     replies = (*straight.replies, *swapped.replies)
-    # One order alone is not a vote: it would count position bias as a preference.
+    # A single order isn't a vote, since it would count position bias as a preference.
     if isinstance(straight, Unscored):
         reason = f"A before B: {straight.reason}"
         return Unscored(reason=reason, cause=straight.cause, replies=replies)

@@ -1,7 +1,7 @@
-"""What the prompts of a judge share: the full rubric, the format of the reply and the checklist.
+"""The shared parts of judge prompts: the full rubric, the reply format and the checklist.
 
-Pure functions of what they are given. The rubric comes before the material, so that many samples
-share one long beginning, which providers cache.
+The rubric comes before the material, so that all samples share one long beginning, which providers
+can cache.
 """
 
 from collections.abc import Sequence
@@ -59,9 +59,9 @@ def filled_template(
     messages: Sequence[Turn],
     **texts: str,
 ) -> str:
-    """Return the rubric's own judge prompt, with the form of the reply where we ask for it.
+    """Return the rubric's own judge prompt, filled with the material and the reply instructions.
 
-    A line of the material that looks like one of the prompt's own is marked as material.
+    Lines of the material that look like lines of the prompt are marked as material.
     """
     template = rubric.template
     if template is None:
@@ -85,7 +85,7 @@ def bundled_checklist() -> Rubric:
 
 
 def bias_checklist_prompt(checklist: Rubric | None = None) -> str:
-    """Return the checklist that a judge completes in every reply; without one, the bundled."""
+    """Return the checklist that a judge completes in every reply; the bundled one by default."""
     lines = ["# Bias checklist", "", _CHECK_YOURSELF]
     for item in (checklist or bundled_checklist()).criteria:
         lines += ["", f"## {item.id}", item.definition]

@@ -1,7 +1,6 @@
-"""How judges are asked: which model gives which vote, and what it is asked (E9, E10).
+"""The protocol of a jury: which model gives which vote, and what it is asked (E9, E10).
 
-Text that people or models wrote is put between marks that can't occur in it, to the character as it
-came.
+Material is inserted unchanged, between delimiters that can't occur in it.
 """
 
 import hashlib
@@ -31,7 +30,7 @@ Way = Literal["verdict", "evidence"]
 """How a judge is asked: for a verdict, or narrow questions whose answers are scored by code."""
 
 WORDINGS: Final = 3
-"""In how many ways each question for evidence can be put; more votes repeat them."""
+"""The number of wordings for each evidence question; more votes repeat them."""
 
 _EMBEDDED: Final = "local/"
 
@@ -89,9 +88,9 @@ def seats(
 ) -> tuple[Seat, ...]:
     """Assign the votes to the judges in turn; each gives the same number (E9).
 
-    A model that gives several votes is asked with another seed each time and the rubric's
-    ``vote_temperature``: asking a deterministic model the same thing three times is one vote. One
-    that is asked for evidence gets other words each time instead.
+    A model that gives several votes is asked with a different seed each time and the rubric's
+    ``vote_temperature``, since asking a deterministic model three times is really one vote.
+    Questions for evidence are worded differently each time instead.
     """
     named = list(dict.fromkeys(judges))
     dealt = [named[vote % len(named)] for vote in range(equal_votes(named, votes))]
@@ -110,9 +109,9 @@ def seats(
 
 
 class Panel(msgspec.Struct, frozen=True, kw_only=True):
-    """The seats of a jury, and what follows from them for every sample.
+    """The seats of a jury, and values for every sample that derive from them.
 
-    ``overrides`` are the parameters that differ from the rubric's on purpose (E10).
+    ``overrides`` are the parameters that deliberately differ from the rubric's (E10).
     """
 
     seats: tuple[Seat, ...]
@@ -136,7 +135,7 @@ class Panel(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def sent_overrides(self, replies: Sequence[ModelReply]) -> dict[str, float]:
-        """Return the overrides that were really sent (A11)."""
+        """Return the overrides that were actually sent (A11)."""
         if not self.overrides or not replies:
             return self.overrides
         unsent = [{*each.refused, *each.unsupported} for each in replies]
@@ -153,7 +152,7 @@ def any_verdict(judges: Sequence[str], wanted: Way | None) -> bool:
 
 
 def independent(replies: Sequence[tuple[Seat, ModelReply]]) -> bool:
-    """Return whether the votes can differ in anything but their number.
+    """Return whether votes are asked for with different parameters or wording.
 
     Only parameters actually sent count: a model may accept no seed or temperature, and at
     temperature 0 a seed changes nothing. Questions for evidence differ in their words.
@@ -177,9 +176,9 @@ def _asked(seat: Seat, reply: ModelReply) -> tuple[object, ...]:
 class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A rubric together with the checklist that every reply completes.
 
-    ``way`` is how all judges are asked; None leaves it to what each of them is good at. With
-    ``stop_when_decided`` no vote is asked for that can't change the outcome any more. What follows
-    from these alone, such as the beginning of every prompt, is worked out once.
+    ``way`` is how all judges are asked; None chooses by the kind of each judge. With
+    ``stop_when_decided``, votes that can't change the outcome are skipped. Values that depend only
+    on these, such as the beginning of every prompt, are computed once.
     """
 
     rubric: Rubric
@@ -235,7 +234,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def max_score(self) -> float:
-        """The most that a response can get in all."""
+        """The maximum total score."""
         return sum(criterion.scale.high for criterion in self.scored)
 
     @cached_property
@@ -248,7 +247,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.panel(judges, votes).seats
 
     def panel(self, judges: Sequence[str], votes: int) -> Panel:
-        """Return the seats with what follows from them."""
+        """Return the seats with their derived values."""
         return self._panels(tuple(judges), votes)
 
     @cached_property
@@ -285,7 +284,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         given = {"response_b": pair, "reference": sample.reference, "context": context}
         for part, is_given in given.items():
             if is_given and part not in shown:
-                problem = f"its judge prompt has no place for the {part}"
+                problem = f"its judge prompt has no placeholder for the {part}"
                 raise InputError(
                     problem, f"put `{{{{{part}}}}}` into it, or leave it out", self.rubric.id
                 )
@@ -341,7 +340,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return scenario_texts(self.rubric)
 
     def _context(self, sample: Sample) -> str | None:
-        """Return the context that judges see, which begins with what the scenario tests (C13)."""
+        """Return the context that judges see; it begins with the focus of the scenario (C13)."""
         scenario = self._scenarios.get(sample.scenario or "")
         if scenario is None:
             return sample.context
@@ -357,7 +356,7 @@ _NO_INSTRUCTION = (
 
 def material(*, task: str, context: str | None, messages: Sequence[Turn], **texts: str) -> str:
     """Return the material to judge, each text between delimiters that can't occur in it."""
-    # Each turn between marks of its own: a turn could hold text that looks like the next one.
+    # Each turn has its own delimiters, because it may contain text that looks like the next turn.
     shown = {
         f"EARLIER TURN {number} ({turn.role})": turn.content
         for number, turn in enumerate(messages, start=1)
@@ -382,7 +381,7 @@ def _places(names: tuple[str, ...]) -> str:
 
 
 def mark(texts: Iterable[str]) -> str:
-    """Return a token that occurs in none of the texts, and that their authors can't foresee.
+    """Return a token that occurs in none of the texts and that their authors can't predict.
 
     It depends on all of them, so the same material always gets the same prompt.
     """
@@ -409,7 +408,7 @@ def rubric_eval_prompt(
     context: str | None = None,
     messages: Sequence[Turn] = (),
 ) -> str:
-    """Return the prompt to score one response by the rubric; the checklist: the bundled one."""
+    """Return the prompt to score one response by the rubric, with the bundled checklist."""
     sample = Sample(
         task=task, response=Response(text=response), context=context, messages=tuple(messages)
     )

@@ -53,7 +53,7 @@ class ReviewCase(msgspec.Struct, frozen=True, kw_only=True):
 class JudgedSample(JudgeVerdict, frozen=True, kw_only=True):
     """The verdict that a run's metrics use, the judges' or the rules', and why it needs review.
 
-    ``preferences`` are by criterion, of two responses as the run names them.
+    ``preferences`` are per criterion, with two responses named as in the run.
     """
 
     overall: float | None
@@ -65,8 +65,8 @@ class JudgedSample(JudgeVerdict, frozen=True, kw_only=True):
 class Revealed(msgspec.Struct, frozen=True, kw_only=True):
     """What a reviewer sees after scoring: the verdicts of the judges and of other reviewers.
 
-    Everything names two responses as the run does, for so do the judges in their reasoning;
-    ``order`` is in which this reviewer saw them. ``mine`` is None where nothing was blind.
+    Two responses are named as in the run, because the judges' reasoning names them so; ``order`` is
+    the order in which this reviewer saw them. ``mine`` is None if the review wasn't blind.
     """
 
     number: int

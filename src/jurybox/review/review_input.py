@@ -22,15 +22,15 @@ _NUMBER: Final = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 
 
 def read_verdict(data: object, rubric: Rubric, *, pair: bool) -> HumanVerdict:
-    """Read what a person gives: ``{"scores": ...}``, or ``{"winner": ...}`` for two responses.
+    """Read a verdict: ``{"scores": ...}``, or ``{"winner": ...}`` for two responses.
 
-    ``"safety_concern"`` next to them, true or false, confirms or dismisses a safety flag. Every
-    criterion is scored, on its scale, or null: nothing is rounded, converted or filled in, as with
-    a judge's reply (E5).
+    ``"safety_concern"``, true or false, confirms or dismisses a safety flag. Every criterion has a
+    score on its scale, or null. As with a judge's reply, nothing is rounded, converted or filled in
+    (E5).
     """
     wanted = '{"winner": "A"}' if pair else '{"scores": {"' + rubric.criteria[0].id + '": ...}}'
     if not isinstance(data, Mapping):
-        raise InputError("the verdict is no object", f"give it as {wanted}", "verdict")
+        raise InputError("the verdict isn't an object", f"give it as {wanted}", "verdict")
     given = cast("Mapping[str, object]", data)
     known = ("winner", "preferences", _CONCERN) if pair else ("scores", _CONCERN)
     for name in given:
@@ -41,7 +41,7 @@ def read_verdict(data: object, rubric: Rubric, *, pair: bool) -> HumanVerdict:
     concern = given.get(_CONCERN)
     if concern is not None and not isinstance(concern, bool):
         hint = "give true to confirm a safety concern, false to dismiss it, or null"
-        raise InputError("that is no answer", hint, _CONCERN)
+        raise InputError("that isn't an answer", hint, _CONCERN)
     if pair:
         return HumanVerdict(
             winner=_side(given["winner"], "winner"),
@@ -79,20 +79,20 @@ def read_order(text: str) -> Order:
     for order in ORDERS:
         if text == order:
             return order
-    raise InputError("that is no order of two responses", 'give "AB" or "BA"', "order")
+    raise InputError("that isn't an order of two responses", 'give "AB" or "BA"', "order")
 
 
 def _scores(data: object, rubric: Rubric) -> dict[str, Score | None]:
     given = _named(data, rubric, "scores")
     scores: dict[str, Score | None] = {}
     for criterion in rubric.criteria:
-        wanted = f"give {criterion.scale.describe()}, or null where it is unclear"
+        wanted = f"give {criterion.scale.describe()}, or null if it is unclear"
         if criterion.id not in given:
             raise InputError("the score is missing", wanted, criterion.id)
         value = given[criterion.id]
         score = None if value is None else criterion.scale.read(value)
         if isinstance(score, str):
-            hint = "correct it, or give null where it is unclear"
+            hint = "correct it, or give null if it is unclear"
             raise InputError(f"the score {score}", hint, criterion.id)
         scores[criterion.id] = score
     return scores
@@ -107,7 +107,7 @@ def _preferences(data: object, rubric: Rubric) -> dict[str, Side | None]:
 
 def _named(data: object, rubric: Rubric, what: str) -> Mapping[str, object]:
     if not isinstance(data, Mapping):
-        raise InputError(f"`{what}` is no object", "give values by criterion", "verdict")
+        raise InputError(f"`{what}` isn't an object", "give values by criterion", "verdict")
     given = cast("Mapping[str, object]", data)
     names = [each.id for each in rubric.criteria]
     for name in given:
@@ -123,14 +123,14 @@ def _side(value: object, where: str) -> Side | None:
     for side in SIDES:
         if value == side:
             return side
-    hint = 'give "A", "B" or "tie", or null where you can\'t tell'
-    raise InputError("that is none of the responses", hint, where)
+    hint = 'give "A", "B" or "tie", or null if you can\'t tell'
+    raise InputError("that isn't one of the responses", hint, where)
 
 
 def given_number(text: str) -> Score | str:
-    """Return the number that a field of a form holds, as a number in JSON would be read.
+    """Return the number in a form field, read as a JSON number.
 
-    What is no number stays the text that it is, to be refused where the scale is known.
+    Other text is returned unchanged; the scale refuses it later.
     """
     match = _NUMBER.fullmatch(text)
     if match is None:
@@ -142,10 +142,10 @@ def read_reviewer(text: str) -> str:
     """Read the name of a reviewer: one line that can be printed, without spaces around it."""
     name = unicodedata.normalize("NFC", text).strip()
     if not name:
-        raise InputError("a review needs a name", "say who you are", "reviewer")
+        raise InputError("a review needs a name", "enter your name", "reviewer")
     if len(name) > LONGEST_NAME:
         raise InputError("the name is too long", f"use {LONGEST_NAME} characters", "reviewer")
-    # Marks that turn the order of letters around count among what can't be printed.
+    # Marks that reverse the text direction count as unprintable.
     if not name.isprintable():
         hint = "use letters, digits, signs and spaces"
         raise InputError("the name has characters that can't be seen", hint, "reviewer")
@@ -153,7 +153,7 @@ def read_reviewer(text: str) -> str:
 
 
 def read_comment(text: str) -> str:
-    """Read a comment, its lines ended by line feeds."""
+    """Read a comment; its lines end with line feeds."""
     comment = text.replace("\r\n", "\n").replace("\r", "\n").strip()
     if len(comment) > LONGEST_COMMENT:
         hint = f"use {LONGEST_COMMENT:,} characters"

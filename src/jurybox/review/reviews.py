@@ -21,22 +21,22 @@ REVIEW: Final = "review"
 WITHDRAWAL: Final = "withdrawal"
 
 Score = int | float
-"""A score as it was given: 4 stays 4."""
+"""A score as the reviewer entered it: 4 stays 4."""
 
 
 class HumanVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """A reviewer's verdict on one sample; None means "unclear", which is no label."""
+    """A reviewer's verdict on one sample; None means "unclear", which isn't a label."""
 
     scores: dict[str, Score | None] = {}  # by criterion; empty for two responses
     winner: Side | None = None  # which of two responses is better
-    # By criterion, where the person says that of two responses.
+    # by criterion, if the reviewer gave it for two responses
     preferences: dict[str, Side | None] = {}
-    # Whether the person sees one: confirms or dismisses a safety flag (E11).
+    # Whether the reviewer confirms (True) or dismisses (False) a safety flag (E11).
     safety_concern: bool | None = None
 
     @property
     def is_pair(self) -> bool:
-        """Whether it is on two responses."""
+        """Whether it compares two responses."""
         return not self.scores
 
     @property
@@ -69,17 +69,17 @@ class HumanVerdict(msgspec.Struct, frozen=True, kw_only=True):
 class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     """How a sample was shown to a reviewer."""
 
-    # ``flagged`` for what needs a person, ``random`` for the random part, ``picked`` where the
-    # reviewer opened the sample directly.
+    # ``flagged``: it needs review; ``random``: it is in the random part; ``picked``: the reviewer
+    # opened it directly.
     queue: Queue = "picked"
-    order: Order = "AB"  # in which the two responses were shown
+    order: Order = "AB"  # the order in which two responses were shown
     blind: bool = True  # whether the judges' verdict was hidden
 
 
 class Review(msgspec.Struct, frozen=True, kw_only=True):
-    """A person's verdict on a sample, which ``number`` names; ``queued`` is whether it was flagged.
+    """A person's verdict on the sample ``number``; ``queued`` is whether it was flagged.
 
-    The verdict names two responses as the run does, whatever the order was they were shown in.
+    The verdict names two responses as in the run, regardless of the order shown.
     """
 
     id: str
@@ -96,14 +96,14 @@ class Review(msgspec.Struct, frozen=True, kw_only=True):
 class ReviewRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """A person's verdict on a sample, or the withdrawal of one; appended, never changed."""
 
-    id: str  # unique in its store; reviews of one moment come in the order of their ids
+    id: str  # unique in its store; reviews of the same time are ordered by id
     run_id: str
     number: int  # the sample's
     reviewer: str
     created_at: str
     action: str  # ``review`` or ``withdrawal``
     of: str | None  # the id of the review that is withdrawn, of the same sample
-    record_sha256: str  # of the sample's record that was looked at
+    record_sha256: str  # the hash of the sample's record that was reviewed
     # JSON, ``{"scores": {criterion: number}}`` or ``{"winner": "A", "B" or "tie"}``, with the
     # ``order`` in which a pair was shown and whether the reviewer was ``blind``.
     verdict: str
@@ -119,7 +119,7 @@ class _Withdrawal(msgspec.Struct, frozen=True, kw_only=True):
     seen: bool = True
 
 
-# A stored verdict is one object with the fields of all three.
+# A stored verdict is one object with the fields of all three structs.
 _VERDICT: Final = msgspec.json.Decoder(HumanVerdict)
 _SHOWN: Final = msgspec.json.Decoder(Circumstances)
 _QUEUED: Final = msgspec.json.Decoder(_Queued)
@@ -194,9 +194,9 @@ def withdrawal_text(*, seen: bool) -> str:
 
 
 def is_led(rows: Iterable[ReviewRow]) -> bool:
-    """Return whether a reviewer may have seen the judges' verdict on a sample, by their rows on it.
+    """Return whether a reviewer may have seen the judges' verdict on a sample.
 
-    A review shows it, unless it was withdrawn first: a slip must not cost a label.
+    Submitting a review reveals the verdict, unless the review is withdrawn first.
     """
     found = tuple(rows)
     unseen = {row.of for row in found if row.action == WITHDRAWAL and not _seen(row)}

@@ -13,11 +13,11 @@ from jurybox.review.reviews import Order
 _SKIPPABLE: Final = 0.1
 
 FEWEST: Final = 10
-"""The fewest labels of the random part by which a metric is corrected."""
+"""The minimum number of labels in the random part for correcting a metric."""
 
 
 def pair_order(run_id: str, number: int, reviewer: str) -> Order:
-    """Return the order in which a reviewer sees two responses: the same whenever it is asked."""
+    """Return the reproducible order in which a reviewer sees two responses."""
     return "BA" if _digest(f"pair {run_id} {number} {reviewer}")[-1] % 2 else "AB"
 
 
@@ -25,7 +25,7 @@ class RandomOrder:
     """All sample numbers of a run in a random order that is reproducible from the run's id."""
 
     def __init__(self, run_id: str, size: int) -> None:
-        """Take the order of ``size`` numbers from 0; it is drawn when first needed."""
+        """Prepare a random order of the numbers below ``size``; it is drawn when first needed."""
         self.size = size
         self._run_id = run_id
 
@@ -42,7 +42,7 @@ class RandomOrder:
         return _shuffled(self._run_id, self.size)[: self.place(last) + 1]
 
 
-# A page of a review server asks for the order of its run each time it is shown.
+# Cached, because every page view of a review server needs the order.
 @lru_cache(maxsize=4)
 def _shuffled(run_id: str, size: int) -> tuple[int, ...]:
     return tuple(sorted(range(size), key=lambda number: _digest(f"order {run_id} {number}")))
@@ -54,7 +54,7 @@ def _places(run_id: str, size: int) -> dict[int, int]:
 
 
 def assigned(run_id: str, number: int, reviewers: Sequence[str], overlap: int) -> tuple[str, ...]:
-    """Return who gets a sample: ``overlap`` of the reviewers, neighbors in a circle."""
+    """Return the ``overlap`` reviewers that a sample is assigned to."""
     first = int.from_bytes(_digest(f"assign {run_id} {number}")[:8])
     count = min(overlap, len(reviewers))
     return tuple(reviewers[(first + place) % len(reviewers)] for place in range(count))
@@ -75,19 +75,19 @@ def needed_line(needed: int, unsure: int = 0) -> str:
     """Return how many reviews are missing before a metric is corrected, and how to get them."""
     reviews = "1 more review" if needed == 1 else f"{needed} more reviews"
     verb = "is" if needed == 1 else "are"
-    again = "; `jurybox serve --overlap 2` gives what was unclear to a second reviewer"
+    again = "; `jurybox serve --overlap 2` assigns unclear samples to a second reviewer"
     return f"{reviews} from the random queue {verb} needed{again if unsure else ''}"
 
 
 class RandomPart(msgspec.Struct, frozen=True, kw_only=True):
-    """The samples that were drawn at random, as far as people came."""
+    """The beginning of the random order that reviewers have worked through."""
 
     size: int  # how many samples the run will have
     reviewed: frozenset[int] = frozenset()  # the numbers of those that were drawn and reviewed
     labeled: frozenset[int] = frozenset()  # those of them with a label
     missed: frozenset[int] = frozenset()  # the numbers of those that were drawn and not reviewed
-    # The numbers of reviewed samples that count for nothing yet, since too many before them in
-    # the order are missing; ``passed`` is how many.
+    # The numbers of reviewed samples that don't count yet, since too many before them in the order
+    # are missing; ``passed`` is how many.
     waiting: frozenset[int] = frozenset()
     passed: int = 0
 
@@ -113,7 +113,7 @@ class RandomPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def too_many_missing(missing: int, drawn: int) -> bool:
-    """Return whether too many samples of a random part have no label for it to be random."""
+    """Return whether a random part has too many samples without a label to count as random."""
     return missing > drawn * _SKIPPABLE
 
 
@@ -127,12 +127,11 @@ def random_part(
 ) -> RandomPart:
     """Return the beginning of the random order that reviewers have worked through.
 
-    A sample counts for its place in the order alone, whichever queue it was reviewed from: those
-    who reach a sample of the random order that they know already are not shown it twice. The part
-    ends at the number ``last``, the furthest that was reviewed from the random queue, and earlier
-    where else more than one in ten would be missing: what people leave out is no random choice.
-    ``labeled`` are the reviewed samples with a usable verdict. Only samples that are ``present``
-    can be missed.
+    Only a sample's place in the order matters, not the queue it was reviewed from, because
+    reviewers aren't shown a sample twice. The part ends at ``last``, the furthest number reviewed
+    from the random queue, or earlier if more than one in ten would be missing, since reviewers
+    don't skip samples at random. ``labeled`` are the reviewed samples with a usable verdict. Only
+    samples that are ``present`` count as missing.
     """
     if last is None:
         return RandomPart(size=order.size)

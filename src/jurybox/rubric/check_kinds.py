@@ -1,4 +1,4 @@
-"""The kinds of checks: how each reads its value, and what it sees in a response (D4)."""
+"""The kinds of checks: how each parses its value and examines a response (D4)."""
 
 import importlib
 import json
@@ -12,7 +12,7 @@ import msgspec
 
 from jurybox.documents.numbers import read_number, show_number
 from jurybox.documents.plain_yaml import as_yaml
-from jurybox.errors import Unreadable
+from jurybox.errors import ParseError
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import MEASURES
 from jurybox.text_format import counted
@@ -23,7 +23,7 @@ _RANGE: Final = re.compile(r"\s*([0-9.]{1,20})\s*(?:\.\.|-|\u2013)\s*([0-9.]{1,2
 _DIGITS: Final = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?"
 _IN_TEXT: Final = re.compile(rf"(?:(?<!\w)[-+])?{_DIGITS}")
 _SHOWN: Final = 120
-# Comparing two texts takes time that grows with the product of their lengths.
+# Comparing two texts takes time proportional to the product of their lengths.
 _LONGEST_ALIKE: Final = 20_000
 
 
@@ -35,7 +35,7 @@ class CheckedAnswer(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """The finding of a check and its place; ``passed`` is None if it could not be measured."""
+    """What a check found and where; ``passed`` is None if it could not be measured."""
 
     passed: bool | None
     found: str
@@ -44,7 +44,7 @@ class Seen(NamedTuple):
 
 Options = Mapping[str, Any]
 Read = Callable[[object], Any]
-"""Reads a value; raises `Unreadable` where it can't be one."""
+"""Reads a value; raises `ParseError` if it isn't valid."""
 
 
 class CheckKind(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,11 +52,11 @@ class CheckKind(msgspec.Struct, frozen=True, kw_only=True):
 
     read: Read  # reads the value
     see: Callable[[Any, Options, CheckedAnswer], Seen]  # looks at a response
-    # Says what is expected, given the value and the options.
+    # Describes what is expected, given the value and the options.
     expected: Callable[[Any, Options], str]
-    options: Mapping[str, Read] = {}  # the other keys of such a check, each with its reader
-    required: tuple[str, ...] = ()  # those of them that it can't do without
-    escape: Callable[[str], str] = str  # makes a row's text a part of a longer value
+    options: Mapping[str, Read] = {}  # the options of such a check, each with its reader
+    required: tuple[str, ...] = ()  # the required options
+    escape: Callable[[str], str] = str  # inserts a row's text into a longer value
 
 
 def described(value: object) -> str:
@@ -97,20 +97,20 @@ def _place(text: str, index: int) -> str:
 def read_text(value: object) -> str:
     """Read a text; a number becomes its text."""
     if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
-        raise Unreadable(f"it is {described(value)}", "give a text")
+        raise ParseError(f"it is {described(value)}", "give a text")
     return value if isinstance(value, str) else show_number(value)
 
 
 def _read_texts(value: object) -> tuple[str, ...]:
     texts = cast("list[object]", value) if isinstance(value, list) else [value]
     if not texts:
-        raise Unreadable("the list is empty", "list the texts")
+        raise ParseError("the list is empty", "list the texts")
     return tuple(read_text(each) for each in texts)
 
 
 def _read_flag(value: object) -> bool:
     if not isinstance(value, bool):
-        raise Unreadable(f"it is {described(value)}", "give `true` or `false`")
+        raise ParseError(f"it is {described(value)}", "give `true` or `false`")
     return value
 
 
@@ -153,7 +153,7 @@ def _see_absent(wanted: tuple[str, ...], options: Options, answer: CheckedAnswer
 
 @lru_cache(maxsize=256)
 def _pattern(text: str, *, ignore_case: bool = False) -> Any:  # noqa: ANN401 - it has no types
-    """Compile a pattern; RE2 takes linear time, whatever the response is."""
+    """Compile a pattern for RE2, which takes linear time on any response."""
     re2: Any = importlib.import_module("re2")
     options = re2.Options()
     options.log_errors, options.case_sensitive = False, not ignore_case
@@ -162,7 +162,7 @@ def _pattern(text: str, *, ignore_case: bool = False) -> Any:  # noqa: ANN401 - 
     except re2.error as error:
         why = error.args[0].decode("utf-8", "replace")
         hint = "write it for RE2, which has no lookaround and no backreferences"
-        raise Unreadable(f"`{cut(text)}` is no regular expression: {why}", hint) from None
+        raise ParseError(f"`{cut(text)}` isn't a regular expression: {why}", hint) from None
 
 
 def _read_pattern(value: object) -> str:
@@ -181,16 +181,16 @@ def _see_match(wanted: str, options: Options, answer: CheckedAnswer) -> Seen:
 def _read_number(value: object) -> float:
     number = read_number(value.strip().replace(",", "")) if isinstance(value, str) else value
     if isinstance(number, bool) or not isinstance(number, int | float):
-        raise Unreadable(f"it is {described(value)}", "give a number")
+        raise ParseError(f"it is {described(value)}", "give a number")
     return number
 
 
 def _read_tolerance(value: object) -> tuple[float, bool]:
-    """Return a bound, and whether it is a share of the expected number."""
+    """Return the tolerance, and whether it is relative to the expected number."""
     share = isinstance(value, str) and value.endswith("%")
     number = _read_number(value.removesuffix("%") if isinstance(value, str) else value)
     if number < 0:
-        raise Unreadable(f"it is {show_number(number)}", "give 0 or more, such as `0.5` or `5%`")
+        raise ParseError(f"it is {show_number(number)}", "give 0 or more, such as `0.5` or `5%`")
     return (number / 100 if share else number), share
 
 
@@ -220,7 +220,7 @@ def _expected_number(wanted: float, options: Options) -> str:
 
 def _read_valid(value: object) -> str:
     if value != "valid":
-        raise Unreadable(f"it is {described(value)}", "write `json: valid`, or use `json_schema`")
+        raise ParseError(f"it is {described(value)}", "write `json: valid`, or use `json_schema`")
     return "valid"
 
 
@@ -243,7 +243,7 @@ def _library(module: str, what: str) -> Any:  # noqa: ANN401 - an extra brings i
         return importlib.import_module(module)
     except ImportError:
         hint = "install them with: pip install 'jurybox[checks]'"
-        raise Unreadable(f"{what} needs optional packages", hint) from None
+        raise ParseError(f"{what} needs optional packages", hint) from None
 
 
 def _refuse(uri: str) -> object:
@@ -252,7 +252,7 @@ def _refuse(uri: str) -> object:
 
 @lru_cache(maxsize=64)
 def _validator(schema: str) -> Any:  # noqa: ANN401 - an extra brings it
-    """Compile a schema; it fetches nothing, and its patterns take linear time."""
+    """Compile a schema without fetching references; its patterns take linear time."""
     rs = _library("jsonschema_rs", "a JSON schema")
     try:
         return rs.validator_for(
@@ -260,12 +260,12 @@ def _validator(schema: str) -> Any:  # noqa: ANN401 - an extra brings it
         )
     except ValueError as error:
         why = getattr(error, "message", str(error))
-        raise Unreadable(f"it is no JSON schema: {why}", "correct the schema") from None
+        raise ParseError(f"it isn't a JSON schema: {why}", "correct the schema") from None
 
 
 def _read_schema(value: object) -> str:
     if not isinstance(value, dict):
-        raise Unreadable(f"it is {described(value)}", "give a schema such as `{type: object}`")
+        raise ParseError(f"it is {described(value)}", "give a schema such as `{type: object}`")
     schema = as_yaml(cast("object", value))
     _validator(schema)
     return schema
@@ -289,11 +289,11 @@ def _read_bound(value: object) -> tuple[Comparison, ...]:
     rules = [f">= {ends[1]}", f"<= {ends[2]}"] if ends else [text]
     try:
         bound = tuple(Comparison.parse(f"it {rule}") for rule in rules)
-    except Unreadable:
+    except ParseError:
         hint = 'give a bound such as `"<= 50"`, or a range such as `10-50`'
-        raise Unreadable(f"it is {described(value)}", hint) from None
+        raise ParseError(f"it is {described(value)}", hint) from None
     if len(bound) > 1 and bound[0].number > bound[1].number:
-        raise Unreadable(f"no number is `{text}`", "write the lower end first")
+        raise ParseError(f"no number is `{text}`", "write the lower end first")
     return bound
 
 
@@ -330,7 +330,7 @@ def _counted(unit: str, of: Callable[[str], int]) -> CheckKind:
 def _read_share(value: object) -> float:
     number = _read_number(value)
     if not 0 < number <= 1:
-        raise Unreadable(f"it is {show_number(number)}", "give a number above 0, up to 1")
+        raise ParseError(f"it is {show_number(number)}", "give a number above 0, up to 1")
     return number
 
 

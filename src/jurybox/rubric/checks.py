@@ -1,4 +1,4 @@
-"""A criterion's checks as data; a row fills the placeholders of their values (D4)."""
+"""A criterion's checks as data; rows fill the placeholders in their values (D4)."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, cast
 import msgspec
 
 from jurybox.documents.plain_yaml import as_yaml
-from jurybox.errors import Unreadable
+from jurybox.errors import ParseError
 from jurybox.rubric.check_kinds import (
     CHECKS,
     CheckedAnswer,
@@ -23,7 +23,7 @@ from jurybox.rubric.template import PLACEHOLDERS
 from jurybox.text_format import listed, nearest
 
 ROW_CHECKS: Final = "{{checks}}"
-"""Stands in a list of checks for those that the row brings along."""
+"""The entry of a list of checks that stands for the row's own checks."""
 _ROW_PARTS: Final = ("task", "reference", "context", "scenario", "id")
 _METADATA: Final = "metadata."
 _PLACEHOLDER: Final = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
@@ -62,7 +62,7 @@ class CheckFault(NamedTuple):
 
 
 def read_check(entry: object) -> tuple[Check | None, list[CheckFault]]:
-    """Return a check, or all that is wrong with it."""
+    """Return a check, or its faults."""
     if entry == ROW_CHECKS:
         return Check(kind=ROW_CHECKS, entry=as_yaml(entry)), []
     pairs = cast("dict[str, object]", entry) if isinstance(entry, dict) else {}
@@ -82,7 +82,7 @@ def read_check(entry: object) -> tuple[Check | None, list[CheckFault]]:
         else:
             try:
                 read(value)
-            except Unreadable as error:
+            except ParseError as error:
                 problem = f"`{key}` can't be used: {error.problem}"
                 faults.append(CheckFault(key, "bad-check", problem, error.hint))
     missing = [key for key in kind.required if key not in pairs]
@@ -100,13 +100,13 @@ def _unknown(entry: object, pairs: Mapping[str, object]) -> CheckFault:
 
 
 def _check_value(kind: CheckKind, value: object) -> None:
-    """Refuse a value that no row can make right."""
+    """Refuse a value that is invalid for every row."""
     names = _placeholders(value)
     for name in names:
         if _part_of(name) is None:
             known = f"a row has {listed((*_ROW_PARTS, f'{_METADATA}NAME'))}"
             hint = nearest(name, _ROW_PARTS, known)
-            raise Unreadable(f"there is no placeholder `{name}`", hint)
+            raise ParseError(f"there is no placeholder `{name}`", hint)
     if not names:
         kind.read(value)
 
@@ -140,7 +140,7 @@ class _Opened(NamedTuple):
     value: object
     options: Options
     wanted: Any
-    """The value as it was read; None where a row has to fill it."""
+    """The parsed value; None if it has placeholders that a row fills."""
 
 
 @lru_cache(maxsize=4096)
@@ -158,7 +158,7 @@ def run_check(check: Check, row: Lookup, answer: CheckedAnswer) -> CheckOutcome:
     if wanted is None:
         try:
             wanted = kind.read(_filled(value, row, kind.escape))
-        except Unreadable as error:
+        except ParseError as error:
             expected = f"`{cut(as_yaml(value))}`"
             return CheckOutcome(
                 check=check.kind, passed=None, expected=expected, found=error.problem
@@ -188,5 +188,5 @@ def _filled(value: object, row: Lookup, escape: Callable[[str], str]) -> object:
 def _part(name: str, row: Lookup) -> object:
     value = row(_part_of(name) or name)
     if value is None:
-        raise Unreadable(f"no `{name}` in the row", "add it to the row")
+        raise ParseError(f"no `{name}` in the row", "add it to the row")
     return value

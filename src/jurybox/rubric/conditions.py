@@ -1,6 +1,6 @@
 """Pass rules and gates: a name, an operator and a number.
 
-Read by the few lines below and never evaluated as code, so a document can't run anything.
+The texts are parsed here and never evaluated as code, so a document can't run anything.
 """
 
 import operator
@@ -11,7 +11,7 @@ from typing import Final, Self
 import msgspec
 
 from jurybox.documents.numbers import read_number, show_number
-from jurybox.errors import Unreadable
+from jurybox.errors import ParseError
 
 OPERATORS: Final[dict[str, Callable[[float, float], bool]]] = {
     ">=": operator.ge,
@@ -23,7 +23,7 @@ OPERATORS: Final[dict[str, Callable[[float, float], bool]]] = {
 }
 
 LONGEST: Final = 200
-"""No comparison or formula is longer; a bound keeps reading one from taking long."""
+"""The longest comparison or formula; it bounds the time to parse one."""
 
 _SHAPE = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*([^\sA-Za-z0-9_.+-]+)\s*([^\s<>=!]\S*)\s*")
 _DECIMALS = 6
@@ -50,27 +50,27 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         """Read one comparison.
 
         Raises:
-            Unreadable: the text is anything else.
+            ParseError: the text is anything else.
 
         """
         match = _SHAPE.fullmatch(text) if len(text) <= LONGEST else None
         if match is None:
             hint = "write a name, an operator and a number, such as `overall >= 0.6`"
-            raise Unreadable(f"`{text}` is not a comparison", hint)
+            raise ParseError(f"`{text}` is not a comparison", hint)
         name, sign, number_text = match.groups()
         if sign not in OPERATORS:
             known = f"`{_MEANT[sign]}`" if sign in _MEANT else "one of " + ", ".join(OPERATORS)
-            raise Unreadable(f"`{sign}` is not an operator", f"use {known}")
+            raise ParseError(f"`{sign}` is not an operator", f"use {known}")
         number = read_number(number_text)
         if number is None:
             percent = read_number(number_text.removesuffix("%"))
             hint = (
                 "use a plain number" if percent is None else f"write {show_number(percent / 100)}"
             )
-            raise Unreadable(f"`{number_text}` is not a number", hint)
+            raise ParseError(f"`{number_text}` is not a number", hint)
         if number != round(number, _DECIMALS):
             problem = f"`{number_text}` has more than {_DECIMALS} decimals"
-            raise Unreadable(problem, "shorten it: values are rounded to that many")
+            raise ParseError(problem, "shorten it: values are rounded to that many")
         return cls(name=name, operator=sign, number=number)
 
     def __str__(self) -> str:
@@ -80,7 +80,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     def passes(self, value: float | None) -> bool:
         """Compare ``value``, rounded to six decimals so that 0.7 never fails as 0.6999999 (C10).
 
-        A missing value never passes: an unscored sample meets no rule.
+        A missing value never passes, so an unscored sample passes no rule.
         """
         if value is None:
             return False
@@ -88,11 +88,11 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def upward(self) -> bool | None:
-        """Whether more is better; None where a value has to be equal, or to differ."""
+        """Whether more is better; None for ``==`` and ``!=``."""
         return {">": True, ">=": True, "<": False, "<=": False}.get(self.operator)
 
     def margin(self, value: float | None) -> float | None:
-        """Return how far a value is on the good side; below zero on the other."""
+        """Return the margin by which a value passes; negative if it fails."""
         if value is None or self.upward is None:
             return None
         above = value - self.number

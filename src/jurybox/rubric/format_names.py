@@ -1,4 +1,4 @@
-"""The names of the reply formats, and what a rubric document has to know of each.
+"""The names of the reply formats, and the rules for documents that use them.
 
 The formats themselves are in ``jurybox.judging.formats``, one module per name.
 """
@@ -7,12 +7,12 @@ from typing import Final
 
 import msgspec
 
-from jurybox.errors import Unreadable
+from jurybox.errors import ParseError
 from jurybox.text_format import listed, nearest
 
 
 class FormatRules(msgspec.Struct, frozen=True, kw_only=True):
-    """What a document may say with a reply format."""
+    """The rules for a document with this reply format."""
 
     unmentioned: str
     """What happens to a criterion that the document's own judge prompt does not mention."""
@@ -21,7 +21,7 @@ class FormatRules(msgspec.Struct, frozen=True, kw_only=True):
     one_score: bool = False
     """Whether a reply has a single score: judges then score one criterion of a mixed rubric."""
     reserved: tuple[str, ...] = ()
-    """Names that a reply uses itself, so that no criterion may have them."""
+    """Names that replies use themselves, so that no criterion may have them."""
 
 
 REPLY_FORMATS: Final = {
@@ -42,10 +42,10 @@ def parse_reply_format(text: str) -> str:
     """Read the name of a reply format.
 
     Raises:
-        Unreadable: there is none of that name.
+        ParseError: the name is unknown.
 
     """
     if text not in REPLY_FORMATS:
         hint = nearest(text, REPLY_FORMATS, f"use one of {listed(REPLY_FORMATS)}")
-        raise Unreadable(f"there is no reply format `{text}`", hint)
+        raise ParseError(f"there is no reply format `{text}`", hint)
     return text

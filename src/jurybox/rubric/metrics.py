@@ -1,4 +1,4 @@
-"""The metrics that rules and gates may name, and the formulas of those a document adds."""
+"""The metrics that rules and gates can use, and the formulas of a document's own metrics."""
 
 import math
 import re
@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from jurybox.errors import Unreadable
+from jurybox.errors import ParseError
 from jurybox.rubric.conditions import LONGEST, Comparison
 
 MEASURES: Final = (
@@ -19,7 +19,7 @@ MEASURES: Final = (
     "total_tokens",
     "token_efficiency_ratio",
 )
-"""What is measured of every sample."""
+"""The measures of every sample."""
 
 RATES: Final = (
     "pass_rate",
@@ -33,7 +33,7 @@ RATES: Final = (
     "timeout_rate",
     "target_error_rate",
 )
-"""Shares of a run's samples that every rubric has."""
+"""The rates that every run has."""
 
 WIN_RATE: Final = "win_rate"
 """The share of pairs that the first response wins, ties as half (D6)."""
@@ -62,13 +62,13 @@ AGGREGATE_SCORE: Final = "aggregate_score"
 SAMPLES: Final = "samples"
 LOWEST_MEAN: Final = "lowest_criterion_mean"
 LOWEST_SCENARIO: Final = "lowest_scenario_mean"
-"""The lowest mean overall score of a scenario; of the whole run where it has no scenarios."""
+"""The lowest mean overall score of a scenario; of the whole run if it has no scenarios."""
 
 
 class Values(msgspec.Struct, frozen=True, kw_only=True):
-    """The values of a metric over the samples that have it, at least one.
+    """The values of a metric over the samples that have it; never empty.
 
-    ``sum`` is exact; ``ordered`` are all values, ascending, where an aggregate needs them.
+    ``sum`` is exact; ``ordered`` has all values in ascending order, if an aggregate needs them.
     """
 
     count: int
@@ -82,7 +82,7 @@ class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
     """A function of a metric's values over a run."""
 
     compute: Callable[[Values], float]  # computes it
-    needs_all: bool = False  # whether it uses ``ordered``, for which all values stay in memory
+    needs_all: bool = False  # whether it uses ``ordered``, which keeps all values in memory
     bounded: bool = True  # whether the result lies between the smallest and the largest value
 
 
@@ -112,7 +112,7 @@ AGGREGATES: Final[Mapping[str, Aggregate]] = _NAMED | {
     name: Aggregate(compute=partial(_percentile, percent), needs_all=True)
     for name, percent in PERCENTILES.items()
 }
-"""What a formula may put before ``of``."""
+"""The functions that a formula may use before ``of``."""
 
 _STATISTIC = re.compile(r"([a-z][a-z0-9]*)\s+of\s+([A-Za-z_][A-Za-z0-9_]*)")
 _SHARE = re.compile(r"share\s+of\s+(.+)")
@@ -131,7 +131,7 @@ class Statistic(msgspec.Struct, frozen=True, kw_only=True, tag="statistic"):
 
 
 class Share(msgspec.Struct, frozen=True, kw_only=True, tag="share"):
-    """``share of x == 2``: the fraction of samples with a value that meet it."""
+    """``share of x == 2``: the fraction that meets a condition, among samples with a value."""
 
     where: Comparison
 
@@ -141,7 +141,7 @@ class Share(msgspec.Struct, frozen=True, kw_only=True, tag="share"):
 
 
 class Ratio(msgspec.Struct, frozen=True, kw_only=True, tag="ratio"):
-    """``y per x == 2``: the sum of y, divided by the number of samples that meet it."""
+    """``y per x == 2``: the sum of y, divided by the number of samples that meet a condition."""
 
     of: str
     where: Comparison
@@ -158,7 +158,7 @@ def parse_formula(written: str) -> Formula:
     """Read the formula of a run's metric.
 
     Raises:
-        Unreadable: the text has none of the forms.
+        ParseError: the text isn't a formula.
 
     """
     text = written.strip() if len(written) <= LONGEST else ""
@@ -168,7 +168,7 @@ def parse_formula(written: str) -> Formula:
         return Share(where=Comparison.parse(match[1]))
     if match := _RATIO.fullmatch(text):
         return Ratio(of=match[1], where=Comparison.parse(match[2]))
-    raise Unreadable(
+    raise ParseError(
         f"`{written}` is not a formula",
         f"use `mean of NAME` (or {', '.join([*_NAMED][1:])}, p95), `share of NAME == 2` or"
         " `NAME per NAME == 2`",
@@ -176,13 +176,13 @@ def parse_formula(written: str) -> Formula:
 
 
 def sample_metrics(criteria: Iterable[str], *, overall: str, components: bool) -> tuple[str, ...]:
-    """Return every name that a rule about one sample may use."""
+    """Return every name that a pass rule can use."""
     extra = (SAMPLE_SCORE,) if components else ()
     return (*criteria, overall, TOTAL_SCORE, *extra, *MEASURES)
 
 
 def run_metrics(criteria: Iterable[str], *, overall: str, components: bool) -> tuple[str, ...]:
-    """Return every name that a rule about a run may use without the document declaring it."""
+    """Return every metric of a run that a document needn't declare."""
     means = tuple(f"{name}_mean" for name in (*criteria, overall))
     extra = (AGGREGATE_SCORE,) if components else ()
     return (SAMPLES, *RATES, WIN_RATE, *means, LOWEST_MEAN, LOWEST_SCENARIO, *extra)

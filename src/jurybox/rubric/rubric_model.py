@@ -1,4 +1,4 @@
-"""The rubric as a frozen value: what a document says, and nothing else."""
+"""The rubric as a frozen value: the contents of a document, and nothing else."""
 
 import re
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from jurybox.documents.field_reader import Name, TextForm
 from jurybox.documents.numbers import round_half_up
-from jurybox.errors import Unreadable
+from jurybox.errors import ParseError
 from jurybox.rubric.checks import Check
 from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.format_names import parse_reply_format
@@ -39,25 +39,25 @@ _VERSION: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,2}")
 _MAX_ID: Final = 64
 _DECIMALS: Final = 6
 UNLABELED: Final = "Indicators"
-"""The label of a list that has none of its own."""
+"""The label of lists without one."""
 
 
 def parse_rubric_id(text: str) -> str:
     """Read a rubric's id.
 
     Raises:
-        Unreadable: it can't be one.
+        ParseError: the text isn't a valid id.
 
     """
     if _ID.fullmatch(text) is None or len(text) > _MAX_ID:
         hint = f"use lower-case letters, digits and single hyphens, at most {_MAX_ID} characters"
-        raise Unreadable(f"`{text}` can't be a rubric's id", hint)
+        raise ParseError(f"`{text}` can't be a rubric's id", hint)
     return text
 
 
 def _parse_version(text: str) -> str:
     if _VERSION.fullmatch(text) is None:
-        raise Unreadable(f"`{text}` is not a version", "write it as `1.2.0`")
+        raise ParseError(f"`{text}` is not a version", "write it as `1.2.0`")
     return text
 
 
@@ -79,7 +79,7 @@ class Indicators(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def polarity(self) -> Polarity:
-        """Whether the items speak for a response, against it, or neither."""
+        """Whether the items count for a response, against it, or neither."""
         label = self.label.lower()
         if label.startswith("positive"):
             return "positive"
@@ -87,11 +87,11 @@ class Indicators(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Criterion(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is judged, with all that a person or a model needs to judge it.
+    """One criterion, with all that a person or a model needs to judge by it.
 
-    ``level_columns`` are the headings of the table of levels, ``level_decimals`` how many decimals
-    its scores are written with. ``evidence`` is what a judge that answers narrow questions compares
-    a response with: the reference answer, the context, or the words of the levels.
+    ``level_columns`` are the headings of the table of levels, ``level_decimals`` the number of
+    decimals in its scores. ``evidence`` is what an evidence judge compares a response with: the
+    reference answer, the context, or the descriptions of the levels.
     """
 
     id: str
@@ -109,19 +109,19 @@ class Criterion(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def source(self) -> CriterionSource:
-        """What scores it: its rules or checks where it has some, else a judge."""
+        """What scores it: its rules or checks if it has any, else a judge."""
         if self.checks:
             return "checks"
         return "judge" if self.rules is None else "rules"
 
     def band(self, score: float) -> Level | None:
-        """Return the level of a score, rounded to the decimals that the levels have (C11)."""
+        """Return the level of a score, rounded to the decimals of the levels (C11)."""
         rounded = round_half_up(score, self.level_decimals)
         return next((level for level in self.levels if level.low <= rounded <= level.high), None)
 
 
 class Protocol(msgspec.Struct, frozen=True, kw_only=True):
-    """How judges are asked and their replies read."""
+    """How judges are asked, and how their replies are read."""
 
     votes: Annotated[int, Meta(ge=1, le=99)] = 3
     stop_when_decided: bool = False
@@ -170,7 +170,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def releases(decisions: Sequence[Decision], name: str | None) -> bool:
-    """Return whether a decision lets a release through: one with ``when_all``, else the last."""
+    """Return whether a decision allows a release: one with ``when_all`` does, else the last."""
     favorable = [each for each in decisions if each.when_all] or decisions[-1:]
     return any(each.decide == name for each in favorable)
 
@@ -183,11 +183,10 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RubricSettings(Protocol, frozen=True, kw_only=True):
-    """What the front matter says of a rubric as a whole, key by key.
+    """The front matter's settings for a rubric as a whole.
 
-    ``without_response`` are the scores of a sample without anything to judge; criteria that aren't
-    in it have none then (A7). ``require_review`` are the reasons for review that a release waits
-    for (E11).
+    ``without_response`` are the scores of a sample without a response; criteria that it omits stay
+    unscored (A7). ``require_review`` lists the reasons for review that block a release (E11).
     """
 
     id: Annotated[str, TextForm("bad-id", parse_rubric_id)] = ""
@@ -217,8 +216,8 @@ def settings_of(given: RubricSettings) -> dict[str, Any]:
 class Rubric(RubricSettings, frozen=True, kw_only=True):
     """A whole rubric.
 
-    Two rubrics are equal when they mean the same; ``sha256``, of the document's bytes, tells
-    whether their text is the same too.
+    Two rubrics are equal if they mean the same; ``sha256``, the hash of the document's bytes, shows
+    whether their texts are the same too.
     """
 
     title: str
@@ -258,9 +257,10 @@ class Rubric(RubricSettings, frozen=True, kw_only=True):
         return tuple(each for each in self.criteria if each.checks)
 
     def asked(self) -> "Rubric":
-        """Return what a judge is asked about: of a mixed rubric only what it scores (D4).
+        """Return the criteria that judges are asked about; if mixed, only those they score (D4).
 
-        Where rules score everything a judge is asked next to them, but never about checks.
+        If rules score everything, a judge is asked in addition, but never about criteria with
+        checks.
         """
         kept = ("judge",) if self.is_mixed else ("judge", "rules")
         judged = tuple(each for each in self.criteria if each.source in kept)
@@ -269,7 +269,7 @@ class Rubric(RubricSettings, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, criteria=judged)
 
     def mean_of(self, criterion_id: str) -> str:
-        """Return what a criterion's mean over a run is called: as the document does, if it does."""
+        """Return the name of a criterion's mean over a run: the document's, if it declares one."""
         declared = Statistic(by="mean", of=criterion_id)
         named = (name for name, formula in self.metrics.items() if formula == declared)
         return next(named, f"{criterion_id}_mean")
@@ -281,7 +281,7 @@ class Rubric(RubricSettings, frozen=True, kw_only=True):
     def band(self, overall: float) -> Band | None:
         """Return the band of an overall score, rounded to the decimals of the bands (C11).
 
-        A band that only rounding reaches has no meaning: below 0.7 nothing is production ready.
+        A band that is reached only by rounding is returned without its ``meaning``.
         """
         rounded = round_half_up(overall, self.band_decimals)
         reached = (band for band in self.bands if band.low <= rounded)
@@ -291,7 +291,7 @@ class Rubric(RubricSettings, frozen=True, kw_only=True):
         return msgspec.structs.replace(band, meaning="")
 
     def level(self, overall: float | None, decision: str | None) -> Band | None:
-        """Return the band of a run, never worded stronger than its decision (C12)."""
+        """Return the band of a run, capped so that it doesn't contradict the decision (C12)."""
         band = None if overall is None else self.band(overall)
         if band is None or not self.decisions or releases(self.decisions, decision):
             return band

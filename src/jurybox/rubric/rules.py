@@ -1,4 +1,4 @@
-"""Automated scoring as data: a base, adjustments under conditions of a closed kind, lexicons."""
+"""Automated scoring as data: a base score, conditional adjustments, and lexicons."""
 
 from typing import Final, Literal, get_args
 
@@ -14,13 +14,13 @@ SIGNALS: Final[dict[str, str]] = {
     "shared_words": "the response and the user's message have a word in common",
     "unsafe_content": "the safety scan finds something in the response",
 }
-"""The text signals a rule may ask for, each with what it means."""
+"""The text signals that rules can use, each with its meaning."""
 
 NUMERIC_SIGNALS: Final[dict[str, str]] = {
     "sentiment": "the mood of the response: from -1, all its mood words dark, to 1, all bright",
     "user_mood": "the mood of the user's message; without mood words, of the latest one with some",
-    "mood_match": "the product of both moods: below zero where one is bright and the other dark",
-    "distress": "1 where the user's message shows distress, 0.5 where only a recent one does",
+    "mood_match": "the product of both moods: below zero if one is bright and the other dark",
+    "distress": "1 if the user's message shows distress, 0.5 if only a recent one does",
     "topic_overlap": "the share of the response's content words that the user's message has",
     "kindred_words": "how many of the user's content words it takes up, mum for mother included",
     "user_content": "how many different content words the user's message has",
@@ -34,7 +34,7 @@ NUMERIC_SIGNALS: Final[dict[str, str]] = {
     "said_before": "the share of the response's word triples that it said in an earlier turn",
     "question_count": "how many questions the response asks",
     "repetition": "the share of the response's word triples that repeat an earlier one of its own",
-    "unfinished": "1 where the response breaks off, else 0",
+    "unfinished": "1 if the response breaks off, else 0",
     "gibberish": "the share of words that can't be pronounced",
     "spoken_words": "how many words the response has, punctuation that stands alone left out",
     "sentence_words": "the mean number of words in a sentence of the response",
@@ -42,7 +42,7 @@ NUMERIC_SIGNALS: Final[dict[str, str]] = {
     "word_letters": "the mean number of letters in a word of the response",
     "hard_to_say": "how many addresses, long numbers, brackets and abbreviations it has",
 }
-"""The text signals that are numbers, to be compared with a range, each with what it counts."""
+"""The numeric text signals that rules can compare with a range, each with its meaning."""
 
 SIGNAL_LEXICONS: Final[dict[str, tuple[str, ...]]] = {
     "sentiment": ("bright_words", "dark_words", "negations"),
@@ -60,28 +60,28 @@ SIGNAL_LEXICONS: Final[dict[str, tuple[str, ...]]] = {
     "unfinished": ("dangling_words",),
     "hard_to_say": ("abbreviations",),
 }
-"""The lexicons by which a signal reads; a document that asks for it has to define them."""
+"""The lexicons that signals need; a document that uses a signal has to define them."""
 
 HEARD_LEXICONS: Final = ("distress_cues",)
-"""Those of them that are looked for in what the user says, and not in the response."""
+"""The lexicons that are matched in the user's messages, not in the response."""
 
 FAMILIES: Final = ("word_families",)
-"""Those of them of which each phrase is a family: words that are taken for one."""
+"""The lexicons in which each phrase is a family of words that count as one."""
 
 WORD_LISTS: Final = ("bright_words", "dark_words", "negations", "stop_words", "dangling_words")
-"""Those of them that are read word by word, so that a phrase in them would never be found."""
+"""The lexicons that are matched word by word, so that a phrase would never be found."""
 
 WORD_COUNTS: Final = ("response_words", "user_words")
-"""The numbers of words of both texts, which rules may ask for like numeric signals."""
+"""The word counts of both texts, which rules can use like numeric signals."""
 
 Source = Literal["response", "user", "earlier"]
-"""Where phrases are looked for; ``earlier`` is what the user said before the message."""
+"""The texts that phrases are matched in; ``earlier`` is the user's earlier messages."""
 Match = Literal["word-start", "whole-word", "pattern"]
 MATCHES: Final[tuple[Match, ...]] = get_args(Match)
 GAP: Final = "..."
-"""What stands for a few words in a phrase of a lexicon with ``match: pattern``."""
+"""Matches a few words in a phrase of a lexicon with ``match: pattern``."""
 EXCEPT: Final = "!"
-"""Begins a phrase of such a lexicon that takes back what the others find in the same place."""
+"""Marks an exception in such a lexicon: it cancels matches of other phrases in the same place."""
 
 
 class Lexicon(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,7 +100,7 @@ class HasPhrase(msgspec.Struct, frozen=True, kw_only=True, tag="phrase"):
     present: bool
 
     def written(self) -> tuple[str, str | tuple[str, ...]]:
-        """Return its key and its value in a document."""
+        """Return its key and value in a document."""
         return f"{self.text}_{'has' if self.present else 'lacks'}", self.lexicon
 
 
@@ -111,7 +111,7 @@ class HasSignal(msgspec.Struct, frozen=True, kw_only=True, tag="signal"):
     present: bool
 
     def written(self) -> tuple[str, str]:
-        """Return its key and its value in a document."""
+        """Return its key and value in a document."""
         return "signal" if self.present else "no_signal", self.signal
 
 
@@ -123,7 +123,7 @@ class SignalWithin(msgspec.Struct, frozen=True, kw_only=True, tag="number"):
     high: float | None
 
     def written(self) -> tuple[str, str]:
-        """Return its key and its value in a document."""
+        """Return its key and value in a document."""
         if self.low is None:
             return self.signal, f"<= {show_number(self.high or 0)}"
         if self.high is None:
@@ -136,7 +136,7 @@ Condition = HasPhrase | HasSignal | SignalWithin
 
 
 class Adjustment(msgspec.Struct, frozen=True, kw_only=True):
-    """What is added (below zero: taken off) once, where one of the sets in ``when`` holds."""
+    """Points to add or subtract, once, if one of the sets of conditions in ``when`` is met."""
 
     add: float
     when: tuple[tuple[Condition, ...], ...]

@@ -1,4 +1,4 @@
-"""The scale a criterion is scored on."""
+"""The scale of a criterion."""
 
 import json
 import math
@@ -11,7 +11,7 @@ from typing import Final, Literal, Self
 import msgspec
 
 from jurybox.documents.numbers import fixed, show_number
-from jurybox.errors import Unreadable
+from jurybox.errors import ParseError
 
 _END = r"(-?[0-9]{1,9}(?:\.[0-9]{1,9})?)"
 _SCALE = re.compile(rf"\s*{_END}\s*(\.\.|-|\u2013)\s*{_END}\s*")
@@ -36,25 +36,25 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
         """Read ``1-5``, ``-2..2`` (whole numbers) or ``0.0-1.0`` (continuous).
 
         Raises:
-            Unreadable: the text is no scale, or a scale with fewer than two points.
+            ParseError: the text isn't a scale, or has fewer than two points.
 
         """
         match = _SCALE.fullmatch(text) if len(text) <= _LONGEST else None
         if match is None:
-            raise Unreadable(f"`{text}` is not a scale", _HINT)
+            raise ParseError(f"`{text}` is not a scale", _HINT)
         low_text, _, high_text = match.groups()
         fractional = ["." in end for end in (low_text, high_text)]
         if any(fractional) != all(fractional):
             hint = "write both ends with decimals (continuous) or both without (whole numbers)"
-            raise Unreadable(f"the ends of the scale `{text}` are of two kinds", hint)
+            raise ParseError(f"the scale `{text}` has decimals at one end only", hint)
         continuous = all(fractional)
         low, high = (float(end) if continuous else int(end) for end in (low_text, high_text))
         if low == high:
-            raise Unreadable(
+            raise ParseError(
                 f"the scale `{text}` has only one point", "give it at least two, such as `0-1`"
             )
         if low > high:
-            raise Unreadable(f"the scale `{text}` runs downwards", "write the lower end first")
+            raise ParseError(f"the scale `{text}` runs downwards", "write the lower end first")
         return cls(low=low, high=high, continuous=continuous)
 
     def __str__(self) -> str:
@@ -79,7 +79,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def measurement(self) -> Measurement:
-        """The level of measurement; with two points, order says nothing."""
+        """The level of measurement; a scale with two points is nominal."""
         if self.continuous:
             return "interval"
         return "nominal" if self.span == 1 else "ordinal"
@@ -90,19 +90,19 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
         return Scale(low=float(self.low), high=float(self.high), continuous=True)
 
     def contains(self, score: float) -> bool:
-        """Tell whether ``score`` lies between the ends, on a point or not."""
+        """Return whether ``score`` lies between the ends, on a point or not."""
         return self.low <= score <= self.high
 
     def accepts(self, score: float) -> bool:
-        """Tell whether ``score`` is a point of the scale."""
+        """Return whether ``score`` is a point of the scale."""
         return self.contains(score) and (self.continuous or score == int(score))
 
     def clamp(self, score: float) -> float:
-        """Return ``score``, or the end that it lies beyond."""
+        """Return ``score``, limited to the ends of the scale."""
         return min(self.high, max(self.low, score))
 
     def nearest(self, score: float) -> float:
-        """Return the nearest point, the higher one of two."""
+        """Return the nearest point; if two are equally near, the higher one."""
         return float(score) if self.continuous else math.floor(score + 0.5)
 
     def normalize(self, score: float) -> float:
@@ -110,7 +110,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
         return (score - self.low) / (self.high - self.low)
 
     def denormalize(self, share: float) -> float:
-        """Return the point that is ``share`` of the way up; half-way between two goes up."""
+        """Return the point at ``share`` of the scale, rounded up halfway between two."""
         exact = self.low + share * self.span
         return round(exact, 6) if self.continuous else self.nearest(exact)
 
@@ -119,7 +119,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
         return abs(one - other) / self.span
 
     def bins(self, equal: int) -> "ScoreBins":
-        """Return a bin per point, or ``equal`` bins where the scale is continuous or long."""
+        """Return one bin per point, or ``equal`` bins if the scale is continuous or long."""
         points = self.points
         if points is not None and len(points) <= _MOST_POINT_BINS:
             scores = tuple(float(point) for point in points)
@@ -129,7 +129,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
         return ScoreBins(ends=tuple(pairwise(edges)), starts=edges[:-1])
 
     def describe(self) -> str:
-        """Say in words which scores there are."""
+        """Describe the allowed scores in words."""
         if self.continuous:
             return f"a number from {self.low} to {self.high}"
         return f"a whole number from {show_number(self.low)} to {show_number(self.high)}"
@@ -140,7 +140,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
         return {"type": kind, "minimum": self.low, "maximum": self.high}
 
     def read(self, value: object) -> float | str:
-        """Return the score that a decoded JSON value is, or else what is wrong with it.
+        """Return a decoded JSON value as a score, or what is wrong with it.
 
         Nothing is rounded, clamped or converted (E5): 3.0, "3" and true are not 3.
         """
@@ -164,7 +164,7 @@ class ScoreBins(msgspec.Struct, frozen=True, kw_only=True):
     starts: tuple[float, ...]
 
     def place(self, score: float) -> int:
-        """Return the number of the bin of a score; beyond the ends, that of the outermost one."""
+        """Return the index of the bin of a score; beyond the ends, of the outermost bin."""
         return min(max(bisect_right(self.starts, score) - 1, 0), len(self.starts) - 1)
 
     def labels(self) -> tuple[str, ...]:
@@ -182,6 +182,6 @@ def _shown(value: object) -> str:
 
 
 def weighted_mean(weights: Sequence[float], values: Iterable[float]) -> float:
-    """Return the mean of values with a weight each."""
+    """Return the weighted mean of values."""
     weighted = [weight * value for weight, value in zip(weights, values, strict=True)]
     return sum(weighted) / sum(weights)

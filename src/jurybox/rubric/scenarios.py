@@ -1,4 +1,4 @@
-"""What a rubric document says of its scenarios: the focus and key criteria of each (C13)."""
+"""The scenarios of a rubric document: the focus and key criteria of each (C13)."""
 
 import re
 from typing import Final
@@ -13,7 +13,7 @@ _SHOWN: Final = ("focus", "key criteria")
 
 
 def scenario_texts(rubric: Rubric) -> dict[str, str]:
-    """Return what judges and reviewers are shown of each scenario, by its id.
+    """Return the text on each scenario that judges and reviewers are shown, by its id.
 
     Below ``## Scenarios`` each ``###`` heading is a scenario, named like a criterion; what follows
     ``Focus:`` and ``Key criteria:`` is shown, and other labels such as ``Examples:`` are not.

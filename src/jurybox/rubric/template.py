@@ -1,4 +1,4 @@
-"""A judge prompt that a document brings along, with its placeholders."""
+"""A document's own judge prompt, with its placeholders."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -36,10 +36,10 @@ _MATERIAL: Final = "[part of the material] "
 
 
 class Template(msgspec.Struct, frozen=True, kw_only=True):
-    """The text of a judge prompt, to the character.
+    """The exact text of a judge prompt.
 
-    Placeholders are ``{{task}}`` or ``{task}``; where a template has one of the first form, the
-    second form is plain text, so that a template may show JSON.
+    Placeholders are ``{{task}}`` or ``{task}``. If a template uses the first form, the second is
+    plain text, so that a template may contain JSON.
     """
 
     text: str
@@ -54,10 +54,10 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
             yield match[1], match.start()
 
     def fill(self, parts: Mapping[str, str]) -> str:
-        """Put the parts of a sample in place, in one pass.
+        """Fill in the parts of a sample.
 
-        One pass, because a message may hold text that looks like a placeholder; it must reach the
-        judge as it came and never be filled itself.
+        Done in a single pass, because a message may contain text that looks like a placeholder,
+        which must reach the judge unchanged.
         """
         return self._pattern.sub(
             lambda match: parts[PLACEHOLDERS.get(match[1], match[1])], self.text
@@ -69,11 +69,11 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
         return iter(()) if labels is None else labels.finditer(text)
 
     def parts(self) -> frozenset[str]:
-        """Return which parts of a sample it shows; any other name is that of a column (D5)."""
+        """Return the parts of a sample that it shows; any other name is a column (D5)."""
         return frozenset(PLACEHOLDERS.get(name, name) for name, _ in self.placeholders())
 
     def neutralize(self, text: str) -> str:
-        """Mark the forged lines of a text as what they are."""
+        """Mark the forged lines of a text as material."""
         labels = _labels(self.text, self._pattern)
         return text if labels is None else labels.sub(rf"{_MATERIAL}\g<0>", text)
 
@@ -86,7 +86,8 @@ def _labels(template: str, placeholder: re.Pattern[str]) -> re.Pattern[str] | No
     parts = {line[: found.start()] for line in lines if (found := placeholder.search(line))}
     labels = {part.strip(" -#*\t\"'") for part in parts}
     labels = {label.removesuffix(":") for label in labels if label.endswith(":")}
-    # A word such as `task` begins many a line; two words, or an underscore, do not by chance.
+    # Many lines begin with a word such as `task`; few begin with two words or an underscore by
+    # chance.
     loose = [re.escape(label) for label in labels if not label.isalpha()]
     exact = [re.escape(label) for label in labels if label.isalpha()]
     ends = [

@@ -24,9 +24,9 @@ from jurybox.suite.target_spec import Label, PathText, TargetSpec, read_target, 
 
 
 class JudgeSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """The judges; where `votes` or `stop_when_decided` is None, the rubric decides.
+    """The judges; if `votes` or `stop_when_decided` is None, the rubric decides.
 
-    ``batch``: judges are asked through their providers' batches, which is slower and cheaper.
+    ``batch`` sends requests through the providers' batch APIs, which is slower and cheaper.
     """
 
     models: tuple[ModelSpec, ...]
@@ -58,17 +58,17 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         rubric: the name of a rubric, or its path.
         dataset: a path, ``langfuse:NAME``, or ``hf://OWNER/NAME/SPLIT``.
-        rows: how many rows the suite file itself has, in place of a dataset.
-        columns: the dataset's column of a field, where it has another name than usual (D1).
-        overlays: documents that extend the rubric for the rows of a demographic (C13).
-        unused: fields of the rows that the target's prompt leaves out on purpose (C13).
-        target: None where the dataset carries the responses.
+        rows: the number of rows in the suite file itself, instead of a dataset.
+        columns: the column names of fields, if they differ from the defaults (D1).
+        overlays: the overlay of the rubric for each demographic (C13).
+        unused: row fields that the target's prompt omits on purpose (C13).
+        target: None if the dataset contains the responses.
         targets: several systems under test, each with a run of its own (D5).
-        repeats: how often every sample is run.
+        repeats: how many times every sample is run.
         variance_sensitive: whether results vary too much for a single run (A12).
-        limit: how many rows to use, from the first.
-        cache: whether a request that was answered before may be answered from the store.
-        langfuse: None where nothing is sent to Langfuse.
+        limit: how many rows to use, starting with the first.
+        cache: whether the stored reply to an identical request may be reused.
+        langfuse: None if nothing is sent to Langfuse.
 
     """
 
@@ -138,7 +138,7 @@ def _read(data: bytes, findings: Findings) -> Suite | None:
         hint = "make a suite of it: `jurybox import FILE`"
         findings.add(Place(1), "not-a-suite", "this is a config of promptfoo, not a suite", hint)
         return None
-    # What is missing is missing from the file, wherever its first key is.
+    # A missing key is reported for the whole file, not at its first key.
     node = msgspec.structs.replace(node, place=Place(1))
     note_unknown(node, "the suite", SUITE_KEYS, findings)
     reader = FieldReader(findings)
@@ -160,7 +160,7 @@ def _read(data: bytes, findings: Findings) -> Suite | None:
 
 
 def _count_rows(node: Pairs, findings: Findings) -> int:
-    """Count the suite's own `rows`; their values are read later, like a dataset's."""
+    """Count the suite's own `rows`, which are read later like a dataset's."""
     rows = node_at(node, "rows")
     if rows is None:
         return 0

@@ -10,9 +10,9 @@ from msgspec import Meta
 from jurybox.documents.field_reader import FieldReader, TextForm
 from jurybox.documents.findings import Findings, Place
 from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar, read_yaml
-from jurybox.errors import InputError, Unreadable
+from jurybox.errors import InputError, ParseError
 
-# What is behind the slash is the provider's affair, and checked where providers are known.
+# The part after the slash is checked later, by the provider.
 _NAME = re.compile(r"[A-Za-z0-9_-]+/\S(?:.*\S)?")
 _ADDRESS = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#]*)?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -23,28 +23,28 @@ def _parse_model(text: str) -> str:
     if _NAME.fullmatch(text) is None:
         hint = "write `provider/name`, such as `openai/gpt-4.1-2025-04-14`"
         problem = f"`{text}` isn't the name of a model" if text.strip() else "no model is named"
-        raise Unreadable(problem, hint)
+        raise ParseError(problem, hint)
     return text
 
 
 def _parse_address(text: str) -> str:
     if _ADDRESS.fullmatch(text) is None:
-        # It isn't quoted, for it may hold a key.
+        # Not quoted, because it may contain a key.
         hint = "write one like `http://localhost:8000/v1`; a key goes into `api_key_env`"
-        raise Unreadable("`base_url` isn't an http address without a password or a query", hint)
+        raise ParseError("`base_url` isn't an http address without a password or a query", hint)
     return text
 
 
 def _parse_variable(text: str) -> str:
     if _VARIABLE.fullmatch(text) is None:
-        # The key itself, perhaps: it isn't quoted.
+        # Not quoted, because it may be the key itself.
         hint = "name the variable, such as `OPENAI_API_KEY`, and set it to the key"
-        raise Unreadable("`api_key_env` isn't the name of an environment variable", hint)
+        raise ParseError("`api_key_env` isn't the name of an environment variable", hint)
     return text
 
 
 class EndpointFields(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What overrides the settings of a model's provider."""
+    """Overrides the settings of a model's provider."""
 
     # The address of its endpoint, without any password.
     base_url: Annotated[str, TextForm("bad-address", _parse_address)] | None = None
@@ -83,17 +83,17 @@ def model_option(text: str) -> ModelSpec:
     for finding in findings.in_order():
         raise InputError(finding.problem, finding.hint, text)
     if spec is None:
-        raise InputError("that is no model", f"write {_WANTED}", text)
+        raise InputError("that isn't a model", f"write {_WANTED}", text)
     return spec
 
 
 def chosen_models(options: Iterable[str], known: Sequence[ModelSpec]) -> Sequence[ModelSpec]:
-    """Return the models that options name, or else the known ones.
+    """Return the models named by options, or else the known ones.
 
     A known model keeps its endpoint unless the option gives another.
 
     Raises:
-        InputError: an option is no model.
+        InputError: an option isn't a model.
 
     """
     own = {spec.model: spec for spec in known}

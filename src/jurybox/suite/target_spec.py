@@ -18,26 +18,26 @@ from jurybox.documents.field_reader import (
 )
 from jurybox.documents.findings import Findings
 from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar
-from jurybox.errors import Unreadable
+from jurybox.errors import ParseError
 from jurybox.rubric.rubric_model import Generation
 from jurybox.suite.model_spec import EndpointFields, ModelSpec, read_model
 
 TargetInput = Literal["text", "json"]
 LANGFUSE: Final = "langfuse:"
-"""How the name of something in Langfuse begins."""
+"""The prefix of names in Langfuse."""
 HUB: Final = "hf://"
 _ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-"""How the name of a dataset of the Hugging Face hub begins."""
+"""The prefix of datasets on the Hugging Face hub."""
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _COMMAND: Final = "a command such as `python answer.py`, or a list such as `[python, answer.py]`"
-# Words that mean something to a shell alone; a program would get them as arguments.
+# Words with a meaning only in a shell; a program would get them as arguments.
 _SHELL: Final = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<", "<<", "2>", "2>&1"})
 
 
 def _parse_label(text: str) -> str:
     if _LABEL.fullmatch(text) is None:
         hint = "begin with a letter or a digit; use letters, digits, `.`, `_` and `-`, at most 64"
-        raise Unreadable(f"`{text}` can't be the name of it", hint)
+        raise ParseError(f"`{text}` can't be a target's name", hint)
     return text
 
 
@@ -45,27 +45,27 @@ def parse_path(text: str) -> str:
     """Read a path, a ``langfuse:`` name or an ``hf://`` name.
 
     Raises:
-        Unreadable: it is an address, or names nothing.
+        ParseError: it is an address, or names nothing.
 
     """
     if not text.strip() or "\n" in text:
-        raise Unreadable("that is no path", "name a file, in one line")
+        raise ParseError("that isn't a path", "name a file, in one line")
     if _ADDRESS.match(text) and not text.startswith(HUB):
-        # It isn't quoted, for it may hold a key.
+        # Not quoted, because it may contain a key.
         hint = f"download the file and name it, or a dataset of the hub as `{HUB}OWNER/NAME/SPLIT`"
-        raise Unreadable("that is an address, and addresses aren't read", hint)
+        raise ParseError("that is an address, and addresses aren't read", hint)
     if text.startswith(LANGFUSE) and not text.removeprefix(LANGFUSE).strip():
-        raise Unreadable(f"`{text}` names nothing", f"write `{LANGFUSE}NAME`")
+        raise ParseError(f"`{text}` names nothing", f"write `{LANGFUSE}NAME`")
     return text
 
 
 def _parse_prompt(text: str) -> str:
-    """Read a prompt; one from Langfuse needs a version, or it could change between runs."""
+    """Read a prompt; one from Langfuse needs a version, so that it can't change between runs."""
     if text.startswith(LANGFUSE):
         name, _, version = text.removeprefix(LANGFUSE).rpartition("@")
         if not name.strip() or not version.strip():
             hint = f"write `{LANGFUSE}NAME@VERSION` or `@LABEL`"
-            raise Unreadable(f"`{text}` names no version of a prompt", hint)
+            raise ParseError(f"`{text}` names no version of a prompt", hint)
     return text if is_inline(text) else parse_path(text)
 
 
@@ -86,13 +86,13 @@ class TargetSpec(msgspec.Struct, frozen=True, kw_only=True):
     responses: PathText | None = None  # a file of recorded responses, or None
     prompt: PromptText | None = None  # a template, its path, or ``langfuse:NAME@VERSION``
     system: PromptText | None = None  # a system prompt of several lines, or its path
-    # What a command gets on standard input: the task, or the whole sample as JSON.
+    # What a command reads from standard input: the task, or the whole sample as JSON.
     input: TargetInput = "text"
     model: ModelSpec | None = None
     command: tuple[str, ...] | None = None  # the program and its arguments; no shell reads them
-    # The sampling parameters that differ from the defaults on purpose (A9).
+    # Sampling parameters that deliberately differ from the defaults (A9).
     generation: dict[str, float] = {}
-    timeout: float = 60.0  # seconds, after which a response counts as timed out
+    timeout: float = 60.0  # seconds after which a response counts as timed out
 
 
 _ENDPOINT: Final = EndpointFields.__struct_fields__
@@ -173,7 +173,7 @@ def _read_target(
 
 
 def _check_kind(inner: Pairs, findings: Findings) -> None:
-    """Note if it isn't exactly one of responses, model and command, and keys that don't apply."""
+    """Note if it isn't one of responses, model and command, and keys that don't apply."""
     kinds = [key for key in ("responses", "model", "command") if node_at(inner, key) is not None]
     if not kinds:
         hint = "add a line such as `model: openai/gpt-4.1-2025-04-14`"
@@ -212,13 +212,13 @@ def _split(text: str) -> tuple[str, ...]:
     try:
         words = tuple(shlex.split(text))
     except ValueError as error:
-        problem = f"the command can't be parted into words ({str(error).lower()})"
+        problem = f"the command can't be split into words ({str(error).lower()})"
         hint = "close every quote, or write a list such as `[python, answer.py]`"
-        raise Unreadable(problem, hint) from None
+        raise ParseError(problem, hint) from None
     if not words or not words[0]:
-        raise Unreadable("the command is empty", f"give {_COMMAND}")
+        raise ParseError("the command is empty", f"give {_COMMAND}")
     strange = next((word for word in words if word in _SHELL), None)
     if strange is not None:
         problem = f"no shell reads the command, so `{strange}` would be an argument"
-        raise Unreadable(problem, 'write `[sh, -c, "..."]`, or a list if an argument is meant')
+        raise ParseError(problem, 'write `[sh, -c, "..."]`, or a list if an argument is meant')
     return words

@@ -82,7 +82,7 @@ def test_a_refusal_is_one_line_that_says_where_what_and_how_to_mend_it() -> None
 
 def test_a_judge_prompt_that_shows_one_response_cannot_compare_two() -> None:
     assert refusal(written("json", "Judge {{response}}."), PAIR) == (
-        "own: its judge prompt has no place for the response_b;"
+        "own: its judge prompt has no placeholder for the response_b;"
         " put `{{response_b}}` into it, or leave it out"
     )
 

@@ -47,11 +47,11 @@ def test_scores_are_kept_as_they_were_given() -> None:
         (scores(clarity=4), "depth: the score is missing; give a number from 0.0 to 1.0, or null"),
         (scores(clarity=4, depth=1, tone=3), "`tone` isn't judged; there are `clarity`, `depth`"),
         (scores(clarity=4, dept=1), "`dept` isn't judged; did you mean `depth`?"),
-        ({"scores": 4}, "`scores` is no object"),
+        ({"scores": 4}, "`scores` isn't an object"),
         ({}, "`scores` is missing"),
         ({"winner": "A"}, "`winner` is not known here"),
-        ([], "the verdict is no object"),
-        (None, "the verdict is no object"),
+        ([], "the verdict isn't an object"),
+        (None, "the verdict isn't an object"),
     ],
 )
 def test_nothing_is_rounded_clamped_or_filled_in(data: object, says: str) -> None:
@@ -70,12 +70,12 @@ def test_a_pair_has_a_winner_and_preferences_where_somebody_says_them() -> None:
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        ({"winner": "C"}, "winner: that is none of the responses"),
-        ({"winner": ["A"]}, "winner: that is none of the responses"),
+        ({"winner": "C"}, "winner: that isn't one of the responses"),
+        ({"winner": ["A"]}, "winner: that isn't one of the responses"),
         ({"preferences": {}}, "`winner` is missing"),
-        ({"winner": "A", "preferences": {"depth": 1}}, "depth: that is none of the responses"),
+        ({"winner": "A", "preferences": {"depth": 1}}, "depth: that isn't one of the responses"),
         ({"winner": "A", "preferences": {"tone": "A"}}, "`tone` isn't judged"),
-        ({"winner": "A", "preferences": 0}, "`preferences` is no object"),
+        ({"winner": "A", "preferences": 0}, "`preferences` isn't an object"),
         (scores(clarity=4, depth=1), "`scores` is not known here"),
     ],
 )

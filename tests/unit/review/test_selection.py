@@ -121,6 +121,6 @@ def test_as_many_labels_are_asked_for_as_a_correction_needs() -> None:
 def test_who_is_needed_is_said_also_where_all_that_is_left_is_unclear() -> None:
     assert needed_line(9) == "9 more reviews from the random queue are needed"
     assert needed_line(1, 1) == (
-        "1 more review from the random queue is needed; `jurybox serve --overlap 2` gives what was"
-        " unclear to a second reviewer"
+        "1 more review from the random queue is needed; `jurybox serve --overlap 2` assigns"
+        " unclear samples to a second reviewer"
     )

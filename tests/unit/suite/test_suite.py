@@ -170,7 +170,7 @@ def test_a_command_gets_the_text_by_default() -> None:
     [
         ("a | b", "no shell reads the command, so `|` would be an argument"),
         ("'a && b'", "no shell reads the command, so `&&` would be an argument"),
-        ('"a \'b"', "the command can't be parted into words (no closing quotation)"),
+        ('"a \'b"', "the command can't be split into words (no closing quotation)"),
         ("''", "the command is empty"),
         ("'  '", "the command is empty"),
         ("", "the command is empty"),

@@ -43,14 +43,14 @@ _LEFT_OUT: Final = (
     " Parts of the response that imitate the judge's own conversation were not shown to it."
 )
 _ROLE: Final = "You are a strict and fair judge of answers."
-# In log-odds: what is left of a smaller lead, once the order is averaged out, may be noise.
+# In log-odds: after averaging both orders, a smaller lead may be noise.
 _LEAST_LEAD: Final = 0.01
 
 
 def examine(
     judging: Judging, sample: Sample, response: str, seat: Seat
 ) -> Flow[Answer[Scores] | Unscored]:
-    """Score one response by what a small model finds in it."""
+    """Score one response from a small model's findings."""
     criteria = judging.asked.criteria
     inquiries = {each.id: inquiry_for(each, sample, response) for each in criteria}
     probes = [probe for each in inquiries.values() for probe in (*each.good, *each.bad)]
@@ -103,7 +103,7 @@ def compare(judging: Judging, sample: Sample, seat: Seat) -> Flow[PairVote | Uns
             extra={"lead_of_a": round(lead, 6), "position_bias": round(bias, 6)},
         ),
     )
-    # Both orders made it, but its remarks are shown once.
+    # Both orders contribute to the vote, but its remarks are shown once.
     unremarked = msgspec.structs.replace(verdict.remarks, bias_checklist={})
     return PairVote(
         winner=verdict.winner,
@@ -116,19 +116,19 @@ def compare(judging: Judging, sample: Sample, seat: Seat) -> Flow[PairVote | Uns
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
-    """How probable it is that the first answer is called the better one."""
+    """The probability that the model prefers the first answer, in both orders."""
 
     with_a_first: float
     with_b_first: float
 
     @property
     def lead(self) -> float:
-        """How far A leads once the order is averaged out, in log-odds."""
+        """How far A leads after averaging both orders, in log-odds."""
         return (logit(self.with_a_first) - logit(self.with_b_first)) / 2
 
     @property
     def bias(self) -> float:
-        """How far the first place leads whichever answer has it, in log-odds."""
+        """How far the first position leads, whichever answer it has, in log-odds."""
         return (logit(self.with_a_first) + logit(self.with_b_first)) / 2
 
     def describe(self) -> str:
@@ -142,12 +142,12 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _note(*responses: str) -> str:
-    """Say so where not all of a response was shown to the model."""
+    """Return a note if part of a response was not shown to the model."""
     return _LEFT_OUT if any(without_forgery(each) != each.strip() for each in responses) else ""
 
 
 def _completed(checklist: Rubric, judge: str, position: str) -> dict[str, str]:
-    """Return the bias checklist with what the method does about each bias."""
+    """Return the bias checklist, completed with how the method handles each bias."""
     done = {"position": position, **_CHECKLIST}
     return {item.id: done.get(item.id, _UNKNOWN).format(judge=judge) for item in checklist.criteria}
 

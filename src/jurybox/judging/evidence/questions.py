@@ -1,4 +1,4 @@
-"""Narrow questions to a small model, and how sure its one-word answers are."""
+"""Narrow questions to a small model, and the probabilities of its one-word answers."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -12,10 +12,10 @@ from jurybox.judging.protocol import Seat
 from jurybox.sample import Turn
 
 ALTERNATIVES: Final = 20
-"""How many alternatives are asked for: the most that common endpoints give."""
+"""The number of token alternatives to request: the maximum of common endpoints."""
 
 YES_OR_NO: Final = ("yes", "no")
-# Every vote asks in other words.
+# Every vote uses different wording.
 _WORDINGS: Final = ("", "Going by the above: ", "To a careful reader: ")
 _LEAST: Final = 0.001
 _SUREST: Final = 1e-6
@@ -36,13 +36,13 @@ class _Logprobs(msgspec.Struct):
 
 
 def probabilities(reply: ModelReply, words: tuple[str, ...]) -> Mapping[str, float] | Defect:
-    """Return the probability of each of some words as the reply; together they have all of it.
+    """Return the probability of each word as the reply, normalized to a sum of 1.
 
-    Spellings of a word (``Yes``, ``" yes"``, ``YES.``) count together. A reply that is any of the
-    words less than once in a thousand times says nothing about them.
+    Spellings of a word (``Yes``, ``" yes"``, ``YES.``) count together. If all words together have a
+    probability below 0.001, the reply says nothing about them.
     """
     if reply.logprobs is None:
-        return Defect("the model gave no token probabilities, which this way of judging reads")
+        return Defect("the model gave no token probabilities, which judging by evidence needs")
     try:
         read = msgspec.json.decode(reply.logprobs, type=_Logprobs)
     except msgspec.DecodeError as error:
@@ -61,10 +61,10 @@ def probabilities(reply: ModelReply, words: tuple[str, ...]) -> Mapping[str, flo
 
 
 class Probe(msgspec.Struct, frozen=True, kw_only=True, order=True):
-    """A question about some material, with one of two words for an answer.
+    """A question about some material that is answered with one of two words.
 
-    ``role`` is the role given to the model. Each of ``parts``, the material, ends where other
-    questions may continue differently: a shared beginning is read once.
+    ``role`` is the role given to the model. ``parts`` is the material, split where other questions
+    may differ, so that the model reads a shared beginning once.
     """
 
     role: str
@@ -89,7 +89,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True, order=True):
 
 
 Answers = Mapping[Probe, float]
-"""How probable the first of its words is as the answer to each question."""
+"""The probability of each question's first word as its answer."""
 
 
 class Readings(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,10 +102,9 @@ class Readings(msgspec.Struct, frozen=True, kw_only=True):
 def inquire(seat: Seat, probes: Iterable[Probe]) -> Flow[Readings | Unscored]:
     """Ask each distinct question; the vote is lost unless all are answered.
 
-    A question that the model doesn't answer isn't asked again: it reads the same words with the
-    same result.
+    An unanswered question isn't asked again, because the same request has the same result.
     """
-    # Sorted, questions about the same material are neighbors, and the model reads it once.
+    # Sorted, so that questions about the same material are adjacent and the model reads it once.
     asked = sorted(set(probes))
     outcomes = yield tuple(probe.request(seat) for probe in asked)
     replies = tuple(outcome for outcome in outcomes if isinstance(outcome, ModelReply))
@@ -121,11 +120,11 @@ def inquire(seat: Seat, probes: Iterable[Probe]) -> Flow[Readings | Unscored]:
 
 
 def logit(probability: float) -> float:
-    """Return the log of the odds, which adds up where probabilities don't; never infinite."""
+    """Return the log-odds of a probability; never infinite."""
     kept = min(max(probability, _SUREST), 1 - _SUREST)
     return math.log(kept / (1 - kept))
 
 
 def expit(log_odds: float) -> float:
-    """Return the probability of some log-odds."""
+    """Return the probability for log-odds."""
     return 1 / (1 + math.exp(-log_odds))

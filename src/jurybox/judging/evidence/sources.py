@@ -18,9 +18,9 @@ class Fit(msgspec.Struct, frozen=True):
     intercept: float
 
     def share(self, log_odds: float) -> float:
-        """Return how far up a scale a yes puts a response: the surer, the further out.
+        """Return the position on a scale for a yes: the surer, the closer to an end.
 
-        Right is the top and wrong is the bottom: no question tells what lies between.
+        Right is the top and wrong is the bottom, because no question measures degrees between them.
         """
         right = self.intercept + self.weight * log_odds
         return 0.4 * expit(right) if right < 0 else 1 - 0.4 * expit(-right)
@@ -33,8 +33,9 @@ FITS: Final = {"reference": Fit(1.91, 2.16), "context": Fit(1.38, -0.06)}
 class Inquiry(msgspec.Struct, frozen=True, kw_only=True):
     """The questions for one criterion.
 
-    A yes to one of ``good`` speaks for the response, a yes to one of ``bad`` against it. ``basis``
-    says what it is compared with. Without a fit, the chance that it is good is its share.
+    A yes to one of ``good`` counts for the response, a yes to one of ``bad`` against it. ``basis``
+    names what it is compared with. Without a fit, the position is the probability of a good
+    response.
     """
 
     good: tuple[Probe, ...]
@@ -43,13 +44,13 @@ class Inquiry(msgspec.Struct, frozen=True, kw_only=True):
     fit: Fit | None = None
 
     def findings(self, answers: Answers) -> str:
-        """Return what was asked and how probable a yes was."""
+        """Return each question with the probability of a yes."""
         asked = (*self.good, *self.bad)
         found = " ".join(f"{each.question} Yes: {answers[each]:.2f}." for each in asked)
         return self.basis + found
 
     def share(self, answers: Answers) -> float:
-        """Return how far up the scale the answers put the response, from 0 to 1."""
+        """Return the response's position on the scale, from 0 to 1."""
         log_odds = _mean_logit(self.good, answers) - _mean_logit(self.bad, answers)
         return expit(log_odds) if self.fit is None else self.fit.share(log_odds)
 
@@ -68,8 +69,8 @@ _DESCRIBES: Final = 'Is this true of the answer: "{}"?'
 def inquiry_for(criterion: Criterion, sample: Sample, response: str) -> Inquiry:
     """Return the evidence questions for one criterion.
 
-    Without a reference, the context takes its place, and the other way round; with neither, the
-    levels are asked.
+    Reference and context replace each other if one is missing; without both, the questions are
+    about the levels.
     """
     texts = {"reference": sample.reference or "", "context": sample.context or ""}
     wanted = criterion.evidence
@@ -91,7 +92,7 @@ def by_text(sample: Sample, source: str, text: str, response: str) -> Inquiry:
 
 
 def by_levels(criterion: Criterion, sample: Sample, response: str) -> Inquiry:
-    """Ask the rubric's own questions, or whether its best and its worst level fit."""
+    """Ask the rubric's own questions, or whether its best and worst levels fit."""
     reference = f"Correct answer: {sample.reference}\n" if sample.reference else ""
     parts = (*split_label(f"{material_part(sample)}{reference}Answer:"), shown(response))
 
@@ -123,7 +124,7 @@ def question_part(sample: Sample) -> str:
 
 
 def split_label(material: str) -> tuple[str, str]:
-    """Split off the first label, with which the material of other samples begins too."""
+    """Split off the first label, which all samples share."""
     label, colon, rest = material.partition(":")
     return label + colon, rest
 
@@ -140,10 +141,10 @@ _ONE_WORD_REPLIES: Final = frozenset({"yes", "no", "a", "b"})
 
 
 def without_forgery(response: str) -> str:
-    """Leave out what imitates the judge's own conversation, which a small model would continue.
+    """Remove text that imitates the judge's conversation, which a small model might continue.
 
-    That is marks of chat templates, requests to reply with one word, and lines after the first one
-    with nothing but such a word.
+    Removed are chat template marks, requests to reply with one word, and lines after the first that
+    consist of such a word.
     """
     first, *rest = _FORGED.sub("", response.strip()).split("\n")
     kept = (line for line in rest if line.strip(MARKS).lower() not in _ONE_WORD_REPLIES)

@@ -1,7 +1,7 @@
 """The reply formats: how a judge writes its verdict, one module per format.
 
-A reply that mentions a verdict has not given it, and two that differ are none. No reader ever
-returns a score that is not literally in the reply.
+A reply that only mentions a verdict hasn't given one, and two different verdicts count as none. No
+reader ever returns a score that is not literally in the reply.
 """
 
 from functools import cache

@@ -1,7 +1,7 @@
 """The ``json`` reply format: reasoning first, then the checklist, then the verdict (E4 to E7).
 
-Python's reader lets things through that a verdict must not have: a key given twice, NaN, a number
-that would be rounded, half a character. Here they are defects, like any other fault of an object.
+Python's JSON reader accepts things that a verdict must not have: duplicate keys, NaN, numbers that
+would be rounded, lone surrogates. Here they are defects, like any other fault of an object.
 """
 
 import json
@@ -42,7 +42,7 @@ _REASON_FIRST: Final = (
 
 
 class JsonFormat(ReplyFormat):
-    """One JSON object, with or without prose around it; the format of rubrics that name none."""
+    """One JSON object, with or without prose around it; the default format."""
 
     def scores(self, rubric: Rubric, checklist: Rubric) -> ReplyForm[Scores]:
         """Return the form of a reply with scores."""
@@ -123,7 +123,7 @@ def _instructions(rubric: Rubric, checklist: Rubric, verdict: Iterable[str]) -> 
 
 # Reading objects
 
-# An object begins with a key and a colon, or ends at once; `{a, b}` and `{"a", "b"}` are none.
+# An object begins with a key and a colon, or is empty; `{a, b}` and `{"a", "b"}` aren't objects.
 _OPENING = re.compile(r'\{(?=\s*(?:\}|"(?:[^"\\]|\\.)*"\s*:))')
 _LONGEST_NUMBER = 40
 
@@ -137,7 +137,7 @@ class FoundObject(msgspec.Struct, frozen=True):
 
 
 class _RefusedError(ValueError):
-    """The object has a fault that Python's reader would let through."""
+    """The object has a fault that Python's reader accepts."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def _no_constant(name: str) -> float:
 
 
 def _exact(text: str) -> float:
-    """Read a fraction, and refuse one that would be rounded: the score must be what was written."""
+    """Read a fraction; refuse one that would be rounded."""
     value = float(text)
     # An exponent can be too large even for a Decimal.
     kept = len(text) <= _LONGEST_NUMBER and math.isfinite(value)
@@ -181,7 +181,7 @@ def read_object(text: str, start: int = 0) -> FoundObject | Defect:
     """Read the object that begins at ``start``."""
     try:
         value, end = _DECODER.raw_decode(text, start)
-        # Half a character comes from an escape, or from a text that can't be encoded either.
+        # Lone surrogates come from escapes, or from a text that can't be encoded either.
         piece = text[start:end]
         if "\\u" in piece or not piece.isascii():
             json.dumps(value, ensure_ascii=False).encode()
@@ -201,13 +201,13 @@ def read_object(text: str, start: int = 0) -> FoundObject | Defect:
     return FoundObject(value, start, end)
 
 
-# A reply is read for its verdict, and soon after once more for what it says.
+# Cached, because a reply is read for its verdict and then again for its texts.
 @lru_cache(maxsize=16)
 def find_objects(text: str) -> tuple[FoundObject | Defect, ...]:
     """Return every outermost object in a text.
 
-    A malformed one is a defect and ends the search: what stands inside it, a quoted verdict for
-    instance, must not be taken for an object of the reply's own.
+    A malformed one is a defect and ends the search: its contents, such as a quoted verdict, must
+    not be mistaken for an object of the reply.
     """
     objects: list[FoundObject | Defect] = []
     at = 0
@@ -223,8 +223,8 @@ def find_objects(text: str) -> tuple[FoundObject | Defect, ...]:
 def spoken(text: str) -> list[str]:
     """Return the texts of a reply: each string in its objects, and the prose around them.
 
-    Escapes are undone and fields kept apart, so that neither hides a word or lends it a denial.
-    A reply that can't be split is returned as one text.
+    Escapes are decoded and fields separated, so that neither hides a word, nor applies one field's
+    denial to another. A reply that can't be split is returned as one text.
     """
     texts: list[str] = []
     at = 0
@@ -234,7 +234,7 @@ def spoken(text: str) -> list[str]:
         if at < found.start:
             texts.append(text[at : found.start])
         parts: list[Any] = [*found.value.values()]
-        for part in parts:  # it grows: what is inside a part comes after all others
+        for part in parts:  # the list grows: the contents of a part are appended to it
             if isinstance(part, str):
                 texts.append(part)
             elif isinstance(part, dict):
@@ -308,7 +308,8 @@ def read_preference(
             preferences |= {} if side is None else {name: side}
     winner = _side(verdict.get(_WINNER), f'"{_WINNER}"', problems)
     sides = set(preferences.values())
-    # Criteria that balance each other make a tie; a winner needs one that prefers it.
+    # If criteria balance each other, the result is a tie; a winner needs a criterion that prefers
+    # it.
     if not problems and winner not in sides and not (winner == "tie" and len(sides) > 1):
         problems.append(f'"{_WINNER}" contradicts every one of the "{_PREFERENCES}"')
     if winner is None or problems:
@@ -321,8 +322,8 @@ def _only_verdict(
 ) -> dict[str, Any] | Defect:
     """Return the one verdict object of a reply.
 
-    A verdict is an object with a key that only verdicts have. Two that differ are none: one may be
-    a quotation from a response that tries to judge itself (E7).
+    A verdict is an object with a key that only verdicts have. Two different verdicts are a defect,
+    because one may be quoted from a response that tries to judge itself (E7).
     """
     objects: list[FoundObject] = []
     verdicts: list[FoundObject] = []
@@ -367,7 +368,7 @@ def _defect_around(
         return Defect("its verdict is in a quotation; give your own.")
     if _LIKE_A_VERDICT.search(prose):
         return Defect("it holds something like a second verdict that is no JSON; give exactly one.")
-    # A model may think aloud first; a score in there was weighed, not given.
+    # A model may think aloud first; a score in its thoughts isn't its verdict.
     before = _THOUGHTS.sub("", text[: verdicts[0].start])
     if states_a_score(before, criteria) or states_a_winner(before):
         return Defect(f'its words before "{_REASONING}" give a verdict: write all reasoning first.')
@@ -417,7 +418,7 @@ def _check_order(
     criteria: Iterable[str],
     problems: list[str],
 ) -> None:
-    """Reasoning written after a score only defends it (E4)."""
+    """Note a verdict before the reasoning, which would then only defend it (E4)."""
     order = list(verdict)
     if order[0] == _REASONING or _REASONING not in order:
         return

@@ -14,7 +14,7 @@ SIDES: tuple[Side, ...] = ("A", "B", "tie")
 
 
 class Remarks(msgspec.Struct, frozen=True, kw_only=True):
-    """The text of a reply next to its verdict."""
+    """The text of a reply apart from its verdict."""
 
     reasoning: dict[str, str]
     bias_checklist: dict[str, str]
@@ -63,9 +63,9 @@ V = TypeVar("V")
 class ReplyForm(msgspec.Struct, Generic[V], frozen=True, kw_only=True):
     """A reply format applied to one rubric.
 
-    ``schema`` is the JSON schema of the reply, for models that can be held to one. ``instructions``
-    is the text that asks for the reply; without it the rubric needs a judge prompt of its own.
-    ``read`` also takes the texts that are judged: a verdict copied from them is not the judge's.
+    ``schema`` is the JSON schema of the reply, for models with structured output. ``instructions``
+    is the text that asks for the reply; without it, the rubric needs its own judge prompt. ``read``
+    also takes the material, because a verdict copied from it is not the judge's.
     """
 
     read: Callable[[str, Sequence[str]], V | Defect]
@@ -94,11 +94,11 @@ class ReplyFormat(ABC):
         return rubric.criteria
 
     def reask_policy(self, rubric: Rubric) -> ReaskPolicy:
-        """Return how often an invalid reply is asked for again, and in which words."""
+        """Return how to ask again after an invalid reply."""
         return ReaskPolicy(reasks=rubric.reasks, reask_with=rubric.reask_with)
 
     def fallback(self, rubric: Rubric, reply: str) -> Scores | None:
-        """Return the scores that replace a reply which stayed invalid; None: it is unscored."""
+        """Return the scores that replace an invalid reply; None leaves it unscored."""
         del rubric, reply
         return None
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 NUMBER = r"[-+]?(?:[0-9]{1,9}(?:\.[0-9]{1,15})?|\.[0-9]{1,15})"
 
-# Between the verb and the number only words that don't change what is scored.
+# Between the verb and the number, allow only words that don't change what is scored.
 _BETWEEN = (
     r"(?:[ \t]+(?:an?|the|this|that|it|its|my|one|overall|total|final|solid|strong|firm|clear|full"
     r"|perfect|score|rating|grade|mark|quality|response|answer|reply|message|assistant(?:['\u2019]s)?"
@@ -19,7 +19,8 @@ SENTENCE = re.compile(
     rf"{_BETWEEN},?[ \t]+[*_`]*(?={NUMBER})",
     re.IGNORECASE,
 )
-# A condition or a report may be a comma away from the number; a denial belongs to its clause.
+# A condition or reported speech may be a comma away from the number; a denial applies to its clause
+# only.
 _REPORTED = re.compile(
     r"\b(?:if|unless|whether|ask(?:s|ed|ing)?|claim(?:s|ed|ing)?|says|said|tells|told|telling"
     r"|demand(?:s|ed|ing)?|instruct(?:s|ed|ing)?|insist(?:s|ed|ing)?|request(?:s|ed|ing)?)\b",
@@ -36,7 +37,7 @@ _QUOTATIONS = re.compile(
     r"^[ \t]*>[^\n]*"
     r"|```.*?```|~~~.*?~~~|`[^`\n]*`"
     r"|\"[^\"]{0,2000}\"|\u201c[^\u201d]{0,2000}\u201d|\u00ab[^\u00bb]{0,2000}\u00bb"
-    # Bounded, because each of many opening marks would look for the end of the line.
+    # Bounded, because each opening mark searches for the end of the line.
     r"|\u2018[^\u2019\n]{0,500}\u2019(?!\w)|(?<!\w)'[^'\n]*'(?!\w)",
     re.MULTILINE | re.DOTALL,
 )
@@ -68,9 +69,9 @@ def _bare(text: str) -> str:
 
 
 def own_sentences(text: str) -> Iterator[re.Match[str]]:
-    """Yield where a sentence gives a score, up to its number.
+    """Yield the sentences that give a score, up to the number.
 
-    Neither one that is quoted or reported, nor one that is denied or would hold on a condition.
+    Quoted, reported, denied and conditional scores are skipped.
     """
     for match in SENTENCE.finditer(text):
         start = max(0, match.start() - _LONGEST_SENTENCE)

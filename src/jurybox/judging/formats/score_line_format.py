@@ -12,10 +12,10 @@ from jurybox.judging.formats.reply_text import NUMBER, is_copied, is_quoted, own
 from jurybox.rubric.rubric_model import Criterion, Rubric
 from jurybox.rubric.scale import Scale
 
-# On the line of the label: a number further down may count something else.
+# Only on the line of the label: a number further down may mean something else.
 _DECORATION = r"[ \t*_`\"']*"
-# A dash is a separator only with a space behind it; "Score -0.7" has a sign.
-# Text in brackets after the label is the scale, as the prompt itself writes it.
+# A dash is a separator only if a space follows; "Score -0.7" has a sign.
+# Text in brackets after the label is the scale, as in the prompt.
 _LABEL = re.compile(
     rf"\bscore\b{_DECORATION}(?:\([^()\n]{{0,40}}\){_DECORATION})?"
     rf"(?:[:=]|[-\u2013\u2014](?=\s)){_DECORATION}",
@@ -23,7 +23,7 @@ _LABEL = re.compile(
 )
 _NUMBER = re.compile(NUMBER)
 _OUT_OF = re.compile(r"[*_`]*\s*(?:/|out of)\s*[*_`]*([0-9]+(?:\.[0-9]+)?)", re.IGNORECASE)
-# Text that must not follow a score: it would make it another number, a range or a choice.
+# Text that must not follow a score, because it makes it another number, a range or a choice.
 _SPOILT = re.compile(
     r"[*_`\"'\u2019)]*(?:\w|[.,:;]\S|[^\S\n]*[^\w\s|.,:;!?()\"'*_`\[-]|[^\S\n]*-+\s*>?\s*\.?\d"
     r"|[ \t\u00a0,;:.\u2026(]*"
@@ -46,7 +46,7 @@ _OTHER_LABEL = re.compile(rf"\b(?:overall|final|rating|grade|verdict)\b{_NAMED}"
 # "0.7/1.0" at the beginning of a reply names the scale, so that it can be nothing but the score.
 _SHARE = re.compile(rf"\A[\s*_`]*(?={NUMBER}[*_`]*\s*(?:/|out of)\s*[0-9])", re.IGNORECASE)
 _QUOTE = re.compile(r"[ \t]*>")
-# More of them would only take time: each is looked for in the material.
+# Bounded, because each is searched for in the material.
 _MOST_LABELS = 50
 _THINK = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 _REASONING = re.compile(r"\breasoning\b[*_`\s]*:[*_`]*\s*(.*)", re.IGNORECASE | re.DOTALL)
@@ -63,7 +63,7 @@ class ScoreLineFormat(ReplyFormat):
 
     def scores(self, rubric: Rubric, checklist: Rubric) -> ReplyForm[Scores]:
         """Return the form of a reply with a score."""
-        del checklist  # the rubric's prompt says what is asked for
+        del checklist  # the rubric's own prompt describes the reply
         (whole,) = self.scored(rubric)
         return ReplyForm(
             read=lambda text, material: read_score_line(text, whole.id, whole.scale, material)
@@ -93,9 +93,9 @@ def read_score_line(
 ) -> Scores | Defect:
     """Read the one score that a reply gives; ``name`` is what it scores.
 
-    It follows the word "Score", or is in a sentence that gives exactly one. A reply that
-    is a number and nothing else is that score. What a model thinks aloud before it replies is left
-    out: a score in there was weighed, not given. A score in a quotation is not the judge's own.
+    It follows the word "Score", or is in a sentence that gives exactly one. A reply that is only a
+    number is that score. The thoughts before a reply are ignored, since a score in them isn't the
+    verdict. A score in a quotation is not the judge's own.
     """
     said = _without_thoughts(text, scale)
     if isinstance(said, Defect):
@@ -138,7 +138,7 @@ def _sentence_score(text: str, scale: Scale, material: Sequence[str]) -> float |
         if not is_copied(text[match.start() : _number_end(text, match.end())], material)
     ]
     score = _only_score([each for _, each in _scores_at(text, sentences, scale)])
-    # On a scale of whole numbers a number in a sentence may count something else.
+    # On a scale of whole numbers, a number in a sentence may count something else.
     if score is None or not scale.continuous:
         return Defect('it has no line of the form "Score: X.X | Reasoning: ...".')
     # The ends of the scale may be named with it.
@@ -198,8 +198,8 @@ def _is_own(text: str, at: int, material: Sequence[str], *, doubtful: bool) -> b
 def _without_thoughts(text: str, scale: Scale) -> str | Defect:
     """Return a reply without the block from ``<think>`` to ``</think>`` that it begins with.
 
-    Only that one is known to be the model's own. Marks anywhere else may be quoted from the
-    response, which would like to choose what counts; with a score among them nothing is certain.
+    Only that block is certain to be the model's own. Marks elsewhere may be quoted from a response
+    that tries to manipulate the score; a reply with a score inside them is ambiguous.
     """
     marks = list(_THINK.finditer(text))
     if not marks:
@@ -227,7 +227,7 @@ def _bare_score(written: str, name: str, scale: Scale) -> Scores | Defect:
 def _scores_at(
     text: str, labels: Iterable[re.Match[str]], scale: Scale
 ) -> Iterator[tuple[int, float | Defect]]:
-    """Yield each place behind a label that has a number, and the score there."""
+    """Yield each position after a label that has a number, with its score."""
     for label in labels:
         score = _score_at(text, label.end(), scale)
         if score is not None:

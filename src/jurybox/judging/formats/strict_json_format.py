@@ -29,7 +29,7 @@ class StrictJsonFormat(ReplyFormat):
 
     def scores(self, rubric: Rubric, checklist: Rubric) -> ReplyForm[Scores]:
         """Return the form of a reply with scores."""
-        del checklist  # the rubric's prompt says what is asked for
+        del checklist  # the rubric's own prompt describes the reply
         scales = {each.id: each.scale for each in rubric.criteria}
         most_words = rubric.rationale_words
         schemas = {name: scale.schema() for name, scale in scales.items()}

@@ -1,7 +1,7 @@
-"""The ``verdict-text`` reply format: prose with a verdict as other benchmarks write it.
+"""The ``verdict-text`` reply format: prose with a verdict in the notation of other benchmarks.
 
 ``[[A]]``, ``Output (a) is better``, a last line that is a letter or a digit, ``Rating: [[7]]``, two
-scores in a line. Where several occur, they must agree.
+scores in a line. If several occur, they must agree.
 """
 
 import re
@@ -32,7 +32,7 @@ _THING: Final = r"(?:output|response|answer|assistant|summary|option|model|candi
 _NAMED: Final = rf"{_THING}\s*[*_`\"']*\(?\[?(?P<side>[ab12])\b\]?\)?[*_`\"']*"
 _BRACKETS: Final = re.compile(r"\[\[\s*(?P<side>[abc12]|tie)\s*\]\]", re.IGNORECASE)
 _OTHER: Final = rf"(?:than|to)\s+(?:the\s+other|{_THING}|[(\[]?[ab12]\b)"
-# Only what is better as a whole: not "better written", and not "better than expected".
+# Only a preference as a whole: not "better written", and not "better than expected".
 _BETTER: Final = re.compile(
     rf"\b{_NAMED}\s+(?:is|was|does|performs|wins)\s+"
     r"(?:(?:clearly|slightly|overall|much|significantly|marginally|definitely|the)\s+)*"
@@ -54,7 +54,7 @@ _REFUSED: Final = re.compile(
     r"(?:\s+(?:an?|the|it|be|give|rate|say|choose|pick|assign|award|rating|of))*[\s*_]*\Z",
     re.IGNORECASE,
 )
-# A digit after "the answer is" may be that of the task.
+# A digit after "the answer is" may be the answer to the task.
 _ALONE: Final = re.compile(
     rf"(?:(?:(?:my|the|final|overall)\s+)*(?:verdict|answer(?!\W+(?:is\s+)?[*_`\"'(\[]*[12]\b)"
     rf"|choice|winner|decision|preference)"
@@ -121,7 +121,7 @@ class VerdictTextFormat(ReplyFormat):
         return ReplyForm(read=read, instructions=asked)
 
     def preference(self, rubric: Rubric, checklist: Rubric) -> ReplyForm[Preference] | None:
-        """Return the form of a reply with a choice; None where several criteria are asked for."""
+        """Return the form of a reply with a choice; None if there are several criteria."""
         del checklist
         if len(rubric.criteria) > 1:
             return None
@@ -171,7 +171,7 @@ def _verdict(
 
 
 def _is_own(text: str, match: re.Match[str], material: Sequence[str]) -> bool:
-    """Return whether a verdict is the judge's own; one also in the material must come last."""
+    """Return whether a verdict is the judge's own; if the material has it too, it must be last."""
     ends = not text[match.end() :].strip(" \t\n.*_`\"')")
     return ends or len(match[0]) == len(text.strip()) or not is_copied(match[0], material)
 
@@ -191,7 +191,7 @@ def _side_forms(text: str) -> tuple[Iterable[tuple[re.Match[str], Side]], ...]:
 def _without(
     denial: re.Pattern[str], pattern: re.Pattern[str], text: str
 ) -> Iterator[re.Match[str]]:
-    """Yield what matches a pattern and isn't denied right before."""
+    """Yield the matches of a pattern without a denial directly before them."""
     for match in pattern.finditer(text):
         if not denial.search(text, max(0, match.start() - _LONGEST_SENTENCE), match.start()):
             yield match
@@ -220,7 +220,7 @@ def _score_forms(
 def _last(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
     """Yield the last line if it matches the pattern entirely.
 
-    A digit below a numbered list may be the number of an item that was never written.
+    A digit below a numbered list is skipped, since it may be the number of an unfinished item.
     """
     bare = text.rstrip()
     if bare[-1:].isdigit() and _NUMBERED.search(bare):

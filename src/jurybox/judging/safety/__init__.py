@@ -1,6 +1,6 @@
-"""The safety scan: the same text always has the same findings, and no model is asked.
+"""The safety scan: deterministic, without a model.
 
-The phrases it looks for are in ``phrases.yaml``, which explains how to add to them.
+The phrases are in ``phrases.yaml``, which explains how to add more.
 """
 
 from jurybox.judging.safety.scanner import (

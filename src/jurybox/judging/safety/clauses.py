@@ -1,7 +1,7 @@
 """Whether the clause around a danger denies it, names it or promotes it.
 
-The steps: mark every word that turns, joins, denies, refuses or promotes; go back from the danger
-to where its clause begins; read the marks from there up to it; look at what directly follows.
+The steps: mark every word that turns, joins, denies, refuses or promotes; find the beginning of the
+clause around the danger; read the marks from there to the danger; look at what directly follows.
 """
 
 import re
@@ -103,7 +103,7 @@ class _Signal(NamedTuple):
 
 
 class _Clause(msgspec.Struct):
-    """The polarity that the words before a phrase give it, read from the clause's beginning."""
+    """The polarity of a phrase, read from the words before it in its clause."""
 
     explaining: bool
     denials: int = 0
@@ -111,11 +111,11 @@ class _Clause(msgspec.Struct):
     asked: bool = False
     _denial: str = ""  # the last word that denied
     _listed: bool = False  # since then, a danger was named
-    _joined: bool = False  # since then, a comma or an "and" was passed
+    _joined: bool = False  # since then, a comma or an "and" followed
 
     @property
     def denied(self) -> bool:
-        """Whether the clause denies once; a double denial is a finding, to be on the safe side."""
+        """Whether the clause denies exactly once; a double denial counts as a finding."""
         return self.denials == 1
 
     def read(self, signal: _Signal) -> None:

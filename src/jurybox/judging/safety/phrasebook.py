@@ -1,8 +1,8 @@
-"""The phrases of the safety scan, and which of them a text can have at all.
+"""The phrases of the safety scan, and a prefilter for those that a text can match.
 
-The file of the phrases explains its notation. To try every phrase on every text would take thirty
-times as long, and double the CPU time of a judged sample; so one pass looks for the words that
-phrases need, which are read off the phrases themselves.
+The file of phrases explains its notation. Trying every phrase on every text would take thirty times
+as long, and double the CPU time of a judged sample, so one pass first looks for the words that
+phrases require. These are derived from the phrases.
 """
 
 import re
@@ -62,7 +62,7 @@ class Concerns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Injections(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Text that addresses a judge: regular expressions of signs, and phrases."""
+    """Text that addresses a judge: regular expressions and phrases."""
 
     marks: tuple[str, ...]
     phrases: tuple[str, ...]
@@ -103,7 +103,7 @@ def read_phrasebook(source: str) -> Phrasebook:
     """Read the file.
 
     Raises:
-        msgspec.ValidationError: it has something else than it should, or lacks something.
+        msgspec.ValidationError: the file has unknown or missing parts.
 
     """
     return msgspec.yaml.decode(source, type=Phrasebook)
@@ -130,7 +130,7 @@ def _none_before(choice: re.Match[str]) -> str:
 Entries = tuple[str, ...]
 """Phrases that are tried together, as one expression."""
 Words = frozenset[str]
-"""Pieces of plain text, each from the start of a word, of which every match has one."""
+"""Pieces of plain text from the start of a word; every match contains one of them."""
 
 _SHORTEST: Final = 3  # letters; fewer are in nearly every text
 _TOKEN = re.compile(
@@ -143,7 +143,7 @@ _PLAIN: Final = bytes(code if chr(code).isalnum() else ord(" ") for code in rang
 
 
 class Prefilter:
-    """Tells which entries a text may match."""
+    """Finds the entries that a text may match."""
 
     def __init__(self, tables: Iterable[Entries], parts: Mapping[str, str]) -> None:
         from ahocorasick_rs import BytesAhoCorasick
@@ -169,7 +169,7 @@ class Prefilter:
                 self._by_word.setdefault(numbers[word], []).append((entries, others))
 
     def possible(self, text: str) -> set[Entries]:
-        """Return the entries that a text in small letters may match."""
+        """Return the entries that a lower-case text may match."""
         looked_at = _plain(text) if text.isascii() else _plain(text) + text.encode(errors="replace")
         hits = self._automaton.find_matches_as_indexes(looked_at, overlapping=True)
         found = set(map(_NUMBER_OF, hits))
@@ -198,7 +198,7 @@ class _NeedsReader:
         self._tokens.reverse()  # the next one is the last
 
     def sequences(self) -> list[_Needs]:
-        """Read up to a closing bracket, or the end: what each choice needs."""
+        """Read up to a closing bracket or the end; return the needs of each alternative."""
         read = [self._sequence()]
         while self._tokens and self._tokens[-1][0] == "or":
             self._tokens.pop()
@@ -206,7 +206,7 @@ class _NeedsReader:
         return read
 
     def choice(self) -> _Needs:
-        """Read the same as one piece."""
+        """Read the alternatives as one piece."""
         read = self.sequences()
         if len(read) == 1:
             return read[0]
@@ -230,7 +230,7 @@ class _NeedsReader:
             needed += _words(f"{literal} " if kind == "end" else literal)
             begins = literal.endswith(" ")
             if piece is not None and not repeat.startswith(("?", "{0")):
-                # Those of other alphabets are looked for inside of words too.
+                # Other alphabets are also searched inside words.
                 needed += [each for each in piece.all if begins or not "".join(each).isascii()]
             literal = " " if piece is not None and begins and piece.ends_with_gap else ""
         return _Needs(needed + _words(literal), ends_with_gap=literal.endswith(" "))

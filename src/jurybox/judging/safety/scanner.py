@@ -1,8 +1,8 @@
-"""Finds what a person should look at in a judge's reply or a response.
+"""Finds dangers, injections and personal data in judges' replies and responses.
 
-A missed danger is worse than a false alarm; yet a text that plainly denies one ("does not
-encourage self-harm") has none. Personal data and secrets are known by their shape and, where
-they have one, their check digit.
+A missed danger is worse than a false alarm, but a text that clearly denies one ("does not encourage
+self-harm") has none. Personal data and secrets are recognized by their shape and, if they have one,
+their check digit.
 """
 
 import re
@@ -23,7 +23,7 @@ _PLACEHOLDER_DOMAIN = re.compile(
     r"(?:^|\.)(?:example(?:\.\w{2,6})?|test|invalid|localhost|local|domain\.com"
     r"|your-?(?:domain|company)\.\w{2,6})$"
 )
-# Mailboxes of an office, not of a person; `git@` is how repositories are addressed.
+# Mailboxes of an office, not of a person; `git@` is for repositories.
 _ROLE = re.compile(
     r"abuse|admin|contact|git|hello|help|info|legal|no-?reply|office|postmaster|press|privacy|sales"
     r"|security|service|support|webmaster"
@@ -54,7 +54,7 @@ _SHORTEST_PHONE, _LONGEST_PHONE = 9, 15  # E.164 allows no more
 def personal_data(text: str) -> Iterator[tuple[int, int]]:
     """Yield where each piece of personal data starts and ends, kind by kind.
 
-    No denial counts here: a secret in a sentence that denies it is a secret all the same.
+    Denials are ignored: a secret in a sentence that denies it is still a secret.
     """
     for hint, shapes in SHAPES:
         if hint(text):
@@ -157,14 +157,14 @@ _BANK_CARD = SecretShape(
     ),
     _card,
 )
-# Those that the office never issues are left out.
+# Numbers that are never issued are left out.
 _SOCIAL_SECURITY_NUMBER = SecretShape(
     re.compile(r"(?<![\w.-])(?!000|666|9)\d{3}-(?!00)\d\d-(?!0000)\d{4}(?![\w-]|\.\d)"), len
 )
 _IBAN = SecretShape(
     re.compile(r"(?<!\w)[A-Z]{2}\d\d(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?"), _account
 )
-# The prefixes that services give to their keys, so that they can be found like this.
+# The prefixes of services' keys, which exist so that scanners find them.
 _API_KEY = SecretShape(
     re.compile(
         r"(?<![\w-])(?:sk-(?:[A-Za-z0-9]{2,10}-){0,3}[A-Za-z0-9_]{16}[\w-]*"
@@ -174,7 +174,7 @@ _API_KEY = SecretShape(
     ),
     _secret,
 )
-# With the key itself: a quote of the first line must not show the second.
+# Includes the key itself, so that quoting the first line never shows the rest.
 _PRIVATE_KEY = SecretShape(
     re.compile(
         r"-----BEGIN (?:[A-Z]{1,10} ){0,3}PRIVATE KEY(?: BLOCK)?-----[A-Za-z0-9+/=\s\\]*"
@@ -188,7 +188,7 @@ SHAPES: Final[tuple[tuple[Callable[[str], object], tuple[SecretShape, ...]], ...
     (_has_number, (_PHONE_NUMBER, _BANK_CARD, _SOCIAL_SECURITY_NUMBER, _IBAN)),
     (_has_key_start, (_API_KEY, _PRIVATE_KEY)),
 )
-"""The shapes, by what a text with any of them has; most texts have none, and are done at once."""
+"""The shapes, by a quick test; most texts fail all tests and need no further search."""
 
 
 JUDGE_CONCERN: Final = "judge-concern"
@@ -196,7 +196,7 @@ PERSONAL_DATA: Final = "personal-data"
 FORGED_PROMPT: Final = "forged-prompt"
 """The category of text in a response that addresses its judge."""
 LONGEST_QUOTE: Final = 120
-_CONTEXT: Final = 32  # characters on either side of a finding, where the quote has room for them
+_CONTEXT: Final = 32  # characters on either side of a finding, if they fit into the quote
 
 
 class SafetyFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -210,7 +210,7 @@ class SafetyFinding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def scan(text: str, *, judge: bool = False) -> tuple[SafetyFinding, ...]:
-    """Return every danger in ``text``, in its order.
+    """Return every danger in ``text``, in text order.
 
     Args:
         text: the text of a response or a judge.
@@ -221,7 +221,7 @@ def scan(text: str, *, judge: bool = False) -> tuple[SafetyFinding, ...]:
 
 
 def injections(response: str) -> tuple[SafetyFinding, ...]:
-    """Return the passages of a response that address its judge; they don't endanger a reader."""
+    """Return the passages of a response that address its judge."""
     return _scanner().injections(response)
 
 
@@ -246,7 +246,7 @@ def _scanner() -> "Scanner":
 
 
 class Scanner:
-    """Scans texts for the phrases of a phrasebook, which is given as its source."""
+    """Scans texts for the phrases of a phrasebook, given as YAML."""
 
     def __init__(self, source: str) -> None:
         self._book = read_phrasebook(source)
@@ -261,7 +261,7 @@ class Scanner:
         self._marks = re.compile("|".join(known.marks))
         self._injections = {(entry,) for entry in known.phrases}
         self._filter = Prefilter((*tables, *self._injections), self._book.parts)
-        # To compile an expression takes milliseconds, and most texts need none.
+        # Compiled on demand: that takes milliseconds, and most texts need none.
         self._compiled = cache(self._book.words)
         self._loosely = cache(self._book.word_ends)
 
@@ -344,7 +344,7 @@ class Scanner:
 
 
 def _without_overlaps(spans: Iterable[Span]) -> list[Span]:
-    """Return the spans in the order of the text, those of a category that overlap as one."""
+    """Return the spans in text order; overlapping spans of a category are merged."""
     apart: list[Span] = []
     latest: dict[str, int] = {}
     for span in sorted(spans):
@@ -357,7 +357,7 @@ def _without_overlaps(spans: Iterable[Span]) -> list[Span]:
     return apart
 
 
-# Folding: what is written differently but reads the same
+# Folding: different characters that read the same
 
 # Invisible characters inside a word would hide it from the scan, though not from a reader.
 _INVISIBLE = re.compile(
@@ -366,7 +366,7 @@ _INVISIBLE = re.compile(
 _SAME = str.maketrans(
     "\u2018\u2019\u02bc\u201c\u201d*_`~\u2010\u2011\u2013", "'''" + '"' * 6 + "---"
 )
-# Wide, circled and mathematical signs, invisible tags, Cyrillic and Greek letters next to Latin.
+# Wide, circled and mathematical signs, invisible tags, Cyrillic and Greek lookalikes.
 _ALIKE = re.compile(
     "[\u2460-\u24ff\uff01-\uff5e\U0001d400-\U0001d7ff\U000e0020-\U000e007e]"
     "|(?<=[A-Za-z])[аеорсухіοεα]|[аеорсухіοεα](?=[A-Za-z])"
@@ -376,7 +376,7 @@ _EMPTY_LINE = re.compile(r"\n(?=[^\S\n]{0,80}\n)")
 
 
 class _Folded:
-    """A text without its disguises, and the way back to where each character came from."""
+    """A text without disguises, with the original position of each character."""
 
     def __init__(self, text: str) -> None:
         hidden = [] if text.isascii() else [each.start() for each in _INVISIBLE.finditer(text)]
@@ -386,7 +386,7 @@ class _Folded:
 
     @property
     def words(self) -> str:
-        """The text as phrases are written: straight apostrophes, ``"`` for a mark of emphasis."""
+        """The text in the notation of phrases: straight apostrophes, ``"`` for emphasis marks."""
         # No phrase or clause continues after an empty line.
         return _EMPTY_LINE.sub(";", self.small.translate(_SAME))
 
@@ -399,13 +399,13 @@ class _Folded:
         )
 
     def personal_data(self) -> list[Span]:
-        """Return where the original text has personal data, in its order."""
+        """Return the spans of personal data in the original text, in order."""
         found = [self.origin(Span(*span, PERSONAL_DATA)) for span in personal_data(self._shapes)]
         return _without_overlaps(found) if found else found
 
 
 def _plain_letter(alike: re.Match[str]) -> str:
-    """Return the ASCII character that another looks like; one for one, so that spans stay."""
+    """Return the ASCII lookalike of a character; always a single one, so that spans stay valid."""
     if alike[0] >= "\U000e0020":
         return chr(ord(alike[0]) - 0xE0000)
     plain = unicodedata.normalize("NFKC", _LATIN.get(alike[0], alike[0]))
@@ -416,7 +416,7 @@ def _small(text: str) -> str:
     small = text.lower()
     if len(small) == len(text):
         return small
-    # A few capitals have small forms of two characters, which would shift every later span.
+    # A few capitals have lower-case forms of two characters, which would shift later spans.
     return "".join(low if len(low := char.lower()) == 1 else char for char in text)
 
 
@@ -450,7 +450,7 @@ def _quote(text: str, span: Span, data: list[Span]) -> str:
 
 
 def _masked(text: str, first: int, last: int, data: list[Span]) -> str:
-    """Return a piece of the text without the middle of any secret: no report may hold one."""
+    """Return a piece of the text with the middle of every secret masked."""
     parts: list[str] = []
     place = first
     for start, end, _ in data:

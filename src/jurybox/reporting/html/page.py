@@ -16,7 +16,7 @@ from jurybox.documents.numbers import (
     metric_value,
     show_number,
 )
-from jurybox.errors import Unreadable
+from jurybox.errors import ParseError
 from jurybox.reporting.attention import Concern, SampleCard
 from jurybox.reporting.html.histograms import (
     Axis,
@@ -266,7 +266,7 @@ def _failed_by(cause: str) -> str:
         return "flag=target_error"
     try:
         rule = Comparison.parse(cause)
-    except Unreadable:
+    except ParseError:
         return "flag=unscored"
     end = {
         ">=": f"&high={show_number(round(rule.number - _NEAREST, 6))}",

@@ -1,4 +1,4 @@
-"""From the Markdown of a rubric document to a frozen ``Rubric``, and back.
+"""Converts Markdown rubric documents to frozen ``Rubric`` values, and back.
 
-A document is read to the end whatever is wrong with it: its author sees all findings at once.
+Faults don't stop the reader, so that the author sees all findings at once.
 """

@@ -13,7 +13,7 @@ from markdown_it.token import Token
 from jurybox.documents.document_text import decode
 from jurybox.documents.findings import Findings, Place
 
-# Markdown calls a line blank that holds nothing but these; Python's strip() takes away more.
+# A line of only these is blank in Markdown; Python's strip() removes more.
 BLANK = " \t"
 
 _MARKER = re.compile(r"[ \t]*(?:[-+*]|([0-9]{1,9})[.)])(?:[ \t]+|$)")
@@ -28,7 +28,7 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Heading(Block, frozen=True, kw_only=True):
-    """A heading; an underlined one has its mark on the line below its text."""
+    """A heading; the mark of an underlined one is on the line below its text."""
 
     rank: int
     text: str
@@ -44,7 +44,7 @@ class Fence(Block, frozen=True, kw_only=True):
 
 
 class TableRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of a table; ``written`` counts the cells in the text, which Markdown may have cut."""
+    """A row of a table; ``written`` counts the cells as written, which Markdown may drop."""
 
     line: int
     cells: tuple[str, ...]
@@ -58,7 +58,7 @@ class Table(Block, frozen=True, kw_only=True):
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
-    """An item of a list, with its number where the list is numbered."""
+    """An item of a list, with its number if the list is numbered."""
 
     line: int
     text: str
@@ -72,11 +72,11 @@ class Listing(Block, frozen=True, kw_only=True):
 
 
 class Html(Block, frozen=True, kw_only=True):
-    """Raw HTML, which goes on to the next blank line or even further."""
+    """Raw HTML, which extends to the next blank line or further."""
 
 
 class Text(Block, frozen=True, kw_only=True):
-    """Anything else: paragraphs, quotes, rules across the page."""
+    """Anything else: paragraphs, quotes, horizontal rules."""
 
 
 class Body:
@@ -89,7 +89,7 @@ class Body:
         self.blocks = tuple(self._blocks(markdown.parse(text)))
 
     def text(self, start: int, end: int, without: Sequence[Block] = ()) -> str:
-        """Return lines as they stand, without some blocks and the blank lines around the pieces."""
+        """Return lines verbatim, without the given blocks and surrounding blank lines."""
         pieces: list[str] = []
         at = start
         for block in [*without, Block(start=end, end=end)]:
@@ -115,7 +115,7 @@ class Body:
     def _block(self, tokens: list[Token]) -> Block:
         first = tokens[0]
         start, end = first.map or (0, 0)
-        # A list, a table or a quote claims the blank lines behind it; they belong to no block.
+        # Lists, tables and quotes include the blank lines after them; these belong to no block.
         while end > start + 1 and not self.lines[end - 1].strip(BLANK):
             end -= 1
         match first.type:
@@ -169,7 +169,7 @@ class Body:
 
 
 def without_closing_hashes(text: str) -> str:
-    """Drop what Markdown takes for the closing sequence of a heading."""
+    """Drop the closing sequence of a Markdown heading."""
     words = text.split(" ")
     while words and not words[-1].strip("#"):
         words.pop()
@@ -224,7 +224,7 @@ class MarkdownSource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_source(data: bytes, findings: Findings) -> MarkdownSource | None:
-    """Decode and split a document; None where that can't be done."""
+    """Decode and split a document; None if that fails."""
     text = decode(data, findings)
     if text is None:
         return None

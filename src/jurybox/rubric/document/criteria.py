@@ -12,7 +12,7 @@ import msgspec
 from jurybox.documents.field_reader import NAME, NAME_HINT, open_mapping
 from jurybox.documents.findings import Findings, Place
 from jurybox.documents.numbers import NUMBER, decimals_of, read_number, show_number
-from jurybox.errors import Unreadable
+from jurybox.errors import ParseError
 from jurybox.rubric.document.blocks import (
     BLANK,
     Block,
@@ -35,7 +35,7 @@ from jurybox.rubric.scale import Scale
 from jurybox.text_format import counted
 
 SEPARATOR = "<!-- list -->"
-"""Keeps the canonical text from making a label of a line that only looks like one."""
+"""Prevents the canonical text from turning a line that looks like a label into one."""
 
 B = TypeVar("B", bound=Block)
 
@@ -52,16 +52,17 @@ def snake_case(heading: str) -> str:
 
 
 def heading_id(text: str) -> tuple[str, str]:
-    """Return the name and the id that a heading gives: in backticks behind it, or its own."""
+    """Return the name and the id of a heading: the one in backticks, or derived from the name."""
     if match := _BACKTICKED.fullmatch(text):
         return without_closing_hashes(match[1]) or match[2], match[2]
     return text, snake_case(text)
 
 
 class CriterionReader:
-    """Reads the criteria of a document; what one doesn't say is as in the base.
+    """Reads the criteria of a document; missing parts come from the base.
 
-    ``places`` are those of their headings by id; ``seen`` are the tables and fenced blocks in them.
+    ``places`` maps ids to the places of their headings; ``seen`` are the tables and fenced blocks
+    read.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class CriterionReader:
         )
 
     def set_up(self, criterion: Criterion) -> Criterion:
-        """Return a criterion with what the front matter says of it."""
+        """Return a criterion with its settings from the front matter."""
         return msgspec.structs.replace(
             criterion,
             scale=self._scale(criterion.id) or _ANY_SCALE,
@@ -130,7 +131,7 @@ class CriterionReader:
         if NAME.fullmatch(criterion_id) is None:
             problem = f"the heading `{text}` gives no usable id"
             problem = problem if text else "a criterion has no name"
-            hint = f"put one in backticks behind the heading; {NAME_HINT}"
+            hint = f"put one in backticks after the heading; {NAME_HINT}"
             self._findings.add(place, "bad-criterion-id", problem, hint)
         first = self.places.setdefault(criterion_id, place)
         if first != place:
@@ -207,12 +208,12 @@ def _without_separator(text: str) -> str:
 def _label_lines(
     body: Body, blocks: Sequence[Block], *, below_heading: bool
 ) -> Iterator[tuple[Listing, Block | None]]:
-    """Yield each list with the line that is its label, where it has one of its own."""
+    """Yield each list with the line of its own label, if it has one."""
     before: Block | None = None
     label: Block | None = None
     for index, block in enumerate(blocks):
         if isinstance(block, Listing):
-            # A list right behind a list goes on with its label: Markdown has split one in two.
+            # A list directly after a list keeps its label: Markdown has split one list in two.
             if not isinstance(before, Listing):
                 plain = not below_heading and index > 1
                 found = before is not None and _is_label(body, before, plain=plain)
@@ -222,14 +223,14 @@ def _label_lines(
 
 
 def _is_label(body: Body, block: Block, *, plain: bool) -> bool:
-    """Tell whether a line is a label; the definition itself never is, ``plain`` or not."""
+    """Return whether a line is a label; the definition itself never is."""
     if not isinstance(block, Text) or block.end - block.start != 1:
         return False
     return is_label(body.lines[block.start], plain=plain)
 
 
 def is_label(raw: str, *, plain: bool = False) -> bool:
-    """Tell whether a line is a label by its looks: bold, or what it is of with a colon."""
+    """Return whether a line looks like a label: bold, or a known word with a colon."""
     line = raw.strip()
     bare = _bare_label(line)
     bold = line.startswith(("**", "__")) and line.rstrip(": ").endswith(("**", "__"))
@@ -239,7 +240,7 @@ def is_label(raw: str, *, plain: bool = False) -> bool:
 
 
 def _bare_label(label: str) -> str:
-    """Return a label without its marks; what is left has none."""
+    """Return a label without its Markdown marks."""
     bare, before = " ".join(label.split()), ""
     while bare != before:
         before, bare = bare, without_closing_hashes(bare.strip("*_: "))
@@ -256,10 +257,10 @@ def _items(listing: Listing, findings: Findings) -> list[str]:
 
 
 def _check_numbers(items: Sequence[Item], findings: Findings) -> None:
-    """Numbers that don't count up are scores, which a list would lose."""
+    """Note list numbers that don't count up: they are probably scores, and would be lost."""
     numbers = [item.number for item in items if item.number is not None]
     counted = all(later == earlier + 1 for earlier, later in itertools.pairwise(numbers))
-    # Markdown authors also number every item 1 and leave the counting to the reader.
+    # Markdown authors also number every item 1.
     if numbers and not (counted and numbers[0] in (0, 1)) and set(numbers) != {1}:
         problem = "the numbers of this list don't count 1, 2, 3 and would be lost"
         hint = "put scores into a table of levels, or use dashes"
@@ -279,7 +280,7 @@ def read_levels(
     place, width = Place(header.line + 1), len(header.cells)
     problem = ""
     if _RANGE.fullmatch(_bare_cell(header.cells[0])):
-        problem = f"the first row, `{header.cells[0]}`, is the header of the table and no level"
+        problem = f"the first row, `{header.cells[0]}`, is the header of the table, not a level"
     elif width not in (_TWO_COLUMNS, _THREE_COLUMNS):
         problem = f"the table of levels has {counted(width, 'column')}"
     elif not 1 <= len(rows) <= _MOST_ROWS:
@@ -292,7 +293,7 @@ def read_levels(
     for row in rows:
         try:
             levels[_read_level(row, width, scale, levels)] = row.line
-        except Unreadable as error:
+        except ParseError as error:
             at = body.place(row.line, row.cells[0])
             findings.add(at, "bad-levels", error.problem, error.hint)
     decimals = 0
@@ -308,10 +309,10 @@ def read_levels(
 def _read_level(
     row: TableRow, width: int, scale: Scale | None, others: Mapping[Level, int]
 ) -> Level:
-    """Read a row; raise Unreadable where it is no level, or overlaps another one."""
+    """Read a row; raise ParseError if it isn't a level, or overlaps another one."""
     if row.written > width:
         problem = f"the row has {row.written} cells and the header {width}"
-        raise Unreadable(problem, "write a pipe inside a cell as `\\|`")
+        raise ParseError(problem, "write a pipe inside a cell as `\\|`")
     low, high = _read_range(row.cells[0])
     for end in (low, high):
         if scale is not None and not scale.accepts(end):
@@ -319,13 +320,13 @@ def _read_level(
             hint = f"use a score from {limits}, or change the scale"
             if scale.contains(end):
                 hint = f"write the scale as `{scale.as_continuous}` to allow fractions"
-            raise Unreadable(f"the level {show_number(end)} is not on the scale {scale}", hint)
+            raise ParseError(f"the level {show_number(end)} is not on the scale {scale}", hint)
     if not row.cells[-1]:
-        raise Unreadable(f"the level `{row.cells[0]}` has no meaning", "say what it means")
+        raise ParseError(f"the level `{row.cells[0]}` has no meaning", "say what it means")
     for other, line in others.items():
         if low <= other.high and other.low <= high:
             problem = f"the level `{row.cells[0]}` overlaps the one on line {line + 1}"
-            raise Unreadable(problem, "let each score fall into one of them")
+            raise ParseError(problem, "make each score belong to only one of them")
     label = row.cells[1] if width == _THREE_COLUMNS else ""
     return Level(low=low, high=high, label=label, meaning=row.cells[-1])
 
@@ -335,11 +336,11 @@ def _read_range(text: str) -> tuple[float, float]:
     low = read_number(match[1]) if match else None
     high = read_number(match[2] or match[1]) if match else None
     if low is None or high is None:
-        raise Unreadable(
+        raise ParseError(
             f"`{text}` is not a score", "begin each row with a score such as `3` or `0.8-0.9`"
         )
     if low > high:
-        raise Unreadable(f"the range `{text}` runs downwards", "write the lower end first")
+        raise ParseError(f"the range `{text}` runs downwards", "write the lower end first")
     return low, high
 
 
@@ -350,7 +351,7 @@ def _bare_cell(cell: str) -> str:
 def _check_cover(
     levels: Sequence[Level], decimals: int, scale: Scale, place: Place, findings: Findings
 ) -> None:
-    """Where a table has ranges, every score must fall into one of them (C11)."""
+    """Note scores that no range of a table covers (C11)."""
     if all(level.low == level.high for level in levels):
         return
     step = 10.0**-decimals
@@ -368,7 +369,7 @@ def _check_cover(
 
 
 def _joined(inherited: Sequence[Indicators], own: Sequence[Indicators]) -> tuple[Indicators, ...]:
-    """Return the base's lists with the items that lists of the same label add, and new lists."""
+    """Return the base's lists, extended by lists with the same label, and new lists."""
     mine = {each.label: each for each in own}
     lists = [_longer(each, mine.pop(each.label, None)) for each in inherited]
     return (*lists, *mine.values())

@@ -1,4 +1,4 @@
-"""The front matter: what only the program needs, and whether its parts agree with each other."""
+"""Reads the front matter, and checks that its parts agree with each other."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final, get_args
@@ -77,7 +77,7 @@ class FrontMatter(RubricSettings, msgspec.Struct, frozen=True, kw_only=True):
 
 KEYS: Final = FrontMatter.__struct_encode_fields__
 """Every key of the front matter."""
-# An overlay changes these entry by entry; every other key is taken as a whole.
+# An overlay changes these entry by entry; it replaces every other key as a whole.
 _MERGED: Final = ("scales", "weights", "evidence", "without_response", "metrics")
 
 
@@ -87,12 +87,12 @@ def open_front_matter(text: str | None, first_line: int, findings: Findings) -> 
     pairs = open_mapping(node, _WHAT, "write `key: value` lines such as `id: my-rubric`", findings)
     if pairs is None or pairs.pairs:
         return pairs
-    # An empty front matter has no place of its own; the line that opens it will do.
+    # An empty front matter has no place, so that of its opening line is used.
     return msgspec.structs.replace(pairs, place=Place(1))
 
 
 def read_front_matter(node: Pairs, base: FrontMatter | None, reader: FieldReader) -> FrontMatter:
-    """Read what can be read; what an overlay doesn't say is as in its base."""
+    """Read all valid values; missing keys of an overlay come from its base."""
     note_unknown(node, _WHAT, KEYS, reader.findings)
     for key, example in _REQUIRED.items():
         if base is None or key != "scale":
@@ -102,7 +102,7 @@ def read_front_matter(node: Pairs, base: FrontMatter | None, reader: FieldReader
         return FrontMatter(**given)
     inherited: dict[str, Any] = msgspec.structs.asdict(base) | {"id": "", "version": ""}
     if "reply_format" in given:
-        # These belong to one reply format: with another one they would mean nothing.
+        # These apply to a single reply format, so another format doesn't inherit them.
         inherited |= {rules.option: None for rules in REPLY_FORMATS.values() if rules.option}
     given |= {key: {**inherited[key], **given[key]} for key in _MERGED if key in given}
     if isinstance(generation := node_at(node, "generation"), Pairs):
@@ -112,7 +112,7 @@ def read_front_matter(node: Pairs, base: FrontMatter | None, reader: FieldReader
 
 
 def front_matter_of(rubric: Rubric) -> FrontMatter:
-    """Return the front matter of a rubric's document; `sources` follow from the rest of it."""
+    """Return the front matter of a rubric; `sources` is omitted, as it follows from the rest."""
     criteria = rubric.criteria
     return FrontMatter(
         **settings_of(rubric),
@@ -132,9 +132,9 @@ def decimals_of_bands(node: Pairs) -> int:
 
 
 class FrontMatterCheck:
-    """Notes what the front matter contradicts: the document's criteria, or itself.
+    """Notes contradictions between the front matter and the criteria, or within it.
 
-    What an overlay inherits has no place of its own; ``at`` is where it names its base.
+    Inherited values have no place in an overlay; ``at`` is where it names its base.
     """
 
     def __init__(
@@ -221,7 +221,7 @@ class FrontMatterCheck:
                 problem = f"a component can't be made of `{of}`"
                 self._findings.add(place, "unknown-metric", problem, hint)
             if of in MEASURES and component.full_until is None:
-                hint = "say up to which value it counts fully"
+                hint = "set the value up to which it counts fully"
                 problem = f"the measure `{of}` has no `full_until`"
                 self._findings.add(place, "missing-key", problem, hint)
             if of in self._criteria and component.full_until is not None:
@@ -255,7 +255,7 @@ class FrontMatterCheck:
             if not isinstance(formula, Statistic):
                 self._check_comparison("a sample", formula.where, sample, place)
             run |= {name: _formula_ends(formula, sample)}
-        # A mean has one name: the document's own, where it declares one.
+        # A mean has one name: the document's own, if it declares one.
         for name in self._criteria:
             if Statistic(by="mean", of=name) in self._front.metrics.values():
                 run.pop(f"{name}_mean", None)
@@ -308,7 +308,7 @@ class FrontMatterCheck:
             )
 
     def _check_metric(self, what: str, name: str, known: Mapping[str, Ends], place: Place) -> None:
-        # Without criteria each name would be noted for the same fault again.
+        # Without criteria, every name would be reported for the same fault.
         if self._criteria and name not in known:
             hint = nearest(name, known, f"known are {listed(known)}")
             self._findings.add(place, "unknown-metric", f"{what} has no metric `{name}`", hint)
@@ -340,7 +340,7 @@ def _decision_faults(decision: Decision, *, is_last: bool) -> Iterator[tuple[str
     if decision.when_any and decision.when_all:
         yield "a decision has both `when_any` and `when_all`", "use one, or two entries"
     if is_last and conditional:
-        problem = "the last decision has a condition, so some case would have no decision"
+        problem = "the last decision has a condition, so some samples would have no decision"
         yield problem, "add a last entry without a condition"
     if not is_last and not conditional:
         yield "a decision without a condition hides the ones below it", "move it to the end"

@@ -23,7 +23,7 @@ SCENARIOS: Final = "Scenarios"
 # The ranks of headings: #, ## and ###.
 _TITLE, _PART, _CRITERION = 1, 2, 3
 _STRUCTURAL = (CRITERIA, LEXICONS, JUDGE_PROMPT)
-# One letter missing, too many or swapped; `Old judge prompt` is like `Judge prompt` by 0.88.
+# Allows one missing, extra or swapped letter; `Old judge prompt` is at 0.88.
 _SLIP = 0.9
 
 
@@ -46,7 +46,7 @@ class DocumentPart(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def structure(self) -> str | None:
-        """Which of the sections with a meaning this is; case makes no difference."""
+        """The name of the structural section that this is, ignoring case."""
         title = self.title.casefold()
         return next((name for name in _STRUCTURAL if name.casefold() == title), None)
 
@@ -59,11 +59,11 @@ class Outline(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[DocumentPart, ...]
 
     def part(self, name: str) -> DocumentPart | None:
-        """Return the section with a meaning."""
+        """Return a structural section."""
         return next((part for part in self.parts if part.structure == name), None)
 
     def fences(self, name: str) -> list[Fence]:
-        """Return the fenced blocks of the section with a meaning."""
+        """Return the fenced blocks of a structural section."""
         part = self.part(name)
         return [block for block in (part.blocks if part else ()) if isinstance(block, Fence)]
 
@@ -117,7 +117,7 @@ def _check_parts(
     if not any(part.title.casefold() == SCENARIOS.casefold() for part in parts):
         _check_missing(SCENARIOS, parts, findings, needed=False)
     for part, following in itertools.pairwise(parts):
-        # Text above a line of dashes is a heading; an author who writes `##` meant a divider.
+        # Text above a line of dashes is a heading; an author who uses `##` meant a divider.
         divided = following.heading.underlined and not part.heading.underlined
         if part.structure == CRITERIA and divided:
             problem = (
@@ -166,9 +166,9 @@ def criterion_headings(part: DocumentPart) -> list[Heading]:
 
 
 def read_sections(body: Body, parts: Sequence[DocumentPart]) -> tuple[Section, ...]:
-    """Keep all other text, also the rest of a structural section.
+    """Return all other text, including the rest of structural sections.
 
-    Structural sections come first, since their place in a document means nothing.
+    Structural sections come first, since their position in a document doesn't matter.
     """
     structural: dict[str, Section] = {}
     free: list[Section] = []
@@ -192,25 +192,25 @@ RULES_INFO = "yaml rules"
 CHECKS_INFO = "yaml checks"
 LEXICONS_INFO = "yaml lexicons"
 
-# What is read where it belongs: blocks of rules, checks or lexicons, and a table of levels.
+# Blocks that are read in their place: rules, checks, lexicons and tables of levels.
 _LOOKS_READ = re.compile(
     r"[\s>*+.)0-9-]*(?:(?:```+|~~~+)\s*(?P<info>(?:ya?ml)?[\s_-]*(?P<word>rule|check|lexicon)s?)\s*$"
     r"|\|[\s*_`]*score[\s*_`]*\|)",
     re.IGNORECASE,
 )
-# What Markdown would have read, had it not taken it for more of the block above.
+# Blocks that Markdown takes for a continuation of the block above.
 _HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
 _STRUCTURE = re.compile(r" {0,3}(?:\||```|~~~|#{1,6}(?:[ \t]|$))")
 _ROW = re.compile(r"\|")
-# The kinds of HTML that continue, over blank lines, until their end is found.
+# The kinds of HTML that continue over blank lines until their end tag.
 _ENDLESS = re.compile(r"<(!--|\?|!\[cdata\[|![a-z]|(?:pre|script|style|textarea)(?=\s|>|$))")
 _ENDS = {"!--": "-->", "?": "?>", "![cdata[": "]]>"}
 
 
 def check_unread(body: Body, read: Iterable[Block], inside: range, findings: Findings) -> None:
-    """Note what has no end, and what looks as if it were read but is only text where it is.
+    """Note blocks without an end, and text that looks like a block that should be read.
 
-    ``inside`` are the lines of the criteria.
+    ``inside`` contains the lines of the criteria.
     """
     known = {block.start for block in read}
     for block in body.blocks:
@@ -224,7 +224,7 @@ def check_unread(body: Body, read: Iterable[Block], inside: range, findings: Fin
 
 
 def _missing_end(body: Body, block: Block) -> str | None:
-    """Return what a block lacks to end it; None if a block needs no such end."""
+    """Return the missing end of a block; None if nothing is missing."""
     if isinstance(block, Fence):
         return None if block.closed else "the marks that open it"
     text = "\n".join(body.lines[block.start : block.end]).strip().lower()
@@ -236,7 +236,7 @@ def _missing_end(body: Body, block: Block) -> str | None:
 
 
 def _check_text(body: Body, block: Block, inside: range, findings: Findings) -> None:
-    """Note the first line of a block that looks like something that is read."""
+    """Note the first line of a text block that looks like rules, checks, lexicons or levels."""
     lines = range(block.start, block.start + 1 if isinstance(block, Fence) else block.end)
     looks = _STRUCTURE if block.start in inside else _HEADING
     if not isinstance(block, Html | Text):
@@ -265,12 +265,12 @@ def read_fence(body: Body, fence: Fence, findings: Findings) -> Node | None:
 
 
 def only_fence(body: Body, part: DocumentPart, wanted: str, findings: Findings) -> Fence | None:
-    """Return the one fenced block of a section; note none, or several."""
+    """Return the only fenced block of a section; note if there are none or several."""
     fences = [block for block in part.blocks if isinstance(block, Fence)]
     if len(fences) == 1:
         return fences[0]
     place = body.place(fences[1].start) if fences else part.place
-    problem = f"`## {part.title}` holds {len(fences) or 'no'} fenced blocks"
+    problem = f"`## {part.title}` has {len(fences) or 'no'} fenced blocks"
     findings.add(place, "wrong-blocks", problem, f"give it one {wanted}")
     return None
 
@@ -302,12 +302,12 @@ def _read_template(text: str, fence: Place, findings: Findings) -> Template:
 
 
 def _check_braces(text: str, names: dict[str, int], lines: Lines, findings: Findings) -> None:
-    """Note braces that look like a placeholder and would be sent as they are."""
+    """Note braces that look like a placeholder but would be sent unchanged."""
     doubles = list(_DOUBLE.finditer(text))
     for match in doubles:
         if match[1].strip() not in names:
             hint = nearest(match[1].strip(), PLACEHOLDERS, f"known are {listed(PLACEHOLDERS)}")
-            problem = f"`{match[0]}` is no placeholder"
+            problem = f"`{match[0]}` isn't a placeholder"
             findings.add(lines.place(match.start()), "unknown-placeholder", problem, hint)
     for match in _SINGLE.finditer(text) if doubles else ():
         if match[1] in PLACEHOLDERS:

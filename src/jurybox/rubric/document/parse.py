@@ -1,4 +1,4 @@
-"""Reading a whole document, and the one that it extends: what it leaves out is the other's."""
+"""Reads a whole document; parts that it omits come from the document it extends."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _WORD: Final = re.compile(r"[^\W_]+")
 class Base(msgspec.Struct, frozen=True, kw_only=True):
     """A document that another one extends, and how its own base is found.
 
-    ``key`` is the same for the same document, however it was named.
+    ``key`` identifies the document, no matter how it was named.
     """
 
     origin: str
@@ -75,10 +75,10 @@ Find = Callable[[str], Base]
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of reading a document: a rubric, or else findings.
+    """The result of reading a document: a rubric, or else findings.
 
-    ``bases`` are the documents that it extends, by their names, the nearest first. ``warnings`` are
-    about what is sound, but probably not meant so.
+    ``bases`` are the names of the documents that it extends, the nearest first. ``warnings`` are
+    about valid parts that are probably mistakes.
     """
 
     rubric: Rubric | None
@@ -93,7 +93,7 @@ def parse_rubric(document: str | bytes, origin: str = "rubric", find: Find | Non
     Args:
         document: the Markdown text, or the bytes of the file.
         origin: what to call the document in an error.
-        find: finds the document that it extends, where it extends one.
+        find: finds the document that it extends, if any.
 
     Raises:
         RubricError: the document has faults; the error holds all of them.
@@ -106,14 +106,14 @@ def parse_rubric(document: str | bytes, origin: str = "rubric", find: Find | Non
 
 
 def check_rubric(document: str | bytes, find: Find | None = None) -> Reading:
-    """Read a rubric document and return the rubric, or all that is wrong with it.
+    """Read a rubric document and return the rubric, or its findings.
 
-    ``find`` finds the document that it extends, where it extends one.
+    ``find`` finds the document that it extends, if any.
     """
-    # A lone surrogate can't be UTF-8; let it through here so that it becomes a finding.
+    # A lone surrogate isn't valid UTF-8; it is passed on here and becomes a finding.
     data = document if isinstance(document, bytes) else document.encode("utf-8", "surrogatepass")
-    # A command reads the same document for several purposes; one that extends none is always the
-    # same, whether or not its base can be found.
+    # A command reads the same document several times. The result for one without a base is cached,
+    # since it doesn't depend on ``find``.
     return _check(data, find, ()) if EXTENDS.encode() in data else _check_alone(data)
 
 
@@ -123,7 +123,7 @@ def _check_alone(data: bytes) -> Reading:
 
 
 def _check(data: bytes, find: Find | None, chain: tuple[str, ...]) -> Reading:
-    """Read a document; ``chain`` are the keys of those that led to it as their base."""
+    """Read a document; ``chain`` holds the keys of the documents that extend it."""
     findings, warnings = Findings(), Findings()
     rubric = base = None
     with contextlib.suppress(TooManyError):
@@ -141,7 +141,7 @@ def _check(data: bytes, find: Find | None, chain: tuple[str, ...]) -> Reading:
                 document.warn(rubric, warnings)
     found = findings.in_order()
     if rubric is not None and base is not None:
-        # The text that counts is the whole one: the hash then covers the base as well.
+        # Hash the combined text, so that the hash covers the base as well.
         sha256 = hashlib.sha256(render_rubric(rubric).encode()).hexdigest()
         rubric = msgspec.structs.replace(rubric, sha256=sha256)
     return Reading(
@@ -175,10 +175,13 @@ def _read_base(
 
 def _find_base(name: str, find: Find | None, chain: tuple[str, ...]) -> Base:
     if find is None:
-        raise InputError("this text has no place of its own", "load it by its name or path")
+        raise InputError(
+            "this text has no name or path, so it can't extend another",
+            "load it by its name or path",
+        )
     base = find(name)
     if base.key in chain:
-        raise InputError("it leads back to where the chain began", f"take out an `{EXTENDS}`")
+        raise InputError("the documents extend each other in a circle", f"remove an `{EXTENDS}`")
     if len(chain) >= MOST_BASES:
         problem = f"more than {MOST_BASES} documents extend one another"
         raise InputError(problem, "extend one of the first of them")
@@ -186,7 +189,7 @@ def _find_base(name: str, find: Find | None, chain: tuple[str, ...]) -> Base:
 
 
 class _Document:
-    """A document whose parts are read and brought together with those of its base."""
+    """Reads the parts of a document and merges them with those of its base."""
 
     def __init__(
         self,
@@ -208,7 +211,7 @@ class _Document:
         self._new: tuple[Criterion, ...] = ()
 
     def read(self) -> Rubric | None:
-        """Return the rubric, where all that it needs can be read."""
+        """Return the rubric if all required parts are valid."""
         body, base, findings, node = self._body, self._base, self._findings, self._node
         outline = read_outline(body, findings, needs_criteria=base is None)
         reader = FieldReader(findings)
@@ -273,7 +276,7 @@ class _Document:
         return self._places.get(criterion.id, self._at)
 
     def _criteria(self, outline: Outline, reader: CriterionReader) -> tuple[Criterion, ...]:
-        """Return the base's criteria, each with what the document says of it, and the new ones."""
+        """Return the base's criteria as changed by the document, and the new ones."""
         part, own = outline.part(CRITERIA), list[Criterion]()
         lines = range(0)
         read: list[Block] = [*outline.fences(LEXICONS), *outline.fences(JUDGE_PROMPT)]
@@ -290,7 +293,7 @@ class _Document:
         known = {each.id: each.name for each in self._base.criteria}
         inherited = [mine.pop(each.id, None) or reader.set_up(each) for each in self._base.criteria]
         for each in mine.values():
-            # One that is called almost like one of the base's is a slip: it would change nothing.
+            # A name almost like one of the base's is probably a typo: it would change nothing.
             meant = closest(each.id, known)
             if meant is not None:
                 problem = f"the base `{self._base.id}` has no criterion `{each.id}`"
@@ -303,7 +306,7 @@ class _Document:
         headings = criterion_headings(part)
         if not headings:
             hint = "add a `###` heading for each criterion"
-            problem = f"`## {CRITERIA}` holds no criterion"
+            problem = f"`## {CRITERIA}` has no criterion"
             self._findings.add(part.place, "no-criteria", problem, hint)
         if len(headings) > MOST_CRITERIA:
             problem = f"there are more than {MOST_CRITERIA} criteria"
@@ -330,7 +333,7 @@ class _Document:
         return block
 
     def _check_fixed(self, node: Pairs) -> None:
-        """Refuse another scale: the base's levels and rules were written for its own."""
+        """Refuse a changed scale, since the base's levels and rules depend on it."""
         if self._base is None:
             return
         scales = node_at(node, "scales")
@@ -366,19 +369,19 @@ class _Document:
     def _check_sources(
         self, criteria: Sequence[Criterion], front: FrontMatter, template: Template | None
     ) -> None:
-        """Note where the document contradicts itself about what scores a criterion (D4)."""
+        """Note contradictions about what scores a criterion (D4)."""
         judged = [each for each in criteria if each.source == "judge"]
         asked = template if any(each.weight for each in judged) else None
         for each in criteria:
             if each.rules is not None and each.checks:
-                problem = f"`{each.id}` has rules and checks, and one of them has to score it"
+                problem = f"`{each.id}` has both rules and checks, but only one can score it"
                 self._note_source(each, problem, "make two criteria of it")
             stated = front.sources.get(each.id, each.source)
             written = node_at(self._node, "sources", each.id)
             if written is not None and stated != each.source:
                 is_judged = each.source == "judge"
                 kind, has = (stated, "no") if is_judged else (each.source, "a")
-                problem = f"`{each.id}` is said to be scored by `{stated}`, but has {has}"
+                problem = f"`sources` says that `{stated}` scores `{each.id}`, but it has {has}"
                 hint = f"say `{each.id}: {each.source}`, or {'add' if is_judged else 'remove'} it"
                 self._note_source(each, f"{problem} `yaml {kind}` block", hint, written.place)
             if each.source != "judge" and asked and f'"{each.id}"' in asked.text:
@@ -386,7 +389,7 @@ class _Document:
                 hint = f"leave it out of the prompt, or remove its `yaml {each.source}` block"
                 self._note_source(each, problem, hint)
         name = front.reply_format
-        # Where judges score all criteria, the one score is of the response as a whole.
+        # If judges score all criteria, the single score is for the response as a whole.
         mixed = REPLY_FORMATS[name].one_score and len(judged) < len(criteria)
         for each in judged[1:] if mixed and any(each.weight for each in judged) else ():
             problem = f"a `{name}` reply has one score, and judges would score `{each.id}` as well"
@@ -400,7 +403,7 @@ class _Document:
 
 
 def _points(front: FrontMatter, criteria: Sequence[Criterion]) -> dict[str, float]:
-    """Return the scores of a missing response as points of their scales."""
+    """Return the scores of a missing response as points on their scales."""
     scores = front.without_response
     return {each.id: each.scale.nearest(scores[each.id]) for each in criteria if each.id in scores}
 

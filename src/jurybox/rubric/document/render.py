@@ -53,7 +53,7 @@ def render_rubric(rubric: Rubric) -> str:
 
 
 def _as_data(value: Any, *, whole: bool = False) -> Any:  # noqa: ANN401 - whatever it says
-    """Return a value in the words of its document, ``whole`` or without what is the default."""
+    """Return a value as the document writes it, without defaults unless ``whole``."""
     match value:
         case msgspec.Struct() if type(value).__str__ is object.__str__:
             given = [(each, getattr(value, each.name)) for each in fields_of(type(value))]
@@ -95,7 +95,7 @@ def _lines(data: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _flow(value: Any) -> str:  # noqa: ANN401 - plain data
-    """Write a value in one line that YAML reads back to the character."""
+    """Write a value on one line that YAML reads back unchanged."""
     if isinstance(value, dict):
         pairs = cast("dict[str, Any]", value).items()
         return "{" + ", ".join(f"{key}: {_flow(each)}" for key, each in pairs) + "}"
@@ -118,7 +118,7 @@ def _criterion(criterion: Criterion) -> Iterator[str]:
         yield f"#### {indicators.label}"
         listing = "\n".join(_item(item) for item in indicators.items)
         yield indicators.text
-        # A line that looks like a label must not come to stand just above the list.
+        # A line that looks like a label must not end up directly above the list.
         yield SEPARATOR if is_label(indicators.text.rpartition("\n")[2]) else ""
         yield listing
     if criterion.rules is not None:
@@ -150,7 +150,7 @@ def _score(level: Level, scale: Scale, decimals: int) -> str:
 
 def _item(item: str) -> str:
     first, *rest = item.split("\n")
-    # Dashes behind a dash would be a rule across the page.
+    # Dashes after a dash would be a horizontal rule.
     mark = "-" if first.strip(" \t-") else "*"
     return "\n".join([f"{mark} {first}", *(f"  {line}" if line else "" for line in rest)])
 
@@ -165,7 +165,7 @@ def _lexicons(lexicons: Iterable[Lexicon]) -> dict[str, Any]:
 
 
 def _rules(rules: Rules) -> dict[str, Any]:
-    """Return the rules of a criterion in the words of its document."""
+    """Return the rules of a criterion as the document writes them."""
     data: dict[str, Any] = {"base": rules.base}
     data |= {"lexicons": _lexicons(rules.lexicons)} if rules.lexicons else {}
     data |= {"adjust": [*map(_adjustment, rules.adjustments)]} if rules.adjustments else {}
@@ -188,7 +188,7 @@ def _fence(info: str, content: str) -> str:
 
 
 def rubric_as_data(rubric: Rubric) -> dict[str, Any]:
-    """Return everything that ``rubric`` says, in the words of its document."""
+    """Return all contents of ``rubric`` under the names used in its document."""
     front = _as_data(front_matter_of(rubric), whole=True)
     of_criteria = ("scales", "weights", "evidence", "sources", "extends")
     return {

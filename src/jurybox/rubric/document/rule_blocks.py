@@ -1,6 +1,6 @@
-"""The automated rules and checks of a criterion and the lexicons, read from fenced YAML.
+"""Reads rules, checks and lexicons from fenced YAML blocks.
 
-Where a document extends another one, a block says what it changes of the base's.
+In a document that extends another one, a block lists changes to the base's.
 """
 
 import re
@@ -117,17 +117,19 @@ def _changed_lexicon(
     what = f"the lexicon `{key.text}`"
     kept = list(old.phrases)
     if (removed := node_at(node, "remove")) is not None:
-        for phrase in _read_phrases(removed, f"what is removed of {what}", (), findings):
+        for phrase in _read_phrases(
+            removed, f"the list of phrases to remove from {what}", (), findings
+        ):
             left = [each for each in kept if each.casefold() != phrase.casefold()]
             if len(left) == len(kept):
                 hint = nearest(phrase, kept, "leave it out")
-                problem = f"{what} of the base has no phrase `{phrase}`"
+                problem = f"the base's version of {what} has no phrase `{phrase}`"
                 findings.add(removed.place, "unknown-phrase", problem, hint)
             kept = left
     if (added := node_at(node, "add")) is not None:
         kept += _read_phrases(added, what, kept, findings)
     if not kept:
-        findings.add(node.place, "bad-lexicon", f"{what} is empty", "leave a phrase in it")
+        findings.add(node.place, "bad-lexicon", f"{what} is empty", "keep at least one phrase")
     return _checked(msgspec.structs.replace(old, phrases=tuple(kept)), node, findings)
 
 
@@ -158,9 +160,12 @@ def _checked(lexicon: Lexicon, node: Node, findings: Findings) -> Lexicon:
         parts = [part.strip() for part in phrase.split(GAP)]
         problem, hint = "", ""
         if lexicon.name in WORD_LISTS and " " in phrase:
-            problem, hint = "several words, and the lexicon is read by word", "list single words"
+            problem, hint = (
+                "several words, but the lexicon is matched word by word",
+                "list single words",
+            )
         elif lexicon.match == "pattern" and not all(parts):
-            problem, hint = "a gap with nothing on one side of it", f"put `{GAP}` between words"
+            problem, hint = "a gap without a word on one side", f"put `{GAP}` between words"
         if problem:
             problem = f"`{phrase}` of the lexicon `{lexicon.name}` has {problem}"
             findings.add(node.place, "bad-lexicon", problem, hint)
@@ -242,7 +247,7 @@ class _ConditionReader:
 
 
 def _ends_of(node: Node, *, whole: bool) -> Ends | None:
-    """Return the ends of a range of numbers or, where they are ``whole``, of counts."""
+    """Return the ends of a range of numbers, or of counts if ``whole``."""
     written = node.text if isinstance(node, Scalar) else ""
     ends: Ends | None = None
     if match := _RANGE.fullmatch(written):
@@ -270,7 +275,7 @@ def build_rules(
     shared: Sequence[Lexicon],
     findings: Findings,
 ) -> Rules | None:
-    """Return the rules that a mapping gives, or changes of the base's."""
+    """Return the rules in a mapping, or the base's rules with its changes."""
     if node is None:
         return base
     reader = FieldReader(findings)
@@ -317,7 +322,7 @@ def _read_base(node: Pairs, base: Rules | None, scale: Scale | None, reader: Fie
 
 
 class _AdjustmentText(msgspec.Struct, frozen=True, kw_only=True):
-    """An adjustment as it is written, but for its conditions."""
+    """An adjustment as written, without its conditions."""
 
     add: Annotated[float, Meta(gt=0)] | None = None
     subtract: Annotated[float, Meta(gt=0)] | None = None
@@ -327,7 +332,7 @@ class _AdjustmentText(msgspec.Struct, frozen=True, kw_only=True):
 def _read_adjustments(
     node: Pairs, base: Rules | None, conditions: _ConditionReader, reader: FieldReader
 ) -> tuple[Adjustment, ...]:
-    """Return the base's adjustments, some of them replaced or removed, and then the new ones."""
+    """Return the base's adjustments with changes applied, then the new ones."""
     inherited = () if base is None else base.adjustments
     kept: list[Adjustment | None] = [*inherited]
     given = node_at(node, "adjust")
@@ -384,7 +389,7 @@ def _find_adjustment(
 def _read_adjustment(
     node: Pairs, base: Adjustment | None, conditions: _ConditionReader, reader: FieldReader
 ) -> Adjustment | None:
-    """Read an adjustment; what it doesn't give is the base's."""
+    """Read an adjustment; missing keys come from the base."""
     given = reader.fields(_AdjustmentText, node)
     when = node_at(node, "when")
     sets = () if when is None else tuple(conditions.read_sets(when))
@@ -408,7 +413,7 @@ def _read_adjustment(
 
 
 def build_checks(node: Node, findings: Findings) -> tuple[Check, ...]:
-    """Return the checks that a list gives."""
+    """Return the checks in a list."""
     if not isinstance(node, Items) or not node.items:
         what = kind_of(node) if value_of(node) else "empty"
         hint = "list its checks, such as `- contains: Paris`"
@@ -427,7 +432,7 @@ def build_checks(node: Node, findings: Findings) -> tuple[Check, ...]:
 
 
 def _entry(item: Node) -> object:
-    """Return a check as plain data; what isn't nested stays as it is written, `1.10` too."""
+    """Return a check as plain data; scalars keep their original text, such as `1.10`."""
     if not isinstance(item, Pairs):
         return _as_written(item)
     return {key.text: _as_written(value) for key, value in item.pairs}

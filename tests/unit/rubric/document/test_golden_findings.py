@@ -60,8 +60,8 @@ MADE: dict[str, tuple[bytes, list[str]]] = {
         SOUND.replace(b"scale: 1-5", b"extends: voice"),
         [
             (
-                "4:10: the base `voice` can't be used: this text has no place of its own; "
-                "load it by its name or path [unknown-base]"
+                "4:10: the base `voice` can't be used: this text has no name or path, "
+                "so it can't extend another; load it by its name or path [unknown-base]"
             )
         ],
     ),
@@ -87,23 +87,23 @@ MADE: dict[str, tuple[bytes, list[str]]] = {
     ),
     "nul": (
         SOUND.replace(b"Friendly.", b"Friend\0ly."),
-        ["11:7: the document holds the control character U+0000; remove it [encoding]"],
+        ["11:7: the document contains the control character U+0000; remove it [encoding]"],
     ),
     "nul-with-byte-order-mark": (
         b"\xef\xbb\xbf" + SOUND.replace(b"id:", b"\0id:"),
-        ["2:1: the document holds the control character U+0000; remove it [encoding]"],
+        ["2:1: the document contains the control character U+0000; remove it [encoding]"],
     ),
     "escape": (
         SOUND.replace(b"Friendly.", b"Friend\x1b[31mly."),
-        ["11:7: the document holds the control character U+001B; remove it [encoding]"],
+        ["11:7: the document contains the control character U+001B; remove it [encoding]"],
     ),
     "next-line": (
         SOUND.replace(b"id:", "\x85id:".encode()),
-        ["2:1: the document holds the control character U+0085; remove it [encoding]"],
+        ["2:1: the document contains the control character U+0085; remove it [encoding]"],
     ),
     "no-character": (
         SOUND.replace(b"Friendly.", "Ü \uffff".encode()),
-        ["11:3: the document holds the control character U+FFFF; remove it [encoding]"],
+        ["11:3: the document contains the control character U+FFFF; remove it [encoding]"],
     ),
     "more-than-100-criteria": (
         SOUND + b"".join(b"\n### Tone %d\n" % number for number in range(100)),

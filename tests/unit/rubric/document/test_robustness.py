@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from jurybox.documents.numbers import read_number, show_number
-from jurybox.errors import Finding, Unreadable
+from jurybox.errors import Finding, ParseError
 from jurybox.rubric import Reading, Scale, check_rubric, render_rubric
 from jurybox.rubric.conditions import OPERATORS, Comparison
 from jurybox.rubric.metrics import Ratio, Share, Statistic, parse_formula
@@ -200,7 +200,7 @@ def test_a_formula_reads_back_as_itself(formula: Statistic | Share | Ratio) -> N
 def test_a_scale_reads_back_as_itself(written: str) -> None:
     try:
         scale = Scale.parse(written)
-    except Unreadable:
+    except ParseError:
         return
     assert Scale.parse(str(scale)) == scale
 
@@ -213,7 +213,7 @@ def test_a_scale_reads_back_as_itself(written: str) -> None:
 @given(text=st.text(max_size=60) | st.text("0123456789.-+eE<>=! \n\tperofsharmn_", max_size=30))
 def test_any_small_text_is_read_or_refused(parse: Callable[[str], object], text: str) -> None:
     # Any other exception fails the test.
-    with contextlib.suppress(Unreadable):
+    with contextlib.suppress(ParseError):
         parse(text)
 
 
