@@ -1,6 +1,6 @@
 """A simulation of a run on a cluster: shards, workers, leased calls, turns, and the store.
 
-It uses the real rules of the shared budget (`jurybox.engine.shared_limits`) in simulated time, with
+It uses the real rules of the shared budget (`jurybox.engine.limiter`) in simulated time, with
 costs that were measured elsewhere (spread.py, quick.py, and the store's below), and prints how many
 samples per second come out for each number of workers, and what is busy most: there the bottleneck
 is. docs/reference/capacity.md explains the table.
@@ -13,7 +13,7 @@ from typing import Any
 
 import simpy
 
-from jurybox.engine.shared_limits import CallLeases, SharedBudget
+from jurybox.engine.limiter import CallLeases, SharedBudget
 from jurybox.suite.model_spec import ModelSpec
 
 BEAT = 0.2

@@ -21,8 +21,7 @@ from pathlib import Path
 
 from jurybox.datasets import open_dataset
 from jurybox.datasets.foreign_files import read_foreign
-from jurybox.datasets.ratings import RatingScale, read_ratings
-from jurybox.datasets.verdicts import read_verdicts
+from jurybox.datasets.ratings import RatingScale, read_ratings, read_verdicts
 from jurybox.errors import JuryboxError
 from jurybox.judging.formats import reply_format
 from jurybox.models.model_errors import read_refusal

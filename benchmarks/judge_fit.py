@@ -1,10 +1,10 @@
 """Fit the numbers with which the embedded judge turns a yes into a score.
 
 Reads `judge_cases/answers.jsonl`, which has the probability of a yes for the responses of the
-development cases, and prints the table `FITS` of `jurybox.judging.evidence.sources`: a logistic
-regression over the log-odds, in which right and wrong responses weigh the same. It also prints the
-areas under the ROC curve, and how many responses are called right if their case is left out of the
-fit. `--ask N` first asks about N more cases of each kind.
+development cases, and prints the table `FITS` of `jurybox.judging.evidence.evidence_votes`: a
+logistic regression over the log-odds, in which right and wrong responses weigh the same. It also
+prints the areas under the ROC curve, and how many responses are called right if their case is left
+out of the fit. `--ask N` first asks about N more cases of each kind.
 """
 
 import argparse
@@ -19,8 +19,7 @@ from judge import CASES, Case, cases
 from numpy.typing import NDArray
 
 from jurybox.engine.driver import Callers, drive
-from jurybox.judging.evidence.questions import Readings, inquire, logit
-from jurybox.judging.evidence.sources import by_text
+from jurybox.judging.evidence.evidence_votes import Readings, by_text, inquire, logit
 from jurybox.judging.protocol import Seat
 from jurybox.models.local.files import default_judge
 from jurybox.rubric.rubric_model import Generation

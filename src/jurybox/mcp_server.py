@@ -11,8 +11,14 @@ from mcp_types import CallToolResult, InputRequiredResult, TextContent
 from pydantic import Field
 
 from jurybox import __version__
-from jurybox.app.agent_judge import AGENT, AgentTurn, judge_by_agent
-from jurybox.app.evaluate_once import aevaluate, conclude_single, single_row
+from jurybox.app.evaluate_once import (
+    AGENT,
+    AgentTurn,
+    aevaluate,
+    conclude_single,
+    judge_by_agent,
+    single_row,
+)
 from jurybox.app.run_suite import arun
 from jurybox.app.view_run import view_as_data, view_run
 from jurybox.errors import InputError, JuryboxError

@@ -19,8 +19,7 @@ from jurybox.models.function import FunctionModel
 from jurybox.models.local.files import ModelFile
 from jurybox.models.local.local_model import LocalModel
 from jurybox.models.openai import OpenAIModel, openai_client
-from jurybox.models.recorded import Recorder, ReplayModel
-from jurybox.models.scripted import ScriptedModel
+from jurybox.models.recorded import Recorder, ReplayModel, ScriptedModel
 from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn, Usage
 

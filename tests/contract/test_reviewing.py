@@ -8,8 +8,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from jurybox.app.estimate_run import RunLabels, estimate
-from jurybox.app.review_agreement import review_agreement
+from jurybox.app.estimate_run import RunLabels, estimate, review_agreement
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.engine.records import ReviewRow, sealed
 from jurybox.errors import IncompleteError, InputError

@@ -12,8 +12,7 @@ import pytest
 
 from jurybox.engine.records import ENCODER, SampleRow
 from jurybox.errors import InputError
-from jurybox.scoring.sample_index import FLAGS, Facets, facets_of
-from jurybox.scoring.sample_result import SampleResult
+from jurybox.scoring.sample_result import FLAGS, Facets, SampleResult, facets_of
 from jurybox.storage import open_store
 from jurybox.storage.sample_search import SampleQuery
 from jurybox.storage.store import Store

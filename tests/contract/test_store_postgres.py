@@ -12,7 +12,8 @@ from msgspec.structs import astuple
 
 from jurybox.engine.records import SampleRow
 from jurybox.errors import IncompleteError, InputError
-from jurybox.storage import open_store, statements
+from jurybox.storage import open_store
+from jurybox.storage import schema as statements
 from jurybox.storage.database import Found, Values
 from jurybox.storage.postgres import PostgresSession
 from jurybox.storage.sample_search import SampleQuery

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from jurybox.errors import IncompleteError, InputError
-from jurybox.storage import _database, open_store, schema, statements
+from jurybox.storage import _database, open_store, schema
 from jurybox.storage.database import Database, reading, writing
 from jurybox.storage.schema import require_tables
 from jurybox.storage.sqlite import SqliteDatabase
@@ -46,7 +46,7 @@ def test_a_key_is_looked_up_in_an_index_that_the_first_search_makes(database: Da
         if not isinstance(database, SqliteDatabase):
             session.execute("SET LOCAL enable_seqscan = off")
             explain = "EXPLAIN"
-        plan = session.rows(f"{explain} {statements.FIND_EXCHANGE}", ("x",))
+        plan = session.rows(f"{explain} {schema.FIND_EXCHANGE}", ("x",))
     assert "exchanges_by_key" in str(plan)
 
 

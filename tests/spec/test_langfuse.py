@@ -14,7 +14,7 @@ import pytest
 from commands import Done, call
 from jurybox import run
 from jurybox.integrations import langfuse_client
-from jurybox.integrations.langfuse_records import trace_id
+from jurybox.integrations.langfuse_client import trace_id
 from jurybox.wiring import open_run_store
 from langfuse_server import NOW, PUBLIC, SECRET, LangfuseServer, slow
 

@@ -20,8 +20,7 @@ from jurybox.engine.records import RunRow
 from jurybox.errors import InputError
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
 from jurybox.judging.formats.reply_format import Side, mirror
-from jurybox.reporting.pair_votes import stored_votes
-from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
+from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading, stored_votes
 from jurybox.sample import Row
 from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.storage.store import Store
@@ -79,7 +78,7 @@ def measure_verdicts(
     """
     from jurybox.calibration.bias_metrics import measure
     from jurybox.calibration.bias_results import BiasReport
-    from jurybox.datasets.verdicts import read_verdicts
+    from jurybox.datasets.ratings import read_verdicts
 
     orders: dict[tuple[object, ...], dict[tuple[str, str], list[Side]]] = {}
     rows = read_verdicts(path).rows
@@ -129,7 +128,7 @@ def _both_orders(
 
 
 def _reviews(row: RunRow, store: Store, note: Callable[[str], None]) -> Mapping[str, Gold] | None:
-    from jurybox.app.labels import labels_of_samples
+    from jurybox.app.gold_sets import labels_of_samples
 
     found = labels_of_samples(store, row)
     for each in found.notes:
@@ -138,7 +137,7 @@ def _reviews(row: RunRow, store: Store, note: Callable[[str], None]) -> Mapping[
 
 
 def _labels(path: Path, row: RunRow, store: Store) -> Mapping[str, Gold]:
-    from jurybox.app.labels import read_labels
+    from jurybox.app.gold_sets import read_labels
 
     found = read_labels(path, row)
     if not any(sample.sample_id in found for sample in store.samples(row.id)):

@@ -18,9 +18,8 @@ from jurybox.app.prepare import Prepared, prepare_chosen, read_rubric
 from jurybox.app.run_suite import RunResult, Start, equal_run, start_or_resume
 from jurybox.app.suite_choice import ChosenSuite, RunOptions
 from jurybox.calibration.calibration_record import Calibration, JudgedRun
-from jurybox.calibration.gold import GoldCase, read_comments, read_verdict
+from jurybox.calibration.gold import GoldCase, GoldRow, read_comments, read_verdict, words_of
 from jurybox.calibration.rubric_changes import next_version
-from jurybox.calibration.splits import GoldRow, words_of
 from jurybox.datasets.row_reader import record_of
 from jurybox.engine.plan import DocumentPlan
 from jurybox.engine.ports import ModelError
@@ -46,8 +45,8 @@ from jurybox.wiring import (
 
 if TYPE_CHECKING:
     from jurybox.calibration.calibration_record import Agreement, Tuning
+    from jurybox.calibration.gold import Part
     from jurybox.calibration.proposals import Proposal
-    from jurybox.calibration.splits import Part
     from jurybox.calibration.tuning_loop import ToPropose, Tuned, Unusable
     from jurybox.judging.flow import ModelRequest, Outcome
 
@@ -89,7 +88,7 @@ class Readied(msgspec.Struct, frozen=True, kw_only=True):
 
 def ready(options: CalibrateOptions) -> Readied:
     """Read the rubric and the gold, and refuse what can't be used before the first call."""
-    from jurybox.calibration.splits import split, uneven
+    from jurybox.calibration.gold import split, uneven
 
     document, warnings = read_rubric(options.rubric)
     rubric = parse_rubric(document.text, document.origin)
@@ -266,7 +265,7 @@ class _Calibrator:
 
     async def _propose(self, request: "ToPropose") -> "Proposal | Unusable":
         """Ask the proposer; replies that an earlier attempt paid for are used again."""
-        from jurybox.calibration.model_proposals import suggest
+        from jurybox.calibration.tuning_loop import suggest
         from jurybox.engine.driver import drive
         from jurybox.judging.flow import ModelReply
         from jurybox.models.recorded import Recorder, ReplayModel

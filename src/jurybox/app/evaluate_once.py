@@ -2,24 +2,27 @@
 
 import math
 import os
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, Literal
 
 import msgspec
 
 from jurybox.app.event_loop import blocking
-from jurybox.errors import InputError
+from jurybox.app.model_session import checked_route
+from jurybox.engine.driver import OnExchange, drive
+from jurybox.errors import CombinedError, InputError
+from jurybox.judging.flow import Defect, ModelReply, ModelRequest
+from jurybox.judging.protocol import Judging, Way
+from jurybox.models.function import Function, function_names
+from jurybox.rubric import Rubric
+from jurybox.sample import Response, Row, Sample, Timing, Turn, Usage, emptiness
+from jurybox.scoring.by_rules import SingleReport, single_report
+from jurybox.scoring.evaluate_sample import Procedure, SampleOutcome, decide, evaluate_sample
+from jurybox.scoring.rules import compile_rules
+from jurybox.scoring.sample_result import NEEDS_REVIEW
+from jurybox.suite.model_spec import ModelSpec, different_models, model_option
 from jurybox.text_format import listed
 from jurybox.wiring import embedded_judge, load_rubric, no_judge_error
-
-if TYPE_CHECKING:
-    from jurybox.engine.driver import OnExchange
-    from jurybox.judging.protocol import Way
-    from jurybox.models.function import Function
-    from jurybox.rubric import Rubric
-    from jurybox.sample import Row, Turn
-    from jurybox.scoring.by_rules import SingleReport
-    from jurybox.scoring.evaluate_sample import Procedure, SampleOutcome
 
 CHECKLIST = "bias-awareness"
 # Seconds: a user waits for a single report, and sees no progress meanwhile.
@@ -28,14 +31,14 @@ _PATIENCE = 30.0
 
 async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keyword
     *,
-    rubric: "str | os.PathLike[str] | Rubric",
+    rubric: str | os.PathLike[str] | Rubric,
     task: str,
     response: str,
     response_b: str | None = None,
     reference: str | None = None,
     context: str | None = None,
-    messages: "Sequence[Turn]" = (),
-    judges: "str | Function | Sequence[str | Function]" = (),
+    messages: Sequence[Turn] = (),
+    judges: str | Function | Sequence[str | Function] = (),
     votes: int | None = None,
     latency_e2e_ms: float | None = None,
     latency_model_ms: float | None = None,
@@ -44,9 +47,9 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
     timed_out: bool = False,
     base_url: str | None = None,
     allow_version_drift: bool = False,
-    on_exchange: "OnExchange | None" = None,
+    on_exchange: OnExchange | None = None,
     on_default_judge: Callable[[str], object] | None = None,
-) -> "SingleReport":
+) -> SingleReport:
     """Judge one response, or compare two, and return the report.
 
     Where the rubric has rules for every criterion, they score a single response and no judge is
@@ -88,13 +91,6 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
         IncompleteError: another version of a judge answered than its name states.
 
     """
-    from jurybox.app.model_session import checked_route
-    from jurybox.engine.driver import drive
-    from jurybox.models.function import function_names
-    from jurybox.rubric import Rubric
-    from jurybox.scoring.evaluate_sample import evaluate_sample
-    from jurybox.suite.model_spec import ModelSpec, different_models, model_option
-
     named = [judges] if isinstance(judges, str) or callable(judges) else judges
     specs = different_models([model_option(each) for each in function_names(named)])
     names = [spec.model for spec in specs]
@@ -140,16 +136,14 @@ def single_row(  # noqa: PLR0913 - the parts of a sample, all by keyword
     response_b: str | None = None,
     reference: str | None = None,
     context: str | None = None,
-    messages: "Sequence[Turn]" = (),
+    messages: Sequence[Turn] = (),
     latency_e2e_ms: float | None = None,
     latency_model_ms: float | None = None,
     input_tokens: int | None = None,
     output_tokens: int | None = None,
     timed_out: bool = False,
-) -> "Row":
+) -> Row:
     """Return the sample of a single evaluation."""
-    from jurybox.sample import Response, Row, Timing, Usage, emptiness
-
     if reference is not None and not reference.strip():
         raise InputError("the reference answer is empty", "give one, or leave it out")
     latencies = {"latency_e2e_ms": latency_e2e_ms, "latency_model_ms": latency_model_ms}
@@ -180,13 +174,9 @@ def single_row(  # noqa: PLR0913 - the parts of a sample, all by keyword
 
 
 def single_procedure(
-    rubric: "Rubric", judges: Sequence[str], votes: int, *, pair: bool, way: "Way | None" = None
-) -> "Procedure":
+    rubric: Rubric, judges: Sequence[str], votes: int, *, pair: bool, way: Way | None = None
+) -> Procedure:
     """Return how a single sample is judged; ``way`` is as in `Judging`."""
-    from jurybox.judging.protocol import Judging
-    from jurybox.scoring.evaluate_sample import Procedure
-    from jurybox.scoring.rules import compile_rules
-
     check_checks(rubric, judges=bool(judges), pair=pair)
     judging = Judging(
         rubric=rubric,
@@ -198,10 +188,8 @@ def single_procedure(
     return Procedure(judging=judging, judges=tuple(judges), votes=votes, rules=rules)
 
 
-def outcome_report(procedure: "Procedure", row: "Row", outcome: "SampleOutcome") -> "SingleReport":
+def outcome_report(procedure: Procedure, row: Row, outcome: SampleOutcome) -> SingleReport:
     """Return the report on a single evaluation that was driven to its end."""
-    from jurybox.scoring.by_rules import single_report
-
     sample, rubric = row.sample(outcome.response), procedure.judging.rubric
     return single_report(rubric, sample, outcome.report, outcome.automated, outcome.result)
 
@@ -209,7 +197,7 @@ def outcome_report(procedure: "Procedure", row: "Row", outcome: "SampleOutcome")
 class SingleConclusion(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a single report: the decision, the missing reviews, and the exit code."""
 
-    report: "SingleReport"
+    report: SingleReport
     decision: str | None
     meaning: str
     awaiting: tuple[str, ...]
@@ -236,12 +224,9 @@ class SingleConclusion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def conclude_single(
-    report: "SingleReport", rubric: "Rubric", *, accept_unreviewed: bool = False
+    report: SingleReport, rubric: Rubric, *, accept_unreviewed: bool = False
 ) -> SingleConclusion:
     """Return the outcome of a single report under its rubric (E11)."""
-    from jurybox.scoring.evaluate_sample import decide
-    from jurybox.scoring.sample_result import NEEDS_REVIEW
-
     awaiting = tuple(each for each in report.review_reasons if each in rubric.require_review)
     decision = report.decision
     if awaiting and accept_unreviewed and decision == NEEDS_REVIEW:
@@ -257,7 +242,7 @@ def conclude_single(
     )
 
 
-def _default_judge(rubric: "Rubric", *, pair: bool) -> str:
+def _default_judge(rubric: Rubric, *, pair: bool) -> str:
     """Return the embedded judge; refuse if it isn't installed."""
     check_checks(rubric, judges=False, pair=pair)
     name = embedded_judge()
@@ -272,7 +257,7 @@ def _default_judge(rubric: "Rubric", *, pair: bool) -> str:
     raise no_judge_error(problem, hint)
 
 
-def missing_rules(rubric: "Rubric") -> str | None:
+def missing_rules(rubric: Rubric) -> str | None:
     """Return why a judge is needed; None if rules and checks score every weighted criterion."""
     counting = [each for each in rubric.criteria if each.weight]
     names = [each.id for each in counting if each.source == "judge"]
@@ -284,7 +269,7 @@ def missing_rules(rubric: "Rubric") -> str | None:
     return f"{listed(names)} of `{rubric.id}` {verb} no rules that score by themselves"
 
 
-def check_checks(rubric: "Rubric", *, judges: bool, pair: bool) -> None:
+def check_checks(rubric: Rubric, *, judges: bool, pair: bool) -> None:
     """Refuse to ask a judge, or about a pair, where checks would be ignored (D4)."""
     if judges and rubric.sources == {"checks"}:
         problem = "a judge was named, and checks score everything"
@@ -292,3 +277,146 @@ def check_checks(rubric: "Rubric", *, judges: bool, pair: bool) -> None:
     if pair and rubric.checked:
         problem = "checks score one response at a time, and there is a second one"
         raise InputError(problem, "leave it out, or use a rubric without checks", rubric.id)
+
+
+AGENT: Final = "agent"
+
+
+class AgentPrompt(msgspec.Struct, frozen=True, kw_only=True):
+    """A prompt that waits for a reply.
+
+    ``asks`` says what it is about where there are several: an order of a pair, or a response.
+    ``defect`` is why the last reply to it can't be used.
+    """
+
+    asks: str
+    messages: tuple[Turn, ...]
+    defect: str | None
+
+    @property
+    def text(self) -> str:
+        """The new text: the full prompt, or the request to reply again."""
+        return self.messages[-1].content
+
+
+class InvalidReply(msgspec.Struct, frozen=True, kw_only=True):
+    """A reply that can't be used, by its number from 1 on."""
+
+    number: int
+    asks: str
+    defect: str
+
+
+class AgentTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """It is the agent's turn: ``prompts`` wait for the replies from ``number`` on."""
+
+    number: int
+    prompts: tuple[AgentPrompt, ...]
+    invalid: tuple[InvalidReply, ...]
+
+    def as_data(self) -> dict[str, Any]:
+        """Return it as plain data for JSON."""
+        prompts = [{**msgspec.to_builtins(each), "text": each.text} for each in self.prompts]
+        return {"complete": False, "invalid": self.invalid, "prompts": prompts}
+
+    def error(self) -> InputError:
+        """Return why the replies aren't a vote yet: their defects, or a missing reply."""
+        following = "answer the next prompt, and give that reply after these"
+        if not self.invalid:
+            asks = f" ({self.prompts[0].asks})" if self.prompts[0].asks else ""
+            return InputError(f"reply {self.number} is missing{asks}", following)
+        errors: list[InputError] = []
+        for each in self.invalid:
+            where = f"reply {each.number}" + (f" ({each.asks})" if each.asks else "")
+            errors.append(InputError(each.defect.removesuffix("."), following, where))
+        return errors[0] if len(errors) == 1 else CombinedError(errors)
+
+
+def judge_by_agent(
+    rubric: Rubric, row: Row, replies: Sequence[str], judge: str = AGENT
+) -> SingleReport | AgentTurn:
+    """Return the report that follows from an agent's replies, or what it is asked next.
+
+    ``replies`` are all of them so far, in the order in which they were asked for, the invalid ones
+    too. The agent gives one vote; for a pair that is two replies, one for each order.
+    """
+    sample = None if row.response is None else row.sample(row.response)
+    if sample is None or sample.failure is not None:
+        problem = "there is no response" if sample is None else str(sample.failure)
+        raise InputError(problem, "give a response to judge")
+    pair = row.response_b is not None
+    procedure = single_procedure(rubric, (judge,), votes=1, pair=pair, way="verdict")
+    asking = _Asking(procedure.judging, sample)
+    flow = evaluate_sample(procedure, row)
+    used = 0
+    try:
+        asked = next(flow)
+        while True:
+            given = replies[used : used + len(asked)]
+            asking.read(asked, given, used)
+            if len(given) < len(asked):
+                return asking.turn(asked[len(given) :], used + len(given) + 1)
+            used += len(given)
+            asked = flow.send(tuple(ModelReply(text=text) for text in given))
+    except StopIteration as done:
+        if used < len(replies):
+            problem = f"there are {len(replies)} replies, and the protocol asks for {used}"
+            raise InputError(problem, "give those that were asked for") from None
+        return outcome_report(procedure, row, done.value)
+    finally:
+        flow.close()
+
+
+class _Asking:
+    """The agent's prompts, and the defects of its replies."""
+
+    def __init__(self, judging: Judging, sample: Sample) -> None:
+        self._names = dict(_names(judging, sample))
+        pair = sample.response_b is not None and sample.reference is None
+        form = judging.pair_form if pair else judging.score_form
+        self._read: Callable[[str, Sequence[str]], object] = form.read
+        self._material = sample.texts
+        self._defects: dict[str, str] = {}
+        self._invalid: tuple[InvalidReply, ...] = ()
+
+    def read(self, asked: Sequence[ModelRequest], given: Sequence[str], before: int) -> None:
+        """Note which replies of a round are invalid."""
+        invalid: list[InvalidReply] = []
+        for number, (request, text) in enumerate(zip(asked, given, strict=False), start=before + 1):
+            found = self._read(text, self._material)
+            if isinstance(found, Defect):
+                self._defects[_first(request)] = found.problem
+                asks = self._names.get(_first(request), "")
+                invalid.append(InvalidReply(number=number, asks=asks, defect=found.problem))
+        if given:
+            self._invalid = tuple(invalid)
+
+    def turn(self, asked: Sequence[ModelRequest], number: int) -> AgentTurn:
+        """Return the prompts that the agent has to answer now."""
+        prompts = [
+            AgentPrompt(
+                asks=self._names.get(_first(each), ""),
+                messages=each.messages,
+                defect=self._defects.get(_first(each)),
+            )
+            for each in asked
+        ]
+        return AgentTurn(number=number, prompts=tuple(prompts), invalid=self._invalid)
+
+
+def _first(request: ModelRequest) -> str:
+    """Return the question itself, which every request to reply again begins with."""
+    return request.messages[0].content
+
+
+def _names(judging: Judging, sample: Sample) -> Iterator[tuple[str, str]]:
+    """Yield the questions about two responses, each with what it is about."""
+    if sample.response_b is None:
+        return
+    a, b = sample.response.text, sample.response_b.text
+    if sample.reference is None:
+        yield judging.pair_question(sample, a, b).text, "A before B"
+        yield judging.pair_question(sample, b, a).text, "B before A"
+    else:
+        yield judging.score_question(sample, a).text, "response A"
+        yield judging.score_question(sample, b).text, "response B"

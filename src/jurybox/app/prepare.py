@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
+from jurybox.app.dataset_check import RowCheck, survey_on
 from jurybox.app.evaluate_once import CHECKLIST, check_checks, missing_rules
 from jurybox.app.metadata import NAMELESS, RunIdentity
 from jurybox.app.model_session import Budget, check_batchable, plan_models
-from jurybox.app.row_check import RowCheck
 from jurybox.app.suite_choice import ChosenSuite, RunOptions, choose_suite, choose_targets
 from jurybox.engine.plan import (
     DatasetPlan,
@@ -127,7 +127,6 @@ def prepare_chosen(
     cluster: "RayCluster | None" = None,
 ) -> Prepared:
     """Read everything that a suite needs; ``read`` returns its rubric."""
-    from jurybox.app.cluster_survey import survey_on
     from jurybox.datasets import open_dataset
 
     suite = chosen.suite
@@ -241,14 +240,14 @@ def _dataset_path(chosen: ChosenSuite, given: str | None) -> tuple[str, Path, st
         raise InputError(error.problem, error.hint, "--dataset") from None
     folder = chosen.folder if given is None else Path()
     if name.startswith(HUB):
-        from jurybox.app.hub_dataset import PATTERN, fetch_hub_dataset
+        from jurybox.app.remote_inputs import PATTERN, fetch_hub_dataset
 
         pinned, folder = fetch_hub_dataset(name)
         return pinned, folder, PATTERN
     if not name.startswith(LANGFUSE):
         is_pattern = has_magic(name) and not os.path.lexists(folder / name)
         return (name, folder, name) if is_pattern else (name, folder / name, "")
-    from jurybox.app.langfuse_inputs import fetch_dataset
+    from jurybox.app.remote_inputs import fetch_dataset
 
     return (*fetch_dataset(name), "")
 
@@ -372,7 +371,7 @@ def _read_prompt_text(name: str | None, folder: Path) -> _PromptText | None:
     if is_inline(name):
         return _PromptText(id="inline", text=name)
     if name.startswith(LANGFUSE):
-        from jurybox.app.langfuse_inputs import fetch_prompt
+        from jurybox.app.remote_inputs import fetch_prompt
 
         fetched = fetch_prompt(name)
         # By its version, whatever it was asked for by: a label moves.

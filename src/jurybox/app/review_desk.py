@@ -18,7 +18,6 @@ from jurybox.engine.records import ReviewRow, RunRow, SampleRow, sealed
 from jurybox.errors import InputError
 from jurybox.reporting.release import read_reviews
 from jurybox.reporting.stored import SampleRecord, damaged, plan_of, reading, rubric_of
-from jurybox.review.review_case import JudgedSample, Revealed, ReviewCase
 from jurybox.review.review_input import (
     fault_of,
     read_comment,
@@ -33,9 +32,12 @@ from jurybox.review.reviews import (
     ActiveReviews,
     Circumstances,
     HumanVerdict,
+    JudgedSample,
     Order,
     Queue,
+    Revealed,
     Review,
+    ReviewCase,
     active_rows,
     is_led,
     verdict_text,
@@ -51,7 +53,7 @@ from jurybox.review.selection import (
 )
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scenarios import scenario_texts
-from jurybox.scoring.sample_index import KINDS, facets_of
+from jurybox.scoring.sample_result import KINDS, facets_of
 from jurybox.storage.sample_search import MOST, SampleQuery
 from jurybox.storage.store import Store
 

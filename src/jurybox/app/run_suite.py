@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from jurybox.app.cluster_survey import hash_dataset, plan_dataset
+from jurybox.app.dataset_check import hash_dataset, plan_dataset
+from jurybox.app.delivery import deliver_run, order
 from jurybox.app.event_loop import blocking
 from jurybox.app.ids import new_id, now_utc
 from jurybox.app.job import Job, OnProgress, OnStart
@@ -39,7 +40,6 @@ from jurybox.app.shards import (
 )
 from jurybox.app.stored_run import Run
 from jurybox.app.suite_choice import RunOptions
-from jurybox.app.telemetry import deliver_run
 from jurybox.app.view_run import accept_unreviewed as accept_reviews
 from jurybox.app.view_run import view_run, view_unfinished
 from jurybox.engine.plan import Plan, plan_text
@@ -290,8 +290,6 @@ async def _start(
     ):
         store.create_run(row)
         if prepared.langfuse is not None:
-            from jurybox.app.langfuse_delivery import order
-
             order(row.id, store, prepared.langfuse.queue)
         job = Job(store, row, prepared.plan, prepared.procedure, on_progress)
         return await _work(job, store, prepared.dataset, prepared.base_url, on_start, spread)

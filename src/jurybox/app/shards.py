@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from jurybox import __version__
-from jurybox.app.cluster_survey import aligned, hash_dataset, plan_dataset
+from jurybox.app.dataset_check import aligned, hash_dataset, plan_dataset
 from jurybox.app.job import Job, Known, Progress
 from jurybox.engine.plan import Plan, read_plan
 from jurybox.engine.records import (

@@ -125,7 +125,7 @@ def standing_of(view: RunView, store: Store) -> "ReviewAgreement | None":
     row = store.run(view.run_id) if store.reviews(view.run_id) else None
     if row is None:
         return None
-    from jurybox.app.review_agreement import review_agreement
+    from jurybox.app.estimate_run import review_agreement
     from jurybox.app.review_desk import ReviewDesk
 
     return review_agreement(ReviewDesk(store, row))

@@ -24,9 +24,16 @@ from jurybox.calibration.observations import (
 )
 from jurybox.judging.formats.reply_format import Side
 from jurybox.statistics.cluster_regression import Numbers, coefficient, rank_correlation
-from jurybox.statistics.distributions import t_quantile
-from jurybox.statistics.estimates import Estimate, Interval
-from jurybox.statistics.intervals import Values, codes_of, mean_of, proportion, wilson
+from jurybox.statistics.intervals import (
+    Estimate,
+    Interval,
+    Values,
+    codes_of,
+    mean_of,
+    proportion,
+    t_quantile,
+    wilson,
+)
 
 FEWEST_SAMPLES: Final = 10
 """Fewer samples give no value: its interval would cover nearly everything."""

@@ -13,14 +13,13 @@ from jurybox.calibration.calibration_record import (
     Disagreement,
     JudgeBias,
 )
-from jurybox.calibration.gold import WINNER, GoldCase, distance, gold_scales, losses
-from jurybox.calibration.splits import units_of
+from jurybox.calibration.gold import WINNER, GoldCase, distance, gold_scales, losses, units_of
 from jurybox.documents.numbers import show_number
 from jurybox.judging.formats.reply_format import SIDES, Side
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.statistics.agreement import PairAgreement, Ratings, agree, agree_all
-from jurybox.statistics.estimates import Estimate
+from jurybox.statistics.intervals import Estimate
 from jurybox.statistics.paired_comparison import PairedComparison, compare_paired
 
 SIDE_SCALE: Final = Scale(low=0, high=len(SIDES) - 1)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jurybox.app.probe_judge import ProbeOptions, ProbePlan
     from jurybox.calibration.bias_results import Bias, BiasReport, Probed
     from jurybox.engine.records import RunRow
-    from jurybox.rubric.conditions import Comparison
+    from jurybox.rubric.metrics import Comparison
     from jurybox.storage.store import Store
 
 

@@ -238,7 +238,7 @@ def _verdict(value: float | str | None) -> str:
 
 def _print_rounds(tuning: Tuning) -> None:
     # Stored by name; shown in the order of their use.
-    from jurybox.calibration.splits import PARTS
+    from jurybox.calibration.gold import PARTS
 
     parts = ", ".join(f"{tuning.parts[part]} to {part}" for part in PARTS if part in tuning.parts)
     print_line(f"{parts}; a round is decided at the level {tuning.level:.3g}")

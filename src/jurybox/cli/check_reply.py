@@ -54,8 +54,7 @@ def command(
       jurybox check-reply --rubric general --task @task.md --response @a.txt --response-b @b.txt \\
           --reply @a-before-b.json --reply @b-before-a.json --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.agent_judge import AgentTurn, judge_by_agent
-    from jurybox.app.evaluate_once import single_row
+    from jurybox.app.evaluate_once import AgentTurn, judge_by_agent, single_row
     from jurybox.wiring import load_rubric
 
     loaded = load_rubric(rubric)

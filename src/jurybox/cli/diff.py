@@ -103,7 +103,7 @@ def command(  # noqa: PLR0917 - click passes them by name
       jurybox diff v1 v2 v3 -o side-by-side.html
       jurybox diff 20260301-0914 last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.labels import labels_for_diff
+    from jurybox.app.gold_sets import labels_for_diff
     from jurybox.app.view_run import view_run
     from jurybox.reporting.compare_runs import CompareOptions, compare_runs
     from jurybox.reporting.side_by_side import side_by_side

@@ -22,7 +22,7 @@ from jurybox.text_format import counted
 if TYPE_CHECKING:
     from jurybox.app.estimate_run import RunCorrections
     from jurybox.statistics.corrected import CorrectedRate
-    from jurybox.statistics.estimates import Estimate
+    from jurybox.statistics.intervals import Estimate
 
 
 @click.command("estimate")
@@ -61,7 +61,7 @@ def command(
       jurybox estimate last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.estimate_run import estimate
-    from jurybox.app.labels import labels_for_run
+    from jurybox.app.gold_sets import labels_for_run
 
     with opened_run(run, store_url) as (store, row):
         labels = labels_for_run(store, row, gold)

@@ -280,7 +280,7 @@ def print_report(report: EvaluationReport, cost: float | None) -> None:
 
 def _print_warnings(report: EvaluationReport) -> None:
     """Print the reasons for a review, and what explains the scores."""
-    from jurybox.scoring.sample_index import KINDS
+    from jurybox.scoring.sample_result import KINDS
 
     for reason in report.review_reasons:
         print_line(f"needs review: {KINDS[reason].meaning}", style="bold red")

@@ -35,7 +35,7 @@ def show_status(store_url: str | None, as_json: bool) -> None:
       jurybox langfuse status
       jurybox langfuse status --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.langfuse_delivery import states
+    from jurybox.app.delivery import states
 
     with opened(store_url) as store:
         found = states(store)
@@ -77,7 +77,7 @@ def push_run(
       jurybox langfuse push last --queue to-review
       jurybox langfuse push --again
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.langfuse_delivery import push
+    from jurybox.app.delivery import push
     from jurybox.wiring import find_run
 
     if queue is not None and run is None:
@@ -107,7 +107,7 @@ def pull_reviews(run: str, store_url: str | None, as_json: bool) -> None:
     Examples:
       jurybox langfuse pull last
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.langfuse_delivery import pull
+    from jurybox.app.delivery import pull
     from jurybox.wiring import find_run
 
     with opened(store_url) as store:

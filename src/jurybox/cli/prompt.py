@@ -13,7 +13,7 @@ from jurybox.cli.output import print_json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jurybox.app.agent_judge import AgentPrompt
+    from jurybox.app.evaluate_once import AgentPrompt
 
 
 @click.command("prompt")
@@ -35,8 +35,7 @@ def command(
       jurybox prompt --rubric code-review --task @task.md --response @change.diff
       jurybox prompt --rubric general --task @task.md --response @a.txt --response-b @b.txt --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.agent_judge import AgentTurn, judge_by_agent
-    from jurybox.app.evaluate_once import single_row
+    from jurybox.app.evaluate_once import AgentTurn, judge_by_agent, single_row
     from jurybox.wiring import load_rubric
 
     asked = judge_by_agent(load_rubric(rubric), single_row(**material), ())

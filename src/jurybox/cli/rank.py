@@ -12,8 +12,8 @@ from jurybox.cli.output import print_json, print_line, print_table
 from jurybox.text_format import counted
 
 if TYPE_CHECKING:
-    from jurybox.datasets.verdicts import Verdicts
-    from jurybox.statistics.estimates import Interval
+    from jurybox.datasets.ratings import Verdicts
+    from jurybox.statistics.intervals import Interval
     from jurybox.statistics.model_ranking import RankedModel, Ranking, StrengthDifference
 
 _MOST_IN_MATRIX: Final = 12
@@ -62,7 +62,7 @@ def command(verdicts: tuple[str, ...], level: float, store_url: str | None, as_j
 def _read(name: str, store_url: str | None) -> "tuple[str, Verdicts]":
     """Return the path of a file, or else the id of a run, with its verdicts."""
     from jurybox.datasets.open_dataset import names_file
-    from jurybox.datasets.verdicts import read_verdicts, run_verdicts
+    from jurybox.datasets.ratings import read_verdicts, run_verdicts
 
     if names_file(name):
         return name, read_verdicts(Path(name))

@@ -225,7 +225,7 @@ def run_and_print(
 
     With ``accept`` the samples that await a required review are accepted as they are.
     """
-    from jurybox.app.telemetry import deliver_run
+    from jurybox.app.delivery import deliver_run
     from jurybox.app.view_run import accept_unreviewed
 
     ended: list[RunResult] = []

@@ -13,18 +13,25 @@ import msgspec
 
 from jurybox.datasets.csv_rows import read_csv
 from jurybox.datasets.dataset import DatasetError
-from jurybox.datasets.foreign_suite import ForeignSuite, asked, is_number, listing, mapping
+from jurybox.datasets.foreign_suite import (
+    ForeignSuite,
+    asked,
+    is_number,
+    listing,
+    mapping,
+    read_promptfoo_config,
+    read_promptfoo_results,
+)
 from jurybox.datasets.json_lines import read_json_lines
 from jurybox.datasets.openai_graders import (
     read_openai_graders,
     read_openai_items,
     read_openai_results,
 )
-from jurybox.datasets.promptfoo_files import read_promptfoo_config, read_promptfoo_results
 from jurybox.datasets.row_reader import FileContext, Record
 from jurybox.datasets.source import Source, open_source
-from jurybox.documents.document_text import decode as decode_text
 from jurybox.documents.findings import Findings, Place, TooManyError
+from jurybox.documents.findings import decode as decode_text
 from jurybox.documents.plain_yaml import read_yaml, value_of
 from jurybox.errors import InputError
 from jurybox.text_format import as_text

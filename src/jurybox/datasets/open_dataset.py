@@ -13,9 +13,8 @@ from jurybox.datasets.json_lines import read_json_lines, read_json_list
 from jurybox.datasets.parquet_rows import read_parquet, require_pyarrow
 from jurybox.datasets.row_reader import ANSWERED, FileContext, Needs, Record
 from jurybox.datasets.source import Source, open_source
-from jurybox.documents.document_text import decode
 from jurybox.documents.field_reader import kind_of
-from jurybox.documents.findings import Findings, Place
+from jurybox.documents.findings import Findings, Place, decode
 from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar, read_yaml, value_of
 from jurybox.errors import InputError
 from jurybox.text_format import listed, printable

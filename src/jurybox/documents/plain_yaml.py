@@ -15,8 +15,7 @@ from typing import Final, NoReturn, cast
 import msgspec
 import yaml
 
-from jurybox.documents.document_text import CONTROL
-from jurybox.documents.findings import Findings, Lines, Place
+from jurybox.documents.findings import CONTROL, Findings, Lines, Place
 from jurybox.documents.numbers import read_number
 
 # The parser in C reads a bundled document ten times faster; both yield the same events.

@@ -20,8 +20,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from jurybox.engine.limiter import EndpointLimiter
-from jurybox.engine.shared_limits import SharedBudget
+from jurybox.engine.limiter import EndpointLimiter, SharedBudget
 from jurybox.errors import IncompleteError, InputError
 from jurybox.suite.model_spec import ModelSpec
 

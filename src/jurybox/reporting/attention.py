@@ -11,7 +11,7 @@ from jurybox.reporting.reasons import Reason, reasoning, reasons_of
 from jurybox.reporting.stored import SampleRecord, damaged, reading
 from jurybox.reporting.view import RunView
 from jurybox.sample import Response
-from jurybox.scoring.sample_index import FIRST, KINDS, Noted
+from jurybox.scoring.sample_result import FIRST, KINDS, Noted
 from jurybox.storage.sample_search import SampleQuery
 from jurybox.storage.store import Store
 from jurybox.text_format import cut

@@ -6,8 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from jurybox.documents.numbers import compared_value, exact, metric_change, rounding_misleads
-from jurybox.rubric.conditions import Comparison
-from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLE_SCORE, SAMPLES, run_metrics
+from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLE_SCORE, SAMPLES, Comparison, run_metrics
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.summary import GateOutcome
 

@@ -8,8 +8,7 @@ from jurybox.documents.numbers import exact, shown
 from jurybox.judging.evaluation_report import CriterionReport
 from jurybox.reporting.metric_text import listed_counts
 from jurybox.reporting.stored import SampleRecord
-from jurybox.scoring.sample_index import unmet
-from jurybox.scoring.sample_result import SampleResult
+from jurybox.scoring.sample_result import SampleResult, unmet
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):

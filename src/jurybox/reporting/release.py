@@ -11,8 +11,7 @@ from jurybox.reporting.stored import damaged, reading
 from jurybox.review.reviews import ActiveReviews, Review, active_reviews, by_number
 from jurybox.rubric.rubric_model import ReviewReason, Rubric, releases
 from jurybox.scoring.evaluate_sample import decide
-from jurybox.scoring.sample_index import flag_names
-from jurybox.scoring.sample_result import NEEDS_REVIEW, SampleResult
+from jurybox.scoring.sample_result import NEEDS_REVIEW, SampleResult, flag_names
 from jurybox.scoring.summary import Acceptance, Conclusion
 from jurybox.storage.sample_search import SampleQuery
 from jurybox.storage.store import Store

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Final, cast
 
-from jurybox.documents.document_text import CONTROL
+from jurybox.documents.findings import CONTROL
 from jurybox.errors import InputError
 from jurybox.judging.formats.reply_format import SIDES, Side
 from jurybox.review.reviews import ORDERS, QUEUES, HumanVerdict, Order, Queue, Score

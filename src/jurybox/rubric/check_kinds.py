@@ -13,8 +13,7 @@ import msgspec
 from jurybox.documents.numbers import read_number, show_number
 from jurybox.documents.plain_yaml import as_yaml
 from jurybox.errors import ParseError
-from jurybox.rubric.conditions import Comparison
-from jurybox.rubric.metrics import MEASURES
+from jurybox.rubric.metrics import MEASURES, Comparison
 from jurybox.text_format import counted
 
 COST: Final = "cost"

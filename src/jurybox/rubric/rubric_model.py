@@ -11,9 +11,8 @@ from jurybox.documents.field_reader import Name, TextForm
 from jurybox.documents.numbers import round_half_up
 from jurybox.errors import ParseError
 from jurybox.rubric.checks import Check
-from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.format_names import parse_reply_format
-from jurybox.rubric.metrics import Formula, Statistic, parse_formula
+from jurybox.rubric.metrics import Comparison, Formula, Statistic, parse_formula
 from jurybox.rubric.rules import Lexicon, Rules
 from jurybox.rubric.scale import Scale
 from jurybox.rubric.template import Template

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from jurybox.documents.numbers import show_number
-from jurybox.rubric.conditions import Comparison
-from jurybox.rubric.metrics import LOWEST_MEAN, LOWEST_SCENARIO
+from jurybox.rubric.metrics import LOWEST_MEAN, LOWEST_SCENARIO, Comparison
 from jurybox.rubric.rubric_model import Decision, Rubric
 
 Metrics = Mapping[str, float | None]

@@ -24,8 +24,7 @@ from jurybox.judging.flow import (
 from jurybox.judging.jury import jury
 from jurybox.judging.protocol import Judging
 from jurybox.rubric.check_kinds import COST, CheckedAnswer
-from jurybox.rubric.conditions import Comparison
-from jurybox.rubric.metrics import MEASURES, SAMPLE_SCORE, TOTAL_SCORE
+from jurybox.rubric.metrics import MEASURES, SAMPLE_SCORE, TOTAL_SCORE, Comparison
 from jurybox.rubric.rubric_model import (
     Component,
     Decision,

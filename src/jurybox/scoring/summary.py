@@ -11,15 +11,15 @@ import msgspec
 from jurybox.judging.evaluation_report import CONFIDENCES, Method
 from jurybox.judging.flow import ReportedModel
 from jurybox.judging.model_versions import check_version
-from jurybox.rubric.conditions import Comparison
-from jurybox.rubric.metrics import AGGREGATE_SCORE, LOWEST_SCENARIO
+from jurybox.rubric.metrics import AGGREGATE_SCORE, LOWEST_SCENARIO, Comparison
 from jurybox.rubric.rubric_model import Decision, Rubric
 from jurybox.sample import added_usage
 from jurybox.scoring.decision import decision_reasons
 from jurybox.scoring.evaluate_sample import decide
-from jurybox.scoring.sample_index import Noted, Notice
 from jurybox.scoring.sample_result import (
     ModelUse,
+    Noted,
+    Notice,
     Role,
     SampleResult,
     cause_of,

@@ -15,7 +15,6 @@ from typing import Final
 
 import msgspec
 
-from jurybox.rubric.conditions import Comparison
 from jurybox.rubric.metrics import (
     AGGREGATE_SCORE,
     AGGREGATES,
@@ -24,6 +23,7 @@ from jurybox.rubric.metrics import (
     SAMPLE_SCORE,
     SAMPLES,
     WIN_RATE,
+    Comparison,
     Formula,
     Ratio,
     Share,

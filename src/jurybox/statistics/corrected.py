@@ -7,9 +7,15 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from jurybox.statistics.distributions import normal_quantile
-from jurybox.statistics.estimates import Estimate, Interval
-from jurybox.statistics.intervals import Ends, Values, mean_of, proportion
+from jurybox.statistics.intervals import (
+    Ends,
+    Estimate,
+    Interval,
+    Values,
+    mean_of,
+    normal_quantile,
+    proportion,
+)
 
 FEWEST_LABELS: Final = 10
 """With fewer (or fewer independent) labels, the judge's errors are unknown."""

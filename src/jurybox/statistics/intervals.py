@@ -1,27 +1,166 @@
-"""Means and shares with their intervals, over rows or over clusters of rows.
+"""The result of every statistic: a value with its interval, or the reason why it is missing."""
 
-References: Student (1908), "The probable error of a mean", Biometrika 6, 1-25. Clusters: K.-Y.
-Liang and S. L. Zeger (1986), "Longitudinal data analysis using generalized linear models",
-Biometrika 73, 13-22, with the factor m/(m - 1) and m - 1 degrees of freedom for few clusters, as A.
-C. Cameron and D. L. Miller (2015), "A practitioner's guide to cluster-robust inference", Journal of
-Human Resources 50, 317-372, describe. Shares: E. B. Wilson (1927), "Probable inference, the law of
-succession, and statistical inference", Journal of the American Statistical Association 22, 209-212.
-Clusters of bounded values: the effective sample size and its degrees of freedom of E. L. Korn and
-B. I. Graubard (1998), "Confidence intervals for proportions with small expected number of positive
-counts estimated from survey data", Survey Methodology 24, 193-201, put into Wilson's interval as N.
-Dean and M. Pagano (2015), "Evaluating confidence interval methods for binomial proportions in
-clustered surveys", Journal of Survey Statistics and Methodology 3, 484-503, recommend.
-"""
-
+import math
 from collections.abc import Hashable, Sequence
+from functools import lru_cache
+from statistics import NormalDist
 from typing import Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from jurybox.statistics.distributions import beta_quantile, normal_cdf, normal_quantile, t_quantile
-from jurybox.statistics.estimates import Estimate, Interval
+
+class Interval(msgspec.Struct, frozen=True, kw_only=True):
+    """A confidence interval; ``method`` names how it was computed, such as ``Wilson``."""
+
+    low: float
+    high: float
+    level: float
+    method: str
+
+
+class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+    """A statistic of ``n`` items.
+
+    ``value`` is ``None`` where it is undefined, never NaN and never a stand-in; ``reason`` then
+    says why, or why there is no interval.
+    """
+
+    value: float | None
+    n: int
+    interval: Interval | None = None
+    reason: str | None = None
+
+
+_NORMAL: Final = NormalDist()
+# Odds of exp(-700) are the smallest that a float holds.
+_FARTHEST: Final = 700.0
+_MOST_STEPS: Final = 200
+_MANY_DEGREES: Final = 10_000
+_EPSILON: Final = 1e-15
+_TINY: Final = 1e-300
+_MOST_TERMS: Final = 100_000
+
+
+def normal_quantile(p: float) -> float:
+    """Return the value that a standard normal variable is below with probability ``p``."""
+    if 0 < p < 1:
+        return _NORMAL.inv_cdf(p)
+    return math.inf if p > 0 else -math.inf
+
+
+def normal_cdf(x: float) -> float:
+    """Return the probability that a standard normal variable is at most ``x``."""
+    return normal_tail(-x)
+
+
+def normal_tail(x: float) -> float:
+    """Return the probability that a standard normal variable is at least ``x``."""
+    # Not 1 - cdf: that is zero from 8.3 on.
+    return math.erfc(x / math.sqrt(2)) / 2
+
+
+# Metrics of one table have one level and often the same degrees.
+@lru_cache(maxsize=256)
+def t_quantile(p: float, df: float) -> float:
+    """Return the value that Student's t with ``df`` degrees is below with probability ``p``.
+
+    ``df / (df + t^2)`` has a beta distribution, of the parameters ``df / 2`` and ``1/2``.
+    """
+    tail = min(p, 1 - p)
+    if tail <= 0:
+        return math.inf if p > 0 else -math.inf
+    if df > _MANY_DEGREES:
+        t = _near_normal(-normal_quantile(tail), df)
+    else:
+        t = math.sqrt(df) * math.exp(-_log_odds_below(2 * tail, df / 2, 0.5) / 2)
+    return -t if p == tail else t
+
+
+def binomial_cdf(k: int, n: int, p: float) -> float:
+    """Return the probability of at most ``k`` successes in ``n`` trials."""
+    if not 0 <= k < n:
+        return float(k >= n)
+    return incomplete_beta(n - k, k + 1, 1 - p, p)
+
+
+def beta_quantile(p: float, a: float, b: float) -> float:
+    """Return the value that a beta variable is below with probability ``p``."""
+    if not 0 < p < 1:
+        return float(p > 0)
+    return 1 / (1 + math.exp(-_log_odds_below(p, a, b)))
+
+
+def incomplete_beta(a: float, b: float, x: float, y: float) -> float:
+    """Return the probability that a beta variable is at most ``x``; ``y`` is ``1 - x``.
+
+    The continued fraction is computed where it converges quickly, below the mean: W. H. Press et
+    al. (2007), "Numerical Recipes", 3rd edition, section 6.4.
+    """
+    if x <= 0 or y <= 0:
+        return float(y <= 0)
+    if x > (a + 1) / (a + b + 2):
+        return 1 - incomplete_beta(b, a, y, x)
+    log_density = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+    log_density += a * math.log(x) + b * math.log(y)
+    return math.exp(log_density) * _beta_fraction(a, b, x) / a
+
+
+def _beta_fraction(a: float, b: float, x: float) -> float:
+    """Return the continued fraction of the incomplete beta function, by Lentz's method."""
+    above = 1.0
+    below = value = 1 / ((1 - (a + b) * x / (a + 1)) or _TINY)
+    for m in range(1, _MOST_TERMS):
+        at = a + 2 * m
+        even = m * (b - m) * x / ((at - 1) * at)
+        odd = -(a + m) * (a + b + m) * x / (at * (at + 1))
+        factor = 1.0
+        for coefficient in (even, odd):
+            below = 1 / ((1 + coefficient * below) or _TINY)
+            above = (1 + coefficient / above) or _TINY
+            factor *= above * below
+        value *= factor
+        if abs(factor - 1) < _EPSILON:
+            break
+    return value
+
+
+def _log_odds_below(p: float, a: float, b: float) -> float:
+    """Return ``log(x / (1 - x))`` of the ``x`` that a beta variable is below with probability p.
+
+    By Newton's method, and by bisection where that leaves the bracket; odds hold both ends of the
+    distribution to the last digit.
+    """
+    low, high = -_FARTHEST, _FARTHEST
+    at = math.log(a / b)
+    constant = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+    for _ in range(_MOST_STEPS):
+        x, y = 1 / (1 + math.exp(-at)), 1 / (1 + math.exp(at))
+        beyond = incomplete_beta(a, b, x, y) - p
+        low, high = (low, at) if beyond > 0 else (at, high)
+        slope = math.exp(constant + a * math.log(x) + b * math.log(y))
+        step = at - beyond / slope if slope > _TINY else math.inf
+        after = step if low < step < high else (low + high) / 2
+        if abs(after - at) <= _EPSILON * max(1.0, abs(at)):
+            return after
+        at = after
+    return at
+
+
+def _near_normal(z: float, df: float) -> float:
+    """Return the quantile of t with many degrees where that of the normal is ``z``.
+
+    R. A. Fisher and E. A. Cornish (1960), "The percentile points of distributions having known
+    cumulants", Technometrics 2, 209-225.
+    """
+    return (
+        z
+        + (z**3 + z) / (4 * df)
+        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * df**2)
+        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * df**3)
+    )
+
 
 Values = NDArray[np.float64]
 Codes = NDArray[np.intp]

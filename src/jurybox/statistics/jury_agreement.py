@@ -9,8 +9,7 @@ import msgspec
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
 from jurybox.judging.formats.reply_format import Side
 from jurybox.scoring.evaluate_sample import Procedure
-from jurybox.statistics.estimates import Interval
-from jurybox.statistics.intervals import wilson
+from jurybox.statistics.intervals import Interval, wilson
 
 _SEVERAL: Final = 2
 

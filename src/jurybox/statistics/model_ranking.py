@@ -21,8 +21,7 @@ from jurybox.statistics.davidson import (
     majority_cycles,
     reachable,
 )
-from jurybox.statistics.estimates import Interval
-from jurybox.statistics.intervals import Values
+from jurybox.statistics.intervals import Interval, Values
 
 UNBOUNDED: Final = "verdicts against others went all one way, which sets its strength no bound"
 RUNAWAY: Final = "too few wins against the order: strengths and ties together have no bound"

@@ -12,15 +12,19 @@ import msgspec
 import numpy as np
 
 from jurybox.documents.numbers import short
-from jurybox.statistics.distributions import (
+from jurybox.statistics.intervals import (
+    Codes,
+    Interval,
+    Values,
     beta_quantile,
     binomial_cdf,
+    codes_of,
+    mean_of,
     normal_quantile,
     normal_tail,
+    standard_error,
     t_quantile,
 )
-from jurybox.statistics.estimates import Interval
-from jurybox.statistics.intervals import Codes, Values, codes_of, mean_of, standard_error
 
 Direction = Literal["higher", "lower", "undecided"]
 

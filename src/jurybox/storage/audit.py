@@ -32,7 +32,7 @@ from jurybox.review.reviews import REVIEW, read_review
 from jurybox.rubric import parse_rubric
 from jurybox.rubric.scale import Scale
 from jurybox.scoring.evaluate_sample import Procedure
-from jurybox.scoring.sample_index import Facets, facets_of
+from jurybox.scoring.sample_result import Facets, facets_of
 from jurybox.scoring.summary import RunTally
 from jurybox.storage.store import Store, StoredRows
 

@@ -19,9 +19,9 @@ from jurybox.documents.field_reader import NAME
 from jurybox.engine.replay import StoredResponses
 from jurybox.errors import InputError
 from jurybox.sample import Row, Turn
-from jurybox.scoring.sample_index import FLAGS, Facets, label
+from jurybox.scoring.sample_result import FLAGS, Facets, label
 from jurybox.storage.database import Database, PagedReader, Values
-from jurybox.storage.statements import columns
+from jurybox.storage.schema import columns
 from jurybox.text_format import nearest
 
 MOST: Final = 1000

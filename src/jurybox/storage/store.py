@@ -23,8 +23,8 @@ from jurybox.engine.records import (
 )
 from jurybox.errors import InputError
 from jurybox.review.reviews import active_rows
-from jurybox.scoring.sample_index import Facets, facets_of
-from jurybox.storage import statements
+from jurybox.scoring.sample_result import Facets, facets_of
+from jurybox.storage import schema as statements
 from jurybox.storage.database import (
     ALL,
     EVERY,

@@ -6,7 +6,6 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from jurybox.documents.document_text import decode
 from jurybox.documents.field_reader import (
     FieldReader,
     key_place,
@@ -15,7 +14,7 @@ from jurybox.documents.field_reader import (
     note_unknown,
     open_mapping,
 )
-from jurybox.documents.findings import Findings, Place, TooManyError
+from jurybox.documents.findings import Findings, Place, TooManyError, decode
 from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar, read_yaml
 from jurybox.errors import DocumentError
 from jurybox.sample import Row

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 import msgspec
 from starlette.requests import HTTPConnection
 
-from jurybox.app.labels import labels_for_diff
-from jurybox.app.review_agreement import review_agreement
+from jurybox.app.estimate_run import review_agreement
+from jurybox.app.gold_sets import labels_for_diff
 from jurybox.app.review_desk import ReviewDesk, UnrevealedReviews
 from jurybox.app.view_run import view_run
 from jurybox.engine.records import RunRow

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from pydantic import BaseModel, Field
 
 from jurybox.reporting.html.markdown_text import harmless
-from jurybox.scoring.sample_index import FLAGS
+from jurybox.scoring.sample_result import FLAGS
 from jurybox.storage.sample_search import LONGEST_SEARCH, MOST, Groups, SampleQuery
 from jurybox.web.lookup import ANY_TEXT
 

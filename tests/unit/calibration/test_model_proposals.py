@@ -8,9 +8,8 @@ import pytest
 from answers import PROMPTED, case, rubric
 from jurybox.calibration.calibration_record import Gain, Round, RoundResult
 from jurybox.calibration.judge_comparison import Options, compare
-from jurybox.calibration.model_proposals import prompt_of, read_change, suggest
 from jurybox.calibration.proposals import Proposal
-from jurybox.calibration.tuning_loop import ToPropose, Unusable
+from jurybox.calibration.tuning_loop import ToPropose, Unusable, prompt_of, read_change, suggest
 from jurybox.engine.driver import drive_sync
 from jurybox.judging.flow import Defect, Failure, ModelReply, ModelRequest, Outcome
 from jurybox.rubric.rubric_model import Rubric

@@ -5,8 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from answers import case, rubric
-from jurybox.calibration.gold import GoldCase
-from jurybox.calibration.splits import Part
+from jurybox.calibration.gold import GoldCase, Part
 from jurybox.calibration.tuning_loop import (
     Answer,
     JudgedPart,

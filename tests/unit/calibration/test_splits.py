@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from answers import rubric
-from jurybox.calibration.gold import Gold
-from jurybox.calibration.splits import FEWEST, PARTS, GoldRow, Part, split, uneven
+from jurybox.calibration.gold import FEWEST, PARTS, Gold, GoldRow, Part, split, uneven
 from jurybox.sample import Response, Row
 
 RUBRIC = rubric()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jurybox.app.labels import read_gold_rows
+from jurybox.app.gold_sets import read_gold_rows
 from jurybox.calibration.gold import Gold
 from jurybox.datasets import DatasetError
 from jurybox.errors import InputError

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jurybox.datasets import DatasetError
-from jurybox.datasets.verdicts import Verdicts, read_verdicts
+from jurybox.datasets.ratings import Verdicts, read_verdicts
 from jurybox.errors import InputError
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.engine.shared_limits import CallLeases, SharedBudget
+from jurybox.engine.limiter import CallLeases, SharedBudget
 from jurybox.suite.model_spec import ModelSpec
 
 

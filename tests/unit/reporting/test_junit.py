@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable
 from xml.etree import ElementTree as ET
 
-from jurybox.reporting.junit import write_junit
+from jurybox.reporting.reports import write_junit
 
 GOOD = '{"accuracy_score": 2, "faithfulness_score": 2, "rationale": "Right."}'
 WRONG = '{"accuracy_score": 0, "faithfulness_score": 2, "rationale": "It is <wrong> & so on."}'

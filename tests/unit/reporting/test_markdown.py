@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from jurybox.reporting.attention import gather
-from jurybox.reporting.markdown import code, markdown_report, plain
+from jurybox.reporting.reports import code, markdown_report, plain
 
 GOOD = '{"accuracy_score": 2, "faithfulness_score": 2, "rationale": "Right."}'
 FOURTEEN = (

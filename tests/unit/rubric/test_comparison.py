@@ -1,6 +1,6 @@
 import pytest
 
-from jurybox.rubric.conditions import Comparison
+from jurybox.rubric.metrics import Comparison
 
 
 @pytest.mark.parametrize("text", ["overall >= 0.6", "overall>=0.6", "  overall  >=  0.60 "])

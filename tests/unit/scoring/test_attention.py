@@ -1,7 +1,6 @@
 """What a reader has to see first is noted while a run goes on, in whatever order it goes (E15)."""
 
-from jurybox.scoring.sample_index import FIRST, KINDS, Noted, Notice
-from jurybox.scoring.sample_result import RuleOutcome, SampleResult
+from jurybox.scoring.sample_result import FIRST, KINDS, Noted, Notice, RuleOutcome, SampleResult
 
 FINE = SampleResult(metrics={}, judged=True, votes_valid=1, confidence="high")
 BROKEN = RuleOutcome(rule="tone >= 5", value=1.0, passed=False)

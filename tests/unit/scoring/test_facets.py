@@ -1,8 +1,15 @@
 import msgspec
 import pytest
 
-from jurybox.scoring.sample_index import FLAGS, KINDS, Facets, facets_of, flag_names, label
-from jurybox.scoring.sample_result import SampleResult
+from jurybox.scoring.sample_result import (
+    FLAGS,
+    KINDS,
+    Facets,
+    SampleResult,
+    facets_of,
+    flag_names,
+    label,
+)
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):

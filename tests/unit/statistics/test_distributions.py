@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
-from jurybox.statistics import distributions as d
+from jurybox.statistics import intervals as d
 
 DEGREES = (0.5, 1, 1.5, 2, 3, 5, 7.3, 11.5, 30, 100, 333.3, 1e3, 1e4, 1e5, 1e6)
 SHAPES = (0.5, 1, 2.5, 7, 20, 100, 1e3, 1e4)

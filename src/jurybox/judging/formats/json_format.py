@@ -26,9 +26,11 @@ from jurybox.judging.formats.reply_format import (
     Scores,
     Side,
     as_defect,
+    is_copied,
     object_schema,
+    states_a_score,
+    states_a_winner,
 )
-from jurybox.judging.formats.reply_text import is_copied, states_a_score, states_a_winner
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import Scale
 

@@ -1,13 +1,136 @@
-"""The interface of a reply format, and the values of a valid reply."""
+"""What every reply format shares: the interface, verdicts, and what the text of a reply says."""
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 
 from jurybox.judging.flow import Defect, ReaskPolicy
 from jurybox.rubric.rubric_model import Criterion, Rubric
+
+NUMBER = r"[-+]?(?:[0-9]{1,9}(?:\.[0-9]{1,15})?|\.[0-9]{1,15})"
+
+# Between the verb and the number, allow only words that don't change what is scored.
+_BETWEEN = (
+    r"(?:[ \t]+(?:an?|the|this|that|it|its|my|one|overall|total|final|solid|strong|firm|clear|full"
+    r"|perfect|score|rating|grade|mark|quality|response|answer|reply|message|assistant(?:['\u2019]s)?"
+    r"|of|is|as|at|be|to|would|with|on)){0,7}"
+)
+SENTENCE = re.compile(
+    r"\b(?:give|giving|rate[sd]?|rating|scor(?:e[sd]?|ing)|graded?|assign(?:ed)?|award(?:ed)?"
+    r"|deserves?|earns?|merits?|receives?|say|call|settle|land|go|overall)"
+    rf"{_BETWEEN},?[ \t]+[*_`]*(?={NUMBER})",
+    re.IGNORECASE,
+)
+# A condition or reported speech may be a comma away from the number; a denial applies to its clause
+# only.
+_REPORTED = re.compile(
+    r"\b(?:if|unless|whether|ask(?:s|ed|ing)?|claim(?:s|ed|ing)?|says|said|tells|told|telling"
+    r"|demand(?:s|ed|ing)?|instruct(?:s|ed|ing)?|insist(?:s|ed|ing)?|request(?:s|ed|ing)?)\b",
+    re.IGNORECASE,
+)
+_DENIED = re.compile(
+    r"\b(?:not|never|no|cannot|nor|could|might|may|tempted)\b|n['\u2019]t\b", re.IGNORECASE
+)
+_CONDITION = re.compile(r"[^.!?\n]*\b(?:if|unless)\b", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[.!?;](?=\s)|\n")
+_LONGEST_SENTENCE = 300
+
+_QUOTATIONS = re.compile(
+    r"^[ \t]*>[^\n]*"
+    r"|```.*?```|~~~.*?~~~|`[^`\n]*`"
+    r"|\"[^\"]{0,2000}\"|\u201c[^\u201d]{0,2000}\u201d|\u00ab[^\u00bb]{0,2000}\u00bb"
+    # Bounded, because each opening mark searches for the end of the line.
+    r"|\u2018[^\u2019\n]{0,500}\u2019(?!\w)|(?<!\w)'[^'\n]*'(?!\w)",
+    re.MULTILINE | re.DOTALL,
+)
+_LAYOUT = re.compile(r"[\s\\*_`]+")
+
+
+@lru_cache(maxsize=4)
+def _quotations(text: str) -> tuple[tuple[int, int], ...]:
+    return tuple(match.span() for match in _QUOTATIONS.finditer(text))
+
+
+def is_quoted(text: str, at: int) -> bool:
+    """Return whether a position in a text is inside a quotation."""
+    spans = _quotations(text)
+    before = bisect_right(spans, at, key=lambda span: span[0])
+    return before > 0 and at < spans[before - 1][1]
+
+
+def is_copied(piece: str, material: Iterable[str]) -> bool:
+    """Return whether a piece of a reply occurs in the material, ignoring layout."""
+    wanted = _LAYOUT.sub("", piece).casefold()
+    return any(wanted in _bare(text) for text in material)
+
+
+@lru_cache(maxsize=16)
+def _bare(text: str) -> str:
+    # A reply is compared with the same material many times.
+    return _LAYOUT.sub("", text).casefold()
+
+
+def own_sentences(text: str) -> Iterator[re.Match[str]]:
+    """Yield the sentences that give a score, up to the number.
+
+    Quoted, reported, denied and conditional scores are skipped.
+    """
+    for match in SENTENCE.finditer(text):
+        start = max(0, match.start() - _LONGEST_SENTENCE)
+        before = _SENTENCE_END.split(text[start : match.start()])[-1]
+        clause = before.rpartition(",")[2]
+        after = text[match.end() : match.end() + _LONGEST_SENTENCE]
+        if not (
+            _REPORTED.search(before)
+            or _DENIED.search(clause)
+            or _CONDITION.match(re.sub(NUMBER, "", after, count=1))
+            or is_quoted(text, match.start())
+        ):
+            yield match
+
+
+_GIVEN = (
+    r"[*_`]*(?:\s*(?:/|out\s+of)\s*[0-9]+)?[*_`]*"
+    r"(?=\s*(?:\Z|\n|[.,;:!?)|])|\s+(?:overall|for|on|because|since|as|points?)\b)"
+)
+_WINNER = re.compile(
+    r"\b(?:winner|verdict|preference)\b[*_` ]*(?:[:=]|\bis\b)[*_` ]*(?:response\s+)?(?:[AB]|tie)\b"
+    r"|\bresponse\s+[AB]\s+(?:wins|is\s+(?:clearly\s+|much\s+|slightly\s+)?better)\b"
+    r"|\bI\s+(?:clearly\s+)?(?:prefer|choose|pick)\s+(?:response\s+)?[AB]\b",
+    re.IGNORECASE,
+)
+
+
+def states_a_score(text: str, names: Iterable[str]) -> bool:
+    """Return whether prose gives a score, overall or for one of the named criteria."""
+    found = [*_labeled(tuple(names)).finditer(text)]
+    for match in own_sentences(text):
+        if re.compile(NUMBER + _GIVEN).match(text, match.end()):
+            return True
+    return any(not is_quoted(text, match.start()) for match in found)
+
+
+def states_a_winner(text: str) -> bool:
+    """Return whether prose states which of two responses is better."""
+    return any(not is_quoted(text, match.start()) for match in _WINNER.finditer(text))
+
+
+@lru_cache(maxsize=32)
+def _labeled(names: tuple[str, ...]) -> re.Pattern[str]:
+    words = [re.escape(name).replace("_", "[_ ]") for name in names]
+    what = "|".join(["scores?", "rating", "grade", *words])
+    return re.compile(
+        rf"(?<![\w./])[0-9.]+\s*(?:/|out\s+of)\s*(?:[2-57]|10|100){_GIVEN}"
+        rf"|\b(?:{what})\b[ \t*_`\"']*(?:\([^()\n]{{0,40}}\)[ \t*_`]*)?"
+        rf"(?:[:=]|\bis\b|\bof\b|[-\u2013\u2014](?=\s))[ \t*_`]*{NUMBER}{_GIVEN}",
+        re.IGNORECASE,
+    )
+
 
 Side = Literal["A", "B", "tie"]
 SIDES: tuple[Side, ...] = ("A", "B", "tie")

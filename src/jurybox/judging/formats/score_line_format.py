@@ -7,8 +7,17 @@ from typing import Final
 
 from jurybox.documents.numbers import read_number, show_number
 from jurybox.judging.flow import Defect
-from jurybox.judging.formats.reply_format import Remarks, ReplyForm, ReplyFormat, Scores, Side
-from jurybox.judging.formats.reply_text import NUMBER, is_copied, is_quoted, own_sentences
+from jurybox.judging.formats.reply_format import (
+    NUMBER,
+    Remarks,
+    ReplyForm,
+    ReplyFormat,
+    Scores,
+    Side,
+    is_copied,
+    is_quoted,
+    own_sentences,
+)
 from jurybox.rubric.rubric_model import Criterion, Rubric
 from jurybox.rubric.scale import Scale
 

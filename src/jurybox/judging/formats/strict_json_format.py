@@ -15,9 +15,9 @@ from jurybox.judging.formats.reply_format import (
     Scores,
     Side,
     as_defect,
+    is_copied,
     object_schema,
 )
-from jurybox.judging.formats.reply_text import is_copied
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import Scale
 

@@ -12,14 +12,16 @@ from jurybox.documents.numbers import read_number, show_number
 from jurybox.judging.flow import Defect
 from jurybox.judging.formats.reply_format import (
     COPIED,
+    NUMBER,
     Preference,
     Remarks,
     ReplyForm,
     ReplyFormat,
     Scores,
     Side,
+    is_copied,
+    is_quoted,
 )
-from jurybox.judging.formats.reply_text import NUMBER, is_copied, is_quoted
 from jurybox.rubric.rubric_model import Criterion, Rubric
 from jurybox.rubric.scale import Scale
 

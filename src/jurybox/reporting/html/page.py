@@ -39,8 +39,7 @@ from jurybox.reporting.html.panels import (
 from jurybox.reporting.metric_text import causes_of, failures_of, key_metric, metrics_of
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.view import RunView
-from jurybox.rubric.conditions import Comparison
-from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLES, WIN_RATE
+from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLES, WIN_RATE, Comparison
 from jurybox.rubric.rubric_model import Rubric, releases
 from jurybox.scoring.sample_result import JUDGE_SCORE
 from jurybox.scoring.summary import GateOutcome

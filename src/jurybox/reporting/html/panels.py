@@ -20,14 +20,12 @@ from jurybox.reporting.html.histograms import (
     axis_of,
 )
 from jurybox.reporting.metric_text import key_metric
-from jurybox.reporting.pair_votes import stored_votes
-from jurybox.reporting.stored import SampleRecord, procedure_of, reading
+from jurybox.reporting.stored import SampleRecord, procedure_of, reading, stored_votes
 from jurybox.reporting.view import RunView
-from jurybox.rubric.conditions import Comparison
+from jurybox.rubric.metrics import Comparison
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.summary import GateOutcome
-from jurybox.statistics.estimates import Interval
-from jurybox.statistics.intervals import wilson
+from jurybox.statistics.intervals import Interval, wilson
 from jurybox.storage.store import Store
 
 _UNSTABLE: Final = "unstable_rate"

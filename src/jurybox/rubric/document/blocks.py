@@ -10,8 +10,7 @@ import msgspec
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from jurybox.documents.document_text import decode
-from jurybox.documents.findings import Findings, Place
+from jurybox.documents.findings import Findings, Place, decode
 
 # A line of only these is blank in Markdown; Python's strip() removes more.
 BLANK = " \t"

@@ -18,7 +18,7 @@ from jurybox.reporting.stored import SampleRecord, exchange_notes, reading, rubr
 from jurybox.review.reviews import REVIEW, read_review
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scenarios import scenario_texts
-from jurybox.scoring.sample_index import KINDS
+from jurybox.scoring.sample_result import KINDS
 from jurybox.storage.store import Store
 from jurybox.web.error_pages import PageError
 from jurybox.web.filters import PageFilter

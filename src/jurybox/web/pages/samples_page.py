@@ -12,7 +12,7 @@ from jurybox.reporting.reasons import failed_rules, main_reason
 from jurybox.reporting.stored import SampleRecord, damaged, rubric_of
 from jurybox.rubric.metrics import SAMPLE_SCORE
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.scoring.sample_index import FLAGS, KINDS, Facets, flag_names
+from jurybox.scoring.sample_result import FLAGS, KINDS, Facets, flag_names
 from jurybox.storage.store import Store
 from jurybox.text_format import cut
 from jurybox.web.filters import PageFilter, option

@@ -6,8 +6,7 @@ from typing import Final
 import msgspec
 
 from jurybox.documents.numbers import shown
-from jurybox.review.review_case import JudgedSample, Revealed
-from jurybox.review.reviews import Review
+from jurybox.review.reviews import JudgedSample, Revealed, Review
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.web.review.sample_view import TextPart

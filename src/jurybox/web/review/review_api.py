@@ -9,9 +9,8 @@ from starlette.responses import Response
 
 from jurybox.app.review_desk import ReviewProgress
 from jurybox.errors import InputError
-from jurybox.review.review_case import ReviewCase
 from jurybox.review.review_input import read_reviewer
-from jurybox.review.reviews import Circumstances, Order, Queue, Review, read_review
+from jurybox.review.reviews import Circumstances, Order, Queue, Review, ReviewCase, read_review
 from jurybox.sample import Turn
 from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import ANY_TEXT, LARGEST, PlaceOf, TheRun

@@ -14,9 +14,8 @@ from jurybox.engine.records import ReviewRow
 from jurybox.errors import InputError
 from jurybox.judging.safety import SafetyFinding
 from jurybox.reporting.stored import SampleRecord, reading
-from jurybox.review.review_case import ReviewCase
 from jurybox.review.review_input import read_reviewer
-from jurybox.review.reviews import ORDERS, REVIEW, Circumstances, read_review
+from jurybox.review.reviews import ORDERS, REVIEW, Circumstances, ReviewCase, read_review
 from jurybox.web.app_state import AppState
 from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import LARGEST, Number, PlaceOf

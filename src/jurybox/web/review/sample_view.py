@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from jurybox.review.review_case import ReviewCase
+from jurybox.review.reviews import ReviewCase
 from jurybox.sample import Response
 from jurybox.web.page_text import CutText, cut_text
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jurybox import load_rubric
-from jurybox.judging.evidence.questions import Answers
-from jurybox.judging.evidence.sources import Inquiry
+from jurybox.judging.evidence.evidence_votes import Answers, Inquiry
 from jurybox.judging.flow import ModelReply, ModelRequest
 from jurybox.judging.protocol import Judging, Seat
 from jurybox.rubric.rubric_model import Criterion, Generation, Rubric

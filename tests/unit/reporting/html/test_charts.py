@@ -11,9 +11,9 @@ from jurybox.reporting.html.charts import room_for
 from jurybox.reporting.html.histograms import WHOLE, Axis, Distribution, Mark, PlottedMetric
 from jurybox.reporting.html.html_render import environment
 from jurybox.reporting.html.panels import CountShare, Gauge
-from jurybox.rubric.conditions import Comparison
+from jurybox.rubric.metrics import Comparison
 from jurybox.scoring.summary import GateOutcome
-from jurybox.statistics.estimates import Interval
+from jurybox.statistics.intervals import Interval
 
 CHARTS = environment().globals["charts"]
 SOME = Interval(low=0.4, high=0.9, level=0.95, method="t")

@@ -13,8 +13,7 @@ from hypothesis.strategies import DrawFn
 from jurybox.documents.numbers import read_number, show_number
 from jurybox.errors import Finding, ParseError
 from jurybox.rubric import Reading, Scale, check_rubric, render_rubric
-from jurybox.rubric.conditions import OPERATORS, Comparison
-from jurybox.rubric.metrics import Ratio, Share, Statistic, parse_formula
+from jurybox.rubric.metrics import OPERATORS, Comparison, Ratio, Share, Statistic, parse_formula
 
 ROOT = Path(__file__).parents[4]
 LIBRARY = ROOT / "src" / "jurybox" / "rubric" / "library"

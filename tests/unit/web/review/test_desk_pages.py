@@ -7,7 +7,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from jurybox.app.review_agreement import review_agreement
+from jurybox.app.estimate_run import review_agreement
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.sample import Response, Row
 from pages_client import PagesClient

@@ -1,5 +1,6 @@
-"""Deliver stored runs to Langfuse through the store's outbox, and read people's scores back."""
+"""Deliver finished runs to Langfuse, through the outbox of the store, and by OpenTelemetry."""
 
+import logging
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -11,18 +12,19 @@ import msgspec
 
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.engine.records import OutboxRow, RunRow, read_result
-from jurybox.errors import IncompleteError, InputError
+from jurybox.errors import IncompleteError, InputError, JuryboxError
 from jurybox.reporting.stored import damaged, plan_of, reading, rubric_of
 from jurybox.review.reviews import Circumstances, Score, latest_reviews
 from jurybox.scoring.tally import MetricTally
 from jurybox.storage.store import Store
 from jurybox.suite.target_spec import LANGFUSE
 from jurybox.text_format import counted
-from jurybox.wiring import langfuse_client
+from jurybox.wiring import langfuse_client, telemetry_signals
 
 if TYPE_CHECKING:
     from jurybox.integrations.langfuse_client import Annotation, LangfuseClient
     from jurybox.integrations.sample_trace import SampleTrace
+
 
 ORDER: Final = "order"
 """The part of a run that asks for all others once the run is finished."""
@@ -178,7 +180,7 @@ class _Push:
         return _with(row, _SENT)
 
     def _send(self, row: OutboxRow) -> None:
-        from jurybox.integrations import langfuse_records as records
+        from jurybox.integrations import langfuse_client as records
 
         run, client = self._run(row.run_id), self._client
         of = records.trace_id(row.run_id, row.number)
@@ -246,7 +248,7 @@ class _StoredRun:
 
     def name(self, repeat: int) -> str:
         """Return the name of a repeat's dataset run."""
-        from jurybox.integrations.langfuse_records import run_name
+        from jurybox.integrations.langfuse_client import run_name
 
         return run_name(self.row.id, self.plan.suite, repeat)
 
@@ -287,8 +289,7 @@ def pull(store: Store, run: RunRow) -> PulledReviews:
 
     The judges' scores are next to the trace there, so no such review counts as blind.
     """
-    from jurybox.integrations.langfuse_client import DeliveryError
-    from jurybox.integrations.langfuse_records import trace_id
+    from jurybox.integrations.langfuse_client import DeliveryError, trace_id
 
     client, desk = langfuse_client(), ReviewDesk(store, run, blind=False)
     traces = {trace_id(run.id, number): number for number in store.numbers(run.id)}
@@ -338,3 +339,55 @@ def _review(desk: ReviewDesk, number: int, reviewer: str, given: "Sequence[Annot
 def _plain(value: Score | str | None) -> Score | str | None:
     """Return a whole number as an integer; Langfuse returns 4.0 for 4."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def export_run(store: Store, run: RunRow) -> tuple[str, ...]:
+    """Export the samples of a run, and return the signals that were exported; none by default."""
+    signals = telemetry_signals()
+    if not signals:
+        return ()
+    try:
+        from jurybox.integrations.otel_export import RunExporter
+    except ImportError:
+        hint = "pip install 'jurybox[otel]', or unset OTEL_EXPORTER_OTLP_ENDPOINT"
+        raise InputError("the OpenTelemetry SDK isn't installed", hint, "otel") from None
+    from jurybox.integrations.sample_trace import read_trace
+
+    # What it says of each attempt is reported once below.
+    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
+    exporter = RunExporter(run.id, plan_of(run).suite, signals)
+    with reading(run):
+        samples = (
+            read_trace(run, sample, store.exchanges_of(run.id, sample.number))
+            for sample in store.samples(run.id)
+        )
+        failed = exporter.export(samples)
+    if failed:
+        what = ", ".join(failed)
+        raise IncompleteError(f"the receiver at OTEL_EXPORTER_OTLP_ENDPOINT didn't take: {what}")
+    return signals
+
+
+def deliver_run(store: Store, run_id: str) -> list[tuple[str, bool]]:
+    """Send a finished run to Langfuse and by OpenTelemetry.
+
+    Returns lines for the user, each with whether it reports a success.
+    """
+    row = store.run(run_id)
+    if row is None:
+        return []
+    lines: list[tuple[str, bool]] = []
+    try:
+        done = push_if_ordered(store, row)
+        if done is not None:
+            lines += [(line, done.complete) for line in done.lines()]
+    except JuryboxError as error:
+        what = f"nothing was delivered ({error}); `jurybox langfuse push` tries again"
+        lines.append((f"langfuse: {what}", False))
+    try:
+        signals = export_run(store, row)
+        if signals:
+            lines.append((f"otel: exported {', '.join(signals)}", True))
+    except JuryboxError as error:
+        lines.append((f"otel: {error}", False))
+    return lines
