@@ -13,7 +13,7 @@
     └── IncompleteError        the work could not be completed     (exit code 3)
 
 Every message says where, what and how to fix it. An expected error of a single sample is a value,
-never one of these.
+never one of these. Any function may raise them, and only those that users call say so.
 """
 
 from collections.abc import Sequence

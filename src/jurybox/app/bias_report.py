@@ -70,12 +70,7 @@ def measure_bias(
 def measure_verdicts(
     path: Path, note: Callable[[str], None] = lambda _: None, *, level: float = 0.95
 ) -> "BiasReport":
-    """Return the bias metrics of recorded verdicts on pairs that were shown in both orders.
-
-    Raises:
-        InputError: the file can't be read, or no pair was judged in both orders.
-
-    """
+    """Return the bias metrics of recorded verdicts on pairs that were shown in both orders."""
     from jurybox.calibration.bias_metrics import measure
     from jurybox.calibration.bias_results import BiasReport
     from jurybox.datasets.ratings import read_verdicts

@@ -64,12 +64,7 @@ class RowCheck:
             self._judging.check(row.sample(row.response or Response(text="")))
 
     def finish(self, origin: str) -> None:
-        """Refuse a dataset none of whose rows has what a check compares with.
-
-        Raises:
-            InputError: there is such a check.
-
-        """
+        """Refuse a dataset none of whose rows has what a check compares with."""
         for name in sorted(self.missing):
             problem = f"a check of the rubric compares with `{name}`, and no row has it"
             raise InputError(problem, "add it to the rows, or correct the name", origin)
@@ -154,11 +149,6 @@ def survey_on(
 
     None if the dataset can't be split, or if a worker finds a fault: then the driver has to read
     all rows, and names every fault.
-
-    Raises:
-        InputError: a file can't be read.
-        IncompleteError: there is no such cluster, or a worker failed.
-
     """
     slices = dataset.slices()
     if not slices:
@@ -211,22 +201,12 @@ def _survey_part(part: _Part) -> tuple[PartSurvey, set[str | None], set[str]] | 
 
 
 def hash_dataset(plan: Plan) -> tuple[str, int]:
-    """Return the hash of a dataset's bytes, and how many these are.
-
-    Raises:
-        InputError: a file can't be read.
-
-    """
+    """Return the hash of a dataset's bytes, and how many these are."""
     return plan_dataset(plan).hashed()
 
 
 def plan_dataset(plan: Plan) -> Dataset:
-    """Open the dataset of a plan; whether it has changed is for the caller to see.
-
-    Raises:
-        InputError: it can't be read.
-
-    """
+    """Open the dataset of a plan; whether it has changed is for the caller to see."""
     described = plan.dataset
     pattern = described.id if described.files else ""
     if pattern.startswith(HUB):

@@ -211,13 +211,7 @@ class Job:
         return self._finish() if self._count.tally.samples == self._plan.samples else self._leave()
 
     async def work_on_part(self, rows: Iterable[Work], base_url: str | None, share: Share) -> None:
-        """Finish the samples of the part that are missing; others work on other parts.
-
-        Raises:
-            InputError: a model can't be built.
-            IncompleteError: the store failed.
-
-        """
+        """Finish the samples of the part that are missing; others work on other parts."""
         known = self._read_stored()
         missing = (work for work in rows if not self._count.is_done(work.number))
         await self._run(missing, known, base_url, share)
@@ -260,12 +254,7 @@ class Job:
             self.stop.soon(f"{what} ({type(error).__name__}: {error})")
 
     def count_stored(self, numbers: range) -> None:
-        """Count samples that another process has finished and stored.
-
-        Raises:
-            IncompleteError: the store failed, or what it has can't be read.
-
-        """
+        """Count samples that another process has finished and stored."""
         try:
             for number, repeat, _, result in self._store.results(self.row.id, numbers):
                 if number not in self._retry and not self._count.is_done(number):
@@ -353,12 +342,7 @@ class Job:
         return not self._count.is_done(number) and number not in self._retry
 
     def remaining(self, dataset: "Dataset") -> Iterator[Work]:
-        """Yield the samples that aren't done.
-
-        Raises:
-            IncompleteError: the dataset has changed.
-
-        """
+        """Yield the samples that aren't done."""
         from jurybox.datasets import Survey
 
         plan, count = self._plan.dataset, self._count

@@ -33,11 +33,6 @@ def fetch_hub_dataset(name: str) -> tuple[str, Path]:
     """Download the files of ``hf://OWNER/NAME[/SPLIT][@REVISION]``, unless they are cached.
 
     Returns a name with the split and the revision, and the folder of the files.
-
-    Raises:
-        InputError: there is no such dataset or split, or huggingface_hub isn't installed.
-        IncompleteError: the hub can't be reached.
-
     """
     found = _NAME.fullmatch(name)
     if found is None:

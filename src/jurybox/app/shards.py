@@ -173,12 +173,7 @@ class ShardedRun:
         self._reports: list[Progress] = []
 
     async def __call__(self, job: Job, dataset: "Dataset", known: Known) -> None:
-        """Distribute shards until all are done or the job is stopped.
-
-        Raises:
-            IncompleteError: the store or a worker failed.
-
-        """
+        """Distribute shards until all are done or the job is stopped."""
         job.elsewhere = lambda: self._reports
         tell = job.stop.on_request
 
@@ -300,12 +295,7 @@ class ShardedRun:
 
 
 def check_shardable(plan: Plan, store: Store) -> None:
-    """Check that a run can be cut into shards.
-
-    Raises:
-        InputError: it needs what only one process can have.
-
-    """
+    """Check that a run can be cut into shards."""
     where = "--engine ray"
     if plan.batch:
         raise InputError("batches need a single process", "ask directly with --no-batch", where)
@@ -315,12 +305,7 @@ def check_shardable(plan: Plan, store: Store) -> None:
 
 
 def shared_calls(plan: Plan) -> int:
-    """Return how many calls at once each endpoint may get from all workers together.
-
-    Raises:
-        InputError: a setting is wrong.
-
-    """
+    """Return how many calls at once each endpoint may get from all workers together."""
     return read_limits(read_settings(), concurrency=plan.concurrency).concurrency
 
 
@@ -335,12 +320,7 @@ def _file(folder: Path, run_id: str, number: int) -> Path:
 
 
 def take_over_shards(store: Store, run: RunRow) -> None:
-    """Merge what a killed driver left in the files of its shards.
-
-    Raises:
-        IncompleteError: a file is damaged, or a worker still writes to it.
-
-    """
+    """Merge what a killed driver left in the files of its shards."""
     folder = shard_folder(store)
     for file in sorted(folder.glob(f"{run.id}/*.db")) if folder is not None else ():
         _take_over(store, run, file)
@@ -400,12 +380,7 @@ def _await_release(shard: Store, claim: str, file: Path) -> None:
 
 
 def _checked(shard: Store, run: RunRow, file: Path) -> Iterator[_Sample]:
-    """Yield a shard's rows of each sample, checked against their seals.
-
-    Raises:
-        IncompleteError: a sample was changed.
-
-    """
+    """Yield a shard's rows of each sample, checked against their seals."""
     asked = ((number, [*each]) for number, each in groupby(shard.exchanges(run.id), _number))
     answered = ((sample.number, sample) for sample in shard.samples(run.id))
     for number, parts in groupby(heapq.merge(asked, answered, key=itemgetter(0)), itemgetter(0)):

@@ -64,12 +64,7 @@ def take_all(
     findings: Findings,
     origin: str,
 ) -> None:
-    """Pass each record and its line to ``take``, which raises FieldError for an unusable one.
-
-    Raises:
-        DatasetError: there are such records, or ``findings`` in reading them.
-
-    """
+    """Pass each record and its line to ``take``, which raises FieldError for an unusable one."""
     with suppress(TooManyError):
         for line, record in records:
             try:
@@ -166,12 +161,7 @@ class Dataset:
 
     @contextmanager
     def begin(self, findings: Findings, *, needs_response: bool) -> Generator[Pass]:
-        """Open the files for one pass.
-
-        Raises:
-            InputError: one can't be read.
-
-        """
+        """Open the files for one pass."""
         several = open_whole(self._paths, self.origin) if self.files else None
         with several or open_source(self.path) as source:
             needs = msgspec.structs.replace(self._needs, responses=needs_response)
@@ -184,12 +174,6 @@ class Dataset:
 
         Who stops early has nothing checked; who takes all rows learns at the end whether they were
         the ones that were surveyed.
-
-        Raises:
-            InputError: the file can't be read.
-            DatasetError: a row has a fault; it is the first one.
-            IncompleteError: the file isn't ``expected`` any more.
-
         """
         if self._kept and expected and self._kept[:2] == (expected.sha256, needs_response):
             yield from self._kept[2]
@@ -216,10 +200,6 @@ class Dataset:
         """Return the rows, counted from 0, of each group of rows in Parquet files.
 
         None where rows can be found only by reading all before them.
-
-        Raises:
-            InputError: a file can't be read.
-
         """
         sliced = all(path.suffix.lower() == ".parquet" for path in self._paths)
         if not sliced or self.recorded is not None or self._needs.filters:
@@ -229,25 +209,13 @@ class Dataset:
         return [range(start, end) for start, end in pairwise(ends) if end > start]
 
     def rows_between(self, rows: range, *, needs_response: bool) -> Iterator[Row]:
-        """Yield some rows of a dataset that has slices, counted from 0; it reads no others.
-
-        Raises:
-            InputError: a file can't be read.
-            DatasetError: a row has a fault; it is the first one.
-
-        """
+        """Yield some rows of a dataset that has slices, counted from 0; it reads no others."""
         for each in self._files_of(rows, needs_response=needs_response):
             with self._reading(*each) as going:
                 yield from (row for _, row in going)
 
     def survey_between(self, rows: range, *, needs_response: bool, check: "Check") -> "PartSurvey":
-        """Check some rows of a dataset that has slices, counted from 0; it reads no others.
-
-        Raises:
-            InputError: a file can't be read, or a row can't be used.
-            DatasetError: a row has a fault.
-
-        """
+        """Check some rows of a dataset that has slices, counted from 0; it reads no others."""
         ids = array("Q")
         has_ids: set[bool] = set()
         unseen = set(self._columns or ())
@@ -317,12 +285,7 @@ class Dataset:
         return printable(str(self._paths[index])), line
 
     def hashed(self) -> tuple[str, int]:
-        """Return the hash of the files' bytes, and how many these are, without reading rows.
-
-        Raises:
-            InputError: one can't be read.
-
-        """
+        """Return the hash of the files' bytes, and how many these are, without reading rows."""
         with open_whole(self._paths, self.origin) as whole:
             for path in self._paths:
                 with open_source(path, whole) as part:
@@ -366,11 +329,6 @@ def survey(
         needs_response: whether the rows must carry the responses; else a target makes them.
         limit: how many rows a run will use.
         check: sees to it that a row can be used by the run.
-
-    Raises:
-        InputError: the file can't be read.
-        DatasetError: it has faults; the error holds up to a hundred of them.
-
     """
     findings = Findings()
     seen = array("q")  # eight bytes per id; a set of a million takes 76 MB

@@ -46,12 +46,7 @@ _BOMB: Final = 1000
 
 
 def read_foreign(path: Path) -> ForeignSuite:
-    """Read a file of another tool, recognized by what it holds.
-
-    Raises:
-        InputError: it can't be read, or no known tool wrote it.
-
-    """
+    """Read a file of another tool, recognized by what it holds."""
     with open_source(path) as source:
         value, lines = _value_of(path, source)
         known = next((each for each in FORMATS if each.fits(value)), None)

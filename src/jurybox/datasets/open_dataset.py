@@ -23,13 +23,7 @@ _NAMED: Final = 5
 
 
 def read_recorded(path: Path, read: Format) -> Recorded:
-    """Read a file of recorded responses: `id`, `response`, and what was measured of them.
-
-    Raises:
-        InputError: it can't be read.
-        DatasetError: a row has no id or no response, or two have the same id.
-
-    """
+    """Read a file of recorded responses: `id`, `response`, and what was measured of them."""
     findings, columns = Findings(), Columns()
     answers: dict[str, Record] = {}
     lines: dict[str, int] = {}
@@ -177,11 +171,6 @@ def open_dataset(
     ``responses`` is a file of recorded responses, joined to the rows by their ids. Where only the
     first ``limit`` rows are used, the others need no response. ``columns`` names columns by field,
     and ``filters`` choose rows by fields, as ``FIELD=VALUE``.
-
-    Raises:
-        InputError: it is of no known kind, it can't be read, or its reader isn't installed.
-        DatasetError: the recorded responses have faults.
-
     """
     files = _matching(path, pattern) if pattern else {}
     read = _in_turn([*files.values()]) if files else reader_of(path)
@@ -210,12 +199,7 @@ def reader_or_lines(path: Path) -> Format:
 
 
 def reader_of(path: Path) -> Format:
-    """Return the reader of a file's records.
-
-    Raises:
-        InputError: it is of no known kind, it can't be read, or its reader isn't installed.
-
-    """
+    """Return the reader of a file's records."""
     # Before its ending is looked at: a folder has none either.
     with open_source(path):
         ending = path.suffix.lower()

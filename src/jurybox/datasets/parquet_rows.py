@@ -31,12 +31,7 @@ _JSON: Final = fields_with("json")
 
 
 def require_pyarrow() -> None:
-    """Check that Parquet can be read.
-
-    Raises:
-        InputError: the extra isn't installed.
-
-    """
+    """Check that Parquet can be read."""
     try:
         importlib.import_module("pyarrow.parquet")
     except ImportError:
@@ -57,12 +52,7 @@ def read_between(source: Source, context: FileContext, rows: range) -> Iterator[
 
 
 def group_sizes(path: Path) -> list[int]:
-    """Return how many rows each group of rows has, which takes only the end of the file.
-
-    Raises:
-        InputError: the file can't be read.
-
-    """
+    """Return how many rows each group of rows has, which takes only the end of the file."""
     require_pyarrow()
     parquet: Arrow = importlib.import_module("pyarrow.parquet")
     try:

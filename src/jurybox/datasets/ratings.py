@@ -137,11 +137,6 @@ def read_ratings(
     A score of ``null``, or an empty cell, is a rating that is missing. Rows without a criterion
     belong to the criterion ``None``. ``cluster`` is a field of the rows: items with the same value
     of it belong together, and an item without one is a cluster of its own.
-
-    Raises:
-        InputError: the file can't be read or holds no rating, or no item has a cluster.
-        DatasetError: rows have faults: a score is not on the scale, a rater scored an item twice.
-
     """
     findings = Findings()
     read = reader_or_lines(path)
@@ -199,11 +194,6 @@ def read_verdicts(path: Path) -> Verdicts:
     """Read ``{"a": NAME, "b": NAME, "winner": "a" | "b" | "tie", "item"?, "judge"?}`` rows.
 
     The path's ending names the format, JSON lines where it is unknown; ``-`` is standard input.
-
-    Raises:
-        InputError: the file can't be read or holds no verdicts.
-        DatasetError: rows have faults.
-
     """
     findings = Findings()
     with open_or_stdin(path, "verdicts") as source:
@@ -212,12 +202,7 @@ def read_verdicts(path: Path) -> Verdicts:
 
 
 def run_verdicts(rows: Iterable[Record], origin: str, names: tuple[str, str]) -> Verdicts:
-    """Return the verdicts of a run's exported rows; ``names`` are for rows that name no models.
-
-    Raises:
-        InputError: the run has no pairs, or none with a winner.
-
-    """
+    """Return the verdicts of a run's exported rows; ``names`` are for rows that name no models."""
     a, b = names
     records = (
         (number, {"a": a, "b": b, **row} if field_of(row, "a", "model_a") is None else row)

@@ -90,12 +90,7 @@ class Source:
 
 @contextmanager
 def open_source(path: Path, whole: Source | None = None) -> Generator[Source]:
-    """Open a file for one pass; it may be a part of a ``whole``.
-
-    Raises:
-        InputError: it can't be read, or not twice.
-
-    """
+    """Open a file for one pass; it may be a part of a ``whole``."""
     origin = printable(str(path))
     try:
         # Before opening, which would wait for a writer if it is a pipe.
@@ -117,12 +112,7 @@ def open_source(path: Path, whole: Source | None = None) -> Generator[Source]:
 
 @contextmanager
 def open_whole(paths: Sequence[Path], origin: str) -> Generator[Source]:
-    """Begin a pass over several files, which are opened one after the other as its parts.
-
-    Raises:
-        InputError: one of them can't be read, or not twice.
-
-    """
+    """Begin a pass over several files, which are opened one after the other as its parts."""
     size = 0
     for path in paths:
         with open_source(path) as part:
@@ -132,12 +122,7 @@ def open_whole(paths: Sequence[Path], origin: str) -> Generator[Source]:
 
 @contextmanager
 def open_or_stdin(path: Path, what: str) -> Generator[Source]:
-    """Open a file, or standard input, of which ``what`` is expected.
-
-    Raises:
-        InputError: there is no such file, or standard input is closed.
-
-    """
+    """Open a file, or standard input, of which ``what`` is expected."""
     if str(path) != "-":
         with open_source(path) as source:
             yield source

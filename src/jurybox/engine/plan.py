@@ -40,10 +40,6 @@ def read_prompt(text: str, origin: str, fields: Mapping[str, str]) -> dict[str, 
     """Check the prompt of a system under test; return the fields that it shows by other names.
 
     ``fields`` are those that columns go by. A name of no field is that of a column (D5).
-
-    Raises:
-        InputError: it shows what the system may not see, or never shows the task.
-
     """
     names = [name for name, _ in Template(text=text).placeholders()]
     shown = {name: PLACEHOLDERS.get(name) or fields.get(name) for name in names}
@@ -225,12 +221,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=16)
 def extended_rubric(overlay: DocumentPlan, base: DocumentPlan) -> Rubric:
-    """Return the document that results from applying an overlay to one that extends no other.
-
-    Raises:
-        RubricError: the two don't fit together.
-
-    """
+    """Return the document that results from applying an overlay to one that extends no other."""
     return parse_rubric(overlay.text, overlay.origin, lambda _: _base(base))
 
 

@@ -44,12 +44,7 @@ class Model(Protocol):
         ...
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        """Make one attempt.
-
-        Raises:
-            ModelError: the attempt failed.
-
-        """
+        """Make one attempt."""
         ...
 
     async def aclose(self) -> None:

@@ -372,12 +372,7 @@ _RESULT: Final = msgspec.json.Decoder(SampleResult)
 
 
 def read_result(text: str) -> SampleResult:
-    """Read the result of a sample.
-
-    Raises:
-        msgspec.DecodeError: it isn't one.
-
-    """
+    """Read the result of a sample."""
     return _RESULT.decode(text)
 
 
@@ -397,12 +392,7 @@ def outcome_text(outcome: Outcome) -> str:
 
 
 def read_outcome(row: ExchangeRow) -> Outcome:
-    """Read the outcome of a stored request.
-
-    Raises:
-        msgspec.DecodeError: it isn't one.
-
-    """
+    """Read the outcome of a stored request."""
     stored = _EXCHANGE.decode(row.outcome)
     outcome = stored.reply if stored.reply is not None else stored.failure
     if outcome is None:
@@ -411,10 +401,5 @@ def read_outcome(row: ExchangeRow) -> Outcome:
 
 
 def read_request(row: ExchangeRow) -> ModelRequest:
-    """Read a stored request.
-
-    Raises:
-        msgspec.DecodeError: it isn't one.
-
-    """
+    """Read a stored request."""
     return _REQUEST.decode(row.request)

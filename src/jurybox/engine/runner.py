@@ -321,23 +321,13 @@ class Writer:
         return self._error is not None
 
     async def room(self) -> None:
-        """Wait until there is room for more.
-
-        Raises:
-            IncompleteError: the store has failed.
-
-        """
+        """Wait until there is room for more."""
         await self._drained.wait()
         if self._error is not None:
             raise self._error
 
     async def close(self) -> None:
-        """Store all that is left.
-
-        Raises:
-            IncompleteError: the store has failed.
-
-        """
+        """Store all that is left."""
         self._closing = True
         self._wake.set()
         self._urgent.set()

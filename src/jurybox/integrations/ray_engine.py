@@ -43,12 +43,7 @@ class StopOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _library() -> Ray:
-    """Import Ray without its usage reports.
-
-    Raises:
-        InputError: the extra isn't installed.
-
-    """
+    """Import Ray without its usage reports."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     try:
         return importlib.import_module("ray")
@@ -244,13 +239,7 @@ class RayCluster:
 
     @cached_property
     def _ray(self) -> Ray:
-        """The Ray library, connected to the cluster.
-
-        Raises:
-            InputError: Ray isn't installed.
-            IncompleteError: the cluster can't be reached.
-
-        """
+        """The Ray library, connected to the cluster."""
         ray, address = _library(), self._address
         quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
         own = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
@@ -294,12 +283,7 @@ class RayCluster:
         return self.call(_do_part, work, self._coordinator, name, part)
 
     def map(self, work: PartWork[P], parts: Mapping[str, P]) -> Iterator[tuple[str, str]]:
-        """Do parts through Ray Data; yield the name of each, and why it isn't finished.
-
-        Raises:
-            IncompleteError: a bug ended one, or too many workers were lost.
-
-        """
+        """Do parts through Ray Data; yield the name of each, and why it isn't finished."""
         data: Ray = importlib.import_module("ray.data")
         data.DataContext.get_current().enable_progress_bars = False
         named = data.from_items(
@@ -324,12 +308,7 @@ class RayCluster:
         return done
 
     def result(self, part: Ray) -> Any:  # noqa: ANN401 - what the function returned
-        """Wait for a part, and return its result.
-
-        Raises:
-            IncompleteError: a bug ended it, or too many workers were lost.
-
-        """
+        """Wait for a part, and return its result."""
         try:
             return self._ray.get(part)
         except self._ray.exceptions.RayError as error:

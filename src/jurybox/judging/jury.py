@@ -101,10 +101,6 @@ def jury(
 
     With a reference, every response is scored against it, and two responses need no comparison.
     Without one, a single response is scored by the rubric, and two are compared.
-
-    Raises:
-        InputError: the rubric's prompt or reply format doesn't fit the sample.
-
     """
     panel = judging.panel(judges, votes)
     if panel.asks_for_verdicts:

@@ -208,12 +208,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def pair_form(self) -> ReplyForm[Preference]:
-        """How a comparison of two responses is asked for and read.
-
-        Raises:
-            InputError: the reply format has no comparisons.
-
-        """
+        """How a comparison of two responses is asked for and read."""
         form = self.format.preference(self.asked, self.checklist)
         if form is None:
             name = self.rubric.reply_format
@@ -262,12 +257,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return any_verdict(judges, self.way)
 
     def check(self, sample: Sample) -> None:
-        """Check that the rubric's prompt can be used for the sample.
-
-        Raises:
-            InputError: it doesn't.
-
-        """
+        """Check that the rubric's prompt can be used for the sample."""
         pair = sample.response_b is not None and sample.reference is None
         form = self.pair_form if pair else self.score_form
         template = self.rubric.template

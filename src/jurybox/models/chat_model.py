@@ -210,10 +210,6 @@ async def listed_batches(
     """Return a provider's batches since a time, and those that don't say when they were made.
 
     Other programs have batches there too, so a row may have any form.
-
-    Raises:
-        ModelError: nothing on a page can be read, so ours may come after it.
-
     """
     oldest = datetime.fromisoformat(since).timestamp() - _SKEW
     found: list[dict[str, Any]] = []

@@ -158,12 +158,7 @@ _given: Final[dict[str, Function]] = {}
 
 
 def function_names(models: Iterable[str | Function]) -> tuple[str, ...]:
-    """Return models by name; a function of this process is found under its name from now on.
-
-    Raises:
-        InputError: two functions have the same name.
-
-    """
+    """Return models by name; a function of this process is found under its name from now on."""
     known: dict[str, str | Function] = {}
     names: list[str] = []
     for model in models:
@@ -183,12 +178,7 @@ def _name_of(function: Function) -> str:
 
 
 def load_function(name: str, folder: str | None = None) -> FunctionModel:
-    """Return the model called ``module:function``; modules in ``folder`` are found too.
-
-    Raises:
-        InputError: there is no such function, or it can't be called with one argument.
-
-    """
+    """Return the model called ``module:function``; modules in ``folder`` are found too."""
     where = f"python/{name}"
     if where in _given:
         return FunctionModel(_given[where], where)

@@ -118,23 +118,11 @@ class HttpClient:
         return self._endpoint.address
 
     def post(self, path: str, payload: object) -> Awaitable[HttpAnswer]:
-        """Make one attempt to send JSON.
-
-        Raises:
-            StatusError: the endpoint refuses.
-            ModelError: the attempt failed in another way.
-
-        """
+        """Make one attempt to send JSON."""
         return self.send(HttpCall(method="POST", path=path, body=encoded(payload)))
 
     async def send(self, call: HttpCall) -> HttpAnswer:
-        """Make one attempt; cancelling it closes its connection at once.
-
-        Raises:
-            StatusError: the endpoint refuses.
-            ModelError: the attempt failed in another way.
-
-        """
+        """Make one attempt; cancelling it closes its connection at once."""
         started = time.monotonic()
         body: list[memoryview] = []
         try:
@@ -277,12 +265,7 @@ def _unreachable(text: str) -> ModelError:
 
 
 def encoded(payload: object) -> bytes:
-    """Return a payload as JSON.
-
-    Raises:
-        ModelError: it can't be sent.
-
-    """
+    """Return a payload as JSON."""
     try:
         return msgspec.json.encode(payload)
     except UnicodeEncodeError:
@@ -292,12 +275,7 @@ def encoded(payload: object) -> bytes:
 
 
 def decode(answer: HttpAnswer, kind: type[T]) -> T:
-    """Read the JSON of an answer.
-
-    Raises:
-        ModelError: it isn't JSON, or not of this kind.
-
-    """
+    """Read the JSON of an answer."""
     if not answer.body.strip():
         raise ModelError("unreadable", "the answer is empty", retry=True)
     if "html" in answer.content_type:
@@ -307,12 +285,7 @@ def decode(answer: HttpAnswer, kind: type[T]) -> T:
 
 
 def decode_body(body: bytes, kind: type[T]) -> T:
-    """Read the JSON of a body.
-
-    Raises:
-        ModelError: it isn't JSON, or not of this kind.
-
-    """
+    """Read the JSON of a body."""
     try:
         return read_json(body, kind)
     except (ValueError, RecursionError) as error:
@@ -345,12 +318,7 @@ def read_json(body: bytes, kind: type[T]) -> T:
 
 
 def secret_header(value: str, what: str) -> str:
-    """Return a key that can stand in a header, without the newline that files end with.
-
-    Raises:
-        InputError: it can't; the message doesn't show it.
-
-    """
+    """Return a key that can stand in a header, without the newline that files end with."""
     key = value.strip()
     if not key or not key.isascii() or not key.isprintable() or " " in key:
         raise InputError(f"{what} has characters that no key has", "check what it was read from")

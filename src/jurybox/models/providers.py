@@ -128,12 +128,7 @@ PROVIDER_VARIABLES: Final = (*API_KEYS, *(each.base_url for each in HTTP_PROVIDE
 
 
 def load_prices(own: str | PathLike[str] | None = None) -> Prices:
-    """Return the bundled prices, with the entries of your own file in place of theirs.
-
-    Raises:
-        InputError: your file can't be read.
-
-    """
+    """Return the bundled prices, with the entries of your own file in place of theirs."""
     bundled = {
         f"{provider}/{model}": price
         for provider, each in HTTP_PROVIDERS.items()
@@ -167,12 +162,7 @@ class ModelName(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def parse(cls, text: str) -> "ModelName":
-        """Read a name.
-
-        Raises:
-            InputError: it isn't one, or it means a different model every month.
-
-        """
+        """Read a name."""
         provider, slash, rest = text.strip().partition("/")
         if not slash or not provider or not rest:
             problem = f"`{text}` isn't the name of a model"

@@ -78,12 +78,7 @@ class ReplayModel:
     """
 
     def __init__(self, file: str | PathLike[str]) -> None:
-        """Read the whole file.
-
-        Raises:
-            InputError: it can't be read, or a line of it.
-
-        """
+        """Read the whole file."""
         self._file = str(file)
         self._exact: defaultdict[str, deque[Exchange]] = defaultdict(deque)
         self._keys: defaultdict[str, set[str]] = defaultdict(set)

@@ -133,10 +133,6 @@ def compare_runs(
     """Compare two runs.
 
     The samples that changed most come first; unchanged ones are only counted.
-
-    Raises:
-        InputError: no sample has the field to cluster by.
-
     """
     views = (one, other)
     clusters = SampleClusters(options.cluster)

@@ -256,12 +256,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 def export_writer(name: str) -> Write:
-    """Return the writer for the format of a file's name.
-
-    Raises:
-        InputError: no such format, or what it needs isn't installed.
-
-    """
+    """Return the writer for the format of a file's name."""
     ending = PurePath(name).suffix.lower()
     if ending not in _WRITERS:
         problem = f"`{ending}` is no format of rows" if ending else "the name has no ending"

@@ -17,11 +17,6 @@ def whole_file(path: Path) -> Generator[BinaryIO]:
     """Give a file to write to, which gets its name when all is written.
 
     An existing file is replaced at the end, and stays unchanged if writing fails.
-
-    Raises:
-        InputError: nothing can be written there.
-        IncompleteError: writing failed on the way, as on a full disk.
-
     """
     try:
         goal = path.resolve()
@@ -60,13 +55,7 @@ def whole_file(path: Path) -> Generator[BinaryIO]:
 
 @contextlib.contextmanager
 def whole_folder(path: Path) -> Generator[Path]:
-    """Give a new folder to write to, which gets its name when all is written.
-
-    Raises:
-        InputError: nothing can be written there, or something is there.
-        IncompleteError: writing failed on the way, as on a full disk.
-
-    """
+    """Give a new folder to write to, which gets its name when all is written."""
     if os.path.lexists(path):
         raise InputError("is there already", "name a new folder, or remove it", str(path))
     draft = path.with_name(f".{path.name[:40]}.{secrets.token_hex(4)}.part")

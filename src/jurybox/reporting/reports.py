@@ -243,12 +243,7 @@ _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
 
 def report_format(name: str) -> ReportFormat:
-    """Return the format that a file's name asks for.
-
-    Raises:
-        InputError: there is no such format.
-
-    """
+    """Return the format that a file's name asks for."""
     ending = PurePath(name).suffix.lower()
     if ending not in _ENDINGS:
         problem = f"`{ending}` is no format of report" if ending else "the name has no ending"

@@ -155,12 +155,7 @@ def read_record(run: RunRow, row: SampleRow, exchanges: Sequence[ExchangeRow]) -
 
 
 def find_record(store: Store, run: RunRow, sample_id: str, repeat: int | None) -> SampleRecord:
-    """Return a sample of a run, in its first stored repeat unless one is named.
-
-    Raises:
-        InputError: there is no such sample.
-
-    """
+    """Return a sample of a run, in its first stored repeat unless one is named."""
     found = store.find_sample(run.id, sample_id, repeat)
     if found is not None:
         return read_record(run, found, store.exchanges_of(run.id, found.number))

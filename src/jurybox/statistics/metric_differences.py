@@ -95,12 +95,7 @@ class SampleClusters:
         return self._field is not None or self._repeated
 
     def check(self, where: str) -> None:
-        """Refuse a field that no sample has.
-
-        Raises:
-            InputError: no sample has it.
-
-        """
+        """Refuse a field that no sample has."""
         if self._field is not None and not self._found:
             problem = f"no sample has a field `{self._field}` to cluster by"
             hint = "name `scenario` or another column of the dataset"

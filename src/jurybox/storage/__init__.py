@@ -21,11 +21,6 @@ def open_store(url: str, *, create: bool = True, patience: float = PATIENCE) -> 
         url: the path of an SQLite file, ``sqlite:///PATH`` or ``postgresql://...``.
         create: make the store where there is none yet; a command that only reads says no.
         patience: how many seconds to wait for a lock.
-
-    Raises:
-        InputError: that is no address of a store, or what is there is none that can be used.
-        IncompleteError: it is damaged, locked, read-only, out of space or out of reach.
-
     """
     database = _database(url, create=create, patience=patience)
     try:

@@ -221,10 +221,6 @@ def retried(database: Database, work: Callable[[bool], T]) -> T:
     """Return the result of ``work``; repeat it if the connection to the server was lost.
 
     ``work`` gets True when it is repeated: the first time may have succeeded.
-
-    Raises:
-        IncompleteError: the database is at fault, or the server is still away after the patience.
-
     """
     deadline = time.monotonic() + database.patience
     again = False

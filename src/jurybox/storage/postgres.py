@@ -118,13 +118,7 @@ class PostgresDatabase:
     like = "ILIKE"
 
     def __init__(self, url: str, *, patience: float) -> None:
-        """Connect to the server; the pool would wait for one that can't be reached.
-
-        Raises:
-            InputError: the address can't be read, or the database can't hold every text.
-            IncompleteError: the server can't be reached, or refuses the user.
-
-        """
+        """Connect to the server; the pool would wait for one that can't be reached."""
         self.patience = patience
         self.address = url
         self._parameters = _parameters(url)

@@ -64,12 +64,7 @@ class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
         return self.sort.removeprefix(_METRIC) if self.sort.startswith(_METRIC) else None
 
     def check(self) -> None:
-        """Validate the query.
-
-        Raises:
-            InputError: it makes no sense.
-
-        """
+        """Validate the query."""
         if not 1 <= self.limit <= MOST:
             raise InputError(f"a page can't have {self.limit} samples", f"ask for 1 to {MOST}")
         if not 0 <= self.offset <= _FARTHEST:

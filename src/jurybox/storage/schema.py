@@ -214,14 +214,7 @@ _TABLES: Final = (
 
 
 def require_tables(database: Database, *, create: bool) -> None:
-    """Make the tables of a new store, or check that they are of this version.
-
-    Raises:
-        InputError: the store has another version, it is another program's, or there is none to
-            read.
-        IncompleteError: the database is at fault.
-
-    """
+    """Make the tables of a new store, or check that they are of this version."""
     with reading(database) as session:
         is_there = _has_tables(database, session)
     if not is_there and not create:

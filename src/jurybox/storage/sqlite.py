@@ -137,12 +137,7 @@ class SqliteDatabase:
     like = "LIKE"
 
     def __init__(self, path: str, *, create: bool, patience: float) -> None:
-        """Open the file; whether it is a store is checked later.
-
-        Raises:
-            InputError: there is none and none may be made, or the path can't be one.
-
-        """
+        """Open the file; whether it is a store is checked later."""
         self.name = os.fsencode(path).decode(errors="replace")
         self.patience = patience
         # Absolute, because the working directory may change while the store is open.

@@ -394,12 +394,7 @@ def _is_stored(
 
 
 def _check_review(session: DatabaseSession, row: ReviewRow) -> None:
-    """Check that the reviewed sample, or the withdrawn review, exists.
-
-    Raises:
-        InputError: it isn't.
-
-    """
+    """Check that the reviewed sample, or the withdrawn review, exists."""
     where = f"run {row.run_id}"
     found = session.rows(statements.RECORD_OF, (row.run_id, row.number))
     if not found:

@@ -69,12 +69,7 @@ MODEL_KEYS: Final = ("model", *EndpointFields.__struct_fields__)
 
 
 def model_option(text: str) -> ModelSpec:
-    """Read a model from an option: ``provider/name``, or a mapping in braces.
-
-    Raises:
-        InputError: it is neither.
-
-    """
+    """Read a model from an option: ``provider/name``, or a mapping in braces."""
     if not text.startswith("{"):
         return ModelSpec(model=text)
     findings = Findings()
@@ -91,10 +86,6 @@ def chosen_models(options: Iterable[str], known: Sequence[ModelSpec]) -> Sequenc
     """Return the models named by options, or else the known ones.
 
     A known model keeps its endpoint unless the option gives another.
-
-    Raises:
-        InputError: an option isn't a model.
-
     """
     own = {spec.model: spec for spec in known}
     specs = different_models([model_option(each) for each in options])
@@ -104,12 +95,7 @@ def chosen_models(options: Iterable[str], known: Sequence[ModelSpec]) -> Sequenc
 
 
 def different_models(specs: list[ModelSpec]) -> list[ModelSpec]:
-    """Return the models given as options; refuse one that is given twice.
-
-    Raises:
-        InputError: one is named twice.
-
-    """
+    """Return the models given as options; refuse one that is given twice."""
     names = [spec.model for spec in specs]
     for name in names:
         if names.count(name) > 1:

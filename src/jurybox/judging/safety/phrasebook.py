@@ -100,12 +100,7 @@ class Phrasebook(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=T
 
 
 def read_phrasebook(source: str) -> Phrasebook:
-    """Read the file.
-
-    Raises:
-        msgspec.ValidationError: the file has unknown or missing parts.
-
-    """
+    """Read the file."""
     return msgspec.yaml.decode(source, type=Phrasebook)
 
 

@@ -60,11 +60,6 @@ def pull(entry: CatalogModel, folder: Path, report: Report) -> Pulled:
 
     An interrupted pull can be repeated: it continues with what is there. While another process
     pulls the same model, this one waits for it.
-
-    Raises:
-        InputError: the folder can't be made or written, or its disk is full.
-        IncompleteError: no source can give the model.
-
     """
     path = path_of(entry, folder)
     # Before anything is written: a model may be in a folder that one may only read.

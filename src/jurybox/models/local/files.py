@@ -34,12 +34,7 @@ def installed_runtime() -> str | None:
 
 
 def runtime() -> str:
-    """Return the runtime and its version.
-
-    Raises:
-        InputError: it isn't installed.
-
-    """
+    """Return the runtime and its version."""
     found = installed_runtime()
     if found is None:
         problem = "no runtime for embedded models is installed"
@@ -107,12 +102,7 @@ def default_judge() -> CatalogModel:
 
 
 def find_model(name: str) -> CatalogModel:
-    """Return a model by its name or one of its short names.
-
-    Raises:
-        InputError: there is none of that name.
-
-    """
+    """Return a model by its name or one of its short names."""
     for entry in catalog():
         if name == entry.name or name in entry.aliases:
             return entry
@@ -209,10 +199,6 @@ def locate(name: str, folder: Path, start: Path | None = None) -> ModelFile:
 
     ``name`` is one of the catalog or the path of a ``.gguf`` file, which begins at ``start``
     where it is relative.
-
-    Raises:
-        InputError: there is no such model, it isn't on this machine, or its file is damaged.
-
     """
     if is_path(name):
         return _own_file(name, folder, start)
@@ -225,12 +211,7 @@ def locate(name: str, folder: Path, start: Path | None = None) -> ModelFile:
 
 
 def checked(path: Path, entry: CatalogModel, folder: Path) -> str:
-    """Return the hash of a model's file; the whole file is read only if it changed.
-
-    Raises:
-        InputError: it isn't the file that the catalog means, or it can't be read.
-
-    """
+    """Return the hash of a model's file; the whole file is read only if it changed."""
     hint = f"run `jurybox model pull {entry.name}`, which gets it anew"
     size = path.stat().st_size
     if size != entry.bytes:
@@ -274,12 +255,7 @@ def kept(entry: CatalogModel, folder: Path) -> InstalledModel:
 
 
 def remove(entry: CatalogModel, folder: Path) -> int:
-    """Remove a model and what a pull has left; return how many bytes that frees.
-
-    Raises:
-        InputError: there is nothing of it, or it is being pulled.
-
-    """
+    """Remove a model and what a pull has left; return how many bytes that frees."""
     path, partial = path_of(entry, folder), partial_of(entry, folder)
     sizes = [each.stat().st_size for each in (path, partial) if each.is_file()]
     if not sizes:

@@ -125,12 +125,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def open_local_model(name: str, folder: str, models: Path) -> "LocalModel":
-    """Return the model of a file; a relative path begins at ``folder``.
-
-    Raises:
-        InputError: there is no such file, it is damaged, or no runtime is installed.
-
-    """
+    """Return the model of a file; a relative path begins at ``folder``."""
     return LocalModel(name, locate(name, models, Path(folder)))
 
 
@@ -138,12 +133,7 @@ class LocalModel:
     """A file of this machine; all models of this process with that file share what was loaded."""
 
     def __init__(self, name: str, file: ModelFile) -> None:
-        """Name the file that answers; it is loaded with the first request.
-
-        Raises:
-            InputError: no runtime is installed.
-
-        """
+        """Name the file that answers; it is loaded with the first request."""
         self._name = name
         self._file = file
         self._runtime = runtime()
