@@ -14,14 +14,7 @@ from jurybox import __version__
 from jurybox.errors import JuryboxError
 from jurybox.models.local.files import cores
 from jurybox.models.providers import API_KEYS, PROVIDER_VARIABLES
-from jurybox.settings import (
-    MODELS,
-    PRICES,
-    RUBRICS,
-    STORE,
-    TOKEN,
-    VARIABLES,
-)
+from jurybox.settings import MODELS, PRICES, RUBRICS, STORE, TOKEN, VARIABLES
 from jurybox.wiring import (
     DEFAULT_STORE,
     environment,

@@ -43,13 +43,7 @@ from jurybox.app.suite_choice import RunOptions
 from jurybox.app.view_run import accept_unreviewed as accept_reviews
 from jurybox.app.view_run import view_run, view_unfinished
 from jurybox.engine.plan import Plan, plan_text
-from jurybox.engine.records import (
-    ENCODER,
-    RunRow,
-    in_order,
-    read_outcome,
-    sealed,
-)
+from jurybox.engine.records import ENCODER, RunRow, in_order, read_outcome, sealed
 from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.flow import Failure
 from jurybox.models.function import Function, function_names

@@ -6,14 +6,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 import msgspec
 import numpy as np
 
-from jurybox.calibration.bias_results import (
-    Bias,
-    BiasMetric,
-    percent,
-    side_of,
-    signed,
-    unmeasured,
-)
+from jurybox.calibration.bias_results import Bias, BiasMetric, percent, side_of, signed, unmeasured
 from jurybox.calibration.observations import (
     MARKS,
     GradedResponse,

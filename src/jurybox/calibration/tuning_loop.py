@@ -9,13 +9,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from jurybox.calibration.calibration_record import (
-    Agreement,
-    Gain,
-    Round,
-    RoundResult,
-    Tuning,
-)
+from jurybox.calibration.calibration_record import Agreement, Gain, Round, RoundResult, Tuning
 from jurybox.calibration.gold import PARTS, GoldCase, Part, gold_scales, loss_of, losses
 from jurybox.calibration.judge_comparison import Options, clusters_of, compare, doubt_of
 from jurybox.calibration.proposals import Proposal, propose

@@ -8,14 +8,7 @@ from typing import Any, Final
 import click
 
 from jurybox.cli.options import json_option, opened, resume_line
-from jurybox.cli.output import (
-    print_json,
-    print_line,
-    print_table,
-    say,
-    write_new_files,
-    yes_or_no,
-)
+from jurybox.cli.output import print_json, print_line, print_table, say, write_new_files, yes_or_no
 from jurybox.cli.signals import FINE, INCOMPLETE
 from jurybox.documents.numbers import shown
 

@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from jurybox.cli.options import CommandGroup, json_option
-from jurybox.cli.output import (
-    console,
-    plain,
-    print_json,
-    print_line,
-    print_table,
-    write_new_files,
-)
+from jurybox.cli.output import console, plain, print_json, print_line, print_table, write_new_files
 from jurybox.cli.signals import BAD_INPUT, FINE
 from jurybox.errors import InputError
 

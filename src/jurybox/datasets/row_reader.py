@@ -5,14 +5,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from jurybox.datasets.fields import (
-    FIELD_OF,
-    FIELDS,
-    Columns,
-    FieldError,
-    Part,
-    fields_of,
-)
+from jurybox.datasets.fields import FIELD_OF, FIELDS, Columns, FieldError, Part, fields_of
 from jurybox.documents.findings import Findings, Place
 from jurybox.sample import Response, Row, Timing, Turn, Usage, emptiness
 from jurybox.text_format import as_text, counted, listed, nearest

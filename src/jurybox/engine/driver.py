@@ -14,13 +14,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
-from jurybox.engine.limiter import (
-    EndpointLimiter,
-    Limits,
-    MinuteQuota,
-    Share,
-    UnwrittenReplies,
-)
+from jurybox.engine.limiter import EndpointLimiter, Limits, MinuteQuota, Share, UnwrittenReplies
 from jurybox.engine.ports import Clock, Model, ModelError
 from jurybox.judging.flow import Failure, FailureKind, Flow, ModelReply, ModelRequest, Outcome
 from jurybox.sample import Turn

@@ -16,12 +16,7 @@ from jurybox.judging.evaluation_report import RubricName
 from jurybox.judging.flow import Frame, ModelReply, ModelRequest, ReaskPolicy
 from jurybox.judging.formats import ReplyForm, ReplyFormat, reply_format
 from jurybox.judging.formats.reply_format import Preference, Scores
-from jurybox.judging.prompts import (
-    PromptKind,
-    bundled_checklist,
-    filled_template,
-    prompt_frame,
-)
+from jurybox.judging.prompts import PromptKind, bundled_checklist, filled_template, prompt_frame
 from jurybox.rubric.rubric_model import Criterion, Generation, Rubric
 from jurybox.rubric.scenarios import scenario_texts
 from jurybox.sample import Response, Sample, Turn

@@ -13,14 +13,7 @@ from typing import Any, BinaryIO, Final, Literal
 
 import msgspec
 
-from jurybox.engine.records import (
-    ExchangeRow,
-    RunRow,
-    SampleRow,
-    in_order,
-    read_result,
-    text_hash,
-)
+from jurybox.engine.records import ExchangeRow, RunRow, SampleRow, in_order, read_result, text_hash
 from jurybox.errors import InputError
 from jurybox.reporting.output_file import whole_folder
 from jurybox.reporting.release import read_reviews, sample_decision

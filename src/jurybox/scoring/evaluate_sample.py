@@ -13,34 +13,16 @@ from typing import Final, Protocol, TypeVar
 import msgspec
 
 from jurybox.judging.evaluation_report import EvaluationReport, LostVote
-from jurybox.judging.flow import (
-    Failure,
-    Flow,
-    ModelReply,
-    ModelRequest,
-    Outcome,
-    reported_models,
-)
+from jurybox.judging.flow import Failure, Flow, ModelReply, ModelRequest, Outcome, reported_models
 from jurybox.judging.jury import jury
 from jurybox.judging.protocol import Judging
 from jurybox.rubric.check_kinds import COST, CheckedAnswer
 from jurybox.rubric.metrics import MEASURES, SAMPLE_SCORE, TOTAL_SCORE, Comparison
-from jurybox.rubric.rubric_model import (
-    Component,
-    Decision,
-    ReviewReason,
-    Rubric,
-    releases,
-)
+from jurybox.rubric.rubric_model import Component, Decision, ReviewReason, Rubric, releases
 from jurybox.sample import Response, Row, Sample, Timing, added_usage, emptiness
 from jurybox.scoring.by_rules import with_checks, with_rules
 from jurybox.scoring.prices import Price, cost_at
-from jurybox.scoring.rules import (
-    AutomatedReport,
-    CompiledRules,
-    overall_score,
-    score_by_rules,
-)
+from jurybox.scoring.rules import AutomatedReport, CompiledRules, overall_score, score_by_rules
 from jurybox.scoring.sample_result import (
     DEMOGRAPHIC,
     JUDGE_SCORE,

@@ -8,17 +8,11 @@ from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
-from jurybox.judging.evaluation_report import (
-    Confidence,
-    EvaluationReport,
-    Method,
-)
+from jurybox.judging.evaluation_report import Confidence, EvaluationReport, Method
 from jurybox.judging.flow import Outcome, ReportedModel
 from jurybox.judging.formats.reply_format import Side
 from jurybox.judging.model_versions import check_version
-from jurybox.rubric.rubric_model import (
-    ReviewReason,
-)
+from jurybox.rubric.rubric_model import ReviewReason
 from jurybox.sample import Usage
 from jurybox.text_format import cut
 

@@ -42,12 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurybox.statistics.intervals import Codes, Values
-from jurybox.statistics.pair_coefficients import (
-    beyond_chance,
-    centered,
-    divided,
-    quadratic_total,
-)
+from jurybox.statistics.pair_coefficients import beyond_chance, centered, divided, quadratic_total
 
 MOST_RATIO: Final = 1_000
 """More different scores are not compared with each other for the ratio metric."""

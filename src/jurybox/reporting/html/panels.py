@@ -11,14 +11,7 @@ from jurybox.calibration.bias_results import BiasMetric
 from jurybox.calibration.observations import Observations, ObservedVote
 from jurybox.engine.records import RunRow
 from jurybox.reporting.attention import Concern, SampleCard, numbered_card
-from jurybox.reporting.html.histograms import (
-    LEVEL,
-    Axis,
-    PlottedMetric,
-    RunMetrics,
-    above,
-    axis_of,
-)
+from jurybox.reporting.html.histograms import LEVEL, Axis, PlottedMetric, RunMetrics, above, axis_of
 from jurybox.reporting.metric_text import key_metric
 from jurybox.reporting.stored import SampleRecord, procedure_of, reading, stored_votes
 from jurybox.reporting.view import RunView
