@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
 import pytest
 from hypothesis import settings
 from hypothesis.configuration import set_hypothesis_home_dir
@@ -20,6 +21,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from commands import Done, call
 from jurybox.models.http import HttpCall, HttpClient
+from jurybox.wiring import read_limits
 
 # A deadline fails on a busy machine, and a database makes a run depend on the one before. People
 # hunt with new examples every time; a release must not hang on the luck of one run.
@@ -213,6 +215,17 @@ def pytest_xdist_auto_num_workers() -> int:
 def jurybox(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
     """Run the command in this process, and leave the process as it was."""
     return partial(call, monkeypatch)
+
+
+@pytest.fixture
+def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let failed calls be made again after a moment, however often they have failed."""
+
+    def quick(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as it is
+        limits = read_limits(*arguments, **named)
+        return msgspec.structs.replace(limits, first_delay=0.01, longest_delay=0.02)
+
+    monkeypatch.setattr("jurybox.app.model_session.read_limits", quick)
 
 
 @pytest.fixture(autouse=True)

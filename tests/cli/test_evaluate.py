@@ -129,12 +129,6 @@ def test_two_responses_and_a_reference_have_a_winner_without_a_comparison(
     assert [report["responses"][side]["total_score"] for side in "AB"] == [25, 10]
 
 
-def test_a_pair_is_judged_in_both_orders(jurybox: Callable) -> None:
-    done = ask(jurybox, "longer", "--response-b", "4")
-    assert done.code == 0
-    assert "winner  A, in both orders" in done.out
-
-
 def test_a_judge_with_a_position_bias_is_found_out_and_is_no_failure(jurybox: Callable) -> None:
     done = ask(jurybox, "first", "--response-b", "4")
     assert done.code == 0
@@ -225,16 +219,6 @@ def test_without_a_judge_it_is_said_how_to_have_one_and_nothing_is_fetched(
     assert list(models.iterdir()) == []
 
 
-def test_a_folder_of_models_that_isnt_there_is_not_made(jurybox: Callable, tmp_path: Path) -> None:
-    nowhere = tmp_path / "nowhere"
-    done = jurybox(
-        *("evaluate", "--rubric", "general", "--task", "t", "--response", "r"),
-        JURYBOX_MODELS=str(nowhere),
-    )
-    assert (done.code, done.err) == (2, NOBODY)
-    assert not nowhere.exists()
-
-
 def test_an_embedded_judge_that_is_damaged_is_named_and_not_fetched_anew(
     jurybox: Callable, models: Path
 ) -> None:
@@ -298,16 +282,6 @@ def test_what_can_not_be_judged_is_refused_before_any_call(
 
 
 COMPANION = ("evaluate", "--rubric", "companion", "--task", "I'm sad.", "--response", "Cheer up!")
-
-
-def test_a_rubric_with_rules_needs_no_judge(jurybox: Callable) -> None:
-    done = jurybox(*COMPANION)
-    assert done.code == 0
-    assert "companion 2.0.0  by the rubric's rules" in done.out
-    assert re.search(
-        r"^emotional_intelligence +0\.1 +Unacceptable +base 0\.5; -0\.4 ", done.out, re.MULTILINE
-    )
-    assert re.search(r"^overall_quality  0\.\d+  Adequate: Acceptable", done.out, re.MULTILINE)
 
 
 def test_explain_shows_each_rule_on_which_words_for_how_much(jurybox: Callable) -> None:

@@ -43,15 +43,6 @@ def test_a_line_has_rate_time_left_cost_and_counts(line_of: Callable) -> None:
     )
 
 
-def test_what_was_done_before_says_nothing_about_the_speed(line_of: Callable) -> None:
-    assert "samples, 0.50/s, 0:02:40 left" in line_of(progress(20, before=15))
-
-
-@pytest.mark.parametrize("changes", [{"before": 20}, {"elapsed_s": 0.0}])
-def test_without_a_speed_no_time_is_left(line_of: Callable, changes: dict[str, object]) -> None:
-    assert "left" not in line_of(progress(20, **changes))
-
-
 def test_a_cost_that_is_not_known_is_not_nothing(line_of: Callable) -> None:
     assert ", cost unknown, " in line_of(progress(20, dollars=None))
 
@@ -89,17 +80,3 @@ def test_a_short_run_has_one_line(capsys: pytest.CaptureFixture[str]) -> None:
         display.show(progress(50))
         display.show(progress(100))
     assert capsys.readouterr().err.count("\n") == 1
-
-
-def test_a_run_that_ended_early_has_no_time_left(capsys: pytest.CaptureFixture[str]) -> None:
-    with displayed(lambda: 0.0) as display:
-        display.begin(100)
-        display.show(progress(50))
-    line = capsys.readouterr().err
-    assert line.startswith("50 of 100 samples, 5.00/s, $0.2500")
-
-
-def test_a_run_that_never_began_has_none(capsys: pytest.CaptureFixture[str]) -> None:
-    with displayed():
-        pass
-    assert capsys.readouterr().err == ""

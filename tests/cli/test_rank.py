@@ -58,14 +58,6 @@ def test_json_holds_strengths_matrix_circles_and_ties(jurybox: Callable) -> None
     assert any("form a cycle" in warning for warning in data["warnings"])
 
 
-def test_a_model_that_won_everything_is_named_without_a_strength(jurybox: Callable) -> None:
-    name = write(("A", "B", "a", 7), ("B", "C", "a", 2), ("B", "C", "b", 2))
-    done = jurybox("rank", name)
-    assert "`A` won every verdict: no finite strength can be given" in done.out
-    data = jurybox("rank", name, "--json").json
-    assert data["models"][0]["strength"] is None
-
-
 def test_groups_that_never_met_are_named(jurybox: Callable) -> None:
     name = write(("A", "B", "a", 2), ("A", "B", "b", 1), ("C", "D", "a", 1), ("C", "D", "b", 1))
     assert "no verdict links `A`, `B` and `C`, `D`" in jurybox("rank", name).out
@@ -79,20 +71,6 @@ def test_exported_rows_are_clustered_by_the_item_of_their_metadata(jurybox: Call
     ]
     Path("export.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     assert "8 verdicts on 2 models, 2 items, 1 tie" in jurybox("rank", "export.jsonl").out
-
-
-def test_bad_rows_are_named_by_their_lines(jurybox: Callable) -> None:
-    Path("bad.jsonl").write_text('{"a": "x", "b": "y", "winner": "z"}\n{"a": "x"}\n')
-    done = jurybox("rank", "bad.jsonl")
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("bad.jsonl:1:1: the winner 'z'")
-    assert "bad.jsonl:2:1: the row has no `b`" in done.err
-    assert done.err.count("\n") == 2
-
-
-def test_a_missing_file_is_one_line(jurybox: Callable) -> None:
-    done = jurybox("rank", "none.jsonl")
-    assert (done.code, done.err) == (2, "none.jsonl: no such file; check the path\n")
 
 
 def test_verdicts_may_come_from_standard_input(jurybox: Callable) -> None:

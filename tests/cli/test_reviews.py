@@ -347,13 +347,6 @@ def test_pairs_are_exported_with_their_winners(
 
 
 @pytest.mark.usefixtures("judged")
-def test_gold_goes_to_standard_output_too(jurybox: Jurybox) -> None:
-    review("random", 2)
-    done = jurybox("export", "last", "--gold", "-o", "-")
-    assert len(done.out.splitlines()) == 2
-
-
-@pytest.mark.usefixtures("judged")
 def test_what_is_no_gold_is_left_out_and_said(jurybox: Jurybox) -> None:
     nobody = jurybox("export", "last", "--gold", "-o", "gold.jsonl")
     assert nobody.code == 2

@@ -147,17 +147,6 @@ def test_a_run_without_one_valid_vote_is_exit_code_3(
     assert ", 3 unscored, " in done.err
 
 
-def test_one_unscored_sample_is_named_and_counted_and_stops_nothing(
-    jurybox: Callable, write: Write
-) -> None:
-    write(judge="moody", rows=10)
-    done = jurybox("run", "suite.yaml")
-    assert done.code == 0
-    assert "  unscored, 1 sample: no judge gave a valid vote: q1\n" in done.out
-    assert "failed  1 of 10 samples\n  1  no valid vote\n" in done.out
-    assert jurybox("show", "last", "--json").json["summary"]["evaluator_error_rate"] == 0.1
-
-
 PARTLY = """---
 id: partly
 version: 1.0.0
@@ -280,32 +269,12 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert done.err.splitlines()[-1].startswith(line)
 
 
-def test_every_fault_of_a_dataset_is_named_with_its_line(
-    jurybox: Callable, write: Write, tmp_path: Path
-) -> None:
-    write()
-    (tmp_path / "rows.jsonl").write_text('{"id": "a"}\n{"id": "b", "task": 1}\n')
-    done = jurybox("run", "suite.yaml")
-    assert done.code == 2
-    assert {line.split(":")[1] for line in done.err.splitlines()} == {"1", "2"}
-
-
 def test_a_password_of_the_store_is_never_shown(jurybox: Callable, write: Write) -> None:
     write()
     url = "postgresql://me:secret@127.0.0.1:9/runs?password=secret"
     done = jurybox("run", "suite.yaml", "--store", url)
     assert done.code == 3
     assert "secret" not in done.out + done.err
-
-
-def test_two_runs_can_be_kept_in_a_store_of_ones_own(
-    jurybox: Callable, write: Write, tmp_path: Path
-) -> None:
-    write()
-    assert jurybox("run", "suite.yaml", "--store", "mine.db").code == 0
-    assert jurybox("run", "suite.yaml", JURYBOX_STORE="sqlite:///mine.db").code == 0
-    assert len(jurybox("runs", "--store", "mine.db", "--json").json["runs"]) == 2
-    assert not (tmp_path / ".jurybox").exists()
 
 
 def test_the_help_of_a_command_loads_neither_a_database_nor_a_terminal_library() -> None:

@@ -1,9 +1,10 @@
-"""The desk at which people review samples, on either database."""
+"""The desk at which people review samples; where it meets the database, on either."""
 
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -27,9 +28,15 @@ def scores(clarity: int | None, depth: float | None = 0.5) -> dict[str, object]:
 
 
 @pytest.fixture
-def store(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    make_run(monkeypatch, url)
-    opened = open_store(url)
+def place(tmp_path: Path) -> str:
+    """What the desk says is the same on both stores; tests that take an address try each."""
+    return str(tmp_path / "store.db")
+
+
+@pytest.fixture
+def store(place: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    make_run(monkeypatch, place)
+    opened = open_store(place)
     yield opened
     opened.close()
 
@@ -40,9 +47,9 @@ def desk(store: Store) -> ReviewDesk:
 
 
 @pytest.fixture
-def pairs(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[ReviewDesk]:
-    make_run(monkeypatch, url, 12, pairs=True)
-    opened = open_store(url)
+def pairs(place: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[ReviewDesk]:
+    make_run(monkeypatch, place, 12, pairs=True)
+    opened = open_store(place)
     yield ReviewDesk(opened, opened.runs()[0], overlap=9)
     opened.close()
 
@@ -143,8 +150,8 @@ def test_judges_are_held_against_people_on_pairs(pairs: ReviewDesk) -> None:
     assert [each.metric for each in found.estimates] == ["points_of_b"]
 
 
-def test_two_windows_and_two_people_get_along(desk: ReviewDesk, url: str) -> None:
-    other = open_store(url)
+def test_two_windows_and_two_people_get_along(desk: ReviewDesk, place: str) -> None:
+    other = open_store(place)
     second = ReviewDesk(other, other.runs()[0])
     mine, same = desk.next("anna"), second.next("anna")
     assert mine == same

@@ -9,6 +9,7 @@ import pytest
 from commands import call
 from judge_server import JudgeServer, general_verdict
 
+pytestmark = pytest.mark.usefixtures("quick_retries")
 SAMPLES = 60
 
 

@@ -203,6 +203,7 @@ def test_a_check_on_what_no_row_has_is_found_before_the_first_call(
     assert "2 unscored" in jurybox("run", "suite.yaml", "--limit", "2").err
 
 
+@pytest.mark.usefixtures("quick_retries")
 def test_failed_samples_are_listed_with_the_provider_s_own_words(
     jurybox: Jurybox, server: JudgeServer
 ) -> None:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,7 @@ import pytest
 from tests.commands import Done, call
 from tests.faults.judge_server import ITEMS, JudgeServer
 
-from jurybox.engine.limiter import Limits
-
+pytestmark = pytest.mark.usefixtures("quick_retries")
 CRITERIA = ("correctness", "completeness", "soundness", "clarity", "usefulness")
 Jurybox = Callable[..., Done]
 JUDGES = """
@@ -50,8 +48,6 @@ def server() -> Iterator[JudgeServer]:
 
 @pytest.fixture
 def jurybox(server: JudgeServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Jurybox:
-    quick = partial(Limits, patience=None, first_delay=0.0)
-    monkeypatch.setattr("jurybox.app.model_session.Limits", quick)
     rows = [{"id": f"q{n}", "task": f"Task {n}", "response": "So"} for n in range(4)]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "judges.py").write_text(JUDGES)

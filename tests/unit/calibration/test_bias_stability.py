@@ -28,11 +28,6 @@ def test_the_mean_change_has_an_interval_on_its_scale_and_the_largest_its_sign()
     assert "in 3 of 4 samples, by +0.50 at the most" in mean.sentence
 
 
-def test_a_judge_that_gives_more_is_told_so() -> None:
-    mean, _, _ = changes([0.2] * 9, [0.5, 0.6, 0.7] * 3, FLATTERY)
-    assert mean.sentence.endswith("the judge gives more for it.")
-
-
 def test_a_harmless_change_that_moves_scores_shouldnt() -> None:
     mean, _, _ = changes([0.2] * 9, [0.5, 0.6, 0.7] * 3, ORDER)
     assert mean.sentence.endswith("what shouldn't matter does.")

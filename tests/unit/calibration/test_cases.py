@@ -9,30 +9,9 @@ from jurybox.sample import Response, Row
 SCALES = gold_scales(rubric())
 
 
-@pytest.mark.parametrize(
-    ("people", "judge", "loss"), [(3, 3, 0), (1, 5, 1), (2, 4, 0.5), ([2, 3], 3, 0.125)]
-)
-def test_a_loss_is_the_distance_as_a_share_of_the_scale(
-    people: float | list[float], judge: float, loss: float
-) -> None:
-    assert loss_of(case(1, people, judge), SCALES) == loss
-
-
 def test_what_was_not_scored_counts_as_the_worst() -> None:
     assert loss_of(case(1, 3, None), SCALES) == 1
     assert loss_of(pair(1, "A", None), SCALES) == 1
-
-
-def test_a_pair_is_right_or_wrong() -> None:
-    assert loss_of(pair(1, "A", "A"), SCALES) == 0
-    assert loss_of(pair(1, "A", "tie"), SCALES) == 1
-    assert loss_of(pair(1, ["A", "B"], "tie"), SCALES) == 0
-
-
-def test_a_loss_is_the_mean_over_what_people_scored() -> None:
-    gold = Gold(scores={"correctness": {"1": 3}, "clarity": {"1": 1}})
-    verdict = case(1, 3, 3).verdict
-    assert loss_of(case(1, 3, 3, gold=gold, verdict=verdict), SCALES) == 0.5
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import pytest
 from jurybox.app.gold_sets import read_gold_rows
 from jurybox.calibration.gold import Gold
 from jurybox.datasets import DatasetError
-from jurybox.errors import InputError
 from jurybox.rubric.scale import Scale
 
 SCALES = {"clarity": Scale(low=1, high=5)}
@@ -55,13 +54,3 @@ def test_every_label_that_cannot_be_one_is_told_with_its_line(tmp_path: Path) ->
         (5, "`gold` is 'high'"),
     ]
     assert told[4][0] == 6
-
-
-def test_a_file_without_a_label_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no row has `gold` or `gold_winner`"):
-        read_gold_rows(labels(tmp_path, '{"id": "a", "task": "?"}\n'), SCALES)
-
-
-def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="can't be a dataset"):
-        read_gold_rows(labels(tmp_path, "x", "gold.txt"), SCALES)

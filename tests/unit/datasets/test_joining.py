@@ -29,17 +29,6 @@ def findings(tmp_path: Path, answers: list[dict[str, object]]) -> list[str]:
     return [f"{caught.value.where.rpartition('/')[2]}:{each}" for each in caught.value.findings]
 
 
-def test_responses_are_joined_by_id_with_what_was_measured(tmp_path: Path) -> None:
-    a, b = rows_of(
-        tmp_path, [{"id": "7", "output": "Bye!", "latency_e2e_ms": 12}, {"id": "a", "answer": "Yo"}]
-    )
-    assert a.response is not None
-    assert b.response is not None
-    assert (a.response.text, b.response.text) == ("Yo", "Bye!")
-    assert b.response.timing.latency_e2e_ms == 12
-    assert a.metadata == {}
-
-
 def test_a_csv_may_answer_json_lines(tmp_path: Path) -> None:
     (tmp_path / "answers.csv").write_text("id,response\na,One\n7,Two\n", encoding="utf-8")
     dataset = open_dataset(write(tmp_path / "rows.jsonl", ROWS), tmp_path / "answers.csv")
@@ -96,21 +85,6 @@ def test_responses_that_answer_no_sample_are_told(tmp_path: Path) -> None:
     dataset = open_dataset(write(tmp_path / "rows.jsonl", ROWS), answers)
     (warning,) = survey(dataset, needs_response=True).warnings
     assert warning.endswith("answer no sample: `stray`")
-
-
-def test_only_the_rows_that_are_used_need_a_response(tmp_path: Path) -> None:
-    rows = write(tmp_path / "rows.jsonl", [*ROWS, {"id": "c", "task": "Hey", "response": "own"}])
-    answers = write(tmp_path / "answers.jsonl", [{"id": "a", "response": "x"}])
-    found = survey(open_dataset(rows, answers, limit=1), needs_response=True)
-    assert found.rows == 3
-    texts = [
-        row.response and row.response.text
-        for _, row in open_dataset(rows, answers, limit=1).rows(needs_response=True)
-    ]
-    assert texts == ["x", None, None]
-    with pytest.raises(DatasetError) as caught:
-        survey(open_dataset(rows, answers, limit=2), needs_response=True)
-    assert [(each.line, each.code) for each in caught.value.findings] == [(2, "missing-field")]
 
 
 def test_beyond_the_limit_rows_need_no_response_of_their_own_and_are_checked_otherwise(

@@ -2,32 +2,9 @@
 
 import pytest
 
-from dataset_files import findings, only_finding, read, refusal
-from jurybox.sample import Row
+from dataset_files import findings, only_finding, refusal
 
 GOOD = '{"task": "x"}'
-ROW = Row(id="1", task="x")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        GOOD,
-        f"{GOOD}\n",
-        f"{GOOD}\r\n",
-        f"\n\n \t\r\n{GOOD}\n\n",
-        f"\ufeff{GOOD}\n",
-        f" {GOOD} ",
-        '{"task" : "x"}',
-        '{\t"task"\t:\t"x"\t}',
-    ],
-)
-def test_an_object_on_a_line_is_a_row(text: str) -> None:
-    assert read(text) == [ROW]
-
-
-def test_line_numbers_are_those_of_the_file() -> None:
-    assert findings(f"\n{GOOD}\n\n{{}}\n{GOOD}\r\n[]\n") == ["4:1 missing-field", "6:1 wrong-type"]
 
 
 @pytest.mark.parametrize(

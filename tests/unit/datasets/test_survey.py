@@ -1,6 +1,5 @@
 """Looking over a dataset before the first call, and reading it once more for the run."""
 
-import hashlib
 import itertools
 import os
 from pathlib import Path
@@ -21,29 +20,6 @@ def look(opened: Dataset) -> Survey:
 
 def tasks(opened: Dataset, expected: Survey | None = None) -> list[str]:
     return [row.task for _, row in opened.rows(needs_response=False, expected=expected)]
-
-
-@pytest.mark.parametrize(
-    "text", [TEXT, TEXT.rstrip("\n"), f"\ufeff{TEXT}\n\n", TEXT.replace("\n", "\r\n")]
-)
-def test_the_hash_is_of_the_file_s_bytes_a11(text: str) -> None:
-    found = look(dataset(text))
-    assert found == Survey(
-        rows=3,
-        used=3,
-        sha256=hashlib.sha256(text.encode()).hexdigest(),
-        bytes=len(text.encode()),
-        warnings=(),
-    )
-
-
-def test_a_limit_leaves_rows_unused_but_not_unread() -> None:
-    found = survey(dataset(TEXT), needs_response=False, limit=2)
-    assert (found.rows, found.used) == (3, 2)
-    assert found.sha256 == look(dataset(TEXT)).sha256
-    assert survey(dataset(TEXT), needs_response=False, limit=9).used == 3
-    with pytest.raises(DatasetError):
-        survey(dataset(f"{TEXT}x\n"), needs_response=False, limit=1)
 
 
 def test_ids_given_twice_are_refused_with_both_lines() -> None:
@@ -176,11 +152,6 @@ def test_a_file_of_another_kind_is_refused(name: str, said: str) -> None:
 @pytest.mark.parametrize("name", ["rows.JSONL", "rows.ndjson"])
 def test_an_ending_may_be_written_in_capitals_or_otherwise(name: str) -> None:
     assert tasks(dataset(TEXT, name)) == ["x", "y", "z"]
-
-
-def test_a_file_that_is_not_there_is_refused() -> None:
-    with pytest.raises(InputError, match=r"^no\.jsonl: no such file; check the path$"):
-        open_dataset(Path("no.jsonl"))
 
 
 def test_a_file_that_is_gone_later_is_refused() -> None:

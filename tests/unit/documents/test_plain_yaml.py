@@ -24,49 +24,9 @@ def plain(node: Node | None) -> object:
             return None
 
 
-@pytest.mark.parametrize(
-    "text", ["1.10", "no", "yes", "null", "~", "0o17", "2024-01-01", "1e3", "on", "007", "1_000"]
-)
-def test_every_scalar_keeps_the_text_it_was_written_with(text: str) -> None:
-    node, findings = read(f"key: {text}")
-    assert plain(node) == {"key": text}
-    assert findings == []
-
-
-def test_quotes_are_remembered() -> None:
-    node, _ = read("a: 'x'\nb: \"x\"\nc: x\nd: |\n  x\n")
-    assert isinstance(node, Pairs)
-    quoted = [value.quoted for _, value in node.pairs if isinstance(value, Scalar)]
-    assert quoted == [True, True, False, True]
-
-
-def test_each_value_has_its_place_in_the_document() -> None:
-    node, _ = read("a: x\nlist:\n  - y\n", Place(10))
-    assert isinstance(node, Pairs)
-    (_, first), (key, values) = node.pairs
-    assert first.place == Place(10, 4)
-    assert key.place == Place(11, 1)
-    assert isinstance(values, Items)
-    assert values.items[0].place == Place(12, 5)
-
-
-def test_each_column_of_an_indented_block_is_the_document_s() -> None:
-    node, findings = read("a: x\na: y\n", Place(10, 3))
-    assert isinstance(node, Pairs)
-    assert node.pairs[0][1].place == Place(10, 6)
-    assert findings == ["11:3 duplicate-key"]
-
-
 def test_line_ends_that_only_yaml_knows_count_for_nothing() -> None:
     _, findings = read('a: "\u2028\u2028"\nb: *x\n')
     assert findings == ["2:4 yaml-not-plain"]
-
-
-@pytest.mark.parametrize("text", ["", "\n\n", "# only a comment\n"])
-def test_no_yaml_is_an_empty_mapping(text: str) -> None:
-    node, findings = read(text)
-    assert plain(node) == {}
-    assert findings == []
 
 
 @pytest.mark.parametrize(
@@ -102,14 +62,6 @@ def test_half_a_character_is_no_text() -> None:
     node, findings = read('a: "\\ud800"')
     assert node is None
     assert [finding.partition(" ")[2] for finding in findings] == ["yaml-syntax"]
-
-
-def test_a_quoted_merge_key_is_a_key_like_any_other() -> None:
-    assert plain(read('"<<": x')[0]) == {"<<": "x"}
-
-
-def test_the_first_of_two_equal_keys_is_kept() -> None:
-    assert plain(read("a: 1\na: 2")[0]) == {"a": "1"}
 
 
 def test_line_ends_and_marks_that_a_text_may_need_are_no_control_characters() -> None:

@@ -99,25 +99,6 @@ def test_only_as_many_votes_are_asked_for_as_settle_it(
     assert report.votes_valid == sum(vote is not None for vote in votes[:asked])
 
 
-def test_what_was_not_asked_for_is_not_lost() -> None:
-    report, _ = judge(ONE, [_scores((3, 2))] * 3, stop=True)
-    assert not report.lost_votes
-    assert report.as_data()["votes_skipped"] == 1
-
-
-def test_without_the_wish_all_votes_are_asked_for_at_once() -> None:
-    report, calls = judge(ONE, [_scores((3, 2))] * 3, stop=False)
-    assert calls == [0, 1, 2]
-    assert report.confidence == "high"
-    assert "votes_skipped" not in report.as_data()
-
-
-def test_a_jury_that_stopped_early_knows_a_majority_and_not_that_all_agree() -> None:
-    report, _ = judge(ONE, [_scores((3, 2))] * 3, stop=True)
-    assert report.confidence == "moderate"
-    assert {criterion.confidence for criterion in report.criteria} == {"moderate"}
-
-
 def test_for_pairs_by_review_all_votes_have_a_say() -> None:
     tie = [_sides(("tie", "tie", "tie"))] * 3
     assert len(judge(TWO, tie, stop=True, on_unstable="review")[1]) == 6

@@ -1,7 +1,6 @@
 """A function as a model: how it is found, what it is given, what becomes of what it returns."""
 
 import asyncio
-import functools
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -31,10 +30,6 @@ def call(function: Callable[..., Any]) -> ModelReply:
 
 
 # ---- what it is given
-
-
-def test_a_function_is_given_the_prompt() -> None:
-    assert call(lambda text: text).text == "Judge.\n\nThis."
 
 
 def annotated(anything: ModelRequest) -> str:
@@ -101,16 +96,6 @@ def test_a_function_must_take_one_argument(function: Callable[..., Any]) -> None
 
 
 # ---- what it returns
-
-
-async def slowly(prompt: str) -> str:
-    await asyncio.sleep(0)
-    return prompt
-
-
-def test_a_function_may_be_async() -> None:
-    assert call(slowly).text == "Judge.\n\nThis."
-    assert call(functools.partial(slowly)).text == "Judge.\n\nThis."
 
 
 def test_a_plain_function_does_not_hold_up_the_others() -> None:

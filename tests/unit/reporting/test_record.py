@@ -5,11 +5,8 @@ import io
 import json
 from collections.abc import Callable
 
-import msgspec
-
-from jurybox.engine.plan import read_plan
 from jurybox.judging.flow import Failure
-from jurybox.reporting.export_rows import ExportShape, export_run, write_json_lines
+from jurybox.reporting.export_rows import export_run, write_json_lines
 from jurybox.text_format import visible_json
 
 GOOD = '{"accuracy_score": 2, "faithfulness_score": 1, "rationale": "Right; one guess."}'
@@ -106,50 +103,6 @@ def test_a_row_has_every_field_of_a_sample_a1(make_run: Callable, row: Callable)
     assert "exchanges" not in record
 
 
-def test_whole_numbers_stay_whole(make_run: Callable, row: Callable) -> None:
-    made = make_run([row("q1")], lambda _: GOOD)
-    file = io.BytesIO()
-    export_run(made.store, made.row, file, write_json_lines)
-    assert b'"accuracy_score":2,' in file.getvalue()
-    assert b'"input_tokens":100,' in file.getvalue()
-    assert b'"rule":"accuracy_score >= 1","value":2,' in file.getvalue()
-
-
-def test_a_sample_without_scores_has_nulls_and_says_why_a4_a6(
-    make_run: Callable, row: Callable
-) -> None:
-    (record,) = exported(make_run([row("q1")], lambda _: "no"))
-    assert record["accuracy_score"] is None
-    assert record["sample_score"] is None
-    assert record["evaluator_error"] == "parse_error"
-    assert record["passed"] is False
-    assert record["review_reasons"] == ["unscored"]
-    assert record["lost_votes"][0]["judge"] == "python/judges:one"
-
-
-def test_a_target_that_was_too_late_is_told_from_one_that_was_wrong_a7(
-    make_run: Callable, row: Callable
-) -> None:
-    (record,) = exported(make_run([row("q1", "", ms=9000.0, late=True)], lambda _: GOOD))
-    assert record["timed_out"] is True
-    assert record["target_error"] == "timed out"
-    assert record["accuracy_score"] == 0
-    assert record["faithfulness_score"] is None
-    assert record["sample_score"] == 0
-    assert record["latency_e2e_ms"] == 9000.0
-    assert record["criteria"] is None
-
-
-def test_every_repeat_has_a_row(make_run: Callable, row: Callable) -> None:
-    records = exported(make_run([row("a"), row("b")], lambda _: GOOD, repeats=2))
-    assert [(each["id"], each["repeat"]) for each in records] == [
-        ("a", 0),
-        ("b", 0),
-        ("a", 1),
-        ("b", 1),
-    ]
-
-
 def test_rules_come_with_their_trace_and_the_judge_stands_beside_c15(
     make_run: Callable, row: Callable
 ) -> None:
@@ -172,43 +125,6 @@ def test_rules_come_with_their_trace_and_the_judge_stands_beside_c15(
     assert [alone[name] for name in beside] == [None, None, None]
     assert [name for name in alone if name in beside] == list(beside)
     assert alone["overall_quality"] == record["overall_quality"]
-
-
-def test_a_judge_s_reasoning_on_several_criteria_is_one_text(
-    make_run: Callable, row: Callable
-) -> None:
-    rubric = """---
-id: both
-version: 1.0.0
-scale: 0.0-1.0
-votes: 1
----
-# Both
-## Criteria
-### Warmth
-```yaml rules
-base: 0.5
-```
-### Wit
-```yaml rules
-base: 0.7
-```
-"""
-    said = {"warmth": "Kind.", "wit": "Funny."}
-    reply = {
-        "reasoning": said,
-        "bias_checklist": dict.fromkeys(
-            ("position", "verbosity", "self_enhancement", "formatting", "authority"),
-            "It had no effect.",
-        ),
-        "safety_concerns": [],
-        "scores": {"warmth": 0.25, "wit": 1.0},
-    }
-    (one,) = exported(make_run([row("a")], lambda _: json.dumps(reply), rubric=rubric, run_id="x"))
-    assert one["judge_reasoning"] == "warmth: Kind.\nwit: Funny."
-    said["wit"] = "Kind."
-    (one,) = exported(make_run([row("a")], lambda _: json.dumps(reply), rubric=rubric, run_id="y"))
-    assert one["judge_reasoning"] == "Kind."
 
 
 def test_a_pair_has_a_winner_and_preferences(make_run: Callable, row: Callable) -> None:
@@ -271,22 +187,3 @@ def test_a_request_without_a_reply_has_its_failure(make_run: Callable, row: Call
     assert record["exchanges"][0]["failure"]["message"] == "gone"
     assert "reply" not in record["exchanges"][0]
     assert record["evaluator_error"] == "model_error"
-
-
-def _shape_of(made: object, *, raw: bool) -> ExportShape:
-    rubric = read_plan(made.row.plan).procedure().judging.rubric
-    return ExportShape(rubric, {}, raw=raw)
-
-
-def test_raw_exchanges_come_in_the_order_asked(make_run: Callable, row: Callable) -> None:
-    replies = iter(["no", GOOD])
-    made = make_run([row("q1")], lambda _: next(replies))
-    (sample,) = made.store.samples(made.row.id)
-    exchanges = list(made.store.exchanges(made.row.id))
-    turned = msgspec.structs.replace(sample, notes='{"order":[1,0]}')
-    shape = _shape_of(made, raw=True)
-    texts = [
-        json.loads(msgspec.json.encode(shape.row(each, exchanges)))["exchanges"][0]["reply"]
-        for each in (sample, turned)
-    ]
-    assert [each["text"] for each in texts] == ["no", GOOD]

@@ -13,7 +13,6 @@ from jurybox.review.selection import (
     pair_order,
     random_part,
 )
-from jurybox.statistics.corrected import FEWEST_LABELS
 
 
 @given(st.text(max_size=20), st.integers(1, 300))
@@ -68,16 +67,6 @@ def test_the_random_part_ends_where_people_have_come_to() -> None:
     assert part(order, {0, 1, 2}, None) == RandomPart(size=100)
 
 
-def test_a_small_run_needs_no_more_labels_than_it_has_samples() -> None:
-    order = RandomOrder("run", 4)
-    assert part(order, {0, 1, 2}, 2).needed == 1
-
-
-def test_few_may_be_skipped_and_are_counted() -> None:
-    found = part(RandomOrder("run", 100), set(range(20)) - {5}, 19)
-    assert (found.drawn, len(found.labeled), found.skipped) == (20, 19, 1)
-
-
 def test_who_claims_to_have_come_further_doesnt_make_flagged_samples_random() -> None:
     order = RandomOrder("run", 1000)
     flagged = set(range(0, 1000, 7))
@@ -99,23 +88,6 @@ def test_a_sample_of_which_nobody_can_tell_anything_is_drawn_and_has_no_label() 
     found = random_part(order, numbers, numbers[-1], present=range(100), labeled=numbers[:2])
     assert (found.drawn, found.skipped, found.unsure) == (12, 0, 10)
     assert (found.labeled, found.needed) == (frozenset(numbers[:2]), FEWEST - 2)
-
-
-def test_the_missed_are_named() -> None:
-    order = RandomOrder("run", 100)
-    assert part(order, set(range(20)) - {7}, 19).missed == {order.number(7)}
-
-
-def test_samples_that_arent_there_yet_are_not_missed() -> None:
-    order = RandomOrder("run", 100)
-    here = {order.number(place) for place in range(0, 100, 2)}
-    reviewed = {order.number(place) for place in range(0, 20, 2)}
-    found = random_part(order, reviewed, order.number(18), present=here, labeled=reviewed)
-    assert (found.drawn, found.skipped) == (10, 0)
-
-
-def test_as_many_labels_are_asked_for_as_a_correction_needs() -> None:
-    assert FEWEST == FEWEST_LABELS
 
 
 def test_who_is_needed_is_said_also_where_all_that_is_left_is_unclear() -> None:

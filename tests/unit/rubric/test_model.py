@@ -56,13 +56,6 @@ def test_a_score_between_described_points_has_no_level() -> None:
     assert Criterion(id="a", name="A", scale=UNIT).band(0.5) is None
 
 
-def test_a_band_reaches_up_to_the_next_one() -> None:
-    bands = (Band(label="Good", low=0.7), Band(label="Poor", low=0.0))
-    made = rubric(bands=bands, band_decimals=1)
-    found = [made.band(score) for score in (1.0, 0.7, 0.65, 0.64, 0.0)]
-    assert [band.label for band in found if band] == ["Good", "Good", "Good", "Poor", "Poor"]
-
-
 def test_a_band_written_with_two_decimals_begins_half_a_hundredth_below() -> None:
     bands = (Band(label="Good", low=0.7), Band(label="Poor", low=0.0))
     made = rubric(bands=bands, band_decimals=2)

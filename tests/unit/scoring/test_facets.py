@@ -25,12 +25,6 @@ def facets(metrics: dict[str, float | None] | None = None, **more: object) -> Fa
     return facets_of(Stored(result=msgspec.json.encode(result).decode()))
 
 
-def test_facets_say_whose_they_are_and_where_it_belongs() -> None:
-    found = facets(scenario="billing", demographic="young", winner="tie")
-    assert (found.run_id, found.number, found.sample_id, found.repeat) == ("run", 3, "s3", 1)
-    assert (found.scenario, found.demographic, found.winner) == ("billing", "young", "tie")
-
-
 def test_the_reasons_to_look_at_a_sample_come_first_among_the_flags() -> None:
     assert tuple(FLAGS)[: len(KINDS)] == tuple(KINDS)
     assert tuple(FLAGS)[len(KINDS) :] == ("needs_review", "passed", "split")
@@ -58,11 +52,6 @@ def test_the_reasons_to_look_at_a_sample_come_first_among_the_flags() -> None:
 def test_flags_and_urgency(result: dict[str, object], flags: tuple[str, ...], urgency: int) -> None:
     found = facets(**result)  # type: ignore[arg-type]
     assert (flag_names(found.flags), found.urgency) == (flags, urgency)
-
-
-def test_metrics_are_those_that_are_known_and_the_judges_score() -> None:
-    found = facets({"tone": 4, "depth": None}, judge_score=0.5)
-    assert msgspec.json.decode(found.metrics) == {"tone": 4, "judge_score": 0.5}
 
 
 def test_a_label_can_be_stored_and_is_short() -> None:

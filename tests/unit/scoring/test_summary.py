@@ -53,19 +53,6 @@ def test_a_column_that_is_no_scenario_doesnt_take_all_memory() -> None:
     assert summary["samples_of_further_scenarios"] == 10
 
 
-def test_winners_and_lost_votes_are_counted() -> None:
-    summary = (
-        tallied(
-            scored(None, winner="A", votes_requested=3, votes_valid=3),
-            scored(None, winner="tie", votes_requested=3, votes_valid=1),
-        )
-        .conclude()
-        .summary
-    )
-    assert summary["winners"] == {"A": 1, "B": 0, "tie": 1}
-    assert summary["unscored_votes"] == 2
-
-
 def test_uses_of_a_model_are_added_up() -> None:
     use = ModelUse(
         model="m",

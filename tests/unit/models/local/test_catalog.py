@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from jurybox.errors import InputError
 from jurybox.models.local.files import (
     CatalogModel,
     HubFile,
@@ -12,7 +11,6 @@ from jurybox.models.local.files import (
     catalog,
     default_judge,
     find_model,
-    format_bytes,
 )
 
 
@@ -59,30 +57,3 @@ def test_names_mean_one_model_each() -> None:
     assert [find_model(name) for name in names] == [
         entry for entry in catalog() for _ in (entry.name, *entry.aliases)
     ]
-
-
-def test_a_slip_of_a_name_is_answered_with_the_nearest() -> None:
-    with pytest.raises(InputError, match=r"did you mean `smollm2-135m`\?"):
-        find_model("smolm2-135m")
-
-
-def test_a_name_like_no_other_is_answered_with_all() -> None:
-    with pytest.raises(InputError, match=r"there are `qwen2.5-.*`, `smollm2-.*`, and any file"):
-        find_model("x")
-
-
-@pytest.mark.parametrize(
-    ("count", "shown"),
-    [
-        (0, "0 bytes"),
-        (999, "999 bytes"),
-        (1000, "1 kB"),
-        (999_499, "999 kB"),
-        (999_500, "1 MB"),
-        (98_362_432, "98 MB"),
-        (999_600_000, "1.0 GB"),
-        (1_117_320_768, "1.1 GB"),
-    ],
-)
-def test_sizes_are_shown_as_people_say_them(count: int, shown: str) -> None:
-    assert format_bytes(count) == shown

@@ -12,12 +12,10 @@ from jurybox.models.local import files
 from jurybox.models.local.files import (
     CatalogModel,
     checked,
-    downloads_of,
     find_model,
     installed,
     locate,
     locked,
-    note_digest,
     partial_of,
     path_of,
     remove,
@@ -182,20 +180,6 @@ def test_a_folder_that_can_only_be_read_is_good_enough(
     monkeypatch.setattr(Path, "mkdir", refuse)
     assert locate("tiny", folder).sha256 == ENTRY.sha256
     assert not (folder / ".checked").exists()
-
-
-def test_removing_leaves_nothing_of_a_model_and_all_of_the_others(folder: Path) -> None:
-    path_of(ENTRY, folder).write_bytes(TINY)
-    partial_of(ENTRY, folder).write_bytes(b"12345")
-    downloads_of(ENTRY, folder).mkdir(parents=True)
-    (downloads_of(ENTRY, folder) / "x.whl").write_bytes(b"")
-    note_digest(path_of(ENTRY, folder), ENTRY.sha256, folder)
-    (folder / "other.gguf").write_bytes(b"other")
-    assert remove(ENTRY, folder) == len(TINY) + 5
-    left = {path.name for path in folder.rglob("*") if path.is_file()}
-    assert left == {"other.gguf", "tiny.lock"}
-    with pytest.raises(InputError, match="isn't on this machine; there is nothing to remove"):
-        remove(ENTRY, folder)
 
 
 def test_a_model_that_is_being_pulled_is_not_removed(folder: Path) -> None:

@@ -4,8 +4,6 @@ import hashlib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from jurybox.errors import InputError
 from jurybox.rubric import Base, Find, Rubric, check_rubric, parse_rubric, render_rubric
@@ -57,11 +55,6 @@ def test_what_is_not_said_is_as_in_the_base() -> None:
     for name in ("description", "scale", "criteria", "votes", "pass_rules", "lexicons"):
         assert getattr(rubric, name) == getattr(BASE, name)
     assert rubric.template == BASE.template
-
-
-def test_weights_are_changed_one_by_one() -> None:
-    rubric = read("weights: {brevity: 3}\n")
-    assert {each.id: each.weight for each in rubric.criteria} == {"warmth": 2, "brevity": 3}
 
 
 def test_the_evidence_is_changed_one_by_one() -> None:
@@ -156,14 +149,6 @@ def test_the_hash_covers_the_base_and_is_that_of_the_whole_text() -> None:
     assert reading.bases == ("voice",)
 
 
-@given(st.sampled_from(["", "votes: 7\n", "weights: {brevity: 3}\n", "reasks: 0\n"]))
-def test_the_whole_text_stands_alone(front: str) -> None:
-    rubric = read(front)
-    again = parse_rubric(render_rubric(rubric))
-    assert again == rubric
-    assert again.sha256 == rubric.sha256
-
-
 def test_an_overlay_can_extend_an_overlay() -> None:
     documents = {"voice": VOICE, "mine": overlay("votes: 5\n")}
     text = overlay("weights: {brevity: 4}\n", base="mine").replace("id: mine", "id: ours")
@@ -208,21 +193,8 @@ def test_a_prompt_that_mentions_the_criterion_is_no_reason_to_warn(said: str) ->
     assert warned(WIT, voice=VOICE.replace("from 0 to 1.", f"from 0 to 1 for {said}.")) == []
 
 
-def test_a_part_of_a_word_is_no_mention() -> None:
-    voice = VOICE.replace("from 0 to 1.", "with wits, from 0 to 1.")
-    assert len(warned("## Criteria\n\n### Wit\nFunny.\n", voice=voice)) == 1
-
-
 def test_what_a_base_adds_to_its_base_stays_unmentioned_until_there_is_another_prompt() -> None:
     witty = overlay(body=WIT).replace("id: mine", "id: witty")
     assert len(warned("", base="witty", witty=witty)) == 1
     prompt = "## Judge prompt\n\n```text\nScore {response}.\n```\n"
     assert warned(prompt, base="witty", witty=witty) == []
-
-
-@pytest.mark.parametrize(
-    "name", ["companion-older-adults", "companion-vulnerable", "companion-plus"]
-)
-def test_bundled_overlays_have_no_warnings(name: str) -> None:
-    documents = {path.stem: path.read_text(encoding="utf-8") for path in LIBRARY.glob("*.md")}
-    assert check_rubric(documents[name], finder(documents)).warnings == ()

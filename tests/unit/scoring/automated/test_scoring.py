@@ -2,7 +2,6 @@ import msgspec
 import pytest
 
 from jurybox.rubric import parse_rubric
-from jurybox.sample import Turn
 from jurybox.scoring.rules import (
     AutomatedReport,
     CompiledRules,
@@ -37,10 +36,6 @@ def scores(text: str, response: str = "", task: str = "") -> list[float]:
 
 def rule(condition: str, amount: str = "add: 0.3") -> str:
     return document(f"base: 0.5\nadjust:\n  - {{{amount}, when: {condition}}}")
-
-
-def test_a_rubric_without_rules_has_nothing_to_compile() -> None:
-    assert compile_rules(parse_rubric(document("", ""))) is None
 
 
 def test_a_criterion_without_rules_has_no_score_and_then_there_is_no_overall_one() -> None:
@@ -127,19 +122,6 @@ def test_lexicons_are_those_of_the_criterion_and_those_that_all_share() -> None:
     assert [quote.source for quote in report.criteria[1].trace[0].quotes] == ["shared"]
 
 
-def test_the_result_is_kept_within_the_scale_whatever_its_ends() -> None:
-    text = document(
-        "base: 2.0\nadjust:\n"
-        "  - {add: 9, when: {response_has: [up]}}\n"
-        "  - {subtract: 9, when: {response_has: [down]}}",
-    ).replace("0.0-1.0", "-1.0..5.0")
-    assert scores(text, "up") == [5.0]
-    assert scores(text, "down") == [-1.0]
-    assert scores(text, "up and down") == [2.0]
-    report = score_by_rules(compiled(text), task="", response="")
-    assert report.overall == 0.5  # the share of the scale, as for a jury
-
-
 def test_a_rule_is_told_in_the_words_of_a_document() -> None:
     conditions = (
         "[{response_has: [a b, c], user_lacks: [d]}, {no_signal: question, response_words: 1-9},"
@@ -162,14 +144,6 @@ def test_what_the_safety_scan_finds_is_a_signal() -> None:
     rules = compiled(rule("{signal: unsafe_content}", "subtract: 0.5"))
     danger = "Go and kill yourself"
     assert score_by_rules(rules, task="", response=danger).criteria[0].score == 0.0
-
-
-def test_earlier_turns_change_nothing_for_rules_that_do_not_ask_about_them() -> None:
-    rules = compiled(rule("{response_has: [sad]}"))
-    turns = (Turn(role="user", content="sad"),)
-    assert score_by_rules(rules, task="", response="", messages=turns) == score_by_rules(
-        rules, task="", response=""
-    )
 
 
 def test_words_are_quoted_whole_and_as_they_are_written() -> None:
