@@ -178,7 +178,7 @@ def test_a_store_without_runs_says_so(jurybox: Callable) -> None:
 def test_gates_that_fail_are_exit_code_1(jurybox: Callable, run_id: str) -> None:
     done = jurybox("gate", "last")
     assert (done.code, done.err) == (1, "")
-    assert re.search(r"^pass_rate >= 0\.85 +66\.7% +no +-18\.3%$", done.out, re.MULTILINE)
+    assert re.search(r"^pass_rate >= 0\.85 +66\.7% +no +-18\.3 points$", done.out, re.MULTILINE)
     data = jurybox("gate", "last", "--json")
     assert data.code == 1
     assert (data.json["run_id"], data.json["passed"]) == (run_id, False)
