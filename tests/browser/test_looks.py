@@ -48,7 +48,7 @@ def test_a_report_is_fit_to_be_seen(page: Page, tmp_path: Path, stage: Stage) ->
     run = [JURYBOX, "report", stage.runs["desk"], "--store", stage.store, "-o", report]
     subprocess.run(run, check=True)
     page.goto(report.as_uri())
-    expect(page.get_by_text("24 of 24 samples")).to_be_visible()
+    expect(page.locator("#all-samples").get_by_role("status")).to_have_text("24 samples")
     look(page, "report")
 
 

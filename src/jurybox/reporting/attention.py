@@ -52,8 +52,8 @@ class CardResponse(msgspec.Struct, frozen=True, kw_only=True):
 class SampleCard(msgspec.Struct, frozen=True, kw_only=True):
     """A sample that is shown for the ``value`` of a metric, or for its flags alone.
 
-    ``passed`` is None where the rubric has no rule by which samples pass. ``grounds`` are what
-    judges and rules say, ``reasoning`` is all of that in one text.
+    ``passed`` is None where the rubric has no rule by which samples pass. ``grounds`` are quoted
+    dangers and what judges and rules say, ``reasoning`` is all that they say in one text.
     """
 
     number: int
@@ -64,6 +64,7 @@ class SampleCard(msgspec.Struct, frozen=True, kw_only=True):
     passed: bool | None
     flags: tuple[str, ...]
     task: str
+    reference: str | None = None
     answers: tuple[CardResponse, ...]
     grounds: tuple[Reason, ...]
     reasoning: str
@@ -98,10 +99,20 @@ def card(sample: SampleRow, metric: str = "") -> SampleCard:
         passed=result.passed if result.rules else None,
         flags=result.review_reasons,
         task=record.inputs.task,
+        reference=record.inputs.reference,
         answers=tuple(answers),
-        grounds=tuple(reasons_of(record)),
+        grounds=(*_dangers(record), *reasons_of(record)),
         reasoning=reasoning(record),
     )
+
+
+def _dangers(record: SampleRecord) -> Iterator[Reason]:
+    if record.report is None:
+        return
+    for finding in record.report.safety_findings:
+        yield Reason(about=f"safety: {finding.category}, in the judge's words", text=finding.quote)
+    for finding in record.report.response_findings:
+        yield Reason(about=f"safety: {finding.category}, in the response", text=finding.quote)
 
 
 def _answer(response: Response, label: str) -> CardResponse:

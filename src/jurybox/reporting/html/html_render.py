@@ -19,6 +19,7 @@ from jurybox.reporting.metric_text import headline
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
 from jurybox.reporting.view import RunView
+from jurybox.scoring.sample_result import facets_of, flag_names
 from jurybox.statistics.jury_agreement import JuryAgreement, JuryCounter
 from jurybox.storage.store import Store
 from jurybox.text_format import counted, visible
@@ -111,8 +112,10 @@ def _hash(text: str) -> str:
 
 def report_html(page: RunPage, packed: "PackedSamples | None" = None) -> str:
     """Return a run's page as one file that asks for nothing else."""
-    place_of = _place_of if packed is not None and packed.data else None
-    return _whole_file("report.html", page=page, packed=packed, sample_url=place_of, list_url=None)
+    inside = packed is not None and bool(packed.data)
+    urls = {"sample_url": "#sample-{}".format, "list_url": "#all-samples?{}".format}
+    none = dict.fromkeys(urls)
+    return _whole_file("report.html", page=page, packed=packed, **urls if inside else none)
 
 
 def side_by_side_html(compared: "SideBySide") -> str:
@@ -133,10 +136,6 @@ def _whole_file(template: str, **data: object) -> str:
     )
 
 
-def _place_of(number: int) -> str:
-    return f"#sample-{number}"
-
-
 @cache
 def _own(template: str) -> "Template":
     # Reading the templates takes longer than filling them in.
@@ -146,6 +145,7 @@ def _own(template: str) -> "Template":
 LARGEST: Final = 20_000_000
 """The most bytes that samples may take, compressed."""
 _LONGEST: Final = 20_000
+_MOST_LAID_OUT: Final = 500  # Markdown of more samples would take longer than all the rest
 _GZIP: Final = 16 + zlib.MAX_WBITS
 
 
@@ -172,22 +172,33 @@ def packed_samples(store: Store, run: RunRow, headline: str) -> PackedSamples:
 
 
 def _lines(store: Store, run: RunRow, headline: str) -> Iterator[bytes]:
+    from jurybox.reporting.html.markdown_text import rendered
+
+    few = plan_of(run).samples <= _MOST_LAID_OUT
     for row in store.samples(run.id):
-        sample = card(row, headline)
+        sample, facets = card(row, headline), facets_of(row)
         texts = [("task", sample.task)]
         texts += [(each.label, each.trouble or each.text) for each in sample.answers]
+        texts += [("reference", sample.reference)] if sample.reference else []
         texts += [(each.about, each.text) for each in sample.grounds]
         data: dict[str, Any] = {
             "number": sample.number,
             "id": visible(sample.id) + (f" (repeat {sample.repeat})" if sample.repeat else ""),
             "score": sample.value,
             "passed": sample.passed,
-            "flags": sample.flags,
+            "reasons": sample.flags,
+            "flags": flag_names(facets.flags),
+            "queued": facets.urgency > 0,
+            "scenario": facets.scenario,
+            "demographic": facets.demographic,
+            "winner": facets.winner,
+            "metrics": msgspec.Raw(facets.metrics.encode()),
             "texts": [
-                (visible(title), visible(text[:_LONGEST], kept="\n\t")) for title, text in texts
+                (visible(title), visible(text, kept="\n\t"), rendered(text) if few else None)
+                for title, text in ((title, text[:_LONGEST]) for title, text in texts)
             ],
         }
-        yield msgspec.json.encode(data)
+        yield msgspec.json.encode(data, enc_hook=str)  # Markup is a str with a class of its own
 
 
 _NEVER: Final = (

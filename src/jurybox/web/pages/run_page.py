@@ -54,6 +54,7 @@ def _data(run: RunRow, place: AppState) -> dict[str, Any]:
         "page": _page(view, run, place),
         "sample_url": sample_url,
         "list_url": list_url,
+        "served": True,
         "live": view.status == "running",
         "version": f"{view.status}-{view.summary['samples']}",
     }
