@@ -33,7 +33,7 @@ class TargetOutput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SampleOutputs(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample in all runs; ``apart`` is the range of its scores, None if one is missing."""
+    """A sample in all runs; ``apart`` is the range of its scores, None without any."""
 
     id: str
     repeat: int
@@ -43,9 +43,9 @@ class SampleOutputs(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def differs(self) -> bool:
-        """Whether the runs don't agree on it."""
-        passed = {None if each is None else each.passed for each in self.outputs}
-        return self.apart is None or self.apart > 0 or len(passed) > 1
+        """Whether the runs that have it don't agree on it."""
+        found = {(each.passed, each.score is None) for each in self.outputs if each is not None}
+        return bool(self.apart) or len(found) > 1
 
 
 class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,14 +151,14 @@ def _outputs(
     key = sample.sample_id, sample.repeat
     found = [sample, *(store.find_sample(other.run_id, *key) for other in others)]
     outputs = tuple(None if row is None else _output(row, headline) for row in found)
-    scores = [None if each is None else each.score for each in outputs]
+    scores = (None if each is None else each.score for each in outputs)
     known = [score for score in scores if score is not None]
     return SampleOutputs(
         id=sample.sample_id,
         repeat=sample.repeat,
         task=cut(SampleRecord(sample).task, _LONGEST_TASK),
         outputs=outputs,
-        apart=round(max(known) - min(known), 9) if len(known) == len(scores) else None,
+        apart=round(max(known) - min(known), 9) if known else None,
     )
 
 

@@ -431,6 +431,10 @@ def test_of_runs_with_different_rubrics_only_what_they_share_is_compared(
     assert "no such metric or another scale for it" in below
     assert "<bdi>accuracy mean</bdi> (A 4, B 4)" in below
     assert "<bdi>clarity mean</bdi> (A 3)" in below
+    columns = pages.get("/side-by-side?run=run-a&run=run-b").text
+    assert "Only one run has: <bdi>clarity mean 3 (run-a), tone mean 3 (run-b)" in columns
+    assert "Where they differ <small>0 samples" in columns
+    assert "not in this run" in columns
 
 
 @pytest.mark.parametrize("path", ["/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"])
