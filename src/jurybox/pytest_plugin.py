@@ -56,8 +56,7 @@ class JuryFixture:
     """Judges the responses of one test."""
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
-        from jurybox.app.view_run import Spending
-        from jurybox.wiring import environment, read_settings
+        from jurybox.wiring import environment
 
         usual = request.config.getini(_JUDGES)
         self._usual: dict[str, Any] = {"judges": usual} if usual else {}
@@ -70,7 +69,7 @@ class JuryFixture:
         self._replays = ci and not self._record
         self._replies: ReplayModel | None = None
         self._recorder: Recorder | None = None
-        self._spending = Spending(read_settings())
+        self._dollars: list[float | None] = []
         self._judgments = self._calls = self._replayed = 0
 
     def assert_passes(self, **parts: Any) -> "SingleReport":  # noqa: ANN401 - those of `evaluate`
@@ -108,6 +107,7 @@ class JuryFixture:
         """
         __tracebackhide__ = True
         from jurybox.app.evaluate_once import evaluate
+        from jurybox.app.view_run import single_cost
         from jurybox.models.function import function_names
 
         given: dict[str, Any] = {**self._usual, **parts, "rubric": self._rubric(parts)}
@@ -117,13 +117,17 @@ class JuryFixture:
         names = function_names(named)
         if names and self._replays:
             return self._replay(names, given)
-        return evaluate(**given, on_exchange=self._note if names else None)
+        report = evaluate(**given, on_exchange=self._note if names else None)
+        self._dollars.append(single_cost(report))
+        return report
 
     def close(self) -> tuple[int, int, int, float | None]:
         """Close the recording, and return what was judged, asked, replayed and spent."""
         if self._recorder is not None:
             self._recorder.close()
-        return self._judgments, self._calls, self._replayed, self._spending.dollars
+        known = [each for each in self._dollars if each is not None]
+        dollars = sum(known) if len(known) == len(self._dollars) else None
+        return self._judgments, self._calls, self._replayed, dollars
 
     def _rubric(self, parts: dict[str, Any]) -> "Rubric":
         __tracebackhide__ = True
@@ -139,7 +143,6 @@ class JuryFixture:
 
     def _note(self, request: "ModelRequest", outcome: "Outcome") -> None:
         self._calls += 1
-        self._spending(request, outcome)
         if not self._record:
             return
         if self._recorder is None:

@@ -9,17 +9,16 @@ import msgspec
 from jurybox.app.ids import now_utc
 from jurybox.engine.records import ENCODER, RunRow, StoredOutcome, sealed
 from jurybox.errors import InputError
-from jurybox.judging.flow import Failure, ModelRequest, Outcome
 from jurybox.models.providers import load_prices
 from jurybox.reporting.stored import plan_of, reading, rubric_of
 from jurybox.reporting.view import RunView, finished_view, is_running, unfinished_view
 from jurybox.review.selection import FEWEST, needed_line
 from jurybox.rubric.metrics import WIN_RATE
 from jurybox.sample import Usage
+from jurybox.scoring.by_rules import SingleReport
 from jurybox.scoring.prices import Prices, cost
 from jurybox.scoring.sample_result import POINTS_OF_B, ModelUse
 from jurybox.scoring.summary import Acceptance, check_gates
-from jurybox.settings import Settings
 from jurybox.storage.store import Store
 from jurybox.text_format import listed
 from jurybox.wiring import read_settings
@@ -29,19 +28,9 @@ if TYPE_CHECKING:
     from jurybox.reporting.run_diff import RunDiff
 
 
-class Spending:
-    """Adds up the price of every exchange; one of unknown price makes the sum unknown."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._prices = load_prices(settings.prices)
-        self.dollars: float | None = 0.0
-
-    def __call__(self, request: ModelRequest, outcome: Outcome) -> None:
-        """Add one exchange."""
-        if isinstance(outcome, Failure) or self.dollars is None:
-            return
-        price = cost(request.model, outcome.usage, self._prices)
-        self.dollars = None if price is None else self.dollars + price
+def single_cost(report: SingleReport) -> float | None:
+    """Return what a single evaluation cost; None where a price isn't known."""
+    return run_cost(report.result.uses, load_prices(read_settings().prices))["dollars"]
 
 
 def run_cost(uses: Iterable[ModelUse], prices: Prices, *, batched: bool = False) -> dict[str, Any]:

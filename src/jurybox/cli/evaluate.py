@@ -173,21 +173,19 @@ def command(
       jurybox evaluate --rubric companion --task "I'm sad." --response @reply.txt --explain
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.evaluate_once import evaluate
-    from jurybox.app.view_run import Spending
+    from jurybox.app.view_run import single_cost
     from jurybox.judging.protocol import raised_votes
     from jurybox.scoring.by_rules import RulesReport
-    from jurybox.wiring import DEFAULT_JUDGE_NOTICE, load_with_warnings, read_settings
+    from jurybox.wiring import DEFAULT_JUDGE_NOTICE, load_with_warnings
 
     loaded, warnings = load_with_warnings(rubric)
     # The warnings are about judges.
     for warning in warnings if judges else ():
         say(f"warning: {warning}")
-    spending = Spending(read_settings())
     report = evaluate(
         rubric=loaded,
         judges=judges,
         votes=votes,
-        on_exchange=spending,
         on_default_judge=lambda name: say(DEFAULT_JUDGE_NOTICE.format(name=name)),
         **parts,
     )
@@ -199,7 +197,7 @@ def command(
     code = print_single_report(
         report,
         loaded,
-        spending.dollars,
+        single_cost(report),
         accept_unreviewed=accept_unreviewed,
         explain=explain,
         as_json=as_json,

@@ -57,10 +57,9 @@ class FunctionModel:
         if isinstance(returned, str):
             # A function that sees the prompt alone can't have heeded the parameters.
             sent = request.generation if self._whole_request else None
-            reply = ModelReply(text=returned, sent=sent, seed_sent=sent is not None)
-            return _encodable(reply)
+            returned = ModelReply(text=returned, sent=sent, seed_sent=sent is not None)
         if isinstance(returned, ModelReply):
-            return _encodable(_sound(returned))
+            return _sound(returned)
         what = f"the function returned {type(returned).__name__} instead of a text"
         raise ModelError("refused", what, retry=False)
 
@@ -124,21 +123,11 @@ def _model_error(error: BaseException) -> ModelError:
     return ModelError("refused", what, retry=False)
 
 
-def _encodable(reply: ModelReply) -> ModelReply:
-    """Return the reply, if its text can be encoded: half a character can't."""
-    try:
-        reply.text.encode()
-    except UnicodeEncodeError as error:
-        what = f"the function returned a text that isn't Unicode (at character {error.start})"
-        raise ModelError("unreadable", what, retry=False) from None
-    return reply
-
-
 def _sound(reply: ModelReply) -> ModelReply:
-    """Return the reply, if its parts are of the right types: user code made them."""
+    """Return the reply, if it can be stored: user code made it."""
     try:
-        msgspec.convert(msgspec.to_builtins(reply), ModelReply)
-    except (msgspec.ValidationError, TypeError) as error:
+        msgspec.json.decode(msgspec.json.encode(reply), type=ModelReply)
+    except (msgspec.ValidationError, TypeError, UnicodeEncodeError) as error:
         what = f"the function returned a reply that isn't one: {error}"
         raise ModelError("refused", what, retry=False) from None
     for name in ("latency_ms", "latency_model_ms"):

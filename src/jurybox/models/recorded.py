@@ -1,8 +1,8 @@
 """``replay/FILE``: what models answered before, word for word, without asking them.
 
-A file has one JSON object a line: ``{"key", "request", "reply"}``, or ``"failure"`` in the reply's
-place. The key is the SHA-256 of the request. A request that was made several times with nothing
-different has several lines, and they are given back in their order.
+A file has one JSON object a line: ``{"request", "reply"}``, or ``"failure"`` in the reply's place.
+A request that was made several times with nothing different has several lines, and they are given
+back in their order.
 """
 
 import hashlib
@@ -23,7 +23,6 @@ _ENCODER = msgspec.json.Encoder(order="deterministic")
 class Exchange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One line of a file."""
 
-    key: str
     request: ModelRequest
     reply: ModelReply | None = None
     failure: Failure | None = None
@@ -31,16 +30,9 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def request_key(request: ModelRequest) -> str:
     """Return the SHA-256 of everything that identifies a request."""
-    fields = msgspec.structs.asdict(request)
-    # Spelled out, whatever is a default now: a later default would change old keys.
-    fields["generation"] = msgspec.structs.asdict(request.generation)
-    fields["messages"] = [msgspec.structs.asdict(turn) for turn in request.messages]
     # What requests share changes nothing of what is asked.
-    del fields["frame"], fields["shared"]
-    # Younger than the oldest recordings, which have no such field in their keys.
-    if not fields["logprobs"]:
-        del fields["logprobs"]
-    return hashlib.sha256(_ENCODER.encode(fields)).hexdigest()
+    alone = msgspec.structs.replace(request, frame=None, shared=())
+    return hashlib.sha256(_ENCODER.encode(alone)).hexdigest()
 
 
 class Recorder:
@@ -61,7 +53,7 @@ class Recorder:
         """Write one line."""
         reply, failure = (None, outcome) if isinstance(outcome, Failure) else (outcome, None)
         whole = msgspec.structs.replace(request, frame=None)
-        exchange = Exchange(key=request_key(request), request=whole, reply=reply, failure=failure)
+        exchange = Exchange(request=whole, reply=reply, failure=failure)
         self._file.write(_ENCODER.encode(exchange) + b"\n")
 
     def close(self) -> None:
@@ -152,8 +144,6 @@ def _exchange(line: bytes, where: str) -> Exchange:
         raise InputError(f"that is no recorded exchange ({error})", hint, where) from None
     if (exchange.reply is None) == (exchange.failure is None):
         raise InputError("an exchange has either a reply or a failure", hint, where)
-    if exchange.key != request_key(exchange.request):
-        raise InputError("the key isn't that of the request", hint, where)
     return exchange
 
 

@@ -18,8 +18,6 @@ SIGNALS: Final[dict[str, str]] = {
 
 NUMERIC_SIGNALS: Final[dict[str, str]] = {
     "sentiment": "the mood of the response: from -1, all its mood words dark, to 1, all bright",
-    "user_mood": "the mood of the user's message; without mood words, of the latest one with some",
-    "mood_match": "the product of both moods: below zero if one is bright and the other dark",
     "distress": "1 if the user's message shows distress, 0.5 if only a recent one does",
     "topic_overlap": "the share of the response's content words that the user's message has",
     "kindred_words": "how many of the user's content words it takes up, mum for mother included",
@@ -46,8 +44,6 @@ NUMERIC_SIGNALS: Final[dict[str, str]] = {
 
 SIGNAL_LEXICONS: Final[dict[str, tuple[str, ...]]] = {
     "sentiment": ("bright_words", "dark_words", "negations"),
-    "user_mood": ("bright_words", "dark_words", "negations"),
-    "mood_match": ("bright_words", "dark_words", "negations"),
     "distress": ("distress_cues",),
     "topic_overlap": ("stop_words",),
     "kindred_words": ("stop_words", "word_families"),

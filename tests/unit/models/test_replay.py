@@ -1,7 +1,6 @@
 """Recording a conversation and having it again, word for word."""
 
 import asyncio
-import hashlib
 import json
 from contextlib import closing
 from pathlib import Path
@@ -123,25 +122,11 @@ def test_a_line_is_there_as_soon_as_it_is_recorded() -> None:
     recorder.close()
 
 
-def test_a_line_holds_key_request_and_reply() -> None:
+def test_a_line_holds_request_and_reply() -> None:
     record((REQUEST, ModelReply(text="x")))
     row = json.loads(Path("calls.jsonl").read_text())
-    assert set(row) == {"key", "request", "reply"}
-    assert row["key"] == request_key(REQUEST)
+    assert set(row) == {"request", "reply"}
     assert row["request"]["messages"] == [{"role": "user", "content": "How good?"}]
-
-
-def test_the_key_is_of_the_content_and_stays_what_it_is() -> None:
-    """Files recorded today must be found tomorrow, and others may write some."""
-    spelled_out = {
-        "generation": {"max_tokens": 1024, "seed": 42, "temperature": 0.0, "top_p": 1.0},
-        "messages": [{"content": "How good?", "role": "user"}],
-        "model": "openai/m",
-        "schema": None,
-        "vote": 0,
-    }
-    text = json.dumps(spelled_out, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    assert request_key(REQUEST) == hashlib.sha256(text.encode()).hexdigest()
 
 
 def test_blank_lines_are_no_matter() -> None:
@@ -166,14 +151,6 @@ def test_a_line_that_is_none_is_refused_with_its_number(line: str, problem: str)
         file.write(line.encode("latin-1"))
     with pytest.raises(InputError, match=rf"^calls\.jsonl:2: {problem}"):
         ReplayModel("calls.jsonl")
-
-
-def test_a_changed_request_is_noticed() -> None:
-    record((REQUEST, REPLY))
-    path = Path("calls.jsonl")
-    path.write_text(path.read_text().replace("How good?", "How bad?"))
-    with pytest.raises(InputError, match="the key isn't that of the request"):
-        ReplayModel(path)
 
 
 def test_an_exchange_without_an_outcome_is_refused() -> None:

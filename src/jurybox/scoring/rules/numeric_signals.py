@@ -15,7 +15,6 @@ from jurybox.scoring.rules.text_reader import (
     NumericSignal,
     Passage,
     Span,
-    WordList,
 )
 
 _BREAKS_OFF = tuple(",;:-\u2013\u2014")
@@ -194,65 +193,28 @@ _MOST_TURNS = 3  # a mood from long ago is over
 _FADED = 0.5  # what distress of an earlier turn is worth
 
 
-def _mood(passage: Passage, lists: Lists) -> Amount:
+def _sentiment(reading: Conversation, lists: Lists) -> Amount:
     """Return (bright - dark) / (bright + dark), or 0 if there is neither.
 
     The next mood word within three words of a negation is turned around: a bright one is dark
     ("not happy"), a dark one is left out ("don't worry"), for who isn't sad needn't be happy.
     """
     bright, dark, negations = lists.words
-    key = id(bright), id(dark), id(negations)
-    known = passage.moods.get(key)
-    if known is None:
-        known = passage.moods[key] = _work_out(passage, bright, dark, negations)
-    balance, numbers = known
-    return Amount(balance / len(numbers), passage.quoting(numbers)) if numbers else NONE
-
-
-def _work_out(
-    passage: Passage, bright: WordList, dark: WordList, negations: WordList
-) -> tuple[int, list[int]]:
-    words, stems, balance = passage.words, passage.stems, 0
-    bright_stems = bright.stems
-    moods = bright_stems.intersection(stems) | dark.stems.intersection(stems)
-    if not moods:
-        return 0, []
-    numbers = [number for number, each in enumerate(stems) if each in moods]
+    words, balance, reached = reading.answer.words, 0, 0
     shown: list[int] = []
-    reached = 0
-    for number in numbers:
-        bright_word = stems[number] in bright_stems
+    for number, stem in enumerate(reading.answer.stems):
+        is_bright = stem in bright.stems
+        if not is_bright and stem not in dark.stems:
+            continue
         before = words[max(reached, number - _REACH) : number]
         reached = number + 1
         if not negations.words.isdisjoint(before):
-            if not bright_word:
+            if not is_bright:
                 continue
-            bright_word = False
+            is_bright = False
         shown.append(number)
-        balance += 1 if bright_word else -1
-    return balance, shown
-
-
-def _sentiment(reading: Conversation, lists: Lists) -> Amount:
-    return _mood(reading.answer, lists)
-
-
-def _user_mood(reading: Conversation, lists: Lists) -> Amount:
-    mood = _mood(reading.message, lists)
-    if mood.quote is None and reading.messages:
-        for passage in reading.user_turns[:_MOST_TURNS]:
-            mood = _mood(passage, lists)
-            if mood.quote is not None:
-                break
-    return mood
-
-
-def _mood_match(reading: Conversation, lists: Lists) -> Amount:
-    mine = _sentiment(reading, lists)
-    if not mine.number:
-        return NONE
-    yours = _user_mood(reading, lists)
-    return Amount(mine.number * yours.number, mine.quote) if yours.number else NONE
+        balance += 1 if is_bright else -1
+    return Amount(balance / len(shown), reading.answer.quoting(shown)) if shown else NONE
 
 
 def _distress(reading: Conversation, lists: Lists) -> Amount:
@@ -270,8 +232,6 @@ def _distress(reading: Conversation, lists: Lists) -> Amount:
 
 MOOD: Final[Mapping[str, NumericSignal]] = {
     "sentiment": _sentiment,
-    "user_mood": _user_mood,
-    "mood_match": _mood_match,
     "distress": _distress,
 }
 

@@ -133,12 +133,11 @@ class Families:
 
 
 class Passage:
-    """One text as words; ``offset`` is where it begins in its source."""
+    """One text as words."""
 
-    def __init__(self, folded: Folded, source: Source, offset: int = 0) -> None:
+    def __init__(self, folded: Folded, source: Source) -> None:
         self.folded = folded
         self.source: Source = source
-        self._offset = offset
         self._text = folded.text
         self._cuts: list[int] = []
         """Where a space was taken out, in the text without them."""
@@ -148,8 +147,6 @@ class Passage:
             self._text = _CUT.sub("", self._text)
         self.words = _words(self._text)
         self._content: dict[int, dict[str, int]] = {}
-        self.moods: dict[tuple[int, int, int], tuple[int, list[int]]] = {}
-        """The balance of its moods and the numbers of the words that show one, by lexicons."""
 
     def content(self, stop_words: WordList) -> dict[str, int]:
         """Return the stems of the content words, each with the index of its first word."""
@@ -223,9 +220,7 @@ class Passage:
                 continue
             begin, stop = self.folded.span(start, end)
             words = self.folded.original[begin:stop]
-            quotes.append(
-                Quote(text=self.source, words=words, start=begin + self._offset, source=name)
-            )
+            quotes.append(Quote(text=self.source, words=words, start=begin, source=name))
             if len(quotes) == MOST_QUOTES:
                 break
         return tuple(quotes)
@@ -272,17 +267,6 @@ class Conversation(msgspec.Struct, frozen=True, dict=True):
         contents = [turn.content for turn in self.messages if turn.role == "user"]
         older = contents[:-turns]
         return len(fold(_BETWEEN_TURNS.join([*older, ""])).text) if older else 0
-
-    @cached_property
-    def user_turns(self) -> tuple[Passage, ...]:
-        """The user's earlier turns, the latest first, word by word."""
-        passages: list[Passage] = []
-        offset = 0
-        for turn in self.messages:
-            if turn.role == "user":
-                passages.append(Passage(fold(turn.content), "earlier", offset))
-                offset += len(turn.content) + len(_BETWEEN_TURNS)
-        return tuple(reversed(passages))
 
     @cached_property
     def before(self) -> Passage:

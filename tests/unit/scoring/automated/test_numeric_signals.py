@@ -150,42 +150,10 @@ def test_content_of_the_message_turns_and_letters_are_counted() -> None:
 )
 def test_mood_is_the_balance_of_bright_and_dark_words(text: str, mood: float) -> None:
     assert number("sentiment", text) == mood
-    assert number("user_mood", "", text) == mood
 
 
 def test_mood_words_are_quoted() -> None:
     assert quoted("sentiment", "I'm HAPPY, not sad, but it's hard") == ["HAPPY", "hard"]
-    assert quoted("user_mood", "", "So Worried") == ["Worried"]
-
-
-def test_the_users_mood_is_that_of_the_latest_turn_that_shows_one() -> None:
-    turns = (says("user", "I'm happy"), says("user", "so sad"), says("assistant", "great"))
-    assert number("user_mood", "", "yes", turns) == -1
-    assert number("user_mood", "", "great", turns) == 1
-    (quote,) = (see("user_mood", "", "yes", turns).quote or (lambda _: ()))("user_mood")
-    assert (quote.text, quote.words) == ("earlier", "sad")
-    assert "I'm happy\n\nso sad"[quote.start :] == "sad"
-
-
-def test_a_mood_from_long_ago_is_over() -> None:
-    turns = (says("user", "I'm sad"), *[says("user", "yes")] * 3)
-    assert number("user_mood", "", "yes", turns) == 0
-    assert number("user_mood", "", "yes", turns[:3]) == -1
-
-
-@pytest.mark.parametrize(
-    ("response", "user", "match"),
-    [
-        ("That is great!", "I'm so sad", -1),
-        ("That is hard", "I'm so sad", 1),
-        ("That is hard", "I'm happy", -1),
-        ("Hard, but a great step", "I'm sad", 0),
-        ("Tables", "I'm sad", 0),
-        ("Great", "Tables", 0),
-    ],
-)
-def test_moods_match_by_their_product(response: str, user: str, match: float) -> None:
-    assert number("mood_match", response, user) == match
 
 
 # Topics
