@@ -148,17 +148,6 @@ def test_a_mean_has_one_name_the_document_s_own(jurybox: Jurybox) -> None:
     assert jurybox("verify", "last").code == 0
 
 
-def test_a_gate_names_a_mean_by_the_name_it_has(jurybox: Jurybox) -> None:
-    jurybox("rubric", "show", "answer-quality")
-    text = jurybox("rubric", "show", "answer-quality").out
-    Path("ours.md").write_text(text.replace("pass_rate >= 0.85", "accuracy_score_mean >= 1"))
-    done = jurybox("rubric", "check", "ours.md")
-    assert done.code == 2
-    assert "a run has no metric `accuracy_score_mean`; did you mean `accuracy_mean`?" in (
-        done.out + done.err
-    )
-
-
 def test_the_list_of_runs_splits_no_id(jurybox: Jurybox, on_terminal: Callable[..., str]) -> None:
     jurybox("init")
     options = ("--name", "a-name-that-is-long", "--tag", "nightly", "--json")

@@ -1,7 +1,6 @@
 """The guard of tests/conftest.py: nothing leaves this machine, loopback works."""
 
 import asyncio
-import os
 import socket
 import subprocess
 import sys
@@ -9,7 +8,6 @@ import threading
 import urllib.request
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
 
 import pytest
 
@@ -116,35 +114,3 @@ def test_a_child_process_reaches_loopback(greeter: str) -> None:
 def test_this_process_reaches_loopback(greeter: str) -> None:
     with urllib.request.urlopen(greeter) as reply:  # noqa: S310 - the address is the fixture's
         assert reply.read() == b"hello"
-
-
-def test_loopback_has_a_name() -> None:
-    assert socket.getaddrinfo("localhost", 80)
-
-
-def test_unix_sockets_work() -> None:
-    with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as client:
-        server.bind("here.sock")
-        server.listen()
-        client.connect("here.sock")
-
-
-def test_a_test_works_in_its_own_empty_directory(tmp_path: Path) -> None:
-    assert Path.cwd() == tmp_path
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_home_is_inside_the_tests_directory(tmp_path: Path) -> None:
-    places = [
-        Path.home(),
-        *(Path(os.environ[name]) for name in os.environ if name.startswith("XDG_")),
-    ]
-    assert len(places) > 1
-    assert all(place.is_relative_to(tmp_path) for place in places)
-
-
-def test_nobodys_settings_or_keys_are_seen() -> None:
-    private = ("JURYBOX_", "OPENAI_", "ANTHROPIC_")
-    # Its value is the tests' own.
-    own = {"JURYBOX_PATIENCE"}
-    assert {name for name in os.environ if name.startswith(private)} == own

@@ -201,25 +201,6 @@ def test_one_answer_that_asks_for_a_day_stops_nothing() -> None:
 # ---- an outage
 
 
-class Flaky(ScriptedModel):
-    """Fails from one second of the clock to another."""
-
-    def __init__(self, clock: Clock, start: float, end: float, error: ModelError) -> None:
-        super().__init__(lambda _: error if start <= clock.time < end else "fine")
-
-
-@pytest.mark.parametrize("kind", ["unreachable", "timeout", "unreadable", "rate-limit"])
-def test_an_outage_is_waited_out_however_many_attempts_that_takes(kind: FailureKind) -> None:
-    clock = Clock(100.0)
-    model = Flaky(clock, 100, 390, passing(kind))
-    caller = Callers(clock=clock, draw=lambda: 0.5).caller(model)
-
-    async def main() -> list[Outcome]:
-        return await asyncio.gather(*(caller(REQUEST) for _ in range(200)))
-
-    assert all(isinstance(each, ModelReply) for each in asyncio.run(main()))
-
-
 def test_waits_grow_with_the_outage_and_never_beyond_the_patience() -> None:
     (failure,), model, clock = call(lambda _: passing(), limits=Limits(patience=100))
     assert clock.waits == [0.5, 0.5, 1, 2, 4, 8, 16, 30, 30, 8]
@@ -234,17 +215,6 @@ def test_waits_grow_with_the_outage_and_never_beyond_the_patience() -> None:
         latency_ms=100_000,
         attempts=11,
     )
-
-
-def test_when_patience_ends_all_that_wait_fail_alike_without_another_attempt() -> None:
-    outcomes, model, clock = call(lambda _: passing(), times=500, limits=Limits(patience=60))
-    assert len(messages(outcomes)) == 1
-    assert all(failure_of(each).fatal and failure_of(each).transient for each in outcomes)
-    assert clock.time <= 161
-    before = len(model.requests)
-    outcomes, model, _ = call(lambda _: passing(), times=1000, limits=Limits(patience=60))
-    # The load doesn't grow with the number of those that wait.
-    assert len(model.requests) < 2 * before
 
 
 def test_patience_begins_with_the_first_failure_and_not_with_the_last_success() -> None:
@@ -331,23 +301,6 @@ def test_an_address_that_never_answered_is_given_up_soon() -> None:
     # The same from one that has answered is an outage.
     (_, reply), _, _ = call(["fine", *[wrong] * 9, "fine"], times=2, limits=Limits(concurrency=1))
     assert isinstance(reply, ModelReply)
-
-
-@pytest.mark.parametrize("in_a_row", [1, 4])
-def test_one_odd_refusal_of_a_model_that_has_answered_stops_nothing(in_a_row: int) -> None:
-    odd = ModelError("refused", "HTTP 404: no such model", retry=False, fatal=True)
-    script: list[Line] = ["fine", *[odd] * in_a_row, "fine"]
-    outcomes, _, _ = call(script, times=2, limits=Limits(concurrency=1))
-    assert all(isinstance(each, ModelReply) for each in outcomes)
-
-
-def test_several_refusals_in_a_row_are_a_fatal_error() -> None:
-    odd = ModelError("refused", "HTTP 401: no such key", retry=False, fatal=True)
-    script: list[Line] = ["fine", *[odd] * 5]
-    (_, failure), model, _ = call(script, times=2, limits=Limits(concurrency=1))
-    assert failure_of(failure).fatal
-    assert not failure_of(failure).transient
-    assert len(model.requests) == 6
 
 
 def test_where_nothing_is_waited_for_every_failed_attempt_counts() -> None:

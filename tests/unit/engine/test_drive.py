@@ -108,22 +108,6 @@ def test_all_calls_of_a_batch_are_made_in_order_before_any_is_awaited() -> None:
     assert events == ["call b", "call a", "wait b", "wait a", "call c", "wait c"]
 
 
-def test_a_batch_of_one_needs_no_task() -> None:
-    async def main() -> None:
-        driver = asyncio.current_task()
-        seen: dict[str, asyncio.Task[object] | None] = {}
-
-        async def call(to: ModelRequest) -> Outcome:
-            seen[said(to)] = asyncio.current_task()
-            return ModelReply(text=said(to))
-
-        await drive(Batches("a", "bc").flow(), call)
-        assert seen["a"] is driver
-        assert driver not in {seen["b"], seen["c"]}
-
-    asyncio.run(main())
-
-
 def test_what_was_begun_before_a_call_that_breaks_at_once_is_dropped() -> None:
     """Neither a coroutine that is never awaited, which would warn, nor a task that goes on."""
     recorded: list[str] = []
@@ -191,16 +175,6 @@ def test_an_exception_closes_the_flow_and_is_raised_as_it_is(
         asyncio.run(drive(batches.flow(), call))
     assert batches.closed
     assert batches.sent == []
-
-
-def test_an_exception_without_an_event_loop_closes_the_flow() -> None:
-    def call(_: ModelRequest) -> Outcome:
-        raise BrokenError
-
-    batches = Batches("ab")
-    with pytest.raises(BrokenError):
-        drive_sync(batches.flow(), call)
-    assert batches.closed
 
 
 def test_an_exception_stops_the_others_and_what_came_before_is_recorded() -> None:

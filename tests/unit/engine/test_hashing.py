@@ -36,19 +36,6 @@ def test_a_request_is_stored_in_two_parts(
     assert text_hash(text) == hashlib.sha256(text.encode()).hexdigest()
 
 
-def test_requests_that_differ_in_their_material_alone_have_one_frame() -> None:
-    frame = Frame("Rubric. ", " Checklist.")
-    requests = [
-        msgspec.structs.replace(
-            PLAIN, vote=vote, frame=frame, messages=(Turn(role="user", content=frame.around(text)),)
-        )
-        for vote in range(2)
-        for text in ("one", "another")
-    ]
-    frames = [framed(request).frame for request in requests]
-    assert frames[0] == frames[1] != frames[2] == frames[3]
-
-
 def test_a_whole_number_and_a_decimal_have_frames_of_their_own() -> None:
     frame = Frame("Rubric. ", " Checklist.")
     turn = Turn(role="user", content=frame.around("one"))

@@ -253,17 +253,6 @@ def test_what_is_begun_is_finished_whosever_fault_ends_the_run(whose: str) -> No
     assert (len(bench.store.exchanges), bench.stop.reason) == (4, "a fault")
 
 
-def test_a_fault_of_the_dataset_takes_no_row_before_it_where_nobody_is_asked() -> None:
-    def rows() -> Iterator[Work]:
-        yield from work(20)
-        raise IncompleteError("the file has changed")
-
-    bench = Bench()
-    with pytest.raises(IncompleteError, match="the file has changed"):
-        asyncio.run(bench.runner(by_rules()).run(rows()))
-    assert len(bench.store.samples) == len(bench.seen.results) == 20
-
-
 def test_no_row_is_read_once_it_is_to_stop() -> None:
     async def ask(role: Role, request: ModelRequest, state: SampleState) -> Outcome:
         state.started = True
@@ -354,13 +343,6 @@ def test_who_only_stands_in_the_queue_when_it_stops_is_not_begun() -> None:
     bench = Bench(ask, window=50)
     asyncio.run(bench.run(work(1000)))
     assert bench.store.ids == {"q0", "q1", "q2"}
-
-
-def test_trouble_with_the_store_ends_the_run() -> None:
-    bench = Bench(store=Kept(IncompleteError("the disk is full")))
-    with pytest.raises(IncompleteError, match="disk is full"):
-        asyncio.run(bench.run(work(100_000)))
-    assert len(bench.seen.results) < 5000
 
 
 def test_a_reply_is_stored_even_if_its_sample_is_never_finished() -> None:

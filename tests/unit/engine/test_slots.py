@@ -93,39 +93,6 @@ def test_more_places_let_in_more_and_fewer_send_nobody_away() -> None:
     asyncio.run(main())
 
 
-def test_who_stops_waiting_takes_no_place() -> None:
-    async def main() -> None:
-        slots = ResizableSemaphore(lambda: 1)
-        await slots.acquire()
-        impatient = asyncio.create_task(slots.acquire())
-        patient = asyncio.create_task(slots.acquire())
-        await settle()
-        impatient.cancel()
-        await settle()
-        slots.release()
-        await patient
-        assert slots.in_use == 1
-
-    asyncio.run(main())
-
-
-def test_a_place_given_in_the_moment_of_cancellation_goes_to_the_next() -> None:
-    async def main() -> None:
-        slots = ResizableSemaphore(lambda: 1)
-        await slots.acquire()
-        first = asyncio.create_task(slots.acquire())
-        second = asyncio.create_task(slots.acquire())
-        await settle()
-        slots.release()
-        first.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await first
-        await second
-        assert (slots.in_use, slots.waiting) == (1, False)
-
-    asyncio.run(main())
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_no_place_is_lost_whoever_is_cancelled_when(seed: int) -> None:
     async def main() -> None:

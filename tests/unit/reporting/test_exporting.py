@@ -143,22 +143,6 @@ def test_parquet_groups_are_bounded_by_rows_and_by_characters(
     assert groups() == 5
 
 
-@pytest.mark.parametrize("write", [write_json_lines, write_csv, write_parquet])
-def test_a_run_without_samples_gives_a_file_without_rows(
-    make_run: Callable, row: Callable, write: Callable
-) -> None:
-    made = make_run([row("a")], lambda _: GOOD, left_out=1)
-    assert export_run(made.store, made.row, io.BytesIO(), write) == 0
-
-
-@pytest.mark.parametrize(
-    ("name", "write"),
-    [("x.jsonl", write_json_lines), ("a.b/X.CSV", write_csv), ("x.parquet", write_parquet)],
-)
-def test_the_ending_says_the_format(name: str, write: Callable) -> None:
-    assert export_writer(name) is write
-
-
 def test_parquet_without_its_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(InputError, match=r"jurybox\[parquet\]"):

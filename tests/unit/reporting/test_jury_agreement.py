@@ -91,12 +91,3 @@ def test_one_judge_has_nobody_to_differ_from(agreement: Callable) -> None:
 def test_the_repeats_of_a_sample_count_once_in_an_interval(agreement: Callable) -> None:
     found = agreement(*[[(2, 2), (2, 1), (2, 2)]] * 4, repeats=2)
     assert (found.criteria[0].n, found.criteria[0].interval) == (4, wilson(2, 2))
-
-
-def test_single_votes_tell_nothing(agreement: Callable) -> None:
-    assert agreement([(2, 2)], judges=JUDGES[:1]) is None
-
-
-def test_rules_alone_have_no_votes(make_run: Callable, row: Callable) -> None:
-    run = make_run([row("a")], None, rubric="companion")
-    assert jury_agreement(run.store, run.row) is None

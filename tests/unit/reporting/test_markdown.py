@@ -55,12 +55,6 @@ def test_what_needs_attention_comes_before_every_metric(make_run: Callable, row:
     assert "`release_ready`: **no**" in text
 
 
-def test_a_run_in_order_says_so(make_run: Callable, row: Callable) -> None:
-    text = report(make_run([row("a")], lambda _: GOOD))
-    assert "## Needs attention\n\nNothing does.\n" in text
-    assert "`release_ready`: yes" in text
-
-
 def test_gates_have_values_margins_and_counts(make_run: Callable, row: Callable) -> None:
     text = report(make_run([row("a", ms=12000.0), row("b", ms=2000.0)], lambda _: GOOD))
     gates = {cells[0]: cells[1:] for cells in rows_of(text, "Gates")}

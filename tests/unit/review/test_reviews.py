@@ -11,7 +11,6 @@ from jurybox.review.reviews import (
     Circumstances,
     HumanVerdict,
     Review,
-    by_number,
     gold_of,
     latest_reviews,
     verdict_text,
@@ -38,23 +37,6 @@ def taken_back(row: Entry) -> Entry:
     return Entry(
         id=f"not {row.id}", number=row.number, reviewer=row.reviewer, action=WITHDRAWAL, of=row.id
     )
-
-
-def test_a_later_review_of_the_same_sample_takes_the_place_of_the_earlier() -> None:
-    rows = [Entry(id="1"), Entry(id="2", number=7), Entry(id="3", reviewer="ben"), Entry(id="4")]
-    assert ids(latest_reviews(rows)) == ["2", "3", "4"]
-
-
-def test_what_is_withdrawn_stands_no_more_and_what_it_had_replaced_stands_again() -> None:
-    first, second = Entry(id="1"), Entry(id="2")
-    assert ids(latest_reviews([first, second, taken_back(second)])) == ["1"]
-    assert latest_reviews([first, taken_back(first)]) == ()
-
-
-def test_nobody_withdraws_what_another_said() -> None:
-    row = Entry(id="1")
-    other = msgspec.structs.replace(taken_back(row), reviewer="ben")
-    assert ids(latest_reviews([row, other])) == ["1"]
 
 
 def test_metrics_go_by_what_was_said_before_the_judges_verdict_was_seen() -> None:
@@ -105,12 +87,6 @@ def test_several_reviewers_are_several_people_and_who_cant_tell_gives_no_label()
     assert (pair.scores, pair.winners) == ({}, {})
     tie = latest_reviews([Entry(id="1", verdict='{"winner":"tie"}')])
     assert gold_of(tie).winners == {"anna": "tie"}
-
-
-def test_reviews_are_told_by_their_samples() -> None:
-    rows = [Entry(id="1"), Entry(id="2", number=7), Entry(id="3", reviewer="ben")]
-    found = by_number(latest_reviews(rows))
-    assert {number: ids(reviews) for number, reviews in found.items()} == {0: ["1", "3"], 7: ["2"]}
 
 
 steps = st.lists(

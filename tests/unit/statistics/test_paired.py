@@ -38,28 +38,6 @@ def has_nan(value: object) -> bool:
     return isinstance(value, float) and value != value  # noqa: PLR0124 - only NaN differs from itself
 
 
-def test_a_clear_difference_is_told_with_its_interval() -> None:
-    rng = np.random.default_rng(2)
-    a = rng.normal(3, 1, 300)
-    made = compare_paired(a, a + rng.normal(0.5, 0.5, 300))
-    assert made.verdict == "higher"
-    assert made.interval is not None
-    assert 0 < made.interval.low < made.difference < made.interval.high
-    assert made.interval.method == "Student's t, 300 pairs"
-    assert "B is higher than A by" in made.sentence
-    assert "95% interval" in made.sentence
-
-
-def test_no_clear_difference_is_said_to_be_none() -> None:
-    rng = np.random.default_rng(3)
-    a = rng.normal(3, 1, 30)
-    made = compare_paired(a, a + rng.normal(0, 1, 30))
-    assert made.verdict == "undecided"
-    assert made.sentence.startswith("no significant difference")
-    assert "interval" in made.sentence
-    assert "would be found with probability 0.8" in made.sentence
-
-
 def test_rates_are_tested_by_mcnemar() -> None:
     """The example of Fagerland and others (2014): 21 pairs, 1 and 7 discordant."""
     a = [1] * 8 + [0] * 13

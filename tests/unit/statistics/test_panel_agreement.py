@@ -166,16 +166,3 @@ def test_alpha_says_where_only_the_paired_items_are_equal() -> None:
     alpha = panel(np.array([[2.0, 2.0], [2.0, 2.0], [5.0, X]]))["alpha_ordinal"]
     assert alpha.value is None
     assert "items with two ratings or more" in (alpha.reason or "")
-
-
-def test_fewer_than_ten_items_with_two_ratings_get_no_interval() -> None:
-    table = holed(4)[:9]
-    alone = np.full((20, 4), X)
-    alone[:, 0] = 3.0
-    table[:, :2] = np.random.default_rng(0).integers(1, 6, (9, 2))
-    made = agree_all(ratings(np.concatenate([table, alone])), FIVE)
-    for name in ("alpha_nominal", "alpha_ratio", "fleiss_kappa", "ac2"):
-        metric = made[name]
-        assert metric.value is not None
-        assert metric.interval is None
-        assert metric.reason == "9 items are too few for an interval, which takes 10"

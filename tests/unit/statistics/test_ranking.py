@@ -99,12 +99,6 @@ def test_the_matrix_counts_a_tie_as_half_a_win() -> None:
     assert model.win_rate == pytest.approx(2.5 / 6)
 
 
-def test_a_clear_order_is_told_and_an_unclear_one_is_not() -> None:
-    found = rank(verdicts("A>C 40, A<C 8, B>C 40, B<C 8, A>B 13, A<B 11"))
-    places = {model.name: (model.rank, model.rank_interval) for model in found.models}
-    assert places == {"A": (1, (1, 2)), "B": (2, (1, 2)), "C": (3, (3, 3))}
-
-
 def test_a_model_that_won_everything_has_no_strength() -> None:
     found = rank(verdicts("A>B 9, A>C 9, B>C 5, B<C 4"))
     first, *others = found.models
@@ -114,14 +108,6 @@ def test_a_model_that_won_everything_has_no_strength() -> None:
     assert first.reason
     assert all(model.strength is not None for model in others)
     assert any("`A` won every verdict" in warning for warning in found.warnings)
-
-
-def test_groups_that_never_met_are_named() -> None:
-    found = rank(verdicts("A>B 3, A<B 2, C>D 2, C<D 3"))
-    assert [model.group for model in found.models] == [1, 1, 2, 2]
-    assert [model.rank for model in found.models] == [1, 2, 1, 2]
-    assert any("no verdict links `A`, `B` and `C`, `D`" in each for each in found.warnings)
-    assert {(each.a, each.b) for each in found.differences} == {("A", "B"), ("D", "C")}
 
 
 def test_wins_one_way_with_ties_have_no_finite_strength() -> None:

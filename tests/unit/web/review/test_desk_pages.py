@@ -9,7 +9,7 @@ import pytest
 
 from jurybox.app.estimate_run import review_agreement
 from jurybox.app.review_desk import ReviewDesk
-from jurybox.sample import Response, Row
+from jurybox.sample import Row
 from pages_client import PagesClient
 from stored_runs import Made, MakeRun, answered
 
@@ -46,15 +46,6 @@ def judge(prompt: str) -> str:
 @pytest.fixture
 def made(make_run: MakeRun) -> Made:
     return make_run([answered(f"s{number}") for number in range(4)], judge, rubric=RUBRIC)
-
-
-@pytest.fixture
-def pairs(make_run: MakeRun) -> Made:
-    rows = [
-        answered(f"p{number}", "first text", response_b=Response(text="second text"))
-        for number in range(8)
-    ]
-    return make_run(rows, judge, rubric=RUBRIC)
 
 
 class Reviewer:
@@ -196,35 +187,6 @@ def test_a_form_of_another_reviewer_is_refused(made: Made, anna: Reviewer) -> No
     assert desk(made).reviews() == ()
 
 
-def test_undo_takes_back_the_last_review_once(made: Made, anna: Reviewer) -> None:
-    anna.name("Anna")
-    anna.get(anna.send(0, **SCORES).headers["location"])
-    first = anna.field("last")
-    answer = anna.post(f"{DESK}/undo", last=first)
-    assert answer.headers["location"].startswith(f"{DESK}/0?")
-    again = html.unescape(anna.get(answer.headers["location"]).text)
-    assert "taken back" in again
-    assert re.search(r'name="score.facts" value="2" checked', again)
-    assert "doesn't count as blind" in again
-    anna.send(0, **SCORES)
-    assert anna.post(f"{DESK}/undo", last=first).status_code == 409
-    assert len(desk(made).reviews()) == 1
-
-
-def test_with_nothing_to_take_back_undo_says_so(made: Made, anna: Reviewer) -> None:
-    del made
-    anna.name("Anna")
-    answer = anna.post(f"{DESK}/undo", last="")
-    assert "no review of yours" in anna.get(answer.headers["location"]).text
-
-
-def test_the_judges_verdict_needs_a_score_first(made: Made, anna: Reviewer) -> None:
-    del made
-    anna.name("Anna")
-    answer = anna.pages.get(f"{DESK}/1/judged")
-    assert answer.headers["location"].startswith(f"{DESK}/1?")
-
-
 def test_a_sample_that_was_reviewed_is_shown_as_such_unless_asked_again(
     made: Made, anna: Reviewer
 ) -> None:
@@ -271,19 +233,6 @@ def test_a_long_text_is_cut_and_can_be_seen_whole(
     assert anna.pages.get(address).text == "y" * 1_000_000
 
 
-def test_agreement_is_shown_when_there_is_any(made: Made, anna: Reviewer) -> None:
-    del made
-    assert "This run has no reviews yet" in anna.get(f"{DESK}/agreement").text
-    anna.get(f"{DESK}/name")
-    anna.name("Anna")
-    anna.send(0, **SCORES)
-    told = anna.get(f"{DESK}/agreement").text
-    assert "jurybox export run-a --gold -o gold.jsonl</code>" in told
-    assert told.index("The judge and people agree") < told.index("Judge against people")
-    assert "1 review of 1 sample" in told
-    assert "facts" in told
-
-
 def test_what_is_unclear_is_collected_for_the_authors_of_the_rubric(
     made: Made, anna: Reviewer
 ) -> None:
@@ -323,21 +272,3 @@ def test_nothing_is_taken_from_other_sites(made: Made, pages: PagesClient, path:
     answer = pages.post(DESK + path, data={"reviewer": "Anna", **SCORES})
     assert answer.status_code == 403
     assert desk(made).reviews() == ()
-
-
-def test_who_comes_from_the_page_of_a_sample_has_seen_the_verdict(
-    made: Made, anna: Reviewer
-) -> None:
-    anna.name("Anna")
-    assert f'href="{DESK}/1"' in anna.get("/runs/run-a/samples/1").text
-    anna.get(f"{DESK}/1")
-    anna.send(1, **SCORES)
-    (review,) = desk(made).reviews()
-    assert (review.shown.queue, review.shown.blind) == ("picked", False)
-
-
-def test_reviewing_changes_no_record(made: Made, anna: Reviewer) -> None:
-    before = list(made.store.samples("run-a"))
-    anna.name("Anna")
-    anna.send(0, **SCORES)
-    assert list(made.store.samples("run-a")) == before
