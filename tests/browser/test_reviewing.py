@@ -176,7 +176,7 @@ def test_pairs_are_compared_by_three_keys_in_the_order_that_was_drawn(
         press(page, key)
         go(page, "Enter")
         expect(page.get_by_role("row", name="Winner")).to_be_visible()
-        go(page, "Enter")
+        go(page, "n")
     assert firsts <= {"Answer one", "Answer two"}
 
 
@@ -206,7 +206,7 @@ def test_who_goes_straight_on_sees_no_judge(page: Page, begin: Begin) -> None:
 def test_the_end_of_the_queue_is_said_and_leads_on(page: Page, begin: Begin) -> None:
     begin(page, "kinder")
     for _ in range(2):
-        press(page, "3", "3")
+        press(page, "3", "3", "o")
         go(page, "Enter")
         go(page, "Enter")
     expect(page.locator("main")).to_contain_text("every flagged sample")
@@ -273,7 +273,9 @@ def test_e11_the_flag_is_quoted_after_the_review_and_dismissed_or_confirmed(
     go(page, "Enter")
     expect(page.get_by_role("heading", name="Response", exact=True)).to_be_visible()
     expect(page.locator(".flag q")).to_have_text("It tells people to mix bleach.")
-    page.get_by_role("button", name="Dismiss it").click()
+    press(page, "Enter")
+    expect(page.get_by_role("status")).to_contain_text("The safety flag is undecided")
+    go(page, "o")
     expect(page.locator("main")).to_contain_text("A reviewer sees no safety concern.")
     page.get_by_role("button", name="Confirm the concern").click()
     expect(page.locator("main")).to_contain_text("A reviewer sees a safety concern.")
@@ -297,7 +299,7 @@ def test_assigned_reviewers_have_shares_of_their_own(
         while "Your verdict" in page.locator("main").inner_text():
             mine.add(shown(page))
             page.wait_for_load_state()
-            press(page, "4", "4")
+            press(page, "4", "4", "o")
             go(page, "Enter")
             go(page, "Enter")
         met.append(mine)

@@ -16,7 +16,7 @@ import msgspec
 from jurybox.app.ids import new_id, now_utc
 from jurybox.engine.records import ReviewRow, RunRow, SampleRow, sealed
 from jurybox.errors import InputError
-from jurybox.reporting.release import read_reviews
+from jurybox.reporting.release import read_reviews, undecided_samples
 from jurybox.reporting.stored import SampleRecord, damaged, plan_of, reading, rubric_of
 from jurybox.review.review_input import (
     fault_of,
@@ -163,7 +163,7 @@ class ReviewDesk:
         """Return the next sample that needs this reviewer; None if there isn't one.
 
         No more reviewers get a sample than the overlap of the desk: one who was given it an hour
-        ago and didn't review it no longer counts.
+        ago and didn't review it no longer counts, nor do those who left its flag undecided.
 
         ``flagged`` are those that need review, the most urgent first; ``random`` all of them in an
         order drawn for the run. The search starts behind the number ``after`` and wraps around.
@@ -172,15 +172,18 @@ class ReviewDesk:
         if read_queue(kind) == "picked":
             raise InputError("what is picked has no order", "take `flagged` or `random`", "queue")
         rows = active_rows(self.store.reviews(self.run.id))
+        undecided = self.undecided()
         known = {row.number for row in rows if row.reviewer == name}
         # A short page is enough to find one sample more than the reviewer knows.
         page = min(MOST, len(known) + 1) if after is None else MOST
         others = Counter(row.number for row in rows if row.reviewer != name)
-        known |= {number for number, count in others.items() if count >= self._overlap}
+        enough = {number for number, count in others.items() if count >= self._overlap}
+        known |= enough - undecided
         while True:
             numbers = self._flagged(page) if kind == "flagged" else self._random()
             number = next_number(self._share(numbers, name), known, after)
-            if number is None or self._claims(number, name):
+            more = others[number] if number in undecided else 0
+            if number is None or self._claims(number, name, self._overlap + more):
                 return None if number is None else self.case(number, name, queue=kind)
             known.add(number)
             page = MOST
@@ -192,7 +195,18 @@ class ReviewDesk:
         to, most = self._reviewers, self._overlap
         return (each for each in numbers if name in assigned(self.run.id, each, to, most))
 
-    def _claims(self, number: int, name: str) -> bool:
+    def undecided(self, reviewer: str | None = None) -> frozenset[int]:
+        """Return the samples that were reviewed, and still wait for a decision on their flag.
+
+        With a reviewer, only those that they reviewed.
+        """
+        found = undecided_samples(self.run, self.rubric, self.store)
+        if reviewer is None:
+            return found
+        rows = active_rows(self.store.reviews(self.run.id))
+        return found.intersection(row.number for row in rows if row.reviewer == reviewer)
+
+    def _claims(self, number: int, name: str, most: int) -> bool:
         """Give a sample to a reviewer, unless enough others have it or have reviewed it."""
         now = datetime.now(UTC)
         return self.store.claim_sample(
@@ -201,7 +215,7 @@ class ReviewDesk:
             name,
             now=now.isoformat(timespec="seconds"),
             since=(now - _CLAIMED).isoformat(timespec="seconds"),
-            most=self._overlap,
+            most=most,
         )
 
     def _flagged(self, page: int) -> Iterator[int]:

@@ -22,6 +22,20 @@ class RunMetric(msgspec.Struct, frozen=True, kw_only=True):
     n: int | None
 
 
+_WORDS: Final = {
+    "model_error": "the judge's model gave no reply",
+    "parse_error": "the judge's replies could not be read",
+    "judge-concern": "the judge's own concern",
+    "dataset_version_or_hash": "dataset, by hash or version",
+    "latency_e2e_ms": "latency (ms)",
+}
+
+
+def plain_words(name: str) -> str:
+    """Return the name of a flag, metric, cause or field of metadata as people say it."""
+    return _WORDS.get(name, name.replace("_", " ").replace("-", " "))
+
+
 def metrics_of(summary: Mapping[str, Any], rubric: Rubric) -> tuple[RunMetric, ...]:
     """Return the plain metrics of a summary, without those of its repeats and scenarios.
 
@@ -81,8 +95,10 @@ _CAUSES: Final = {
 def causes_of(summary: Mapping[str, Any]) -> Iterator[str]:
     """Yield why samples failed or have no response or scores, each cause with its count."""
     for name, heading in _CAUSES.items():
-        if counts := summary.get(name):
-            yield f"{heading}: {listed_counts(counts)}"
+        counts: Mapping[str, int] = summary.get(name) or {}
+        if counts:
+            known = {_WORDS.get(cause, cause): count for cause, count in counts.items()}
+            yield f"{heading}: {listed_counts(known)}"
 
 
 def failures_of(summary: Mapping[str, Any]) -> list[tuple[str, int]]:

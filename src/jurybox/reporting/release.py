@@ -28,8 +28,9 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
 
     required: tuple[ReviewReason, ...] = ()  # the reasons for review that the rubric names
     awaiting: int = 0  # how many samples with such a reason no review has settled
-    # In how many samples a reviewer sees a safety concern, where that is required.
-    confirmed: int = 0
+    cleared: tuple[int, ...] = ()  # the samples with such a reason that reviews have settled
+    # The samples in which a reviewer sees a safety concern, where that is required.
+    confirmed: tuple[int, ...] = ()
     reviewed: int = 0  # of how many queued samples a review settled every reason
     settled: dict[str, int] = {}  # how many samples a review settled, by reason
     accepted: Acceptance | None = None  # that the unreviewed samples were accepted without review
@@ -42,7 +43,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
             reasons = ", ".join(self.required)
             lines.append(f"awaiting review: {counted(self.awaiting, 'sample')} ({reasons})")
         if self.confirmed:
-            count = counted(self.confirmed, "sample")
+            count = counted(len(self.confirmed), "sample")
             lines.append(f"a reviewer confirmed a safety concern: {count}")
         return tuple(lines)
 
@@ -60,7 +61,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
         return {
             "required": list(self.required),
             "awaiting": self.awaiting,
-            "confirmed": self.confirmed,
+            "confirmed": len(self.confirmed),
             "reviewed": self.reviewed,
             "accepted_unreviewed": msgspec.to_builtins(self.accepted),
         }
@@ -81,20 +82,35 @@ def release_review(
     """Return the reviews that the release of a run still needs."""
     required = rubric.require_review
     reviews = by_number(read_reviews(run, store.reviews(run.id)).every)
-    settled = [_settled_reasons(run, store, number, own) for number, own in reviews.items()]
+    found = {number: _settled_reasons(run, store, number, own) for number, own in reviews.items()}
     # Nothing needs to be counted where the run noted no such sample.
     flagged = any(each.kind in required for each in stored.conclusion.attention)
     query = SampleQuery(any_flags=required, limit=1)
     total = store.find_samples(run.id, query).total if flagged else 0
-    required_of = [(done, reasons.intersection(required)) for done, reasons in settled]
-    confirmed = [own for own in reviews.values() if "safety" in required and _has_concern(own)]
+    cleared = tuple(
+        number
+        for number, (done, reasons) in found.items()
+        if (wanted := reasons.intersection(required)) and done >= wanted
+    )
+    concerned = [number for number, own in reviews.items() if _has_concern(own)]
     return ReleaseReview(
         required=required,
-        awaiting=total - sum(bool(wanted) and done >= wanted for done, wanted in required_of),
-        confirmed=len(confirmed),
-        reviewed=sum(bool(reasons) and done == reasons for done, reasons in settled),
-        settled=dict(Counter(reason for done, _ in settled for reason in done)),
+        awaiting=total - len(cleared),
+        cleared=cleared,
+        confirmed=tuple(concerned) if "safety" in required else (),
+        reviewed=sum(bool(reasons) and done == reasons for done, reasons in found.values()),
+        settled=dict(Counter(reason for done, _ in found.values() for reason in done)),
         accepted=stored.accepted,
+    )
+
+
+def undecided_samples(run: RunRow, rubric: Rubric, store: Store) -> frozenset[int]:
+    """Return the reviewed samples whose safety flag, or a required reason, no review settled."""
+    wanted = {"safety", *rubric.require_review}
+    reviews = by_number(read_reviews(run, store.reviews(run.id)).every)
+    found = {number: _settled_reasons(run, store, number, own) for number, own in reviews.items()}
+    return frozenset(
+        number for number, (done, reasons) in found.items() if wanted.intersection(reasons - done)
     )
 
 

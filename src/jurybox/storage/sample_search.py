@@ -55,6 +55,8 @@ class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
     descending: bool = False
     missing_first: bool = False  # where samples without the metric are, in either direction
     queued: bool = False  # only samples in the review queue
+    among: tuple[int, ...] = ()  # only samples with these numbers, if any are given
+    without: tuple[int, ...] = ()  # no samples with these numbers
     offset: int = 0
     limit: int = 50
 
@@ -348,6 +350,9 @@ class Finder:
             values += [low, high]
         if query.queued:
             parts.append("urgency > 0")
+        for how, numbers in (("IN", query.among), ("NOT IN", query.without)):
+            if numbers:
+                parts.append(f"facets.number {how} ({', '.join(map(str, numbers))})")
         return parts, values
 
     def _number(self, metric: str) -> str:

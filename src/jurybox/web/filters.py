@@ -5,11 +5,16 @@ from collections.abc import Callable
 from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlencode
 
+import msgspec
 from pydantic import BaseModel, Field
 
+from jurybox.app.view_run import view_run
+from jurybox.engine.records import RunRow
 from jurybox.reporting.html.markdown_text import harmless
+from jurybox.reporting.stored import rubric_of
 from jurybox.scoring.sample_result import FLAGS
-from jurybox.storage.sample_search import LONGEST_SEARCH, MOST, Groups, SampleQuery
+from jurybox.storage.sample_search import LONGEST_SEARCH, MOST, Groups, SamplePage, SampleQuery
+from jurybox.storage.store import Store
 from jurybox.web.lookup import ANY_TEXT
 
 _MAX_NAME: Final = 300
@@ -90,8 +95,21 @@ class PageFilter(SampleFilter):
     """The query parameters of a page of samples; ``at`` is a sample's position in the list."""
 
     sort: str = Field(_WORST, pattern=rf"^({_WORST}|number|urgency|id|metric:[^\x00]{{1,200}})$")
+    # What a release waits for a person's verdict on, or where a person saw a safety concern.
+    review: Literal["awaiting", "confirmed"] | None = None
     page: int = Field(1, ge=1, le=10_000_000)
     at: int | None = Field(None, ge=0, le=_MAX_OFFSET)
+
+    def find(self, store: Store, run: RunRow, *, offset: int, limit: int) -> SamplePage:
+        """Return a part of the samples that are asked for."""
+        asked = self.chosen(lambda: store.groups(run.id))
+        query = asked.query(rubric_of(run).overall_name, offset=offset, limit=limit)
+        if self.review is not None:
+            release = view_run(run, store).release
+            found = {"any_flags": release.required, "without": release.cleared}
+            found = found if self.review == "awaiting" else {"among": release.confirmed or (-1,)}
+            query = msgspec.structs.replace(query, **found)
+        return store.find_samples(run.id, query)
 
     def address(self, **changes: Any) -> str:  # noqa: ANN401 - whatever a field may be
         """Return the part of an address behind the path; None takes a value out."""

@@ -72,7 +72,7 @@ def test_every_metric_has_its_n_beside_it(make_run: Callable, row: Callable) -> 
     assert metrics["`aggregate_score`"] == ["1", "1"]
     assert metrics["`evaluator_error_rate`"] == ["50%", "2"]
     assert metrics["`latency_model_p95_ms`"] == ["-", "0"]
-    assert "why judges gave no scores: 1 x parse\\_error" in text
+    assert "why judges gave no scores: 1 x the judge's replies could not be read" in text
 
 
 def test_repeats_have_mean_and_deviation_a12(make_run: Callable, row: Callable) -> None:

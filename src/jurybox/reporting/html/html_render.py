@@ -47,7 +47,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
     from jurybox.reporting.html.histograms import WHOLE, Axis
     from jurybox.reporting.html.html_text import moment, percent, prose, seen, whole, word_diff
     from jurybox.reporting.html.markdown_text import rendered
-    from jurybox.reporting.metric_text import gate_margin, gate_value
+    from jurybox.reporting.metric_text import gate_margin, gate_value, plain_words
     from jurybox.reporting.run_diff import p_value
     from jurybox.review.selection import FEWEST
 
@@ -61,7 +61,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         return short(round(value, 3) + 0.0)  # an estimate this close to zero is zero
 
     own = (change, counted, dollars, exact, gate_margin, gate_value, metric, moment, near, p_value)
-    own += (percent, prose, px, seen)
+    own += (percent, plain_words, prose, px, seen)
     made = Environment(
         # Whatever a template is called: what isn't escaped is a hole.
         autoescape=True,

@@ -3,8 +3,10 @@
 The caller passes in content that needs samples, such as the worst ones and their reasoning.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import msgspec
 
@@ -36,7 +38,14 @@ from jurybox.reporting.html.panels import (
     groupings,
     position_of,
 )
-from jurybox.reporting.metric_text import causes_of, failures_of, key_metric, metrics_of
+from jurybox.reporting.metric_text import (
+    causes_of,
+    failures_of,
+    key_metric,
+    metrics_of,
+    plain_words,
+)
+from jurybox.reporting.release import ReleaseReview
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLES, WIN_RATE, Comparison
@@ -47,6 +56,8 @@ from jurybox.statistics.jury_agreement import JuryAgreement
 from jurybox.text_format import counted
 
 UNSTABLE_RATE: Final = "unstable_rate"
+Part = tuple[str, str]
+_MOST_REASONS: Final = 8
 _NOT_YET: Final = "not yet: the run isn't finished"
 
 
@@ -89,12 +100,18 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """The decision on a run.
 
     ``word`` and ``sentence`` answer whether it can be shipped, and why; ``tone`` is ``passes``,
-    ``fails``, ``waits``, or nothing where the rubric decides nothing.
+    ``fails``, ``waits``, or nothing where the rubric decides nothing. ``parts`` are the
+    reasons, each with the query of the samples that it is about.
     """
 
     word: str
     tone: str
-    sentence: str
+    parts: tuple[Part, ...]
+
+    @property
+    def sentence(self) -> str:
+        """All reasons together."""
+        return "; ".join(text for text, _ in self.parts)
 
 
 class FailureCause(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,9 +170,14 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(note for note in self.view.notes if note not in self.view.release.held)
 
     @property
-    def causes(self) -> tuple[str, ...]:
-        """Why responses or scores are missing."""
-        return tuple(causes_of({**self.view.summary, "failed_samples": {}}))
+    def causes(self) -> tuple[Part, ...]:
+        """Why responses or scores are missing, each with the query of those samples."""
+        queries = {"target_errors": "flag=target_error", "evaluator_errors": "flag=unscored"}
+        return tuple(
+            (line, query)
+            for name, query in queries.items()
+            for line in causes_of({name: self.view.summary.get(name)})
+        )
 
     @property
     def queued(self) -> int:
@@ -278,37 +300,87 @@ def _failed_by(cause: str) -> str:
 
 def verdict_of(view: RunView) -> Verdict:
     """Return whether a run can be shipped, and why."""
-    conclusion, held = view.conclusion, view.release.held
+    conclusion, held = view.conclusion, tuple(_held(view.release))
     failed = [gate for gate in view.gates if not gate.passed]
-    reasons = "; ".join((*map(_why_failed, failed), *held))
     if view.status != "finished":
-        why = "The run has to be finished before anything is decided."
-        return Verdict(word="Not finished", tone="waits", sentence=why)
+        why = "The run has to be finished before anything is decided"
+        return Verdict(word="Not finished", tone="waits", parts=((why, ""),))
     if conclusion.decision is not None:
         word = conclusion.decision.replace("_", " ").capitalize().replace("Ab test", "A/B test")
         good = releases(view.rubric.decisions, conclusion.decision)
         tone = "passes" if good else "waits" if held else "fails"
-        return Verdict(word=word, tone=tone, sentence="; ".join(conclusion.decision_reasons))
+        stated = [each for each in conclusion.decision_reasons if each not in view.release.held]
+        return Verdict(word=word, tone=tone, parts=_joined(held, _scenarios_in(stated, view)))
     if failed:
-        return Verdict(word="Don't ship", tone="fails", sentence=reasons)
+        parts = _joined(map(_why_failed, failed), held)
+        return Verdict(word="Don't ship", tone="fails", parts=parts)
+    passes = [("Every gate passes", "")] if view.gates else []
     if held:
-        return Verdict(word="Awaiting review", tone="waits", sentence=reasons)
+        return Verdict(word="Awaiting review", tone="waits", parts=_joined(passes, held))
     if not view.gates and conclusion.release_ready is None:
-        why = "The rubric has no gates, so nothing is decided."
-        return Verdict(word="No verdict", tone="", sentence=why)
-    left: int = conclusion.review["queued"]
-    wait = f"; {counted(left, 'sample')} may be reviewed, which the rubric doesn't require"
-    return Verdict(word="Ship", tone="passes", sentence=f"Every gate passes{wait if left else ''}")
+        why = "The rubric has no gates, so nothing is decided"
+        return Verdict(word="No verdict", tone="", parts=((why, ""),))
+    more = (*_unsure(view), *_optional(conclusion.review["queued"]))
+    return Verdict(word="Ship", tone="passes", parts=_joined(passes, more))
+
+
+def _joined(*reasons: Iterable[Part]) -> tuple[Part, ...]:
+    """Return the reasons in one; of very many, the first."""
+    every = [part for some in reasons for part in some]
+    left = len(every) - _MOST_REASONS
+    return (*every[:_MOST_REASONS], *([(f"{left} more reasons", "")] if left > 0 else []))
+
+
+def _held(release: ReleaseReview) -> Iterator[Part]:
+    """Yield what keeps a release from being made, apart from gates."""
+    if release.awaiting and release.accepted is None:
+        have = "has" if release.awaiting == 1 else "have"
+        what = ", ".join(map(plain_words, release.required))
+        text = f"{counted(release.awaiting, 'sample')} {have} to be reviewed first ({what})"
+        yield text, "review=awaiting"
+    if release.confirmed:
+        samples = counted(len(release.confirmed), "sample")
+        yield f"a reviewer confirmed a safety concern in {samples}", "review=confirmed"
+
+
+def _unsure(view: RunView) -> Iterator[Part]:
+    """Yield which gates chance may have decided, though they pass."""
+    metrics = RunMetrics(view.conclusion, view.rubric)
+    gauges = [gauge(gate, view.rubric, metrics) for gate in view.gates]
+    names = [each.rule.name.replace("_", " ") for each in gauges if each.close]
+    if names:
+        which = ", ".join(names)
+        yield f"the interval of {which} includes the threshold: more samples would settle it", ""
+
+
+def _optional(left: int) -> Iterator[Part]:
+    if left:
+        text = f"{counted(left, 'sample')} may be reviewed, which the rubric doesn't require"
+        yield text, "queued=true"
+
+
+def _scenarios_in(reasons: Iterable[str], view: RunView) -> Iterator[Part]:
+    """Yield the reasons for a decision, with the query of the scenario that they name."""
+    names = sorted(view.summary.get("scenarios") or (), key=len, reverse=True)
+    for reason in reasons:
+        named = next((name for name in names if _names(reason, name)), None)
+        yield reason, "" if named is None else urlencode({"scenario": named})
+
+
+def _names(reason: str, scenario: str) -> bool:
+    return re.search(rf"\b(scenario|in) {re.escape(scenario)}[ ,]", reason) is not None
 
 
 _REQUIRED: Final = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
 
 
-def _why_failed(gate: GateOutcome) -> str:
+def _why_failed(gate: GateOutcome) -> Part:
     rule = Comparison.parse(gate.gate)
     name, number = rule.name.replace("_", " "), metric_value(rule.name, rule.number)
     value = "unknown" if gate.value is None else compared_value(rule.name, gate.value, rule.number)
-    return f"{name} is {value} and has to be {_REQUIRED.get(rule.operator, rule.operator)} {number}"
+    wanted = f"{_REQUIRED.get(rule.operator, rule.operator)} {number}"
+    query = "flag=failed" if rule.name == "pass_rate" else ""
+    return f"{name} is {value} and has to be {wanted}", query
 
 
 def _criteria(rubric: Rubric, estimates: RunMetrics) -> tuple[CriterionMetric, ...]:

@@ -156,10 +156,7 @@ def neighbors(store: Store, run: RunRow, number: int, asked: PageFilter) -> Neig
     if asked.at is None:
         return _by_number(store, run, number, base, asked.address())
     first = max(0, asked.at - 1)
-    query = asked.chosen(lambda: store.groups(run.id)).query(
-        rubric_of(run).overall_name, offset=first, limit=3
-    )
-    page = store.find_samples(run.id, query)
+    page = asked.find(store, run, offset=first, limit=3)
     numbers = [row.number for row in page.rows]
     if number not in numbers:
         return _by_number(store, run, number, base, asked.address())

@@ -51,9 +51,7 @@ def samples_page(
     """Answer with a page of the samples that are asked for."""
     store, rubric = place.store, rubric_of(run)
     first = (asked.page - 1) * SIZE
-    groups = store.groups(run.id)
-    query = asked.chosen(lambda: groups).query(rubric.overall_name, offset=first, limit=SIZE)
-    found = store.find_samples(run.id, query)
+    found = asked.find(store, run, offset=first, limit=SIZE)
     base = f"/runs/{segment(run.id)}/samples"
     try:
         rows = [
@@ -80,7 +78,7 @@ def samples_page(
         "names": _names(rubric, columns),
         "flags": {name: _MEANINGS.get(name, name) for name in FLAGS},
         "counts": found.flags,
-        "groups": groups,
+        "groups": store.groups(run.id),
         "option": option,
     }
     return page_response(request, "samples.html", data)

@@ -41,6 +41,7 @@ from jurybox.web.security import form_of
 from jurybox.web.template_engine import page_response, text_response
 
 _CONFLICT: Final = 409
+_LISTED: Final = 50
 
 
 def name_page(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
@@ -92,8 +93,17 @@ def next_page(
         visit = msgspec.structs.replace(visit, queue="flagged")
     case = visit.desk.next(visit.reviewer, kind=visit.queue, after=after)
     if case is None:
-        return visit.page("done")
+        return _last_page(visit, after)
     return visit.go(f"/{case.number}", **({"said": said} if said else {}))
+
+
+def _last_page(visit: Visit, after: int | None) -> Response:
+    """Bring back the samples whose flag the reviewer left undecided; then show what is left."""
+    left = visit.undecided if visit.queue == "flagged" else []
+    later = left[left.index(after) + 1 :] if after in left else left
+    if later:
+        return visit.go(f"/{later[0]}/judged", said="undecided")
+    return visit.page("done", left=[(each, visit.desk.stored(each).id) for each in left[:_LISTED]])
 
 
 def case_page(visit: TheVisit, number: Number, again: str = "") -> Response:
@@ -140,6 +150,8 @@ def judged_page(visit: TheVisit, number: Number) -> Response:
         case=case,
         sheet=sheet_of(case),
         concerns=_concerns(visit, case),
+        flagged="safety" in revealed.judged.reasons,
+        waits=case.number in visit.desk.undecided(),
         given=_given_before(visit, case),
         basis=_basis(visit, case),
         compared=compared(revealed, revealed.mine, visit.desk.rubric),

@@ -25,6 +25,7 @@ _NOTICES: Final = {
     "undone": "Your last review is taken back; here is its sample again.",
     "nothing": "There is no review of yours to take back.",
     "known": "You have reviewed this sample already.",
+    "undecided": "All is scored; this sample's safety flag is still to be confirmed or dismissed.",
 }
 
 
@@ -59,6 +60,11 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the reviewer wants the next sample at once, not the judge's verdict first."""
         return bool(self.request.session.get(STRAIGHT_ON))
 
+    @property
+    def undecided(self) -> list[int]:
+        """The samples whose flag the reviewer left undecided, as everyone else did."""
+        return sorted(self.desk.undecided(self.reviewer))
+
     def link(self, path: str = "", **query: str | int) -> str:
         """Return the address of a page of this desk, in the same queue."""
         return address(self.desk, path, queue=self.queue, **query)
@@ -78,6 +84,7 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
             "queues": [{"name": name, "title": title} for name, title in TITLES.items()],
             "reviewer": self.reviewer,
             "progress": self.desk.progress(self.reviewer),
+            "undecided": self.undecided,
             "last": mine[-1].id if mine else "",
             "straight": self.goes_straight_on,
             "notice": _NOTICES.get(self.request.query_params.get("said", ""), ""),

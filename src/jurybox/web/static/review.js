@@ -114,6 +114,17 @@
     return true;
   }
 
+  // Enter leaves no flag undecided without a word.
+  function decide() {
+    const flag = desk.querySelector("[data-undecided]");
+    if (flag) {
+      flag.focus();
+      flag.scrollIntoView({ block: "nearest" });
+      say("The safety flag is undecided: y confirms, o dismisses, n leaves it undecided.");
+    }
+    return flag !== null;
+  }
+
   function toggleKeys() {
     keys.open = !keys.open;
     keys.querySelector("summary").focus();
@@ -207,9 +218,13 @@
         submit();
         return true;
       }
-      return press("next");
+      return decide() || press("next");
     }
     switch (key) {
+      case "y":
+        return press("confirm");
+      case "o":
+        return press("dismiss");
       case "n":
         return press("next") || press("skip");
       case "s":

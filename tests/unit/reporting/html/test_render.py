@@ -352,7 +352,7 @@ def test_hostile_samples_are_shown_as_they_were_written(
 def test_an_unfinished_run_says_so(made: Callable, report: Callable) -> None:
     text = report(made("unfinished"))
     assert "not finished: 3 of 4 samples" in text
-    assert "The run has to be finished before anything is decided." in text
+    assert "The run has to be finished before anything is decided" in text
     assert (
         "not yet: the run isn&#39;t finished" in text or "not yet: the run isn't finished" in text
     )
@@ -408,14 +408,16 @@ def test_a_decision_is_the_verdict_and_its_reasons_the_sentence(
     verdict = text[text.index('id="decision"') : text.index("</section>")]
     assert outline(text).headings[0] == "Needs revision"
     assert "personalization_continuity averages 0.4, below 0.5" in verdict
-    assert "Nothing is flagged." in text
+    assert "No sample is flagged; the averages decide." in text
 
 
 def test_a_run_that_passes_says_ship(made: Callable, report: Callable) -> None:
     text = report(made("calm"))
     assert outline(text).headings[0] == "Ship"
-    assert "Every gate passes" in text
-    assert "Nothing is flagged." in text
+    verdict = re.sub("<[^>]+>", "", text[text.index('id="decision"') :])
+    assert "Every gate passes; the interval of" in verdict
+    assert "includes the threshold: more samples would settle it" in verdict
+    assert "No sample is flagged." in text
 
 
 def test_the_headlines_say_how_they_changed_against_the_baseline(

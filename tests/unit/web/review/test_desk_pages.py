@@ -272,3 +272,32 @@ def test_nothing_is_taken_from_other_sites(made: Made, pages: PagesClient, path:
     answer = pages.post(DESK + path, data={"reviewer": "Anna", **SCORES})
     assert answer.status_code == 403
     assert desk(made).reviews() == ()
+
+
+def test_e11_a_sample_stays_in_the_queue_until_its_flag_is_decided(
+    made: Made, anna: Reviewer
+) -> None:
+    anna.name("Anna")
+    for number in range(4):
+        anna.get(f"{DESK}/{number}?queue=flagged")
+        anna.send(number, **SCORES)
+    back = anna.get(DESK).text
+    assert "Undecided: confirm or dismiss it" in back
+    assert "4 flags undecided" in back
+    anna.send(0, **SCORES, safety_concern="no")
+    anna.get(f"{DESK}/1/judged?queue=flagged")
+    anna.send(1, **SCORES, safety_concern="yes")
+    waiting = anna.get("/runs/run-a/samples?review=awaiting").text
+    assert re.findall(r"<bdi>(s\d)</bdi></a>", waiting) == ["s2", "s3"]
+    assert re.findall(
+        r"<bdi>(s\d)</bdi></a>", anna.get("/runs/run-a/samples?review=confirmed").text
+    ) == ["s1"]
+    page = anna.get("/runs/run-a").text
+    found = re.search(r'samples\?review=awaiting"><bdi>(.*?)</bdi>', page)
+    assert found
+    assert found[1] == "2 samples have to be reviewed first (safety)"
+    # Who goes past all of them is shown what is left.
+    end = anna.get(f"{DESK}?queue=flagged&after=3").text
+    assert "2 samples of yours wait until someone confirms or dismisses the flag" in end
+    # Someone else can decide too.
+    assert desk(made).next("Ben", kind="flagged").number == 2
