@@ -387,7 +387,8 @@ def _evaluator_error(report: EvaluationReport | None) -> EvaluatorError | None:
 def _lost_cause(lost: LostVote, report: EvaluationReport) -> str:
     """Return why a vote is missing, with its judge if there are several."""
     cause = cause_of(lost.reason)
-    return f"{lost.judge}: {cause}" if len(report.judges) > 1 else cause
+    named = len(report.judges) == 1 or cause.startswith(f"{lost.judge}:")
+    return cause if named else f"{lost.judge}: {cause}"
 
 
 def _passed(rules: tuple[RuleOutcome, ...], *, scored: bool, one: bool) -> bool | None:

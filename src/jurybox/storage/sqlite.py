@@ -287,7 +287,8 @@ def _require_file(file: Path, name: str, *, create: bool) -> None:
             f"its folder can't be used ({error.strerror})", "check the path", where
         ) from None
     if not there:
-        raise InputError(f"no store at {name}", "run a suite first, or name one with --store")
+        first = "run a suite first (`jurybox init` writes one, `jurybox run suite.yaml` runs it)"
+        raise InputError(f"no store at {name}", f"{first}, or name one with --store")
 
 
 def _is_writable(file: Path) -> bool:

@@ -38,13 +38,17 @@ def count(value: int) -> str:
 
 
 def highlight(text: str, wanted: str) -> Markup:
-    """Return a text as HTML, marked where another is found in it."""
-    pieces = re.split(f"({re.escape(wanted)})", harmless(text), flags=re.IGNORECASE)
-    marked = [
-        Markup("<mark>{}</mark>").format(piece) if at % 2 else escape(piece)
-        for at, piece in enumerate(pieces if wanted else [harmless(text)])
-    ]
-    return Markup("").join(marked)
+    """Return a text, or the HTML of one, as HTML that is marked where another is found in it."""
+    html = escape(harmless(text))
+    if not wanted:
+        return html
+    # Tags and entities are passed over: nothing within them is marked.
+    pattern = f"({re.escape(str(escape(wanted)))})|<[^>]*>|&[^;\\s]+;"
+
+    def mark(found: re.Match[str]) -> str:
+        return f"<mark>{found[1]}</mark>" if found[1] else found[0]
+
+    return Markup(re.sub(pattern, mark, html, flags=re.IGNORECASE))  # noqa: S704 - all is escaped
 
 
 @cache

@@ -82,7 +82,8 @@ def test_a_command_that_only_reads_makes_no_file_and_no_folder() -> None:
     with pytest.raises(InputError) as caught:
         open_store(".jurybox/jurybox.db", create=False)
     assert str(caught.value) == (
-        "no store at .jurybox/jurybox.db; run a suite first, or name one with --store"
+        "no store at .jurybox/jurybox.db; run a suite first (`jurybox init` writes one,"
+        " `jurybox run suite.yaml` runs it), or name one with --store"
     )
     assert list(Path.cwd().iterdir()) == []
 

@@ -144,6 +144,40 @@ def test_a_sample_begins_with_its_outcome(pages: PagesClient) -> None:
     assert "Votes on a scale from 1 to 5: 2." in page
 
 
+def test_the_searched_words_are_marked_on_the_sample_but_not_within_tags_or_entities(
+    make_run: MakeRun, pages: PagesClient
+) -> None:
+    make_run([answered("a", "**Salt** & [sea](https://salt.test/p) salt")], judge, rubric=RUBRIC)
+    page = pages.get("/runs/run-a/samples/0?search=salt").text
+    assert "<strong><mark>Salt</mark></strong> &amp; sea (https://<mark>salt</mark>." in page
+    assert 'href="https://salt' not in page
+    assert "<mark>" not in pages.get("/runs/run-a/samples/0?search=amp").text
+
+
+@pytest.mark.usefixtures("made")
+def test_where_nothing_matches_what_was_chosen_can_be_taken_out(pages: PagesClient) -> None:
+    page = pages.get("/runs/run-a/samples?flag=safety&flag=failed&review=awaiting").text
+    assert "No sample matches all that is chosen" in page
+    for each, left in (
+        ("safety", "flag=failed&amp;review=awaiting"),
+        ("awaiting review", "flag=safety&amp;flag=failed"),
+    ):
+        assert re.search(rf'samples\?{left}"[^>]* aria-current="true">{each} ', page), each
+
+
+@pytest.mark.usefixtures("made")
+def test_samples_are_filtered_only_by_what_they_have(pages: PagesClient) -> None:
+    form = pages.get("/runs/run-a/samples").text
+    offered = re.findall(r'<option value="(\w+)">', form[form.index('id="metric"') :])
+    assert {"accuracy", "clarity", "latency_e2e_ms"} <= {*offered}
+    assert "judge_score" not in offered
+
+
+@pytest.mark.usefixtures("made")
+def test_a_sample_opened_by_itself_says_where_it_is_in_the_run(pages: PagesClient) -> None:
+    assert "<span>3 of 7</span>" in pages.get("/runs/run-a/samples/2").text
+
+
 @pytest.mark.usefixtures("made")
 def test_a_sample_has_neighbors_among_those_that_were_asked_for(pages: PagesClient) -> None:
     page = pages.get("/runs/run-a/samples/3?scenario=odd&sort=number&at=1").text

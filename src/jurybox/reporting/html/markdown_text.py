@@ -1,10 +1,12 @@
-"""Markdown as HTML without power: no tags of its own, no images, links that lead nowhere."""
+"""Markdown as HTML without power: no tags of its own, no images, links as text."""
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Final
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from markupsafe import Markup
 
 from jurybox.text_format import visible
@@ -15,7 +17,7 @@ _MOST_LINES: Final = 5_000
 _MOST_BRACKETS: Final = 500
 _MOST_MARKS: Final = 10_000
 _MOST_CELLS: Final = 20_000
-_MARKDOWN: Final = re.compile(r"[*_`#|]|^\s*(?:[-+>]|\d+\.)\s", re.MULTILINE)
+_MARKDOWN: Final = re.compile(r"[*_`#|]|\]\(|^\s*(?:[-+>]|\d+\.)\s", re.MULTILINE)
 _MARKS: Final = re.compile(r"[*_`<&\\]")
 _RULE: Final = re.compile(r"^[ |:>-]*-[ |:>-]*$", re.MULTILINE)
 
@@ -54,17 +56,26 @@ def _is_light(text: str) -> bool:
 
 @lru_cache(maxsize=32)
 def _rendered(text: str) -> str:
-    markdown = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["image"])
-    markdown.validateLink = _leads_nowhere
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+    markdown.disable(["image", "reference"])
+    markdown.validateLink = lambda url: url != ""  # whatever it is, it becomes text
     # The page has its own heading; those of the document are one level lower.
     tokens = markdown.parse(harmless(text))
     for token in tokens:
         if token.type in {"heading_open", "heading_close"}:
             token.tag = f"h{min(6, int(token.tag[1]) + 1)}"
+        _unlink(token.children or [])
     # Once more: a letter may have been written as an entity.
     return harmless(markdown.renderer.render(tokens, markdown.options, {}))
 
 
-def _leads_nowhere(url: str) -> bool:
-    del url
-    return False
+def _unlink(children: Iterable[Token]) -> None:
+    """Put the address of each link behind its words, as text."""
+    address = ""
+    for child in children:
+        if child.type == "link_open":
+            # What is written as its own address is shown once.
+            address = "" if child.markup == "autolink" else f" ({child.attrGet('href')})"
+            child.type, child.tag, child.nesting, child.content = "text", "", 0, ""
+        elif child.type == "link_close":
+            child.type, child.tag, child.nesting, child.content = "text", "", 0, address

@@ -14,7 +14,7 @@ from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.judging.flow import Failure, ModelReply
 from jurybox.reporting.html.html_text import cut_pieces, word_diff
 from jurybox.reporting.release import read_reviews, sample_decision
-from jurybox.reporting.stored import SampleRecord, exchange_notes, reading, rubric_of
+from jurybox.reporting.stored import SampleRecord, exchange_notes, plan_of, reading, rubric_of
 from jurybox.review.reviews import REVIEW, read_review
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scenarios import scenario_texts
@@ -55,6 +55,7 @@ def sample_page(
         "base": f"/runs/{segment(run.id)}/samples/{number}",
         "around": neighbors(place.store, run, number, asked),
         "text": text,
+        "wanted": asked.search,
         "scenario": scenario_texts(rubric).get(scenario or "", scenario),
         "responses": responses,
         "marking": _marking(responses),
@@ -141,7 +142,7 @@ def _verdict(row: ReviewRow) -> str:
 
 
 class Neighbors(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to go from a sample; ``place`` counts from 1, and is 0 where nothing was asked for."""
+    """Where to go from a sample; ``place`` counts from 1, in the list that was asked for."""
 
     previous: str | None = None
     next: str | None = None
@@ -181,6 +182,8 @@ def _by_number(store: Store, run: RunRow, number: int, base: str, query: str) ->
     return Neighbors(
         previous=f"{base}{before}" if store.sample(run.id, before) is not None else None,
         next=f"{base}{after}" if store.sample(run.id, after) is not None else None,
+        place=after,
+        total=plan_of(run).samples,
         query=query,
     )
 

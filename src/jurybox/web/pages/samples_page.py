@@ -75,9 +75,13 @@ def samples_page(
         "pages": asked.address() + ("&page=" if asked.address() else "?page="),
         "columns": columns,
         "compared": any(row.facets.winner for row in rows),
-        "names": _names(rubric, columns),
+        "names": _names(rubric, rows),
         "flags": {name: _MEANINGS.get(name, name) for name in FLAGS},
-        "counts": found.flags,
+        "counts": {
+            name: found.flags.get(name, 0)
+            for name in FLAGS
+            if name in found.flags or name in asked.flag
+        },
         "groups": store.groups(run.id),
         "option": option,
     }
@@ -131,7 +135,9 @@ def _columns(rubric: Rubric, rows: list[SampleLine]) -> list[str]:
     return [*kept, *([_LATENCY] if _LATENCY in there else [])]
 
 
-def _names(rubric: Rubric, columns: list[str]) -> list[str]:
-    """Return the metrics by which samples can be filtered."""
-    scores = (rubric.overall_name, *(each.id for each in rubric.criteria))
-    return list(dict.fromkeys((*scores, *columns, "judge_score", "total_tokens")))
+def _names(rubric: Rubric, rows: list[SampleLine]) -> list[str]:
+    """Return the metrics by which samples can be filtered: those that they have."""
+    scores = (SAMPLE_SCORE, rubric.overall_name, *(each.id for each in rubric.criteria))
+    there = {name for row in rows for name in row.metrics}
+    every = (*scores, "judge_score", _LATENCY, "total_tokens")
+    return [name for name in every if name in there or not rows]
