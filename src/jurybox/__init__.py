@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     )
     from jurybox.app.evaluate_once import aevaluate, evaluate
     from jurybox.app.run_suite import arun, arun_targets, run, run_targets
-    from jurybox.app.stored_run import Run, load_run
+    from jurybox.app.view_run import Run, load_run
     from jurybox.errors import (
         DocumentError,
         Finding,
@@ -127,7 +127,7 @@ _ROOMS = {
     "jurybox.sample": ("Turn",),
     "jurybox.wiring": ("load_rubric",),
     "jurybox.app.run_suite": ("arun", "arun_targets", "run", "run_targets"),
-    "jurybox.app.stored_run": ("Run", "load_run"),
+    "jurybox.app.view_run": ("Run", "load_run"),
     "jurybox.app.companion": (
         "evaluate_appropriateness",
         "evaluate_conversational_quality",

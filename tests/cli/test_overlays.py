@@ -10,7 +10,7 @@ import pytest
 from commands import Done
 from jurybox.app.rescore_run import rescore_run
 from jurybox.app.run_suite import run
-from jurybox.app.stored_run import load_run
+from jurybox.app.view_run import load_run
 from jurybox.engine.plan import TargetPlan
 from jurybox.errors import InputError
 from jurybox.judging.protocol import Judging

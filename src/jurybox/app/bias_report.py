@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from jurybox.app.estimate_run import human_value
+from jurybox.app.gold_sets import labels_of_samples, read_labels
+from jurybox.calibration.bias_metrics import measure
+from jurybox.calibration.bias_results import BiasReport
 from jurybox.calibration.gold import Gold, gold_scales, row_gold
 from jurybox.calibration.observations import (
     GradedResponse,
@@ -15,6 +18,7 @@ from jurybox.calibration.observations import (
     marks_in,
     words_in,
 )
+from jurybox.datasets.ratings import read_verdicts
 from jurybox.engine.plan import Plan
 from jurybox.engine.records import RunRow
 from jurybox.errors import InputError
@@ -25,9 +29,6 @@ from jurybox.sample import Row
 from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.storage.store import Store
 from jurybox.wiring import HELPER_RUN
-
-if TYPE_CHECKING:
-    from jurybox.calibration.bias_results import BiasReport
 
 PROBE: Final = f"{HELPER_RUN}probe"
 """The suffix of a suite's name in runs of a probe."""
@@ -43,14 +44,11 @@ def measure_bias(
     *,
     level: float = 0.95,
     seed: int = 0,
-) -> "BiasReport":
+) -> BiasReport:
     """Return the bias metrics of the stored votes; no model is called.
 
     Without a file of ``gold``, reviews are the labels; ``note`` is called with a notice then.
     """
-    from jurybox.calibration.bias_metrics import measure
-    from jurybox.calibration.bias_results import BiasReport
-
     plan = plan_of(row)
     labels = _reviews(row, store, note) if gold is None else _labels(gold, row, store)
     seen = observe(store, row, labels)
@@ -69,12 +67,8 @@ def measure_bias(
 
 def measure_verdicts(
     path: Path, note: Callable[[str], None] = lambda _: None, *, level: float = 0.95
-) -> "BiasReport":
+) -> BiasReport:
     """Return the bias metrics of recorded verdicts on pairs that were shown in both orders."""
-    from jurybox.calibration.bias_metrics import measure
-    from jurybox.calibration.bias_results import BiasReport
-    from jurybox.datasets.ratings import read_verdicts
-
     orders: dict[tuple[object, ...], dict[tuple[str, str], list[Side]]] = {}
     rows = read_verdicts(path).rows
     for row in rows:
@@ -123,8 +117,6 @@ def _both_orders(
 
 
 def _reviews(row: RunRow, store: Store, note: Callable[[str], None]) -> Mapping[str, Gold] | None:
-    from jurybox.app.gold_sets import labels_of_samples
-
     found = labels_of_samples(store, row)
     for each in found.notes:
         note(each)
@@ -132,8 +124,6 @@ def _reviews(row: RunRow, store: Store, note: Callable[[str], None]) -> Mapping[
 
 
 def _labels(path: Path, row: RunRow, store: Store) -> Mapping[str, Gold]:
-    from jurybox.app.gold_sets import read_labels
-
     found = read_labels(path, row)
     if not any(sample.sample_id in found for sample in store.samples(row.id)):
         problem = f"none of its ids is a sample of run {row.id}"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
@@ -17,15 +17,39 @@ from jurybox.app.model_session import checked_route
 from jurybox.app.prepare import Prepared, prepare_chosen, read_rubric
 from jurybox.app.run_suite import RunResult, Start, equal_run, start_or_resume
 from jurybox.app.suite_choice import ChosenSuite, RunOptions
-from jurybox.calibration.calibration_record import Calibration, JudgedRun
-from jurybox.calibration.gold import GoldCase, GoldRow, read_comments, read_verdict, words_of
+from jurybox.calibration.calibration_record import Agreement, Calibration, JudgedRun, Tuning
+from jurybox.calibration.gold import (
+    GoldCase,
+    GoldRow,
+    Part,
+    read_comments,
+    read_verdict,
+    split,
+    uneven,
+    words_of,
+)
+from jurybox.calibration.judge_comparison import Options, compare
+from jurybox.calibration.proposals import Proposal
 from jurybox.calibration.rubric_changes import next_version
+from jurybox.calibration.tuning_loop import (
+    JudgedPart,
+    LoopOptions,
+    ToJudge,
+    ToPropose,
+    Tuned,
+    Unusable,
+    improve,
+    suggest,
+)
 from jurybox.datasets.row_reader import record_of
+from jurybox.engine.driver import drive
 from jurybox.engine.plan import DocumentPlan
 from jurybox.engine.ports import ModelError
 from jurybox.engine.records import RunRow
 from jurybox.errors import IncompleteError, InputError
+from jurybox.judging.flow import ModelReply, ModelRequest, Outcome
 from jurybox.judging.protocol import way_of
+from jurybox.models.recorded import Recorder, ReplayModel
 from jurybox.reporting.output_file import whole_file
 from jurybox.reporting.stored import SampleRecord
 from jurybox.reporting.view import RunView, finished_view
@@ -42,13 +66,6 @@ from jurybox.wiring import (
     no_judge_error,
     read_settings,
 )
-
-if TYPE_CHECKING:
-    from jurybox.calibration.calibration_record import Agreement, Tuning
-    from jurybox.calibration.gold import Part
-    from jurybox.calibration.proposals import Proposal
-    from jurybox.calibration.tuning_loop import ToPropose, Tuned, Unusable
-    from jurybox.judging.flow import ModelRequest, Outcome
 
 Watch = Callable[[Start], RunResult]
 """Starts or resumes a run, and shows its progress."""
@@ -82,14 +99,12 @@ class Readied(msgspec.Struct, frozen=True, kw_only=True):
     options: CalibrateOptions
     document: DocumentPlan
     gold: GoldSet
-    parts: "dict[Part, tuple[GoldRow, ...]]"
+    parts: dict[Part, tuple[GoldRow, ...]]
     warnings: tuple[str, ...]
 
 
 def ready(options: CalibrateOptions) -> Readied:
     """Read the rubric and the gold, and refuse what can't be used before the first call."""
-    from jurybox.calibration.gold import split, uneven
-
     document, warnings = read_rubric(options.rubric)
     rubric = parse_rubric(document.text, document.origin)
     if not options.judges:
@@ -159,8 +174,6 @@ class _Calibrator:
         return self._tune()
 
     def _measure(self) -> Calibration:
-        from jurybox.calibration.judge_comparison import Options, compare
-
         run_id, cases = self._judge(self._base, "gold", 0)
         chosen = Options(level=self._options.level, seed=self._options.seed)
         metrics = compare(cases, self._base, chosen)
@@ -168,8 +181,6 @@ class _Calibrator:
 
     def _tune(self) -> Calibration:
         """Run the rounds; write the new rubric if a change was kept."""
-        from jurybox.calibration.tuning_loop import JudgedPart, LoopOptions, ToJudge, improve
-
         options = self._options
         loop = improve(
             self._base,
@@ -263,13 +274,8 @@ class _Calibrator:
                 words=words_of(row),
             )
 
-    async def _propose(self, request: "ToPropose") -> "Proposal | Unusable":
+    async def _propose(self, request: ToPropose) -> Proposal | Unusable:
         """Ask the proposer; replies that an earlier attempt paid for are used again."""
-        from jurybox.calibration.tuning_loop import suggest
-        from jurybox.engine.driver import drive
-        from jurybox.judging.flow import ModelReply
-        from jurybox.models.recorded import Recorder, ReplayModel
-
         spec = self._options.proposer or ModelSpec(model="")
         name = re.sub(r"[^A-Za-z0-9.-]+", "-", spec.model)
         file = self._files["tune"].with_name(f"proposals-{name}.jsonl")
@@ -281,7 +287,7 @@ class _Calibrator:
         )
         async with route as ask:
 
-            async def call(asked: "ModelRequest") -> "Outcome":
+            async def call(asked: ModelRequest) -> Outcome:
                 with suppress(ModelError):
                     return await known.complete(asked)
                 outcome = await ask(asked)
@@ -306,7 +312,7 @@ class _Calibrator:
             raise self._output_exists()
 
     def _record(
-        self, rubric: Rubric, metrics: "Agreement", run_id: str, tuning: "Tuning | None"
+        self, rubric: Rubric, metrics: Agreement, run_id: str, tuning: Tuning | None
     ) -> Calibration:
         setting = setting_of(self._views[run_id])
         if setting is None:

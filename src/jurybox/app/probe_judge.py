@@ -3,7 +3,7 @@
 import hashlib
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
@@ -13,6 +13,13 @@ from jurybox.app.metadata import RunIdentity, judge_versions, recorded_versions
 from jurybox.app.model_session import plan_models
 from jurybox.app.prepare import Prepared
 from jurybox.app.run_suite import equal_run
+from jurybox.calibration.bias_results import (
+    STABILITY_METRICS,
+    Bias,
+    BiasMetric,
+    changes,
+    unmeasured,
+)
 from jurybox.calibration.probes import (
     KINDS,
     MARK,
@@ -24,6 +31,8 @@ from jurybox.calibration.probes import (
     share_won,
     tried_side,
 )
+from jurybox.datasets import open_dataset, survey
+from jurybox.datasets.fields import MAX_ID
 from jurybox.engine.plan import DatasetPlan, DocumentPlan, Plan
 from jurybox.engine.records import ENCODER, RunRow
 from jurybox.errors import IncompleteError, InputError
@@ -33,13 +42,10 @@ from jurybox.models.providers import ModelName
 from jurybox.reporting.stored import SampleRecord, damaged, plan_of
 from jurybox.rubric import render_rubric
 from jurybox.sample import Sample
+from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.storage.store import Store
 from jurybox.suite.model_spec import ModelSpec, chosen_models
 from jurybox.wiring import read_settings, without_secrets
-
-if TYPE_CHECKING:
-    from jurybox.calibration.bias_results import Bias
-    from jurybox.scoring.evaluate_sample import Procedure
 
 _FOLDER: Final = "probes"
 
@@ -163,8 +169,6 @@ def _judges(plan: Plan, options: ProbeOptions, run_id: str) -> tuple[ModelSpec, 
 
 def _pick(store: Store, run_id: str, options: ProbeOptions) -> list[Picked]:
     """Choose samples by the hash of seed and id, whatever their order."""
-    from jurybox.datasets.fields import MAX_ID
-
     longest = max(len(probe_id("", kind)) for kind in KINDS)
 
     def eligible() -> Iterator[tuple[str, int, Picked]]:
@@ -194,8 +198,6 @@ def _trial(
     run_id: str,
     options: ProbeOptions,
 ) -> ProbeTrial:
-    from jurybox.datasets import open_dataset, survey
-
     procedure = plan.procedure()
     data = b"".join(_lines(kinds, picked, procedure))
     path = kept_dataset(_FOLDER, run_id, data, options.store_url)
@@ -224,7 +226,7 @@ def _trial(
 
 
 def _lines(
-    kinds: Sequence[ProbeKind], picked: Sequence[Picked], procedure: "Procedure"
+    kinds: Sequence[ProbeKind], picked: Sequence[Picked], procedure: Procedure
 ) -> Iterator[bytes]:
     for each in picked:
         for kind in kinds:
@@ -244,7 +246,7 @@ def _lines(
 
 
 def _calls(
-    trials: Sequence[ProbeTrial], procedure: "Procedure", picked: Sequence[Picked]
+    trials: Sequence[ProbeTrial], procedure: Procedure, picked: Sequence[Picked]
 ) -> int | None:
     if not all(procedure.judging.asks_for_verdicts([judge]) for judge in procedure.judges):
         return None
@@ -261,20 +263,12 @@ _GROUPS: Final = ("stability", "injection")
 
 def read_probe(
     store: Store, probe: ProbePlan, run_ids: Sequence[str], level: float
-) -> "tuple[Bias, ...]":
+) -> tuple[Bias, ...]:
     """Return how scores changed, from the finished runs of all trials.
 
     Scores are compared with those of the run itself if they are comparable, else with those of the
     unchanged samples.
     """
-    from jurybox.calibration.bias_results import (
-        STABILITY_METRICS,
-        Bias,
-        BiasMetric,
-        changes,
-        unmeasured,
-    )
-
     sides: dict[str, Side] = {each.sample.id: each.side for each in probe.picked}
     after = _after(store, run_ids, sides)
     before = {each.sample.id: each.before for each in probe.picked}

@@ -38,10 +38,9 @@ from jurybox.app.shards import (
     take_over_shards,
     worker_secrets,
 )
-from jurybox.app.stored_run import Run
 from jurybox.app.suite_choice import RunOptions
+from jurybox.app.view_run import Run, view_run, view_unfinished
 from jurybox.app.view_run import accept_unreviewed as accept_reviews
-from jurybox.app.view_run import view_run, view_unfinished
 from jurybox.engine.plan import Plan, plan_text
 from jurybox.engine.records import ENCODER, RunRow, in_order, read_outcome, sealed
 from jurybox.errors import IncompleteError, InputError

@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
-from jurybox.datasets.csv_rows import read_csv
 from jurybox.datasets.dataset import DatasetError
 from jurybox.datasets.foreign_suite import (
     ForeignSuite,
@@ -22,7 +21,6 @@ from jurybox.datasets.foreign_suite import (
     read_promptfoo_config,
     read_promptfoo_results,
 )
-from jurybox.datasets.json_lines import read_json_lines
 from jurybox.datasets.openai_graders import (
     read_openai_graders,
     read_openai_items,
@@ -30,6 +28,7 @@ from jurybox.datasets.openai_graders import (
 )
 from jurybox.datasets.row_reader import FileContext, Record
 from jurybox.datasets.source import Source, open_source
+from jurybox.datasets.text_rows import read_csv, read_json_lines
 from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.documents.findings import decode as decode_text
 from jurybox.documents.plain_yaml import read_yaml, value_of

@@ -6,13 +6,12 @@ from glob import glob
 from pathlib import Path
 from typing import Final
 
-from jurybox.datasets.csv_rows import read_csv, read_tsv
 from jurybox.datasets.dataset import FILE_LINES, Dataset, Format, Recorded, take_all
 from jurybox.datasets.fields import FIELDS, Columns, FieldError, read_id
-from jurybox.datasets.json_lines import read_json_lines, read_json_list
 from jurybox.datasets.parquet_rows import read_parquet, require_pyarrow
 from jurybox.datasets.row_reader import ANSWERED, FileContext, Needs, Record
 from jurybox.datasets.source import Source, open_source
+from jurybox.datasets.text_rows import read_csv, read_json_lines, read_json_list, read_tsv
 from jurybox.documents.field_reader import kind_of
 from jurybox.documents.findings import Findings, Place, decode
 from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar, read_yaml, value_of

@@ -9,9 +9,9 @@ from typing import Any, Final
 import msgspec
 
 from jurybox.datasets.fields import fields_with
-from jurybox.datasets.json_lines import JsonError, decode
 from jurybox.datasets.row_reader import FileContext, Record
 from jurybox.datasets.source import Source
+from jurybox.datasets.text_rows import JsonError, decode
 from jurybox.documents.findings import Place
 from jurybox.errors import InputError
 

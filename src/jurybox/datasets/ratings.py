@@ -7,12 +7,12 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from jurybox.datasets.csv_rows import as_number, read_csv, read_tsv
 from jurybox.datasets.dataset import take_all
 from jurybox.datasets.fields import FieldError, kind_of
 from jurybox.datasets.open_dataset import reader_or_lines
 from jurybox.datasets.row_reader import FileContext, Record, field_of
 from jurybox.datasets.source import open_or_stdin
+from jurybox.datasets.text_rows import as_number, read_csv, read_tsv
 from jurybox.documents.findings import Findings
 from jurybox.errors import InputError, ParseError
 from jurybox.rubric.scale import Scale

@@ -1,6 +1,6 @@
 """The scores of a rubric's checks, and a report by rules with a judge's next to it (C15)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final, cast
 
@@ -13,7 +13,6 @@ from jurybox.rubric.check_kinds import CheckedAnswer
 from jurybox.rubric.checks import ROW_CHECKS, Check, CheckOutcome, read_check, run_check
 from jurybox.rubric.metrics import TOTAL_SCORE
 from jurybox.rubric.rubric_model import Criterion, Rubric
-from jurybox.rubric.scale import weighted_mean
 from jurybox.sample import Row, Sample
 from jurybox.scoring.rules import (
     AutomatedReport,
@@ -118,23 +117,17 @@ def with_rules(
         return report
     judged = {each.id: each for each in report.criteria}
     criteria = [judged.get(each.id) or _by_program(each, automated) for each in rubric.criteria]
-    scores = [each.score for each in criteria if each.score is not None]
-    means = [each.vote_mean for each in criteria if each.vote_mean is not None]
+    scores = {each.id: each.score for each in criteria if each.score is not None}
+    means = {each.id: each.vote_mean for each in criteria if each.vote_mean is not None}
     whole = len(scores) == len(criteria)
     return msgspec.structs.replace(
         report,
         criteria=tuple(criteria),
-        total_score=round(sum(scores), _DECIMALS) if whole else None,
+        total_score=round(sum(scores.values()), _DECIMALS) if whole else None,
         max_score=sum(each.scale.high for each in rubric.criteria),
-        overall=_mean_share(rubric, scores) if whole else None,
-        overall_by_votes=_mean_share(rubric, means) if whole else None,
+        overall=overall_score(rubric, scores) if whole else None,
+        overall_by_votes=overall_score(rubric, means) if whole else None,
     )
-
-
-def _mean_share(rubric: Rubric, scores: Sequence[float]) -> float:
-    pairs = zip(rubric.criteria, scores, strict=True)
-    shares = [each.scale.normalize(score) for each, score in pairs]
-    return round(weighted_mean([each.weight for each in rubric.criteria], shares), _DECIMALS)
 
 
 def single_report(

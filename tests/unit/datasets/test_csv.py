@@ -6,9 +6,9 @@ import io
 import pytest
 
 from dataset_files import CSV, findings, only_finding, read, warnings
-from jurybox.datasets.csv_rows import read_csv
 from jurybox.datasets.row_reader import FileContext
 from jurybox.datasets.source import Source
+from jurybox.datasets.text_rows import read_csv
 from jurybox.documents.findings import Findings
 from jurybox.sample import Response, Row, Timing
 

@@ -15,7 +15,7 @@ from hypothesis.strategies import DrawFn
 from jurybox.datasets import DatasetError, open_dataset, survey
 from jurybox.datasets.dataset import Dataset
 from jurybox.datasets.fields import FIELD_OF
-from jurybox.datasets.json_lines import JsonError, decode
+from jurybox.datasets.text_rows import JsonError, decode
 from jurybox.documents.findings import Findings
 from jurybox.sample import Response, Row, Timing, Turn, Usage, emptiness
 
