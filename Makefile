@@ -35,7 +35,7 @@ test: $(READY) ## Run the test-suite in parallel
 	@scripts/browser
 	@$(call pull,$(SMALL_MODEL))
 	@rm -rf $(SCREENSHOTS)
-	@JURYBOX_SCREENSHOTS=$(SCREENSHOTS) $(BIN)/python -m pytest -q
+	@env -u PYTHONDONTWRITEBYTECODE JURYBOX_SCREENSHOTS=$(SCREENSHOTS) $(BIN)/python -m pytest -q
 
 test-model: $(READY) ## Run the tests on the embedded judge (fetches 1.1 GB once; takes minutes)
 	@$(call pull,$(SMALL_MODEL))

@@ -13,6 +13,7 @@ import pytest
 from batch_server import BatchServer, Data
 from judge_server import general_verdict
 from jurybox.cli.app import run as command
+from jurybox.engine.limiter import Limits
 from jurybox.engine.ports import ModelError
 from jurybox.models.batched import Pace
 from jurybox.models.http import HttpAnswer, HttpCall, HttpClient, HttpOptions
@@ -89,6 +90,7 @@ def bench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret-key-1234567890")
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.address)
         monkeypatch.setattr("jurybox.models.batched.Pace", lambda: Pace(idle=0.1, first=0.05))
+        monkeypatch.setattr("jurybox.models.batched._BACKOFF", Limits(longest_delay=0.1))
         yield Bench(server, capsys)
 
 

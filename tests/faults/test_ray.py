@@ -137,21 +137,14 @@ def test_workers_check_and_score_parquet_that_the_driver_never_reads(nodes: RayN
 
 def test_faults_that_workers_find_are_named_in_order(nodes: RayNodes) -> None:
     """D2."""
-    write_parquet(*(f"r{number}" for number in range(1500)), "r3", *(f"s{n}" for n in range(600)))
-    arguments = ("run", "suite.yaml", "--engine", "ray", "--address", nodes.address)
-    done = subprocess.run([JURYBOX, *arguments], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "part1.parquet:501" in done.stderr
-    assert "the id `r3` is given twice (first on part0.parquet, row 4)" in done.stderr
-
-
-def test_a_column_that_no_part_has_is_a_fault(nodes: RayNodes) -> None:
-    """D2."""
-    write_parquet(*(f"r{number}" for number in range(1100)))
+    write_parquet(*(f"r{number}" for number in range(2500)), "r1003", *(f"s{n}" for n in range(9)))
+    # The only part with the column that the suite names.
     Path("part0.parquet").unlink()
     arguments = ("run", "suite.yaml", "--engine", "ray", "--address", nodes.address)
     done = subprocess.run([JURYBOX, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 2
+    assert "part2.parquet:501" in done.stderr
+    assert "the id `r1003` is given twice (first on part1.parquet, row 4)" in done.stderr
     assert "no row has the column `answer`, which the suite names for `reference`" in done.stderr
 
 
