@@ -206,25 +206,3 @@ def test_a_rubric_without_gates_decides_by_name(jurybox: Callable, tmp_path: Pat
     slip = jurybox("gate", "last", "--decision", "deplyo")
     assert slip.code == 2
     assert "the rubric never decides `deplyo`; did you mean `deploy`?" in slip.err
-
-
-def test_a_run_is_scored_again_under_other_gates_without_a_model(
-    jurybox: Callable, run_id: str, tmp_path: Path
-) -> None:
-    text = jurybox("rubric", "show", "answer-quality").out
-    text = text.replace("version: 1.0.0", "version: 1.1.0")
-    text = text.replace("pass_rate >= 0.85", "pass_rate >= 0.5")
-    text = text.replace("faithfulness_failure_rate <= 0.05", "faithfulness_failure_rate <= 0.5")
-    (tmp_path / "lenient.md").write_text(text)
-    (tmp_path / "judge.py").unlink()
-    done = jurybox("rescore", "last", "--rubric", "lenient.md")
-    assert done.code == 0
-    assert f"re-scored from the replies of run {run_id}" in done.out
-    assert "answer-quality 1.1.0" in done.out
-    assert jurybox("gate", "last").code == 0
-    assert jurybox("gate", run_id).code == 1
-    assert jurybox("verify", "last").code == 0
-    new = jurybox("show", "last", "--json").json
-    assert new["derived_from"] == run_id
-    data = jurybox("rescore", run_id, "--rubric", "answer-quality", "--json")
-    assert (data.code, data.json["derived_from"]) == (1, run_id)

@@ -123,21 +123,6 @@ def test_a_path_wins_over_a_bundled_name(jurybox: Callable, tmp_path: Path) -> N
     assert done.err.startswith("companion-scenarios.yaml:1:1: the suite has no `rubric`")
 
 
-def test_a_run_by_an_overlay_is_verified_without_its_files(
-    jurybox: Callable, tmp_path: Path
-) -> None:
-    (tmp_path / "ours.md").write_text(
-        "---\nid: ours\nextends: companion\nversion: 1.0.0\nweights: {helpfulness: 1}\n---\n"
-        "# Ours\n"
-    )
-    done = jurybox("run", "companion-scenarios", "--responses", "good", "--rubric", "./ours.md")
-    assert done.code == 0, done.err
-    (tmp_path / "ours.md").unlink()
-    assert jurybox("verify", "last").code == 0
-    rubric = json.loads(jurybox("show", "last", "--json").out)["metadata"]["rubric"]
-    assert rubric["id"] == "ours"
-
-
 ADDING = """---
 id: ours
 extends: companion

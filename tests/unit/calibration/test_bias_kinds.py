@@ -127,18 +127,6 @@ def test_a_strict_family_of_judges_isnt_taken_for_one_that_is_hard_on_its_own() 
     assert "no significant self-preference" in found.sentence
 
 
-def test_self_preference_needs_responses_of_both_kinds() -> None:
-    makers = ("claude", "llama")
-    graded = [
-        GradedResponse(sample=str(i), score=0.1 * i, judge="gpt", maker=makers[i % 2])
-        for i in range(12)
-    ]
-    scored = _scored(FAIR, WORDS)
-    found = _found("self_preference.score_difference", graded=graded, scored=scored)
-    assert found.value is None
-    assert (found.reason or "").startswith("no response is of the judge's own family")
-
-
 def test_formatting_counts_at_equal_length_only() -> None:
     lists = int(np.median(WORDS)) < WORDS
     marks = (lists.astype(int) << MARKS.index("lists")).tolist()

@@ -27,19 +27,6 @@ def test_kappa_is_quadratic_over_the_declared_scale() -> None:
     assert found.exact.value == 5 / 8
 
 
-def test_a_bias_is_said_in_a_sentence_with_its_interval() -> None:
-    found = only(compare(cases(60, lambda n, people: people + (n % 3 != 0)), RUBRIC)).bias
-    assert found is not None
-    assert found.value == pytest.approx(2 / 3)
-    assert found.direction == "higher"
-    assert found.interval is not None
-    assert found.interval.low < 2 / 3 < found.interval.high
-    low, high = round(found.interval.low, 2), round(found.interval.high, 2)
-    assert (
-        found.sentence == f"correctness: the judge scores 0.67 higher than people ({low} to {high})"
-    )
-
-
 def test_where_interval_and_p_value_disagree_the_sentence_says_so() -> None:
     found = only(compare([case(n, 3, 2 if n < 5 else 3) for n in range(40)], RUBRIC)).bias
     assert found is not None

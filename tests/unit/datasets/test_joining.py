@@ -85,15 +85,3 @@ def test_responses_that_answer_no_sample_are_told(tmp_path: Path) -> None:
     dataset = open_dataset(write(tmp_path / "rows.jsonl", ROWS), answers)
     (warning,) = survey(dataset, needs_response=True).warnings
     assert warning.endswith("answer no sample: `stray`")
-
-
-def test_beyond_the_limit_rows_need_no_response_of_their_own_and_are_checked_otherwise(
-    tmp_path: Path,
-) -> None:
-    rows = write(tmp_path / "rows.jsonl", [*ROWS, {"id": "a", "task": ""}])
-    with pytest.raises(DatasetError) as caught:
-        survey(open_dataset(rows, limit=1), needs_response=True)
-    assert [each.line for each in caught.value.findings] == [3]
-    with pytest.raises(DatasetError) as caught:
-        survey(open_dataset(rows, limit=2), needs_response=True)
-    assert [each.line for each in caught.value.findings] == [2, 3]

@@ -9,7 +9,6 @@ import pytest
 from dataset_files import dataset, findings, jsonl, refusal
 from jurybox.datasets import Dataset, DatasetError, Survey, open_dataset, survey
 from jurybox.errors import IncompleteError, InputError
-from jurybox.sample import Row
 
 TEXT = jsonl({"id": "a", "task": "x"}, {"id": "b", "task": "y"}, {"id": "c", "task": "z"})
 
@@ -36,18 +35,6 @@ def test_all_ids_given_twice_are_cut_short() -> None:
     found = findings(jsonl(*rows))
     assert len(found) == 101
     assert [each.partition(" ")[2] for each in found] == ["duplicate-id"] * 100 + ["too-many"]
-
-
-def test_a_row_that_the_run_can_not_use_is_a_finding() -> None:
-    def check(row: Row) -> None:
-        if row.id == "b":
-            raise InputError("no `reference` for the prompt", "add one")
-
-    with pytest.raises(DatasetError) as caught:
-        survey(dataset(TEXT), needs_response=False, check=check)
-    assert [str(each) for each in caught.value.findings] == [
-        "2:1: no `reference` for the prompt; add one [unusable-row]"
-    ]
 
 
 @pytest.mark.parametrize(
@@ -78,21 +65,6 @@ def test_the_rows_of_a_small_dataset_are_those_that_were_surveyed() -> None:
     found = look(opened)
     Path("rows.jsonl").unlink()
     assert tasks(opened, found) == ["x", "y", "z"]
-
-
-def test_a_change_during_the_run_is_told_at_its_end() -> None:
-    # More than is read at a time.
-    text = jsonl(*[{"id": number, "task": "x" * 100} for number in range(10_000)])
-    opened = dataset(text)
-    rows = opened.rows(needs_response=False, expected=look(opened))
-    next(rows)
-    with Path("rows.jsonl").open("r+b") as file:
-        file.seek(len(text) - 10)
-        file.write(b"y")
-    taken = [next(rows) for _ in range(9_999)]
-    assert taken[-1][1].id == "9999"
-    with pytest.raises(IncompleteError, match="the dataset changed while the run was going"):
-        next(rows)
 
 
 def test_a_file_that_is_replaced_during_the_run_is_read_to_its_end() -> None:

@@ -77,18 +77,6 @@ class SlowModel(ScriptedModel):
         return await super().complete(request)
 
 
-def test_a11_latency_runs_from_the_first_attempt_to_the_last_byte() -> None:
-    clock = Clock(100.0)
-    model = SlowModel(clock, [passing(), passing("rate-limit", after=60), "fine"])
-    caller = Callers(clock=clock, draw=lambda: 1.0).caller(model)
-    reply = asyncio.run(caller(REQUEST))
-    assert isinstance(reply, ModelReply)
-    waited = sum(clock.waits)
-    assert waited >= 60
-    assert reply.latency_ms == 1000 * (3 * 2 + waited)
-    assert (reply.attempts, reply.attempt_ms) == (3, 2000)
-
-
 def test_latency_leaves_out_the_wait_for_a_place() -> None:
     clock = Clock(100.0)
     model = SlowModel(clock, ["a", "b", "c"])
@@ -99,17 +87,6 @@ def test_latency_leaves_out_the_wait_for_a_place() -> None:
 
     replies = asyncio.run(main())
     assert [r.latency_ms for r in replies if isinstance(r, ModelReply)] == [2000, 2000, 2000]
-
-
-def test_the_latency_of_a_failure_leaves_out_the_wait_for_a_place() -> None:
-    clock = Clock(100.0)
-    refused: list[Line] = [ModelError("refused", "no", retry=False) for _ in range(3)]
-    caller = Callers(Limits(concurrency=1), clock=clock).caller(SlowModel(clock, refused))
-
-    async def main() -> list[Outcome]:
-        return await asyncio.gather(*(caller(REQUEST) for _ in range(3)))
-
-    assert [failure_of(each).latency_ms for each in asyncio.run(main())] == [2000, 2000, 2000]
 
 
 # ---- a time limit
@@ -230,34 +207,6 @@ def test_patience_begins_with_the_first_failure_and_not_with_the_last_success() 
     assert all(isinstance(each, ModelReply) for each in asyncio.run(main()))
 
 
-def test_a_request_that_fails_while_others_are_answered_is_given_up_alone() -> None:
-    clock = Clock(100.0)
-    poisoned = ModelRequest(
-        model="m", messages=(Turn(role="user", content="poison"),), generation=Generation()
-    )
-
-    def answer(request: ModelRequest) -> Line:
-        return passing() if request is poisoned else "fine"
-
-    model = ScriptedModel(answer)
-    caller = Callers(clock=clock, draw=lambda: 1.0).caller(model)
-
-    async def main() -> tuple[Outcome, list[Outcome]]:
-        task = asyncio.create_task(caller(poisoned))
-        others: list[Outcome] = []
-        while not task.done():
-            others.append(await caller(REQUEST))
-            await asyncio.sleep(0)
-        return await task, others
-
-    failure, others = asyncio.run(main())
-    said = "scripted: no luck after 12 attempts, while another request was answered"
-    assert failure_of(failure).message == said
-    assert not failure_of(failure).fatal
-    assert failure_of(failure).transient
-    assert all(isinstance(each, ModelReply) for each in others)
-
-
 @pytest.mark.parametrize("kind", ["unreachable", "timeout", "unreadable"])
 @pytest.mark.parametrize("patience", [1, 3600])
 def test_a_request_that_fails_alone_is_given_up_where_a_short_one_is_answered(
@@ -290,17 +239,6 @@ def test_in_an_outage_no_request_is_lost_that_had_failed_before_it() -> None:
     first, second = asyncio.run(main())
     assert isinstance(second, ModelReply)
     assert failure_of(first).fatal
-
-
-def test_an_address_that_never_answered_is_given_up_soon() -> None:
-    wrong = ModelError("unreachable", "connection refused", retry=True, fatal=True)
-    (failure,), model, clock = call(lambda _: wrong)
-    assert len(model.requests) == 4
-    assert clock.time < 110
-    assert failure_of(failure).fatal
-    # The same from one that has answered is an outage.
-    (_, reply), _, _ = call(["fine", *[wrong] * 9, "fine"], times=2, limits=Limits(concurrency=1))
-    assert isinstance(reply, ModelReply)
 
 
 def test_where_nothing_is_waited_for_every_failed_attempt_counts() -> None:

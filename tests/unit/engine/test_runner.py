@@ -10,9 +10,8 @@ import pytest
 from jurybox import load_rubric
 from jurybox.engine.driver import Callers, SampleState
 from jurybox.engine.limiter import Limits
-from jurybox.engine.records import ExchangeRow, SampleRow, Work, read_outcome
+from jurybox.engine.records import ExchangeRow, SampleRow, Work
 from jurybox.engine.runner import ModelSession, Runner, RunObserver, Stop
-from jurybox.errors import IncompleteError
 from jurybox.judging.flow import ModelReply, ModelRequest, Outcome
 from jurybox.judging.protocol import Judging
 from jurybox.sample import Response, Row
@@ -215,18 +214,6 @@ def test_one_bad_sample_stops_nobody_where_nobody_is_asked() -> None:
     assert len(bench.seen.results) == 98
 
 
-def test_a_fault_of_the_dataset_ends_the_run_and_keeps_what_is_finished() -> None:
-    def rows() -> Iterator[Work]:
-        yield from work(20)
-        raise IncompleteError("the file has changed")
-
-    bench = Bench()
-    with pytest.raises(IncompleteError, match="the file has changed"):
-        asyncio.run(bench.run(rows()))
-    assert bench.stop.reason == "the file has changed"
-    assert len(bench.store.samples) == len(bench.seen.results) >= 12
-
-
 @pytest.mark.parametrize("whose", ["dataset", "watch"])
 def test_what_is_begun_is_finished_whosever_fault_ends_the_run(whose: str) -> None:
     async def ask(role: Role, request: ModelRequest, state: SampleState) -> Outcome:
@@ -343,22 +330,6 @@ def test_who_only_stands_in_the_queue_when_it_stops_is_not_begun() -> None:
     bench = Bench(ask, window=50)
     asyncio.run(bench.run(work(1000)))
     assert bench.store.ids == {"q0", "q1", "q2"}
-
-
-def test_a_reply_is_stored_even_if_its_sample_is_never_finished() -> None:
-    async def ask(role: Role, request: ModelRequest, state: SampleState) -> Outcome:
-        state.started = True
-        if request.vote == 1:
-            bench.stop.soon("by hand")
-            asyncio.get_running_loop().call_later(0.05, bench.stop.at_once, "again")
-            await asyncio.sleep(3600)
-        return await well(role, request, state)
-
-    bench = Bench(ask)
-    procedure = Procedure(judging=JUDGING, judges=("openai/j-2025-01-01",), votes=2)
-    asyncio.run(bench.runner(procedure).run(work(1)))
-    assert bench.store.samples == []
-    assert [read_outcome(row) for row in bench.store.exchanges] == [ModelReply(text=GOOD)]
 
 
 def test_a_reply_that_came_is_stored_however_soon_after_it_the_run_is_stopped() -> None:

@@ -41,30 +41,7 @@ def written(reply_format: str, prompt: str | None = None, scale: str = "1-10") -
 ONE = Sample(task="T", response=Response(text="R"))
 PAIR = Sample(task="T", response=Response(text="R"), response_b=Response(text="S"))
 REFERENCE = Sample(task="T", response=Response(text="R"), reference="F")
-PAIR_AND_REFERENCE = Sample(
-    task="T", response=Response(text="R"), response_b=Response(text="S"), reference="F"
-)
 BOTH = "Compare {{response}} with {{response_b}}."
-
-
-@pytest.mark.parametrize(
-    ("reply_format", "samples"),
-    [
-        ("json", [ONE, PAIR, REFERENCE, PAIR_AND_REFERENCE]),
-        ("strict-json", [ONE, REFERENCE, PAIR_AND_REFERENCE]),
-        ("score-line", [ONE, REFERENCE, PAIR_AND_REFERENCE]),
-    ],
-)
-def test_a_format_fits_some_samples_and_is_refused_for_the_others(
-    reply_format: str, samples: list[Sample]
-) -> None:
-    asked = written(reply_format, f"{BOTH} {{{{reference}}}}")
-    for sample in (ONE, PAIR, REFERENCE, PAIR_AND_REFERENCE):
-        if sample in samples:
-            asked.check(sample)
-        else:
-            with pytest.raises(InputError):
-                asked.check(sample)
 
 
 def refusal(asked: Judging, sample: Sample) -> str:
@@ -136,17 +113,6 @@ def test_a_prompt_of_ones_own_shows_both_responses_in_the_order_asked_for() -> N
     for first, second in (("{{response_b}}", "Y"), ("Y", "{{response}}")):
         text = asked.pair_question(PAIR, first, second).text
         assert text.startswith(f"Compare {first} with {second}.\n")
-
-
-def test_what_is_scored_are_the_criteria_or_the_whole() -> None:
-    assert [each.id for each in judging_answer_quality.scored] == [
-        "accuracy_score",
-        "faithfulness_score",
-    ]
-    (whole,) = judging_companion.scored
-    assert (whole.id, str(whole.scale)) == ("overall_quality", "0.0-1.0")
-    (only,) = written("score-line", "{{response}}").scored
-    assert only.id == "quality"
 
 
 def test_the_schema_asks_for_reasoning_first() -> None:

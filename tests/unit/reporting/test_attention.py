@@ -26,30 +26,6 @@ def by_kind(attention: Attention) -> dict[str, tuple[int, list[str]]]:
     }
 
 
-def test_each_reason_is_counted_and_its_samples_are_named(
-    make_run: Callable, row: Callable
-) -> None:
-    replies = {
-        "safe": scored(2),
-        "danger": scored(2, why="It tells how to build a pipe bomb at home."),
-        "mute": "no",
-        "wrong": scored(0),
-    }
-    rows = [row(name, name) for name in (*replies, "late")]
-    rows[-1] = row("late", "", late=True)
-    made = make_run(
-        rows, lambda prompt: next(text for name, text in replies.items() if name in prompt)
-    )
-    attention = gathered(made)
-    assert by_kind(attention) == {
-        "safety": (1, ["danger"]),
-        "unscored": (1, ["mute"]),
-        "target_error": (1, ["late"]),
-        "failed": (1, ["wrong"]),
-    }
-    assert attention.concerns[0].kind == "safety"
-
-
 def test_many_samples_are_counted_and_the_first_are_named(
     make_run: Callable, row: Callable
 ) -> None:
@@ -99,15 +75,3 @@ def test_a_result_that_cannot_be_read_is_told(make_run: Callable, row: Callable)
 
     with pytest.raises(IncompleteError, match="run run-a can't be read"):
         worst_samples(Damaged(), made.row, "overall", 1)
-
-
-def test_without_measures_the_worst_are_those_with_the_lowest_overall_score(
-    make_run: Callable, row: Callable
-) -> None:
-    rows = [row("good", "good", ms=None), row("bad", "bad", tokens=None)]
-    made = make_run(rows, lambda prompt: scored(0 if "bad" in prompt else 2))
-    worst = gathered(made).worst
-    assert [(each.id, each.metric, each.value) for each in worst] == [
-        ("bad", "overall", 0.5),
-        ("good", "overall", 1.0),
-    ]

@@ -8,12 +8,9 @@ from hypothesis import strategies as st
 from jurybox.review.reviews import (
     REVIEW,
     WITHDRAWAL,
-    Circumstances,
     HumanVerdict,
     Review,
-    gold_of,
     latest_reviews,
-    verdict_text,
 )
 
 
@@ -47,20 +44,6 @@ def test_metrics_go_by_what_was_said_before_the_judges_verdict_was_seen() -> Non
     assert latest_reviews([rows[0], taken_back(rows[0]), rows[1]], blind=True) == ()
 
 
-def test_a_verdict_is_stored_and_read_as_it_was_given() -> None:
-    verdict = HumanVerdict(winner="A", preferences={"clarity": "tie", "depth": None})
-    shown = Circumstances(queue="random", order="BA", blind=False)
-    text = verdict_text(verdict, shown, queued=True)
-    (found,) = latest_reviews([Entry(id="1", verdict=text)])
-    assert (found.verdict, found.shown, found.queued) == (verdict, shown, True)
-    whole = HumanVerdict(scores={"clarity": 4, "depth": None})
-    text = verdict_text(whole, Circumstances(), queued=False)
-    assert '"clarity":4,' in text
-    (found,) = latest_reviews([Entry(id="1", verdict=text)])
-    assert isinstance(found.verdict.scores["clarity"], int)
-    assert found.verdict == whole
-
-
 def test_a_verdict_that_cant_be_read_is_refused() -> None:
     with pytest.raises(msgspec.DecodeError):
         latest_reviews([Entry(id="1", verdict='{"winner": "C"}')])
@@ -74,19 +57,6 @@ def test_a_pair_that_was_shown_the_other_way_round_is_turned_back() -> None:
     assert turned.in_order("BA") == verdict
     assert verdict.in_order("AB") is verdict
     assert HumanVerdict(winner=None).in_order("BA").winner is None
-
-
-def test_several_reviewers_are_several_people_and_who_cant_tell_gives_no_label() -> None:
-    rows = [
-        Entry(id="1", verdict='{"scores":{"clarity":4,"depth":null}}'),
-        Entry(id="2", reviewer="ben", verdict='{"scores":{"clarity":2,"depth":null}}'),
-    ]
-    gold = gold_of(latest_reviews(rows))
-    assert gold.scores == {"clarity": {"anna": 4, "ben": 2}}
-    pair = gold_of(latest_reviews([Entry(id="1", verdict='{"winner":null}')]))
-    assert (pair.scores, pair.winners) == ({}, {})
-    tie = latest_reviews([Entry(id="1", verdict='{"winner":"tie"}')])
-    assert gold_of(tie).winners == {"anna": "tie"}
 
 
 steps = st.lists(

@@ -53,21 +53,6 @@ def test_a_column_that_is_no_scenario_doesnt_take_all_memory() -> None:
     assert summary["samples_of_further_scenarios"] == 10
 
 
-def test_uses_of_a_model_are_added_up() -> None:
-    use = ModelUse(
-        model="m",
-        role="judge",
-        calls=2,
-        cached=1,
-        usage=Usage(input_tokens=10, output_tokens=1),
-        reported=(ReportedModel("v1"),),
-    )
-    conclusion = tallied(scored(5, uses=(use,)), scored(5, uses=(use,))).conclude()
-    (total,) = conclusion.uses
-    assert (total.calls, total.cached, total.usage.input_tokens) == (4, 2, 20)
-    assert conclusion.versions_changed is False
-
-
 def test_a_version_that_changes_is_noticed() -> None:
     first = ModelUse(model="m", role="judge", calls=1, reported=(ReportedModel("v1"),))
     second = ModelUse(model="m", role="judge", calls=1, reported=(ReportedModel("v2"),))

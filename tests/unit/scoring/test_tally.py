@@ -88,22 +88,3 @@ def test_every_kind_of_metric() -> None:
 
 def test_who_divides_by_nobody_divides_by_one() -> None:
     assert tallied(scored(3), scored(4))["per_full"] == 7
-
-
-@pytest.mark.parametrize(
-    ("rate", "flagged"),
-    [
-        ("unscored_rate", {"judged": True, "votes_valid": 0}),
-        ("evaluator_error_rate", {"evaluator_error": "parse_error"}),
-        ("review_rate", {"needs_review": True}),
-        ("safety_rate", {"safety_flag": True}),
-        ("unstable_rate", {"stable": False}),
-        ("low_confidence_rate", {"confidence": "low", "votes_valid": 3}),
-        ("timeout_rate", {"timed_out": True}),
-        ("target_error_rate", {"target_error": "refused"}),
-    ],
-)
-def test_a_rate_is_a_share_of_all_samples(rate: str, flagged: dict[str, object]) -> None:
-    plain = scored(5, judged=True, votes_valid=3, confidence="high")
-    assert tallied(plain, plain)[rate] == 0
-    assert tallied(scored(5, **flagged), plain, plain, plain)[rate] == 0.25

@@ -1,6 +1,5 @@
 """How a file is used: its settings, its log, and the files beside it."""
 
-import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -78,17 +77,6 @@ def test_the_file_of_a_claim_is_removed(database: SqliteDatabase) -> None:
         with database.claim("run") as again:
             assert not again
         assert len(names()) == 2
-    assert names() == ["store.db"]
-
-
-def test_a_file_left_by_somebody_who_was_killed_is_no_hindrance(database: SqliteDatabase) -> None:
-    database.close()
-    with database.claim("run"):
-        left = next(path for path in Path().iterdir() if "claim" in path.name)
-        os.link(left, "kept")
-    Path("kept").rename(left)
-    with database.claim("run") as held:
-        assert held
     assert names() == ["store.db"]
 
 

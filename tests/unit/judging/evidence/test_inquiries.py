@@ -219,26 +219,6 @@ def test_without_anything_to_compare_with_the_levels_are_asked(kind: str) -> Non
 # On the scale ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("scale", "points"),
-    [
-        ("0-2", [0, 1, 1, 2, 2]),
-        ("1-5", [1, 2, 3, 4, 5]),
-        ("0-1", [0, 0, 1, 1, 1]),
-        ("-2..2", [-2, -1, 0, 1, 2]),
-        ("-1..1", [-1, 0, 0, 1, 1]),
-        ("0.0-1.0", [0.0, 0.25, 0.5, 0.75, 1.0]),
-        ("-1.0..1.0", [-1.0, -0.5, 0.0, 0.5, 1.0]),
-    ],
-)
-def test_a_share_is_a_point_of_the_scale(scale: str, points: list[float]) -> None:
-    read = Scale.parse(scale)
-    found = [read.denormalize(share) for share in (0, 0.25, 0.5, 0.75, 1)]
-    assert found == points
-    assert all(read.accepts(each) for each in found)
-    assert all(isinstance(each, int) is not read.continuous for each in found)
-
-
 @given(
     st.integers(-20, 20),
     st.integers(1, 100),

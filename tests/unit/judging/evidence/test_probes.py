@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from answering import JUDGE, answering, reply, seat, text_of
+from answering import JUDGE, answering, seat, text_of
 from jurybox.engine.driver import drive_sync
 from jurybox.judging.evidence.evidence_votes import ALTERNATIVES, Probe, Readings, inquire
-from jurybox.judging.flow import ModelReply, ModelRequest, Outcome, Unscored
+from jurybox.judging.flow import ModelRequest, Outcome
 
 PROBE = Probe(role="You judge.", parts=("Question: q\n", "Answer: a\n"), question="Is it so?")
 OTHER = Probe(role="You judge.", parts=("Question: q\n", "Answer: b\n"), question="Is it so?")
@@ -69,21 +69,3 @@ def test_questions_go_out_together_with_those_about_the_same_answer_next_to_each
     answers = [text_of(each).splitlines()[1] for each in next(flow)]
     assert answers == ["Answer: a", "Answer: a", "Answer: b", "Answer: b"]
     flow.close()
-
-
-@pytest.mark.parametrize(
-    ("bad", "says"),
-    [
-        (ModelReply(text="yes"), "gave no token probabilities"),
-        (reply({"Perhaps": 0.9}), "would answer neither"),
-    ],
-)
-def test_e6_a_reply_that_cant_be_read_is_no_vote_and_isnt_asked_again(
-    bad: ModelReply, says: str
-) -> None:
-    model = Recorder(lambda _: bad)
-    found = drive_sync(inquire(seat(), [PROBE, OTHER]), model)
-    assert isinstance(found, Unscored)
-    assert found.cause == "defect"
-    assert says in found.reason
-    assert (len(model.asked), len(found.replies)) == (2, 2)

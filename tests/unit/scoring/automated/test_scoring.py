@@ -122,18 +122,6 @@ def test_lexicons_are_those_of_the_criterion_and_those_that_all_share() -> None:
     assert [quote.source for quote in report.criteria[1].trace[0].quotes] == ["shared"]
 
 
-def test_a_rule_is_told_in_the_words_of_a_document() -> None:
-    conditions = (
-        "[{response_has: [a b, c], user_lacks: [d]}, {no_signal: question, response_words: 1-9},"
-        ' {user_words: "> 3"}, {user_words: "<= 3"}]'
-    )
-    report = score_by_rules(compiled(rule(conditions, "subtract: 0.25")), task="", response="a b")
-    assert report.criteria[0].trace[0].rule == (
-        "subtract 0.25 when response_has [a b, c] and user_lacks [d]"
-        " or no_signal question and response_words 1-9 or user_words >= 4 or user_words <= 3"
-    )
-
-
 def test_what_was_measured_is_told_for_what_rules_ask_about_and_nothing_else() -> None:
     text = rule('[{signal: question}, {response_words: "> 50"}, {user_words: "> 50"}]')
     report = score_by_rules(compiled(text), task="a b c", response="why? why?")
