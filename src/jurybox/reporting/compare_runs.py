@@ -7,9 +7,9 @@ is tested for each metric over all samples that have it in both.
 import heapq
 import math
 import sys
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from operator import itemgetter
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -60,8 +60,7 @@ _UNKNOWN: Final = RunMetric(name="", value=None, n=None)
 class CompareOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of a comparison: which samples to list, and how to test."""
 
-    limit: int | None = 20  # how many changed samples are listed; None for all
-    only: ChangeKind | None = None  # how the listed samples changed; None for any change
+    limit: int | None = 20  # how many samples are listed of each kind of change; None for all
     cluster: str | None = None  # the field that groups samples that aren't independent
     level: float = 0.95  # of the intervals
     seed: int = 0  # of the sign flips that p values come from
@@ -138,9 +137,7 @@ def compare_runs(
     clusters = SampleClusters(options.cluster)
     changes = _Changes(views, options)
     changed = changes.changed(sample_pairs(store, one.row, other.row, clusters))
-    # Of equal changes, the first ones are kept.
-    most = sys.maxsize if options.limit is None else options.limit
-    samples = heapq.nlargest(max(most, 1), changed, key=changes.size)[:most]
+    largest = _largest(changed, changes.size, options.limit)
     clusters.check(one.run_id)
     tested = changes.tests.tested(clustered=clusters.needed, level=options.level, seed=options.seed)
     return RunDiff(
@@ -154,12 +151,31 @@ def compare_runs(
         gates=tuple(_gates(*views)),
         counts=ChangeCounts(**changes.counts),
         ranked=_ranked(changes.differences),
-        samples=tuple(samples),
+        samples=largest.pop("any", ()),
+        by_kind=largest,
         only_in_a=tuple(changes.only["only_in_a"]),
         only_in_b=tuple(changes.only["only_in_b"]),
         scenarios=tuple(_groups("scenarios", views)),
         demographics=tuple(_groups("demographics", views)),
     )
+
+
+def _largest(
+    changes: Iterable[SampleChange], size: Callable[[SampleChange], Any], limit: int | None
+) -> dict[str, tuple[SampleChange, ...]]:
+    """Return the largest changes of each kind, and of ``any``; of equal ones, the first."""
+    most = sys.maxsize if limit is None else limit
+    kept: dict[str, list[SampleChange]] = {}
+    for change in changes:
+        is_same = change.change == "same"
+        if is_same and limit is None:
+            continue  # all changes are asked for
+        for kind in ("same",) if is_same else (change.change, "any"):
+            some = kept.setdefault(kind, [])
+            some.append(change)
+            if len(some) > 2 * most:  # never all samples of a large run
+                some[:] = heapq.nlargest(most, some, key=size)
+    return {kind: tuple(heapq.nlargest(most, some, key=size)) for kind, some in kept.items()}
 
 
 def _ranked(differences: Iterable[RankedSample]) -> tuple[RankedSample, ...]:
@@ -192,12 +208,11 @@ class _Changes:
         self.only: dict[str, list[SamplePlace]] = {"only_in_a": [], "only_in_b": []}
         self._gold = options.gold
         self._limit = options.limit
-        self._only = options.only
         self._scales = gold_scales(rubrics[0])
         self._names = tuple(dict.fromkeys(name for each in rubrics for name in _names(each)))
 
     def changed(self, pairs: Iterable[Pair]) -> Iterator[SampleChange]:
-        """Yield the samples that changed in the way that was asked for."""
+        """Yield what is different in each sample that both runs have."""
         for left, right in pairs:
             if left is None or right is None:
                 self._add_single("only_in_a" if right is None else "only_in_b", left or right)
@@ -212,8 +227,7 @@ class _Changes:
             apart = change.difference(self._ranked_by)
             if apart is not None:
                 self.differences.append((apart, _place(right)))
-            if change.change == self._only if self._only else change.change != "same":
-                yield change
+            yield change
 
     def size(self, change: SampleChange) -> tuple[float, ...]:
         """Return how large a change is: another verdict first, then the score, then its parts."""

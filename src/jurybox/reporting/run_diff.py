@@ -134,6 +134,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     finished. ``headline`` is the metric by which samples are higher or lower, None where the two
     rubrics have none in common. ``tested`` says which metrics differ by more than chance.
     ``ranked`` has samples of both runs by their difference: of many every n-th, and both ends.
+    ``samples`` has the largest changes, ``by_kind`` those of each kind of change.
     """
 
     a: RunView
@@ -146,6 +147,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     gates: tuple[GatePair, ...]
     counts: ChangeCounts
     samples: tuple[SampleChange, ...]
+    by_kind: dict[str, tuple[SampleChange, ...]] = {}
     only_in_a: tuple[SamplePlace, ...]
     only_in_b: tuple[SamplePlace, ...]
     ranked: tuple[RankedSample, ...] = ()
@@ -159,7 +161,8 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
 
     def as_data(self) -> dict[str, Any]:
         """Return it as plain data for JSON."""
-        data = {name: getattr(self, name) for name in self.__struct_fields__ if name != "ranked"}
+        named = [name for name in self.__struct_fields__ if name not in {"ranked", "by_kind"}]
+        data = {name: getattr(self, name) for name in named}
         tested: list[dict[str, Any]] = []
         for each in self.tested:
             flat: dict[str, Any] = msgspec.to_builtins(each)

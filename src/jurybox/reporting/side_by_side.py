@@ -1,7 +1,7 @@
 """Several runs side by side: their metrics, paired tests against the first, and outputs (D5)."""
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -134,9 +134,11 @@ def _samples(
             yield _outputs(store, sample, others, headline)
 
 
-def changed_outputs(store: Store, diff: RunDiff) -> Iterator[tuple[SampleChange, SampleOutputs]]:
-    """Yield the listed samples of a comparison with what both runs said, worse ones first."""
-    changes = sorted(diff.samples, key=lambda each: each.difference(diff.headline) or 0.0)
+def changed_outputs(
+    store: Store, diff: RunDiff, samples: Iterable[SampleChange]
+) -> Iterator[tuple[SampleChange, SampleOutputs]]:
+    """Yield samples of a comparison with what both runs said, worse ones first."""
+    changes = sorted(samples, key=lambda each: each.difference(diff.headline) or 0.0)
     with reading(diff.a.row):
         for change in changes:
             sample = store.find_sample(diff.a.run_id, change.id, change.repeat)

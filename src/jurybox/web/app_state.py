@@ -15,7 +15,7 @@ from jurybox.app.review_desk import ReviewDesk, UnrevealedReviews
 from jurybox.app.view_run import view_run
 from jurybox.engine.records import RunRow
 from jurybox.reporting.compare_runs import CompareOptions, compare_runs
-from jurybox.reporting.run_diff import ChangeKind, RunDiff
+from jurybox.reporting.run_diff import RunDiff
 from jurybox.storage.store import Store
 
 if TYPE_CHECKING:
@@ -104,18 +104,16 @@ class AppState:
         """Compute the judges' agreement with people in a run; None if there are no reviews."""
         return self.kept("standing", lambda: review_agreement(ReviewDesk(self.store, run)), run)
 
-    def comparison(
-        self, one: RunRow, other: RunRow, only: ChangeKind | None = None
-    ) -> "Future[RunDiff]":
-        """Compare two runs, and list samples that changed in one way, or in any."""
+    def comparison(self, one: RunRow, other: RunRow) -> "Future[RunDiff]":
+        """Compare two runs."""
 
         def make() -> RunDiff:
             gold = labels_for_diff(self.store, one, other, None)
-            options = CompareOptions(limit=_CHANGED_SAMPLES, only=only, gold=gold)
+            options = CompareOptions(limit=_CHANGED_SAMPLES, gold=gold)
             a, b = (view_run(row, self.store) for row in (one, other))
             return compare_runs(self.store, a, b, options)
 
-        return self.kept(f"comparison {only}", make, one, other)
+        return self.kept("comparison", make, one, other)
 
 
 def app_state_of(connection: HTTPConnection) -> AppState:

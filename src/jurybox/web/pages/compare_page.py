@@ -57,8 +57,9 @@ def compare_page(
 
 def _data(place: AppState, names: tuple[str, str], only: ChangeKind | None) -> dict[str, Any]:
     rows = [known_run(place, name) for name in names]
-    diff = place.comparison(rows[0], rows[1], only).result()
-    changes = [*changed_outputs(place.store, diff)]
+    diff = place.comparison(rows[0], rows[1]).result()
+    samples = diff.samples if only is None else diff.by_kind.get(only, ())
+    changes = [*changed_outputs(place.store, diff, samples)]
     if only == "higher":
         changes.reverse()
     listed = {each.number for _, shown in changes for each in shown.outputs[1:] if each}
