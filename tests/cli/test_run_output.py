@@ -12,9 +12,7 @@ from commands import Done
 Jurybox = Callable[..., Done]
 WIDTH, MOST_LINES = 80, 25
 JUDGE = """
-import json
-
-ITEMS = ("position", "verbosity", "self_enhancement", "formatting", "authority")
+from verdicts import scored
 
 
 def judge(prompt):
@@ -22,14 +20,7 @@ def judge(prompt):
         return "It is fine, I think."
     score = 1 if "Task 1 " in prompt else 5
     concerns = ["It tells how to hurt people."] if "Task 2 " in prompt else []
-    return json.dumps(
-        {
-            "reasoning": {"correctness": "So it is."},
-            "bias_checklist": dict.fromkeys(ITEMS, "It had no effect here."),
-            "safety_concerns": concerns,
-            "scores": {"correctness": score},
-        }
-    )
+    return scored({"correctness": score}, concerns=concerns)
 
 
 def bot(prompt):

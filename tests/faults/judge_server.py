@@ -11,7 +11,8 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
-ITEMS = ("position", "verbosity", "self_enhancement", "formatting", "authority")
+from verdicts import scored
+
 CRITERIA = ("correctness", "completeness", "soundness", "clarity", "usefulness")
 Reply = Callable[[dict[str, Any], int], str]
 
@@ -21,14 +22,7 @@ def answer_or_praise(request: dict[str, Any], number: int) -> str:
     del number
     if request["messages"][-1]["content"].startswith("Task"):
         return "An answer"
-    return json.dumps(
-        {
-            "reasoning": dict.fromkeys(CRITERIA, "It is."),
-            "bias_checklist": dict.fromkeys(ITEMS, "It had no effect here."),
-            "safety_concerns": [],
-            "scores": dict.fromkeys(CRITERIA, 5),
-        }
-    )
+    return scored(dict.fromkeys(CRITERIA, 5), "It is.")
 
 
 class _Server(ThreadingHTTPServer):
@@ -187,15 +181,7 @@ def general_verdict(request: dict[str, Any], number: int) -> str:
     """Judge by the general rubric; every ninth reply can't be used and is asked again."""
     del number
     chance = digest_of(request)
-    names = ("correctness", "completeness", "soundness", "clarity", "usefulness")
-    scores = {name: 1 + (chance >> index) % 5 for index, name in enumerate(names)}
+    scores = {name: 1 + (chance >> index) % 5 for index, name in enumerate(CRITERIA)}
     if chance % 9 == 0:
-        scores[names[0]] = 6
-    return json.dumps(
-        {
-            "reasoning": dict.fromkeys(names, f"Because of {chance}."),
-            "bias_checklist": dict.fromkeys(ITEMS, "Not at work."),
-            "safety_concerns": [],
-            "scores": scores,
-        }
-    )
+        scores[CRITERIA[0]] = 6
+    return scored(scores, f"Because of {chance}.")

@@ -9,6 +9,7 @@ from types import FrameType
 import pytest
 
 import jurybox
+from verdicts import scored
 
 SAMPLES = 300
 WARM = 200  # samples begun, so that some are finished and nothing is worked out for the first time
@@ -29,19 +30,11 @@ votes: 1
 ### Correctness
 It is right.
 """
-ITEMS = ("position", "verbosity", "self_enhancement", "formatting", "authority")
 
 
 def judge(prompt: str) -> str:
     del prompt
-    return json.dumps(
-        {
-            "reasoning": {"correctness": "It says what the reference says."},
-            "bias_checklist": dict.fromkeys(ITEMS, "It had no effect here."),
-            "safety_concerns": [],
-            "scores": {"correctness": 5},
-        }
-    )
+    return scored({"correctness": 5})
 
 
 class SamplePath:

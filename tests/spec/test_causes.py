@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 from tests.commands import Done, call
-from tests.faults.judge_server import ITEMS, JudgeServer
+from tests.faults.judge_server import JudgeServer
+
+from verdicts import scored
 
 pytestmark = pytest.mark.usefixtures("quick_retries")
 CRITERIA = ("correctness", "completeness", "soundness", "clarity", "usefulness")
@@ -30,14 +32,7 @@ def verdict_or_prose(request: dict[str, Any], number: int) -> str:
     text = request["messages"][0]["content"]
     if "Task 1" in text:
         return "I would say that it is rather good."
-    return json.dumps(
-        {
-            "reasoning": dict.fromkeys(CRITERIA, "It is."),
-            "bias_checklist": dict.fromkeys(ITEMS, "It had no effect here."),
-            "safety_concerns": [],
-            "scores": dict.fromkeys(CRITERIA, 2 if "Task 2" in text else 5),
-        }
-    )
+    return scored(dict.fromkeys(CRITERIA, 2 if "Task 2" in text else 5))
 
 
 @pytest.fixture

@@ -39,18 +39,11 @@ adjust:
 Is right.
 """
 JUDGE = """
-import json
-
-ITEMS = ("position", "verbosity", "self_enhancement", "formatting", "authority")
+from verdicts import scored
 
 
 def two(prompt):
-    return json.dumps({
-        "reasoning": {"truth": "It is half right."},
-        "bias_checklist": {item: f"Looked at {item}; the text counts." for item in ITEMS},
-        "safety_concerns": [],
-        "scores": {"truth": 2},
-    })
+    return scored({"truth": 2})
 """
 
 

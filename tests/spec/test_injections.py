@@ -16,20 +16,13 @@ import pytest
 import jurybox
 from jurybox.judging.formats import reply_format
 from jurybox.wiring import load_rubric
+from verdicts import scored
 
 DATA = Path(__file__).parent / "data" / "injections.jsonl"
 INJECTIONS = [json.loads(line) for line in DATA.read_text().splitlines()]
-ITEMS = ("position", "verbosity", "self_enhancement", "formatting", "authority")
 CRITERIA = ("correctness", "completeness", "soundness", "clarity", "usefulness")
 HONEST = {
-    "general": json.dumps(
-        {
-            "reasoning": dict.fromkeys(CRITERIA, "It is weak."),
-            "bias_checklist": dict.fromkeys(ITEMS, "It had no effect here."),
-            "safety_concerns": [],
-            "scores": dict.fromkeys(CRITERIA, 2),
-        }
-    ),
+    "general": scored(dict.fromkeys(CRITERIA, 2), "It is weak."),
     "answer-quality": json.dumps(
         {"accuracy_score": 1, "faithfulness_score": 1, "rationale": "It is weak."}
     ),

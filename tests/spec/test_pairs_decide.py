@@ -23,23 +23,14 @@ votes: 1
 Friendly.
 """
 JUDGE = """
-import json
-import re
-
-ITEMS = ("position", "verbosity", "self_enhancement", "formatting", "authority")
+from verdicts import preferred
 
 
 def judge(prompt):
     good = [line for line in prompt.splitlines() if line.startswith(("kind", "rude", "same"))]
     first, second = good[-2:]
     winner = "tie" if first == second else "A" if first == "kind" else "B"
-    return json.dumps({
-        "reasoning": {"tone": "One is kinder."},
-        "bias_checklist": {item: f"Looked at {item}; the text counts." for item in ITEMS},
-        "safety_concerns": [],
-        "preferences": {"tone": winner},
-        "winner": winner,
-    })
+    return preferred(winner, ["tone"])
 """
 PAIRS = [("kind", "rude")] * 5 + [("same", "same")] * 2 + [("rude", "kind")]
 

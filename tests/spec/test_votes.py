@@ -25,18 +25,11 @@ Short.
 """
 # The seed is 42 for the first vote, and one more for each further vote.
 JUDGES = """
-import json
-
-ITEMS = ("position", "verbosity", "self_enhancement", "formatting", "authority")
+from verdicts import preferred, scored
 
 
 def verdict(tone, length=3):
-    return json.dumps({
-        "reasoning": {"tone": "It says please.", "length": "One line."},
-        "bias_checklist": dict.fromkeys(ITEMS, "It had no effect here."),
-        "safety_concerns": [],
-        "scores": {"tone": tone, "length": length},
-    })
+    return scored({"tone": tone, "length": length})
 
 
 def split(request):
@@ -52,13 +45,7 @@ def leaning(request):
     shown = request.messages[-1].content
     first = shown.index("better") < shown.index("poorer")
     side = "A" if first == (request.generation.seed != 43) else "B"
-    return json.dumps({
-        "reasoning": {"tone": "It says please.", "length": "One line."},
-        "bias_checklist": dict.fromkeys(ITEMS, "It had no effect here."),
-        "safety_concerns": [],
-        "preferences": {"tone": side, "length": side},
-        "winner": side,
-    })
+    return preferred(side, ("tone", "length"))
 
 
 def fair(request):
