@@ -126,12 +126,14 @@ def test_diff_says_which_judge_is_right_more_often(jurybox: Jurybox, tmp_path: P
     assert json.loads(jurybox("diff", one, other, "--json").out)["judges"] == line
     swapped = json.loads(jurybox("diff", other, one, "--json").out)
     assert swapped["judges"].startswith("A's judge is right more often: A 100%, B 20%")
-    same = json.loads(jurybox("diff", one, one, "--json").out)
-    assert same["judges"].startswith("neither judge is, beyond chance, right more often")
+    # Labels that came with the runs say nothing where one judge is compared with itself.
+    assert json.loads(jurybox("diff", one, one, "--json").out)["judges"] is None
     labels = "".join(json.dumps({"id": f"q{n}", "gold": {"tone": 4}}) + "\n" for n in range(20))
     (tmp_path / "labels.jsonl").write_text(labels)
     by_file = json.loads(jurybox("diff", one, other, "--gold", "labels.jsonl", "--json").out)
     assert by_file["judges"].startswith("A's judge is right more often: A 100%, B 20%")
+    same = json.loads(jurybox("diff", one, one, "--gold", "labels.jsonl", "--json").out)
+    assert same["judges"].startswith("neither judge is, beyond chance, right more often")
 
 
 def test_the_votes_on_a_winner_are_reported_and_ranked(jurybox: Jurybox, tmp_path: Path) -> None:
