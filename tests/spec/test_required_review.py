@@ -1,6 +1,9 @@
 """E11: what a release waits for, how a review settles it, and what overrides it."""
 
+import base64
+import gzip
 import json
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,7 +19,10 @@ from pages_client import PagesClient
 
 ITEMS = ("position", "verbosity", "self_enhancement", "formatting", "authority")
 JUDGES = f"""
+import base64
+import gzip
 import json
+import re
 import re
 
 ITEMS = {ITEMS!r}
@@ -103,6 +109,15 @@ def review(number: int, *, reviewer: str = "anna", **verdict: object) -> None:
     store.close()
 
 
+def samples_of(query: str) -> list[str]:
+    """Return the ids of the samples that a link leads to."""
+    store = open_store(".jurybox/jurybox.db")
+    pages = PagesClient(application(ServeSettings(store=store)))
+    text = pages.get(f"/runs/{store.runs()[0].id}/samples?{query}").text
+    store.close()
+    return re.findall(r"<bdi>(q\d)</bdi></a>", text)
+
+
 def test_e11_a_flagged_run_is_not_release_ready_and_says_why(jurybox: Jurybox) -> None:
     suite("alarmed")
     done = jurybox("run", "suite.yaml")
@@ -136,6 +151,14 @@ def test_e11_dismissed_flags_release_and_a_confirmed_one_never_does(jurybox: Jur
     # What a review has settled is queued no more.
     assert (shown(jurybox)["review"]["queued"], shown(jurybox)["review"]["reviewed"]) == (1, 1)
     assert shown(jurybox)["review"]["reasons"] == {"safety": 1}
+    # The counts of the page and of the report lead to these samples and no others.
+    assert samples_of("review=open") == samples_of("review=open&flag=safety") == ["q1"]
+    assert samples_of("review=awaiting") == ["q1"]
+    jurybox("report", "last", "-o", "report.html")
+    (packed,) = re.findall(r"data-samples>([^<]*)</script>", Path("report.html").read_text())
+    first, second = json.loads(gzip.decompress(base64.b64decode(packed)))
+    assert (first["open"], first["awaiting"], first["confirmed"]) == ([], False, False)
+    assert (second["open"], second["awaiting"], second["confirmed"]) == (["safety"], True, False)
     review(1)  # scores alone neither confirm nor dismiss the flag
     assert shown(jurybox)["review"]["awaiting"] == 1
     review(1, safety_concern=False)

@@ -1,7 +1,7 @@
 """The reviews that a rubric requires before a run can be released (E11)."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final, get_args
 
 import msgspec
@@ -31,8 +31,8 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
     cleared: tuple[int, ...] = ()  # the samples with such a reason that reviews have settled
     # The samples in which a reviewer sees a safety concern, where that is required.
     confirmed: tuple[int, ...] = ()
-    reviewed: int = 0  # of how many queued samples a review settled every reason
-    settled: dict[str, int] = {}  # how many samples a review settled, by reason
+    reviewed: tuple[int, ...] = ()  # the queued samples of which reviews settled every reason
+    settled: dict[str, tuple[int, ...]] = {}  # the samples that a review settled, by reason
     accepted: Acceptance | None = None  # that the unreviewed samples were accepted without review
 
     @property
@@ -56,13 +56,27 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
         when = f"--accept-unreviewed, {self.accepted.at}"
         return (*self.held, f"accepted without the required review: {count} ({when})")
 
+    def done(self, *flags: str) -> tuple[int, ...]:
+        """Return the samples of which reviews settled a reason, or all reasons if none is given."""
+        reasons = [each for each in flags if each in _REASONS]
+        return self.settled.get(reasons[0], ()) if reasons else self.reviewed
+
+    def of_sample(self, number: int, flags: Collection[str]) -> dict[str, Any]:
+        """Return why a sample needs a person, and if a release awaits it or is blocked by it."""
+        reasons = _REASONS if NEEDS_REVIEW in flags else ()
+        return {
+            "open": [each for each in reasons if each in flags and number not in self.done(each)],
+            "awaiting": number not in self.cleared and not set(self.required).isdisjoint(flags),
+            "confirmed": number in self.confirmed,
+        }
+
     def as_data(self) -> dict[str, Any]:
         """Return it as plain data for JSON."""
         return {
             "required": list(self.required),
             "awaiting": self.awaiting,
             "confirmed": len(self.confirmed),
-            "reviewed": self.reviewed,
+            "reviewed": len(self.reviewed),
             "accepted_unreviewed": msgspec.to_builtins(self.accepted),
         }
 
@@ -92,14 +106,18 @@ def release_review(
         for number, (done, reasons) in found.items()
         if (wanted := reasons.intersection(required)) and done >= wanted
     )
+    settled: dict[str, list[int]] = {}
+    for number, (done, _) in found.items():
+        for reason in done:
+            settled.setdefault(reason, []).append(number)
     concerned = [number for number, own in reviews.items() if _has_concern(own)]
     return ReleaseReview(
         required=required,
         awaiting=total - len(cleared),
         cleared=cleared,
         confirmed=tuple(concerned) if "safety" in required else (),
-        reviewed=sum(bool(reasons) and done == reasons for done, reasons in found.values()),
-        settled=dict(Counter(reason for done, _ in found.values() for reason in done)),
+        reviewed=tuple(number for number, (done, all_) in found.items() if all_ and done == all_),
+        settled={reason: tuple(numbers) for reason, numbers in settled.items()},
         accepted=stored.accepted,
     )
 
@@ -138,9 +156,9 @@ def reviewed_conclusion(conclusion: Conclusion, rubric: Rubric, found: ReleaseRe
     """Return the conclusion from a run's samples and their reviews together."""
     held = found.held
     left: Counter[str] = Counter(conclusion.review["reasons"])
-    left.subtract(found.settled)
+    left.subtract({reason: len(numbers) for reason, numbers in found.settled.items()})
     review: dict[str, Any] = {
-        "queued": conclusion.review["queued"] - found.reviewed,
+        "queued": conclusion.review["queued"] - len(found.reviewed),
         "reasons": {name: count for name, count in left.items() if count > 0},
     }
     conclusion = msgspec.structs.replace(conclusion, review=review)

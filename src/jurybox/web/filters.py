@@ -95,8 +95,8 @@ class PageFilter(SampleFilter):
     """The query parameters of a page of samples; ``at`` is a sample's position in the list."""
 
     sort: str = Field(_WORST, pattern=rf"^({_WORST}|number|urgency|id|metric:[^\x00]{{1,200}})$")
-    # What a release waits for a person's verdict on, or where a person saw a safety concern.
-    review: Literal["awaiting", "confirmed"] | None = None
+    # What no person has decided, what of it a release waits for, or where a person saw a concern.
+    review: Literal["open", "awaiting", "confirmed"] | None = None
     page: int = Field(1, ge=1, le=10_000_000)
     at: int | None = Field(None, ge=0, le=_MAX_OFFSET)
 
@@ -106,9 +106,12 @@ class PageFilter(SampleFilter):
         query = asked.query(rubric_of(run).overall_name, offset=offset, limit=limit)
         if self.review is not None:
             release = view_run(run, store).release
-            found = {"any_flags": release.required, "without": release.cleared}
-            found = found if self.review == "awaiting" else {"among": release.confirmed or (-1,)}
-            query = msgspec.structs.replace(query, **found)
+            found = {
+                "open": {"queued": True, "without": release.done(*self.flag)},
+                "awaiting": {"any_flags": release.required, "without": release.cleared},
+                "confirmed": {"among": release.confirmed or (-1,)},
+            }
+            query = msgspec.structs.replace(query, **found[self.review])
         return store.find_samples(run.id, query)
 
     def address(self, **changes: Any) -> str:  # noqa: ANN401 - whatever a field may be

@@ -156,12 +156,12 @@ class PackedSamples(msgspec.Struct, frozen=True, kw_only=True):
     data: str
 
 
-def packed_samples(store: Store, run: RunRow, headline: str) -> PackedSamples:
+def packed_samples(store: Store, view: RunView, headline: str) -> PackedSamples:
     """Return all samples of a run, each with its headline score."""
     packer = zlib.compressobj(9, wbits=_GZIP)
     pieces, size, count = list[bytes](), 0, 0
-    with reading(run):
-        for line in _lines(store, run, headline):
+    with reading(view.row):
+        for line in _lines(store, view, headline):
             pieces.append(packer.compress((b",\n" if count else b"[") + line))
             size += len(pieces[-1])
             count += 1
@@ -171,11 +171,11 @@ def packed_samples(store: Store, run: RunRow, headline: str) -> PackedSamples:
     return PackedSamples(count=count, data=base64.b64encode(b"".join(pieces)).decode())
 
 
-def _lines(store: Store, run: RunRow, headline: str) -> Iterator[bytes]:
+def _lines(store: Store, view: RunView, headline: str) -> Iterator[bytes]:
     from jurybox.reporting.html.markdown_text import rendered
 
-    few = plan_of(run).samples <= _MOST_LAID_OUT
-    for row in store.samples(run.id):
+    few = plan_of(view.row).samples <= _MOST_LAID_OUT
+    for row in store.samples(view.run_id):
         sample, facets = card(row, headline), facets_of(row)
         texts = [("task", sample.task)]
         texts += [(each.label, each.trouble or each.text) for each in sample.answers]
@@ -188,7 +188,7 @@ def _lines(store: Store, run: RunRow, headline: str) -> Iterator[bytes]:
             "passed": sample.passed,
             "reasons": sample.flags,
             "flags": flag_names(facets.flags),
-            "queued": facets.urgency > 0,
+            **view.release.of_sample(row.number, flag_names(facets.flags)),
             "scenario": facets.scenario,
             "demographic": facets.demographic,
             "winner": facets.winner,
@@ -233,7 +233,7 @@ def html_report(view: RunView, attention: Attention, store: Store, more: Mapping
         position=order_metrics(store, run) if ordered else (),
         unstable=unstable_pairs(store, run, attention.concerns),
     )
-    packed = packed_samples(store, run, headline(view.summary, rubric))
+    packed = packed_samples(store, view, headline(view.summary, rubric))
     return report_html(run_page(view, rubric, attention.concerns, extras=extras), packed)
 
 

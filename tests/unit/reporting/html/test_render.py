@@ -168,7 +168,7 @@ def test_samples_inside_are_laid_out_as_markdown_without_power(
     make_run: Callable, row: Callable
 ) -> None:
     run = make_run([row("a", "**Yes** <b>sir</b>")], None, rubric="companion")
-    packed = html_render.packed_samples(run.store, run.row, "overall_quality")
+    packed = html_render.packed_samples(run.store, run.view, "overall_quality")
     (sample,) = json.loads(gzip.decompress(base64.b64decode(packed.data)))
     texts = {title: (text, html) for title, text, html in sample["texts"]}
     assert texts["response"] == (

@@ -69,9 +69,14 @@
   function meets(sample) {
     const value = sample.metrics[query.get("metric")];
     return (!query.has("flag") || sample.flags.includes(query.get("flag"))) &&
-      (!query.has("queued") || sample.queued) &&
+      meetsReview(sample, query.get("review")) &&
       ["scenario", "demographic", "winner"].every((name) => !query.has(name) || sample[name] === query.get(name)) &&
       (!query.has("metric") || (value >= Number(query.get("low") ?? -Infinity) && value <= Number(query.get("high") ?? Infinity)));
+  }
+
+  function meetsReview(sample, wanted) {
+    if (wanted === "open") return query.has("flag") ? sample.open.includes(query.get("flag")) : sample.open.length > 0;
+    return wanted === null || sample[wanted];
   }
 
   function described() {
@@ -79,7 +84,7 @@
     for (const [name, value] of query) {
       const near = Math.round(Number(value) * 1e5) / 1e5;
       if (name === "flag") said.push(value.replaceAll("_", " "));
-      else if (name === "queued") said.push("flagged for review, reviewed or not");
+      else if (name === "review") said.push({ open: "to be reviewed", awaiting: "awaiting review", confirmed: "a confirmed safety concern" }[value]);
       else if (name === "high") said.push(`${query.get("metric")} ${near > Number(value) ? "<" : "<="} ${near}`);
       else if (name === "low") said.push(`${query.get("metric")} ${near < Number(value) ? ">" : ">="} ${near}`);
       else if (name !== "metric" && name !== "sort" && name !== "descending") said.push(`${name} ${value}`);
