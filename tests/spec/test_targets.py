@@ -171,7 +171,7 @@ def test_a_column_that_no_row_has_is_refused_before_any_call(
             "targets: [{name: a, responses: x.jsonl, model: openai/a@1}]",
             "`responses` and a `model`",
         ),
-        ("targets: [{name: two words, model: openai/a@1}]", "can't be the name"),
+        ("targets: [{name: two words, model: openai/a@1}]", "can't be a target's name"),
         ("target: openai/a@1\ntargets: [openai/b@1]", "both a `target` and `targets`"),
         ("targets: []", "`targets` is empty"),
     ],
