@@ -353,6 +353,7 @@ def test_chosen_runs_are_compared_two_as_a_pair_more_in_columns(pages: PagesClie
     assert "<bdi>run-a</bdi> and <bdi>run-a</bdi> compared" in pair
     more = pages.get("/compare?run=c&run=b&run=a")
     assert more.headers["location"] == "/side-by-side?run=a&run=b&run=c"
+    assert "Choose a second run" in pages.get("/compare?run=run-a").text
 
 
 def test_an_empty_store_says_how_to_begin(pages: PagesClient) -> None:
