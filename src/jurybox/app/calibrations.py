@@ -1,7 +1,7 @@
 """Stored calibrations, and the one that applies to a run. Needs no numpy."""
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -13,10 +13,8 @@ from jurybox.calibration.calibration_record import (
 )
 from jurybox.engine.records import ENCODER, CalibrationRow, seal_of, sealed
 from jurybox.errors import IncompleteError, InputError
-
-if TYPE_CHECKING:
-    from jurybox.reporting.view import RunView
-    from jurybox.storage.store import Store
+from jurybox.reporting.view import RunView
+from jurybox.storage.store import Store
 
 LAST = "last"
 _MANY = 5
@@ -52,7 +50,7 @@ def read_calibration(row: CalibrationRow) -> Calibration:
         raise IncompleteError(what) from None
 
 
-def find_calibration(store: "Store", name: str) -> Calibration:
+def find_calibration(store: Store, name: str) -> Calibration:
     """Return a calibration by its id, or the ``last`` one."""
     rows = store.calibrations()
     if not rows:
@@ -65,7 +63,7 @@ def find_calibration(store: "Store", name: str) -> Calibration:
     raise InputError("no such calibration", f"there are {known}", name)
 
 
-def setting_of(view: "RunView") -> JudgeSetting | None:
+def setting_of(view: RunView) -> JudgeSetting | None:
     """Return the inputs that a run's judging depends on; None if no judge was asked."""
     metadata: dict[str, Any] = view.metadata
     rubric: dict[str, str] = metadata.get("rubric") or {}
@@ -83,7 +81,7 @@ def setting_of(view: "RunView") -> JudgeSetting | None:
     )
 
 
-def _judge_version(view: "RunView", judges: list[str]) -> str | None:
+def _judge_version(view: RunView, judges: list[str]) -> str | None:
     """Return the judges' versions: from names and files, and as providers report them."""
     known: str | None = view.metadata.get("evaluator_model_version")
     reported = sorted(
@@ -95,7 +93,7 @@ def _judge_version(view: "RunView", judges: list[str]) -> str | None:
     return f"{known}, reported {versions}" if known else versions
 
 
-def calibration_of_run(view: "RunView", store: "Store") -> CalibrationStatus | str | None:
+def calibration_of_run(view: RunView, store: Store) -> CalibrationStatus | str | None:
     """Return the calibration that applies to a run, or an error text if it can't be read.
 
     None where its rubric was never calibrated, or the run was rescored: its judges never saw the
@@ -120,13 +118,13 @@ def calibration_of_run(view: "RunView", store: "Store") -> CalibrationStatus | s
     return calibration_status(known, setting, methods)
 
 
-def _methods(store: "Store", run_id: str) -> tuple[str, ...]:
+def _methods(store: Store, run_id: str) -> tuple[str, ...]:
     """Return the methods by which the first samples of a run were judged."""
     reports = (sample.report for sample in islice(store.samples(run_id), _LOOKED_AT))
     return tuple(sorted({_METHOD.decode(each).method for each in reports if each is not None}))
 
 
-def calibration_as_data(view: "RunView", store: "Store") -> dict[str, Any] | None:
+def calibration_as_data(view: RunView, store: Store) -> dict[str, Any] | None:
     """Return the calibration that applies to a run, as data for JSON."""
     found = calibration_of_run(view, store)
     if found is None:

@@ -7,16 +7,13 @@ isn't a text is refused with an `InputError`: a score of something else would me
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from jurybox.errors import InputError
 from jurybox.rubric import Rubric, parse_rubric
+from jurybox.scoring.rules import CompiledRules, compile_rules, overall_score, score_by_rules
 from jurybox.text_format import listed, nearest, printable
-
-if TYPE_CHECKING:
-    from jurybox.scoring.rules import CompiledRules
 
 _NAME = "companion"
 
@@ -64,8 +61,6 @@ def overall_quality(scores: Mapping[str, float]) -> float:
         InputError: a score is missing, no number from 0 to 1, or of no criterion.
 
     """
-    from jurybox.scoring.rules import overall_score
-
     rubric, where = _rubric(), "overall_quality"
     known = [criterion.id for criterion in rubric.criteria]
     _check_type("the scores", scores, Mapping, "map each criterion to its score", where)
@@ -86,8 +81,6 @@ def overall_quality(scores: Mapping[str, float]) -> float:
 def _score(criterion_id: str, user_input: str, response: str, context: object) -> float:
     # The document's rules read the message and the response; a context is taken, as its
     # functions take one, for callers that have it.
-    from jurybox.scoring.rules import score_by_rules
-
     where = f"evaluate_{criterion_id}"
     _check_type("`user_input`", user_input, str, "give it as text", where)
     _check_type("`response`", response, str, "give it as text", where)
@@ -115,10 +108,8 @@ def _rubric() -> Rubric:
 
 
 @cache
-def _rules_of(criterion_id: str) -> "CompiledRules":
+def _rules_of(criterion_id: str) -> CompiledRules:
     """Compile the rules of one criterion alone, so that nothing else is looked for."""
-    from jurybox.scoring.rules import compile_rules
-
     criteria = tuple(each for each in _rubric().criteria if each.id == criterion_id)
     compiled = compile_rules(replace(_rubric(), criteria=criteria))
     if compiled is None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from jurybox.app.evaluate_once import check_checks
+from jurybox.app.remote_inputs import PATTERN
 from jurybox.datasets import Dataset, open_dataset
 from jurybox.datasets.dataset import PartSurvey, Survey
 from jurybox.datasets.fields import FIELD_OF
@@ -20,13 +21,12 @@ from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.template import Template
 from jurybox.sample import Response, Row
 from jurybox.scoring.by_rules import part_of_row
-from jurybox.scoring.evaluate_sample import demographic_of
+from jurybox.scoring.evaluate_sample import Procedure, demographic_of
 from jurybox.suite.target_spec import HUB
 from jurybox.text_format import nearest
 
 if TYPE_CHECKING:
     from jurybox.integrations.ray_engine import RayCluster
-    from jurybox.scoring.evaluate_sample import Procedure
 
 
 class RowCheck:
@@ -38,7 +38,7 @@ class RowCheck:
 
     def __init__(
         self,
-        procedure: "Procedure | None",
+        procedure: Procedure | None,
         target: TargetPlan | None,
         unused: Collection[str],
     ) -> None:
@@ -210,8 +210,6 @@ def plan_dataset(plan: Plan) -> Dataset:
     described = plan.dataset
     pattern = described.id if described.files else ""
     if pattern.startswith(HUB):
-        from jurybox.app.remote_inputs import PATTERN
-
         pattern = PATTERN
     return open_dataset(
         Path(described.path),

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain, groupby, islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
@@ -14,6 +14,7 @@ from jurybox.app.ids import now_utc
 from jurybox.app.metadata import ALLOW_VERSION_DRIFT, MAX_COST
 from jurybox.app.model_session import Budget, JudgeBatches, close_batches, open_session
 from jurybox.app.view_run import run_cost
+from jurybox.datasets import Dataset, Survey
 from jurybox.engine.limiter import Share
 from jurybox.engine.plan import Plan
 from jurybox.engine.records import (
@@ -38,9 +39,6 @@ from jurybox.scoring.sample_result import SampleResult
 from jurybox.scoring.summary import RunTally
 from jurybox.storage.store import Store
 from jurybox.wiring import read_settings
-
-if TYPE_CHECKING:
-    from jurybox.datasets import Dataset
 
 _PROGRESS_INTERVAL: Final = 0.1
 
@@ -78,7 +76,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 OnProgress = Callable[[Progress], None]
 Known = Mapping[int, Sequence[ExchangeRow]]
 """Stored replies to samples that weren't finished, by number."""
-Spread = Callable[["Job", "Dataset", Known], Awaitable[None]]
+Spread = Callable[["Job", Dataset, Known], Awaitable[None]]
 """Has other processes finish the missing samples of a job, or as many as a stop leaves."""
 OnStart = Callable[["Job"], None]
 """Is called with the job before it starts, so that the caller can stop it."""
@@ -188,7 +186,7 @@ class Job:
         return f"{self.stop.reason}; {continuing}"
 
     async def work(
-        self, dataset: "Dataset", base_url: str | None = None, spread: Spread | None = None
+        self, dataset: Dataset, base_url: str | None = None, spread: Spread | None = None
     ) -> RunRow:
         """Finish the samples that are missing, and return the run as it is stored then.
 
@@ -341,10 +339,8 @@ class Job:
         """Return whether a sample has no result yet, old or new."""
         return not self._count.is_done(number) and number not in self._retry
 
-    def remaining(self, dataset: "Dataset") -> Iterator[Work]:
+    def remaining(self, dataset: Dataset) -> Iterator[Work]:
         """Yield the samples that aren't done."""
-        from jurybox.datasets import Survey
-
         plan, count = self._plan.dataset, self._count
         expected = Survey(rows=plan.rows, used=plan.used, sha256=plan.sha256, bytes=plan.bytes)
         for repeat in range(self._plan.repeats):

@@ -17,12 +17,13 @@ from jurybox.engine.plan import Metadata, Plan, planned_metadata
 from jurybox.engine.records import RunRow, SampleRow
 from jurybox.engine.replay import StoredResponses
 from jurybox.errors import InputError
+from jurybox.models.local.files import runtime
 from jurybox.models.providers import ModelName
 from jurybox.sample import Row
 from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.settings import REGION
 from jurybox.storage.store import Store
-from jurybox.wiring import LAST
+from jurybox.wiring import LAST, local_file
 
 ALLOW_VERSION_DRIFT: Final = "allow_version_drift"
 """The field of a run's metadata that says that other versions of its models are accepted."""
@@ -196,9 +197,6 @@ def _git(folder: Path, *arguments: str) -> str | None:
 
 
 def _local(name: str, folder: str) -> str | None:
-    from jurybox.models.local.files import runtime
-    from jurybox.wiring import local_file
-
     try:
         return f"sha256:{local_file(name, folder).sha256} {runtime()}"
     except InputError:

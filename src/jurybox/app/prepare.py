@@ -13,7 +13,11 @@ from jurybox.app.dataset_check import RowCheck, survey_on
 from jurybox.app.evaluate_once import CHECKLIST, check_checks, missing_rules
 from jurybox.app.metadata import NAMELESS, RunIdentity
 from jurybox.app.model_session import Budget, check_batchable, plan_models
+from jurybox.app.remote_inputs import PATTERN, fetch_dataset, fetch_hub_dataset, fetch_prompt
 from jurybox.app.suite_choice import ChosenSuite, RunOptions, choose_suite, choose_targets
+from jurybox.datasets import Dataset, open_dataset, survey
+from jurybox.datasets.dataset import Survey
+from jurybox.datasets.fields import FIELD_OF
 from jurybox.engine.plan import (
     DatasetPlan,
     DocumentPlan,
@@ -29,6 +33,7 @@ from jurybox.models.providers import ModelName, load_prices
 from jurybox.rubric import parse_rubric, render_rubric
 from jurybox.rubric.rubric_model import Protocol, Rubric
 from jurybox.rubric_files import RubricFile, read_path
+from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.scoring.prices import price_of
 from jurybox.suite import JudgeSpec, LangfuseSpec
 from jurybox.suite.model_spec import ModelSpec, chosen_models
@@ -45,10 +50,7 @@ from jurybox.wiring import (
 )
 
 if TYPE_CHECKING:
-    from jurybox.datasets import Dataset
-    from jurybox.datasets.dataset import Survey
     from jurybox.integrations.ray_engine import RayCluster
-    from jurybox.scoring.evaluate_sample import Procedure
 
 
 T = TypeVar("T")
@@ -70,8 +72,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """A checked plan, ready to run, with warnings for the user."""
 
     plan: Plan
-    procedure: "Procedure"
-    dataset: "Dataset"
+    procedure: Procedure
+    dataset: Dataset
     base_url: str | None = None
     identity: RunIdentity = NAMELESS
     langfuse: LangfuseSpec | None = None
@@ -127,8 +129,6 @@ def prepare_chosen(
     cluster: "RayCluster | None" = None,
 ) -> Prepared:
     """Read everything that a suite needs; ``read`` returns its rubric."""
-    from jurybox.datasets import open_dataset
-
     suite = chosen.suite
     limit = options.limit or suite.limit
     attempt = _Attempts()
@@ -172,7 +172,7 @@ def prepare_chosen(
     )
     planned = None if plan is None else msgspec.structs.replace(plan, dataset=described)
 
-    def look(dataset: "Dataset") -> "Survey":
+    def look(dataset: Dataset) -> Survey:
         checked = cluster and planned and survey_on(cluster, dataset, planned, suite.unused)
         if not checked:
             return _surveyed(dataset, described, check, needs_response=suite.target is None)
@@ -204,11 +204,9 @@ def prepare_chosen(
 
 
 def _surveyed(
-    dataset: "Dataset", described: DatasetPlan, check: RowCheck, *, needs_response: bool
-) -> "Survey":
+    dataset: Dataset, described: DatasetPlan, check: RowCheck, *, needs_response: bool
+) -> Survey:
     """Check each row; where the run uses all of them, check also what at least one must have."""
-    from jurybox.datasets import survey
-
     found = survey(dataset, needs_response=needs_response, check=check)
     if described.limit is None and not described.filters:
         check.finish(dataset.origin)
@@ -240,15 +238,11 @@ def _dataset_path(chosen: ChosenSuite, given: str | None) -> tuple[str, Path, st
         raise InputError(error.problem, error.hint, "--dataset") from None
     folder = chosen.folder if given is None else Path()
     if name.startswith(HUB):
-        from jurybox.app.remote_inputs import PATTERN, fetch_hub_dataset
-
         pinned, folder = fetch_hub_dataset(name)
         return pinned, folder, PATTERN
     if not name.startswith(LANGFUSE):
         is_pattern = has_magic(name) and not os.path.lexists(folder / name)
         return (name, folder, name) if is_pattern else (name, folder / name, "")
-    from jurybox.app.remote_inputs import fetch_dataset
-
     return (*fetch_dataset(name), "")
 
 
@@ -371,8 +365,6 @@ def _read_prompt_text(name: str | None, folder: Path) -> _PromptText | None:
     if is_inline(name):
         return _PromptText(id="inline", text=name)
     if name.startswith(LANGFUSE):
-        from jurybox.app.remote_inputs import fetch_prompt
-
         fetched = fetch_prompt(name)
         # By its version, whatever it was asked for by: a label moves.
         pinned = f"{LANGFUSE}{fetched.name}@{fetched.version}"
@@ -402,8 +394,6 @@ def _plan_target(
         system = _PromptText(id=prompt.id, text=prompt.system)
     shown: dict[str, str] = {}
     if prompt is not None:
-        from jurybox.datasets.fields import FIELD_OF
-
         named = {column: field for field, column in columns.items()}
         shown = read_prompt(prompt.text, prompt.id, {**FIELD_OF, **named})
     command = spec.command or ()

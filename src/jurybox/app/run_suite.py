@@ -41,6 +41,7 @@ from jurybox.app.shards import (
 from jurybox.app.suite_choice import RunOptions
 from jurybox.app.view_run import Run, view_run, view_unfinished
 from jurybox.app.view_run import accept_unreviewed as accept_reviews
+from jurybox.datasets import Dataset
 from jurybox.engine.plan import Plan, plan_text
 from jurybox.engine.records import ENCODER, RunRow, in_order, read_outcome, sealed
 from jurybox.errors import IncompleteError, InputError
@@ -53,7 +54,6 @@ from jurybox.storage.store import Store
 from jurybox.wiring import find_run, open_run_store, read_settings, takes_base_url
 
 if TYPE_CHECKING:
-    from jurybox.datasets import Dataset
     from jurybox.integrations.ray_engine import RayCluster
 
 
@@ -386,7 +386,7 @@ def start_or_resume(prepared: Prepared, store: Store, known: RunRow | None) -> S
     )
 
 
-def _same_dataset(plan: Plan, store: Store, run_id: str, cluster: "RayCluster | None") -> "Dataset":
+def _same_dataset(plan: Plan, store: Store, run_id: str, cluster: "RayCluster | None") -> Dataset:
     """Open the dataset of a run again; refuse it if it has changed."""
     recorded = plan.dataset.responses
     dataset = plan_dataset(plan)
@@ -467,7 +467,7 @@ def _spread(
 async def _work(
     job: Job,
     store: Store,
-    dataset: "Dataset",
+    dataset: Dataset,
     base_url: str | None,
     on_start: OnStart | None,
     spread: ShardedRun | None,
