@@ -26,7 +26,7 @@ from jurybox.errors import JuryboxError
 from jurybox.judging.formats import reply_format
 from jurybox.models.model_errors import read_refusal
 from jurybox.rubric import parse_rubric
-from jurybox.rubric.format_names import REPLY_FORMATS
+from jurybox.rubric.rubric_model import REPLY_FORMATS
 from jurybox.rubric.scale import Scale
 from jurybox.suite import parse_suite
 

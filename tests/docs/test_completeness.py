@@ -17,9 +17,8 @@ from jurybox.engine.plan import DatasetPlan, Plan
 from jurybox.models.providers import PROVIDER_VARIABLES
 from jurybox.rubric.check_kinds import CHECKS
 from jurybox.rubric.document import front_matter, rule_blocks
-from jurybox.rubric.format_names import REPLY_FORMATS
 from jurybox.rubric.metrics import MEASURES, OPERATORS, RATES, run_metrics, sample_metrics
-from jurybox.rubric.rubric_model import Band, Component, Decision, Generation
+from jurybox.rubric.rubric_model import REPLY_FORMATS, Band, Component, Decision, Generation
 from jurybox.rubric.rules import MATCHES, NUMERIC_SIGNALS, SIGNAL_LEXICONS, SIGNALS
 from jurybox.rubric.template import PLACEHOLDERS
 from jurybox.settings import VARIABLES

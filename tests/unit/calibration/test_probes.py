@@ -17,7 +17,7 @@ from jurybox.judging.flow import Defect
 from jurybox.judging.formats.reply_format import Side
 from jurybox.judging.protocol import Judging
 from jurybox.rubric import Rubric, parse_rubric, render_rubric
-from jurybox.rubric.format_names import REPLY_FORMATS
+from jurybox.rubric.rubric_model import REPLY_FORMATS
 from jurybox.sample import Response, Sample
 from jurybox.wiring import load_rubric
 

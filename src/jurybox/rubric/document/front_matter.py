@@ -19,7 +19,6 @@ from jurybox.documents.field_reader import (
 from jurybox.documents.findings import Findings, Place
 from jurybox.documents.numbers import decimals_of, show_number
 from jurybox.documents.plain_yaml import Items, Pairs, Scalar, read_yaml
-from jurybox.rubric.format_names import REPLY_FORMATS
 from jurybox.rubric.metrics import (
     AGGREGATE_SCORE,
     AGGREGATES,
@@ -39,6 +38,7 @@ from jurybox.rubric.metrics import (
     sample_metrics,
 )
 from jurybox.rubric.rubric_model import (
+    REPLY_FORMATS,
     CriterionSource,
     Decision,
     EvidenceKind,

@@ -46,9 +46,8 @@ from jurybox.rubric.document.outline import (
 )
 from jurybox.rubric.document.render import render_rubric
 from jurybox.rubric.document.rule_blocks import read_lexicons
-from jurybox.rubric.format_names import REPLY_FORMATS
 from jurybox.rubric.metrics import run_metrics, sample_metrics
-from jurybox.rubric.rubric_model import Criterion, Rubric, Section, settings_of
+from jurybox.rubric.rubric_model import REPLY_FORMATS, Criterion, Rubric, Section, settings_of
 from jurybox.rubric.template import Template
 from jurybox.text_format import closest
 
