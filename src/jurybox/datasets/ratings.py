@@ -37,12 +37,7 @@ class RatingScale(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def labeled_scale(text: str) -> RatingScale:
-    """Read labels such as ``bad, fair, good``, lowest first.
-
-    Raises:
-        ParseError: fewer than two labels, an empty one, or the same one twice.
-
-    """
+    """Read labels such as ``bad, fair, good``, lowest first."""
     labels = tuple(label.strip() for label in text.split(","))
     if len(labels) == 1 or not all(labels) or len({*labels}) < len(labels):
         hint = "write two different labels or more, lowest first, such as `bad,fair,good`"

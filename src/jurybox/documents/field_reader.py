@@ -38,12 +38,7 @@ NAME_HINT = "begin with a letter and use only `a-z`, `0-9` and `_`"
 
 
 def parse_name(text: str) -> str:
-    """Read the name of a metric, a lexicon or a decision.
-
-    Raises:
-        ParseError: the value isn't a valid name.
-
-    """
+    """Read the name of a metric, a lexicon or a decision."""
     if NAME.fullmatch(text) is None:
         raise ParseError(f"`{text}` can't be a name", NAME_HINT)
     return text

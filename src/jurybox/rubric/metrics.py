@@ -49,12 +49,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read one comparison.
-
-        Raises:
-            ParseError: the text is anything else.
-
-        """
+        """Read one comparison."""
         match = _SHAPE.fullmatch(text) if len(text) <= LONGEST else None
         if match is None:
             hint = "write a name, an operator and a number, such as `overall >= 0.6`"
@@ -245,12 +240,7 @@ Formula = Statistic | Share | Ratio
 
 
 def parse_formula(written: str) -> Formula:
-    """Read the formula of a run's metric.
-
-    Raises:
-        ParseError: the text isn't a formula.
-
-    """
+    """Read the formula of a run's metric."""
     text = written.strip() if len(written) <= LONGEST else ""
     if (match := _STATISTIC.fullmatch(text)) and match[1] in AGGREGATES:
         return Statistic(by=match[1], of=match[2])

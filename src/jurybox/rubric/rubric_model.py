@@ -46,12 +46,7 @@ REPLY_FORMATS: Final = {
 
 
 def parse_reply_format(text: str) -> str:
-    """Read the name of a reply format.
-
-    Raises:
-        ParseError: the name is unknown.
-
-    """
+    """Read the name of a reply format."""
     if text not in REPLY_FORMATS:
         hint = nearest(text, REPLY_FORMATS, f"use one of {listed(REPLY_FORMATS)}")
         raise ParseError(f"there is no reply format `{text}`", hint)
@@ -83,12 +78,7 @@ UNLABELED: Final = "Indicators"
 
 
 def parse_rubric_id(text: str) -> str:
-    """Read a rubric's id.
-
-    Raises:
-        ParseError: the text isn't a valid id.
-
-    """
+    """Read a rubric's id."""
     if _ID.fullmatch(text) is None or len(text) > _MAX_ID:
         hint = f"use lower-case letters, digits and single hyphens, at most {_MAX_ID} characters"
         raise ParseError(f"`{text}` can't be a rubric's id", hint)

@@ -33,12 +33,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read ``1-5``, ``-2..2`` (whole numbers) or ``0.0-1.0`` (continuous).
-
-        Raises:
-            ParseError: the text isn't a scale, or has fewer than two points.
-
-        """
+        """Read ``1-5``, ``-2..2`` (whole numbers) or ``0.0-1.0`` (continuous)."""
         match = _SCALE.fullmatch(text) if len(text) <= _LONGEST else None
         if match is None:
             raise ParseError(f"`{text}` is not a scale", _HINT)

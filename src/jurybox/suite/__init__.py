@@ -111,12 +111,7 @@ class SuiteError(DocumentError):
 
 
 def parse_suite(data: bytes, origin: str) -> Suite:
-    """Read a suite file; errors name it by ``origin``.
-
-    Raises:
-        SuiteError: the file has faults; the error holds all of them.
-
-    """
+    """Read a suite file; errors name it by ``origin``."""
     findings = Findings()
     suite = None
     with contextlib.suppress(TooManyError):

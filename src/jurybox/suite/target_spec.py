@@ -42,12 +42,7 @@ def _parse_label(text: str) -> str:
 
 
 def parse_path(text: str) -> str:
-    """Read a path, a ``langfuse:`` name or an ``hf://`` name.
-
-    Raises:
-        ParseError: it is an address, or names nothing.
-
-    """
+    """Read a path, a ``langfuse:`` name or an ``hf://`` name."""
     if not text.strip() or "\n" in text:
         raise ParseError("that isn't a path", "name a file, in one line")
     if _ADDRESS.match(text) and not text.startswith(HUB):
