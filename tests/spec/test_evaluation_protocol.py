@@ -576,5 +576,5 @@ class TestAfterReview:
         assert prompt.startswith("Judge It is 4. for What is 2 + 2?.\n\n# Your reply")
         assert prompt.endswith(bias_checklist_prompt(CHECKLIST))
         sample = msgspec.structs.replace(ONE, messages=(Turn(role="user", content="Hi"),))
-        with pytest.raises(InputError, match="no place for the context"):
+        with pytest.raises(InputError, match="no placeholder for the context"):
             next(jury(judging, sample, ["m/x"], 1))
