@@ -1,1 +1,1 @@
-"""From scores and measures to verdicts."""
+"""Turns scores and measures into verdicts."""

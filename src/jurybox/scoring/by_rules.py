@@ -1,4 +1,4 @@
-"""The scores of a rubric's checks, and a report by rules with a judge's next to it (C15)."""
+"""Scores by a rubric's checks, and reports that combine rules with a judge (C15)."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -61,7 +61,7 @@ class SingleReport(EvaluationReport, frozen=True, kw_only=True):
 
     @property
     def passed(self) -> bool | None:
-        """Whether every pass rule passes; one that couldn't be measured doesn't."""
+        """Whether every pass rule passes; a rule that couldn't be measured doesn't."""
         return self.result.passed
 
     @property
@@ -75,16 +75,16 @@ class SingleReport(EvaluationReport, frozen=True, kw_only=True):
         del data["result"]
         data |= {name: msgspec.to_builtins(getattr(self.result, name)) for name in _OF_SAMPLE}
         data["version_verified"] = all_verified(self.result.uses)
-        # A criterion may be called like a part of the report, which it never replaces.
+        # A criterion with the name of a report field never replaces that field.
         metrics = {**self.result.metrics, **self.result.components}
         return data | {name: value for name, value in metrics.items() if name not in data}
 
 
 class RulesReport(SingleReport, frozen=True, kw_only=True):
-    """A report whose scores are the rules' alone.
+    """A report whose scores come from rules alone.
 
-    ``automated`` says how each of them came about, ``judge`` what the judges say of the same
-    response, who were asked apart.
+    ``automated`` explains each score; ``judge`` is the separate report of the judges on the same
+    response.
     """
 
     automated: AutomatedReport
@@ -137,9 +137,9 @@ def single_report(
     automated: AutomatedReport | None,
     result: SampleResult,
 ) -> SingleReport:
-    """Return the report on a single evaluation: by the rules where they score all, else by judges.
+    """Return the report on a single evaluation: by rules if they score everything, else by judges.
 
-    A danger that a judge sees, or a judge without a valid vote, is queued for review as ever.
+    A danger found by a judge, or a missing valid vote, still queues the sample for review.
     """
     if result.by_rules and automated is not None:
         findings = scan(sample.response.text) if judge is None else judge.response_findings
@@ -150,7 +150,7 @@ def single_report(
 
 
 def _unanswered(rubric: Rubric, sample: Sample, result: SampleResult) -> EvaluationReport:
-    """Return the report on a response that came too late, which isn't judged (A7)."""
+    """Return the report on a late response, which isn't judged (A7)."""
     criteria = [
         CriterionReport(
             id=each.id,
@@ -216,13 +216,13 @@ def _by_program(criterion: Criterion, automated: AutomatedReport) -> CriterionRe
         reasoning=in_words(scored),
         confidence="low" if scored.score is None else "high",
         votes=(),
-        # No vote differs, so comparisons use the score itself.
+        # There are no votes, so comparisons use the score itself.
         vote_mean=scored.score,
     )
 
 
 def in_words(scored: CriterionScore | CheckedCriterion) -> str:
-    """Say in one line what a score is made of."""
+    """Describe in one line how a score was computed."""
     if isinstance(scored, CheckedCriterion):
         return scored.in_words
     parts = [f"base {show_number(scored.base)}", *(_rule(rule) for rule in scored.trace)]
@@ -239,7 +239,7 @@ def _rule(rule: FiredRule) -> str:
 
 
 def quoted(rule: FiredRule) -> str:
-    """Return the words on which a rule fired, the user's marked as such."""
+    """Return the words that triggered a rule; the user's words are marked."""
     words = dict.fromkeys(
         f"{'user: ' if quote.text == 'user' else ''}\u201c{quote.words}\u201d"
         for quote in rule.quotes
@@ -293,7 +293,7 @@ def _checked(criterion: Criterion, row: Row, answer: CheckedAnswer) -> CheckedCr
 
 
 def _with_own(checks: tuple[Check, ...], row: Row) -> Iterator[Check]:
-    """Yield the checks, the row's own in their place."""
+    """Yield the checks, with the row's own checks inserted."""
     for check in checks:
         if check.kind != ROW_CHECKS:
             yield check
@@ -315,7 +315,7 @@ def _score(criterion: Criterion, outcomes: tuple[CheckOutcome, ...]) -> float | 
 
 
 def part_of_row(row: Row, name: str) -> object:
-    """Return a part of a row by its name, `metadata.author.name` included."""
+    """Return a part of a row by its name, such as `metadata.author.name`."""
     first, *keys = name.split(".")
     value: object = getattr(row, first)
     for key in keys:

@@ -31,7 +31,7 @@ def decision_reasons(
 ) -> tuple[str, ...]:
     """Return the reasons for a decision; for the default decision, the conditions not met.
 
-    Some criterion is always named: where no condition is about one, the weakest.
+    At least one criterion is named: if no condition is about one, the weakest.
     """
     explainer = _Explainer(rubric, metrics, scenarios)
     rules = (*decision.when_any, *decision.when_all)
@@ -60,7 +60,7 @@ class _Explainer:
         return any(rule.name in (*self._means, LOWEST_MEAN) for rule in rules)
 
     def held(self, rules: Iterable[Comparison]) -> Iterator[str]:
-        """Yield the comparisons that are true, one line per metric.
+        """Yield the conditions that are met, one line per metric.
 
         The lowest mean is named by its criteria.
         """

@@ -1,7 +1,7 @@
-"""One sample from its row to its result, as a conversation without I/O.
+"""Evaluates one sample, from its row to its result, without I/O.
 
-The system under test is asked first, where there is one, then the judges. The same flow driven over
-stored replies is how a run is resumed, audited and re-scored.
+The system under test is asked first, if there is one, then the judges. Runs are resumed, audited
+and rescored by driving the same flow over stored replies.
 """
 
 import math
@@ -42,12 +42,12 @@ from jurybox.scoring.sample_result import (
 T = TypeVar("T")
 
 _DECIMALS: Final = 6
-_APART: Final = 0.3  # from here on, a judge's score and the rules' disagree
+_APART: Final = 0.3  # a judge's score and the rules' disagree from this difference on
 Metrics = Mapping[str, float | None]
 
 
 class TargetRequests(Protocol):
-    """The system under test as a run sees it: which request a row becomes."""
+    """Builds the request to the system under test for a row."""
 
     def request(self, row: Row) -> ModelRequest:
         """Return the request to the system under test."""
@@ -57,9 +57,9 @@ class TargetRequests(Protocol):
 class Procedure(msgspec.Struct, frozen=True, kw_only=True):
     """How every sample of a run is treated.
 
-    ``target`` is None where the dataset brings the responses, ``judges`` are none where the
-    rubric's own rules and checks are all the judgment there is. ``price`` is the target's, for
-    checks of what a response cost. ``overlays`` are for the rows of a demographic (C13).
+    ``target`` is None if the dataset contains the responses; ``judges`` is empty if the rubric's
+    rules and checks score everything. ``price`` is the target's, for checks on the cost of a
+    response. ``overlays`` are the overlays by demographic (C13).
     """
 
     judging: Judging
@@ -83,7 +83,7 @@ class SampleOutcome(msgspec.Struct, frozen=True, kw_only=True):
 def evaluate_sample(procedure: Procedure, row: Row) -> Flow[SampleOutcome]:
     """Get a response from the target, judge it, and return the outcome.
 
-    A system under test that timed out, failed or said nothing is not judged (A7, D2).
+    A response that failed, timed out or is empty is not judged (A7, D2).
     """
     exchanges: list[Exchange] = []
     overlay = procedure.overlays.get(demographic_of(row) or "")
@@ -178,7 +178,7 @@ def conclude(
     error = _evaluator_error(report)
     one = sample.response_b is None
     rules = check_rules(rubric.pass_rules, metrics) if one else ()
-    # Where the rubric's own rules give the scores, a judge that gave none takes nothing away.
+    # If the rubric's rules give the scores, a judge without a valid vote doesn't matter.
     by_rules = automated is not None and "judge" not in rubric.sources
     scored = answered and (error is None or by_rules)
     decision = decide(rubric.sample_decisions, metrics) if one and scored else None
@@ -226,7 +226,7 @@ def conclude(
 
 
 def measures(response: Response) -> dict[str, float | None]:
-    """Return every measure of ``rubric.metrics.MEASURES``; None if it was not measured.
+    """Return all measures in ``rubric.metrics.MEASURES``; None if not measured.
 
     Times of cached replies weren't measured in this run, so they are left out.
     """
@@ -260,7 +260,7 @@ def check_rules(rules: Sequence[Comparison], metrics: Metrics) -> tuple[RuleOutc
 
 @cache
 def _written(rule: Comparison) -> str:
-    # The few rules of a rubric are written out for every sample.
+    # Cached, because the rules are rendered as text for every sample.
     return str(rule)
 
 
@@ -325,7 +325,7 @@ def _metrics(
     *,
     answered: bool,
 ) -> tuple[dict[str, float | None], float | None]:
-    """Return the scores among the metrics, and the judge's score where rules give the scores."""
+    """Return the scores as metrics, and the judge's score if rules give the scores."""
     metrics: dict[str, float | None] = {each.id: None for each in rubric.criteria}
     metrics[rubric.overall_name] = metrics[TOTAL_SCORE] = None
     judge_score = None
@@ -345,7 +345,7 @@ def _metrics(
 
 
 def _without_response(rubric: Rubric) -> dict[str, float | None]:
-    """Return the scores of a sample without a response, and the overall score if all are known."""
+    """Return the scores of a sample without a response, and the overall score if it has all."""
     scores: dict[str, float | None] = dict(rubric.without_response)
     if len(scores) == len(rubric.criteria):
         scores[rubric.overall_name] = overall_score(rubric, rubric.without_response)
@@ -356,7 +356,7 @@ def _without_response(rubric: Rubric) -> dict[str, float | None]:
 def _component(
     rubric: Rubric, part: Component, metrics: Mapping[str, float | None]
 ) -> float | None:
-    """Return a part of the sample's score, from 0 to 1."""
+    """Return one component of the sample's score, from 0 to 1."""
     value = metrics.get(part.of)
     if value is None:
         return None
@@ -397,7 +397,7 @@ def _passed(rules: tuple[RuleOutcome, ...], *, scored: bool, one: bool) -> bool 
     if not scored:
         return False
     outcomes = [rule.passed for rule in rules]
-    # A rule that could not be measured is not known to pass, so the sample does not (A5).
+    # A rule that could not be measured doesn't pass, so the sample doesn't either (A5).
     return all(outcome is True for outcome in outcomes) if outcomes else None
 
 

@@ -15,8 +15,8 @@ _DATE = re.compile(r"-20\d\d-?\d\d-?\d\d$")
 class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """US dollars per million tokens as of ``date``.
 
-    Without a price of its own, cached input costs as much as any other. ``batch`` is the share of
-    these prices that is paid in a batch; without one, it is the whole.
+    Cached input without its own price costs as much as other input. ``batch`` is the fraction of
+    these prices that batches cost; without it, they cost the full price.
     """
 
     input: float
@@ -31,17 +31,17 @@ Prices = Mapping[str, Price]
 
 
 def cost(model: str, usage: Usage, prices: Prices, *, batched: bool = False) -> float | None:
-    """Return US dollars, or None where the price or the tokens aren't known.
+    """Return US dollars; None if the price or the tokens are unknown.
 
-    ``model`` is looked up as it is, then without its ``@version``, then without its date: a dated
-    release has the price of its family unless the table knows better. A price of ``provider/`` is
-    that of all its other models.
+    ``model`` is looked up by its full name, then without its ``@version``, then without its date,
+    so a dated release has the price of its family unless the table lists it. A price of
+    ``provider/`` applies to all its other models.
     """
     return cost_at(price_of(model, prices), usage, batched=batched)
 
 
 def cost_at(price: Price | None, usage: Usage, *, batched: bool = False) -> float | None:
-    """Return US dollars at a price, or None where the price or the tokens aren't known."""
+    """Return US dollars at a price; None if the price or the tokens are unknown."""
     if price is not None and not price.input and not price.output:
         return 0.0
     if price is None or usage.input_tokens is None or usage.output_tokens is None:

@@ -20,8 +20,7 @@ from jurybox.text_format import cut
 class RuleOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """One pass rule, the value it was checked against, and whether it passes.
 
-    ``passed`` is None where the rule is about something that wasn't measured; a missing score
-    fails.
+    ``passed`` is None if the rule's metric wasn't measured; a missing score fails.
     """
 
     rule: str
@@ -41,11 +40,11 @@ WIN: Final = "win"
 
 Role = Literal["target", "judge"]
 Exchange = tuple[Role, str, Outcome]
-"""Who was asked, which model it is, and what came of the request."""
+"""The role and model that were asked, and the outcome of the request."""
 EvaluatorError = Literal["parse_error", "model_error"]
 
 NEEDS_REVIEW: Final = "needs_review"
-"""The decision in place of a release while a required review is missing."""
+"""The decision that replaces a release while a required review is missing."""
 
 DEMOGRAPHIC: Final = "demographic"
 """The metadata key for the demographic group that a sample represents."""
@@ -54,10 +53,10 @@ DEMOGRAPHIC: Final = "demographic"
 class ModelUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How many calls to a model one sample took, and their tokens.
 
-    ``unknown`` counts the replies that didn't say what they used, ``cached`` those that were paid
-    for by an earlier run and are not in ``usage``. ``reported`` is what the provider says it used.
-    ``refused`` counts the replies without a parameter that the provider wouldn't take, ``unsent``
-    those without one that it doesn't have.
+    ``unknown`` counts replies without usage, ``cached`` those that an earlier run paid for, which
+    ``usage`` excludes. ``reported`` is the model that the provider reports. ``refused`` counts
+    replies without a parameter that the provider refused, ``unsent`` those without one that it
+    doesn't support.
     """
 
     model: str
@@ -75,11 +74,10 @@ class ModelUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class SampleResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The outcome of one sample in one repeat.
 
-    ``metrics`` are the values that rules may name. Where the rubric's own rules score the response,
-    the judge's score is next to them as ``judge_score`` and is never mixed in (C15).
-    ``lost_causes`` counts why votes are missing. ``vote_means`` has, where there are several votes,
-    the mean of each score that judges gave.
-    ``passed`` is None where the rubric has no pass rules.
+    ``metrics`` are the values that rules can use. If the rubric's rules score the response, the
+    judge's score is kept separately as ``judge_score`` (C15). ``lost_causes`` counts the reasons
+    for missing votes. ``vote_means`` has the mean of each score over several votes. ``passed`` is
+    None if the rubric has no pass rules.
     """
 
     metrics: dict[str, float | None]
@@ -111,7 +109,7 @@ class SampleResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     demographic: str | None = None
     """The demographic group that the sample represents, if its row's metadata names one (C13)."""
     overlay: str | None = None
-    """The id of the overlay that scored it, where its demographic has one."""
+    """The id of the overlay that scored it, if its demographic has one."""
     uses: tuple[ModelUse, ...] = ()
 
     @property
@@ -127,7 +125,7 @@ _LONGEST_CAUSE: Final = 200
 
 
 def cause_of(error: str) -> str:
-    """Return the text of an error without what differs between errors of one cause."""
+    """Return the text of an error without the parts that differ between errors of one cause."""
     flat = _VARIABLE.sub("", " ".join(error[: 8 * _LONGEST_CAUSE].split()))
     return cut(_NAME_OF_ONE.sub("...", flat), _LONGEST_CAUSE)
 
@@ -150,13 +148,13 @@ def sent_parameters(planned: Mapping[str, Any], uses: Sequence[ModelUse]) -> dic
 
 
 def is_verified(model: str, reported: ReportedModel) -> bool | None:
-    """Return whether a provider reported the version that was asked for; None without one."""
+    """Return whether a provider reported the requested version; None if none was requested."""
     check = check_version(model, reported.model)
     return None if check is None else check == "verified"
 
 
 def all_verified(uses: Iterable[ModelUse]) -> bool | None:
-    """Return whether every provider reported the version that was asked for (A10)."""
+    """Return whether every provider reported the requested version (A10)."""
     found = {is_verified(use.model, each) for use in uses for each in use.reported} - {None}
     return all(found) if found else None
 

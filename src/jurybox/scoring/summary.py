@@ -1,4 +1,4 @@
-"""From the samples of a run to its summary, gates and decision."""
+"""Computes a run's summary, gates and decision from its samples."""
 
 import math
 from collections import Counter, defaultdict
@@ -55,14 +55,14 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunSpreads(msgspec.Struct, frozen=True, kw_only=True):
-    """The spreads of a run's metrics by name, and how sure its verdicts are."""
+    """The spreads of a run's metrics by name, and the confidence of its verdicts."""
 
-    # The criteria, the overall score, ``sample_score`` and ``judge_score`` where there are any,
-    # latency and tokens; a metric that no sample has is left out.
+    # The criteria, the overall score, ``sample_score``, ``judge_score``, latency and tokens;
+    # metrics without a value are left out.
     metrics: dict[str, MetricSpread]
-    # How many samples with a valid vote are of low, moderate and high confidence.
+    # How many samples with a valid vote have low, moderate and high confidence.
     confidence: dict[str, int]
-    # How many pairs have the same winner in both orders, or not: ``unstable``.
+    # How many pairs have the same winner in both orders; the others are ``unstable``.
     stable: dict[str, int]
     votes: dict[str, int]  # how many were ``requested``, ``valid``, ``skipped`` and ``lost``
 
@@ -70,7 +70,7 @@ class RunSpreads(msgspec.Struct, frozen=True, kw_only=True):
 class Reported(msgspec.Struct, frozen=True, kw_only=True):
     """The model that a provider reports for a role, and for how many samples (A10).
 
-    ``version_verified`` is None where the model's name has no version to compare it with.
+    ``version_verified`` is None if the model's name has no version to compare with.
     """
 
     role: Role
@@ -86,20 +86,20 @@ class Reported(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
-    """How many samples of a run were accepted without the reviews that they need, and when."""
+    """How many samples were accepted without their required reviews, and when."""
 
     samples: int
     at: str
 
 
 class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
-    """All that follows from a run's samples.
+    """The results of a run, computed from its samples.
 
-    ``quality_level`` is the band of the average overall score, where the rubric has bands (C11).
-    ``votes_independent`` is None where no judge was asked, and false where the votes on a sample
-    were all asked for with the same parameters. ``versions_changed`` says
-    that one model answered under several versions during the run.
-    ``attention`` are reasons to look at samples, and ``spreads`` how their values vary.
+    ``quality_level`` is the band of the average overall score, if the rubric has bands (C11).
+    ``votes_independent`` is None if no judge was asked, and false if all votes on a sample had the
+    same parameters. ``versions_changed`` means that one model answered under several versions
+    during the run. ``attention`` lists reasons to look at samples, and ``spreads`` shows how values
+    vary.
     """
 
     summary: dict[str, Any]
@@ -119,7 +119,7 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Groups:
-    """The samples of a run by one of their labels: the scenario, or the demographic (C13)."""
+    """The samples of a run grouped by scenario or demographic (C13)."""
 
     def __init__(
         self, rubric: Rubric, name: str, label_of: Callable[[SampleResult], str | None]
@@ -150,7 +150,7 @@ class _Groups:
         name = f"{self._rubric.overall_name}_mean"
         means = [each.get(name) for each in self.metrics().values()] or [whole.get(name)]
         known = [mean for mean in means if mean is not None]
-        # A group without a mean, or one that isn't counted, could be lower than all others.
+        # A group without a mean, or beyond the limit, could be lower than all others.
         complete = len(known) == len(means) and not self._uncounted
         return {LOWEST_SCENARIO: min(known) if complete else None}
 
@@ -163,7 +163,7 @@ class _Groups:
 
 
 class _Causes:
-    """Counts the texts of errors; those beyond the first thousand are counted as others."""
+    """Counts error texts; those beyond the first thousand distinct ones count as "other"."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
@@ -180,7 +180,7 @@ class _Causes:
 
 
 def _why_failed(result: SampleResult) -> Iterator[str]:
-    """Yield the pass rules that a sample fails; without scores, what is missing instead."""
+    """Yield the pass rules that a sample fails; without scores, the reason instead."""
     if result.target_error is not None:
         yield "no response"
     elif result.evaluator_error is not None and not result.by_rules:
@@ -219,7 +219,7 @@ class RunTally:
         self.queued = 0
 
     def add(self, result: SampleResult, repeat: int, number: int) -> None:
-        """Add one sample; its number is its place in the run.
+        """Add one sample; its number is its position in the run.
 
         Raises:
             IndexError: the run has no such repeat.
@@ -347,7 +347,7 @@ class RunTally:
         return decision_reasons(self._rubric, decision, metrics, self._scenarios.metrics())
 
     def _decidable(self, metrics: Mapping[str, float | None]) -> bool:
-        """Whether all metrics that decisions use are known; else the default would be chosen."""
+        """Return whether all metrics that decisions use are known."""
         decisions = self._rubric.decisions
         rules = (rule for each in decisions for rule in (*each.when_any, *each.when_all))
         return bool(self.samples) and all(metrics.get(rule.name) is not None for rule in rules)
@@ -424,7 +424,7 @@ def check_gates(
 def spread(values: Sequence[float | None]) -> Spread:
     """Return mean and sample standard deviation, ``sqrt(sum((x - mean)**2) / (n - 1))``.
 
-    A repeat without the metric makes both unknown: the mean of the rest would be of other runs.
+    If a repeat lacks the metric, both are unknown.
     """
     known = [value for value in values if value is not None]
     whole = len(known) == len(values) and bool(known)

@@ -1,9 +1,8 @@
-"""Adds up a run, one sample at a time.
+"""Accumulates a run's metrics, one sample at a time.
 
-Sums are exact and percentiles are taken from all values, so a run's metrics don't depend on the
-order in which its samples finished, to the last digit, and ``verify`` finds the same again. Bins
-are laid before the first value comes. Memory grows by eight bytes per sample for each metric that
-has a percentile, and for nothing else.
+Sums are exact and percentiles use all values, so a run's metrics don't depend on the order in which
+its samples finished, and ``verify`` reproduces them to the last digit. Bins are fixed before the
+first value. Memory grows only by eight bytes per sample for each metric with a percentile.
 """
 
 import math
@@ -35,14 +34,14 @@ from jurybox.rubric.scale import UNIT_SCALE, ScoreBins
 from jurybox.scoring.sample_result import JUDGE_SCORE, WIN, SampleResult
 
 CHUNK: Final = 1024
-"""The number of values after which they are added up."""
-_LARGEST: Final = 1e140  # the square of a larger number may be none
+"""The number of values that are added up at a time."""
+_LARGEST: Final = 1e140  # the square of a larger number may overflow
 
 MEASURED: Final = ("latency_e2e_ms", "total_tokens")
-"""The measures whose spread is kept, in bins that grow with the values."""
+"""The measures whose spread is kept, in logarithmic bins."""
 
 _EQUAL_BINS: Final = 20
-# Ten bins for each power of ten, at numbers that can be read: Renard's series R10.
+# Ten bins per power of ten at round numbers: Renard's series R10.
 _STEPS: Final = ("1", "1.25", "1.6", "2", "2.5", "3.2", "4", "5", "6.3", "8")
 _EDGES: Final = (0.0, *(float(f"{step}e{power}") for power in range(-3, 13) for step in _STEPS))
 _MEASURE_BINS: Final = ScoreBins(ends=tuple(pairwise(_EDGES)), starts=_EDGES[:-1])
@@ -57,25 +56,24 @@ class MetricSpread(msgspec.Struct, frozen=True, kw_only=True):
 
     n: int  # how many samples have it, in all repeats
     mean: float  # of all of them
-    # How far all of them spread about their mean, as ``sqrt(m / (m - 1) * v)`` with their
-    # variance ``v`` about it and ``m`` as ``independent``: without repeats that is the sample
-    # standard deviation. Repeats of a sample add to it whatever they differ by, and never lend it
-    # their number. None with fewer than two independent values.
+    # The standard deviation, ``sqrt(m / (m - 1) * v)`` with the variance ``v`` about the mean and
+    # ``m`` as ``independent``; without repeats, the sample standard deviation. Repeats contribute
+    # their differences, but don't count as independent. None with fewer than two independent
+    # values.
     sd: float | None
-    # On how many samples at least the values stand, for the repeats of a sample aren't
-    # independent of each other: as many as in the repeat that has most of them.
+    # The minimum number of independent samples, since repeats of a sample depend on each other: the
+    # count in the repeat with the most values.
     independent: int
-    # Low end, high end and count of each bin, in order. Where both ends are the same the bin is
-    # that one score: so it is on scales of at most 21 whole numbers, and a score between two of
-    # them counts for the nearest. Other scores have 20 equal bins from end to end of their scale;
-    # empty bins are there, too. Measures have ten bins for each power of ten, from the lowest
-    # that is used to the highest. A bin has its low end in it, but not its high end; only the
-    # last one of a scale has both.
+    # Low end, high end and count of each bin, in order. On scales of at most 21 whole numbers, each
+    # score has a bin with equal ends, and a score between two of them counts as the nearest. Other
+    # scores have 20 equal bins over their scale, including empty ones. Measures have ten bins per
+    # power of ten, from the lowest used to the highest. A bin includes its low end but not its high
+    # end; only the last bin of a scale includes both.
     bins: tuple[Bin, ...]
 
 
 class MetricColumn:
-    """One metric of the samples: how many have it, and what statistics and charts need of it."""
+    """One metric over the samples, with the data for its statistics and charts."""
 
     def __init__(self, bins: ScoreBins | None = None, *, keep: bool = False) -> None:
         self._fresh: list[float] = []
@@ -90,11 +88,11 @@ class MetricColumn:
 
     @property
     def count(self) -> int:
-        """How many values there are."""
+        """The number of values."""
         return self._count + len(self._fresh)
 
     def add(self, value: float | None, repeat: int = 0) -> None:
-        """Add the value of a sample, where it has one."""
+        """Add the value of a sample, if it has one."""
         if value is None:
             return
         self._fresh.append(value)
@@ -151,7 +149,7 @@ class MetricColumn:
         )
 
     def _variance(self, mean: float) -> float | None:
-        """Return the variance about the mean; None with too large values."""
+        """Return the variance about the mean; None if values are too large."""
         if max(abs(self._low), abs(self._high)) >= _LARGEST:
             return None
         if self._low == self._high:
@@ -236,7 +234,7 @@ class MetricTally:
         return {name: each for name, each in found.items() if each is not None}
 
     def metrics(self) -> tuple[Metrics, Counts]:
-        """Return every metric of the run by name, and from how many samples it comes."""
+        """Return every metric of the run by name, with the number of samples behind it."""
         metrics: Metrics = {SAMPLES: self.samples}
         counts: Counts = {}
         self._add_rates(metrics, counts)
@@ -265,7 +263,7 @@ class MetricTally:
             counts[name] = self.samples
         if not self._rubric.pass_rules:
             metrics["pass_rate"], counts["pass_rate"] = None, 0
-        # Of the samples that a judge replied to: the others have no reply to be read (C15).
+        # Among samples with a judge's reply; the others have no reply to read (C15).
         fallen = self.flags["judge_fallback_rate"]
         reported = self._judged if self._rubric.fallback_score is not None else 0
         metrics["judge_fallback_rate"] = fallen / reported if reported else None

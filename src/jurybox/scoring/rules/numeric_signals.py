@@ -1,4 +1,4 @@
-"""Signals that are numbers (C17): how a response sounds, its topics, its mood, its memory."""
+"""Numeric signals (C17): the style, topics, mood and memory of a response."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from jurybox.scoring.rules.text_reader import (
 )
 
 _BREAKS_OFF = tuple(",;:-\u2013\u2014")
-# Letters that make no syllable. "Hmmm" is said, so letters that repeat count once.
+# Letters that form no syllable. "Hmmm" can be spoken, so repeated letters count once.
 _SAME = re.compile(r"(.)\1+")
 _CONSONANT = "[bcdfghjklmnpqrstvwxz]"
 _UNSAYABLE = re.compile(
@@ -106,7 +106,7 @@ def _word_letters(reading: Conversation, _: Lists) -> Amount:
 def _hard_to_say(reading: Conversation, lists: Lists) -> Amount:
     text = reading.response.text
     spans = [hit[1:] for hit in lists.hits]
-    # Most responses don't have these, so the quickest test comes first.
+    # Most responses lack these, so the fastest test comes first.
     if _DIGIT.search(text):
         spans += [match.span() for match in _NUMBER.finditer(text)]
     if "@" in text or "www." in text or "http" in text:
@@ -189,15 +189,15 @@ TOPICS: Final[Mapping[str, NumericSignal]] = {
 
 
 _REACH = 3  # words after a "not" that it negates
-_MOST_TURNS = 3  # a mood from long ago is over
-_FADED = 0.5  # what distress of an earlier turn is worth
+_MOST_TURNS = 3  # older moods no longer count
+_FADED = 0.5  # the weight of distress in an earlier turn
 
 
 def _sentiment(reading: Conversation, lists: Lists) -> Amount:
     """Return (bright - dark) / (bright + dark), or 0 if there is neither.
 
-    The next mood word within three words of a negation is turned around: a bright one is dark
-    ("not happy"), a dark one is left out ("don't worry"), for who isn't sad needn't be happy.
+    A negation affects the next mood word within three words: a bright one becomes dark ("not
+    happy"), a dark one is ignored ("don't worry"), because not being sad isn't being happy.
     """
     bright, dark, negations = lists.words
     words, balance, reached = reading.answer.words, 0, 0
@@ -218,7 +218,7 @@ def _sentiment(reading: Conversation, lists: Lists) -> Amount:
 
 
 def _distress(reading: Conversation, lists: Lists) -> Amount:
-    """Return 1 where the message shows distress, and half of it where a recent one does."""
+    """Return 1 if the message shows distress, and 0.5 if only a recent one does."""
     if lists.hits:
         return Amount(1, reading.message.quoting_spans([hit[1:] for hit in lists.hits]))
     if not lists.earlier:
@@ -239,8 +239,8 @@ MOOD: Final[Mapping[str, NumericSignal]] = {
 _END = re.compile(r"[.!?\n]")
 # Text added by a relative clause or an "and" belongs to the claim.
 _CLAUSE = re.compile(r"[;:\u2014]|,(?! (?:who|which|whose|where|when|that|because|and)\b)")
-_YOU = "you"  # what "you told me" has to come from the user
-_LONGEST_CLAIM = 300  # characters that a recollection is looked for in
+_YOU = "you"  # content after "you told me" must come from the user
+_LONGEST_CLAIM = 300  # characters in which a recollection is searched
 
 
 def _earlier_words(reading: Conversation, lists: Lists) -> Amount:
@@ -257,10 +257,11 @@ def _earlier_words(reading: Conversation, lists: Lists) -> Amount:
 
 
 def _claims(text: str, span: Span) -> Iterator[tuple[str, ...]]:
-    """Yield possible subjects of a claim of memory, likeliest first; the first with words counts.
+    """Yield possible subjects of a claim to remember something, most likely first.
 
-    That is the rest of its sentence ("you told me that ..."), of which the first clause may say
-    enough; or, where nothing follows, all of it ("your cat is ill, like you said").
+    That is the rest of its sentence ("you told me that ..."), or only the first clause of it; if
+    nothing follows, the whole sentence ("your cat is ill, like you said"). The first one that
+    contains words counts.
     """
     start, end = span
     stop = _END.search(text, end, end + _LONGEST_CLAIM)
@@ -275,10 +276,10 @@ def _claims(text: str, span: Span) -> Iterator[tuple[str, ...]]:
 def _was_said(
     contents: Sequence[AbstractSet[str]], before: AbstractSet[str], message: AbstractSet[str]
 ) -> bool | None:
-    """Whether what a claim is about was said before: half of its content words, at least.
+    """Return whether at least half of a claim's content words occurred before.
 
-    It is made up where most of its words are new. None where it is the message that says it: that
-    is neither a memory nor an invention.
+    If most of its words are new, it is made up. None if they occur in the current message, since
+    that is neither a memory nor an invention.
     """
     if any(2 * len(each & before) >= len(each) for each in contents):
         return True
@@ -293,7 +294,7 @@ def _heads(passage: Passage, lists: Lists) -> AbstractSet[str]:
 
 def _memories(reading: Conversation, lists: Lists, *, kept: bool) -> Amount:
     text = reading.response.text
-    # Of claims that overlap ("as you told me", "you told me") the first counts.
+    # Of overlapping claims ("as you told me", "you told me"), the first counts.
     claims: list[Hit] = []
     for hit in sorted(lists.hits, key=lambda each: (each[1], -each[2])):
         if not claims or hit[1] >= claims[-1][2]:

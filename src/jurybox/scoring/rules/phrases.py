@@ -1,9 +1,9 @@
-"""Looks up the phrases of a rubric in folded texts, and finds the way back to the original.
+"""Finds the phrases of a rubric in folded texts, and maps matches back to the original.
 
-Folded are: case ("Straße" is "STRASSE"), the shape of apostrophes, canonically equal spellings (an
-accent may be a character of its own), and invisible characters such as a soft hyphen. Words
-are one space apart, also over the end of a line; an empty line stays one, because no phrase
-continues after it.
+Folding unifies case ("Straße" is "STRASSE"), apostrophes and canonically equal spellings (an accent
+may be a separate character), and removes invisible characters such as soft hyphens. Words are
+separated by one space, also across line ends; empty lines stay, because no phrase continues after
+one.
 """
 
 import re
@@ -19,16 +19,16 @@ import msgspec
 from jurybox.rubric.rules import EXCEPT, GAP, Match, Source
 
 Change = tuple[int, int, str]
-"""Start and end of a piece of a text, and what takes its place."""
+"""The start and end of a piece of text, and its replacement."""
 
 _APOSTROPHES = "\u2018\u2019\u201b\u02bc"
 _UNSEEN = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff"
 _SEEN = re.compile(f"[^{_UNSEEN}]+")
-# Space other than a single blank, and invisible characters. It begins with a set of characters and
-# not with a choice, because only then is everything else passed over quickly.
+# White space other than a single blank, and invisible characters. The pattern begins with a
+# character set instead of an alternation, because only then does `re` skip quickly.
 _ODD = re.compile(rf"[\s{_UNSEEN}](?:(?<! )|(?=[\s{_UNSEEN}]))[\s{_UNSEEN}]*")
 _LINE_BREAK = re.compile("\r\n|[\n\r\v\f\x85\u2028\u2029]")
-# Halves of characters, which no other library takes for text.
+# Lone surrogates, which other libraries refuse.
 _SURROGATE, _REPLACEMENT = re.compile("[\ud800-\udfff]"), "\ufffd"
 
 # With the letter before them, on which they may be marks.
@@ -43,7 +43,7 @@ def count_line_breaks(text: str) -> int:
 
 
 class _Rewriting:
-    """A text in which pieces were replaced, and where each of its characters comes from."""
+    """A text with replaced pieces, and the origin of each character."""
 
     def __init__(self, text: str, changes: list[Change], keep: Callable[[str], str]) -> None:
         self._changes = changes
@@ -59,7 +59,7 @@ class _Rewriting:
         self.text = "".join([*parts, keep(text[place:])])
 
     def origin(self, place: int) -> tuple[int, int]:
-        """Return start and end of what became the character at ``place``."""
+        """Return the original start and end of the character at ``place``."""
         index = bisect_right(self._starts, place) - 1
         if index < 0:
             return place, place + 1
@@ -71,7 +71,7 @@ class _Rewriting:
 class Folded(msgspec.Struct, frozen=True, gc=False):
     """A folded text; ``text`` has one space or one line break between two words.
 
-    ``one_line`` says that the original has no line break and no other space than single blanks.
+    ``one_line`` means that the original has no line breaks and only single spaces.
     """
 
     text: str
@@ -115,7 +115,7 @@ def _fold_letters(text: str) -> tuple[str, tuple[_Rewriting, ...]]:
 def _fold_space(small: str, original: str, before: tuple[_Rewriting, ...]) -> Folded:
     changes = [(match.start(), match.end(), _tidy(match[0])) for match in _ODD.finditer(small)]
     spaced = _Rewriting(small, changes, str)
-    # The way back begins with the last.
+    # Mapping back starts with the last rewriting.
     return Folded(spaced.text, original, one_line=False, _rewritings=(spaced, *before))
 
 
@@ -129,7 +129,7 @@ def _tidy(odd: str) -> str:
 
 
 def _letters(text: str) -> Iterator[Change]:
-    """Yield the letters that folding makes longer, or that have marks or other spellings."""
+    """Yield replacements for letters that grow when folded, or have combining marks or variants."""
     for run in _NOT_ASCII.finditer(text):
         start, size = run.span()
         while start < size:
@@ -151,7 +151,7 @@ def _continues(char: str) -> bool:
 Hit = tuple[int, int, int]
 """A phrase in a text: its number, its start and its end."""
 Found = Mapping[int, list[Hit]]
-"""Where a text has the phrases that show a fact, by fact and in the order of the text."""
+"""The matches in a text, by the fact that they show and in text order."""
 
 # Scripts without spaces, in which every character may begin a word: Thai, Lao, Burmese, Khmer,
 # Chinese and Japanese.
@@ -163,7 +163,7 @@ _UNSPACED = re.compile(
 _CONTRACTION = re.compile(r"(?<=\w)(n't|'(?:s|m|d|t|re|ve|ll))(?![a-z])")
 _CHOICE = re.compile(r"\(([^()]*\|[^()]*)\)")
 _WORD = re.compile(r"(?:\([^()]*\)|[^\s(]|\((?![^()]*\)))+")
-_MOST_COMBINED = 200  # ways to say a part of a phrase
+_MOST_COMBINED = 200  # the maximum number of spellings of a part of a phrase
 _ENDS_SENTENCE = re.compile(r"[.!?\n]")
 _MOST_IN_GAP = 5  # words
 _LONGEST_GAP = 60  # characters
@@ -177,11 +177,11 @@ class _Letters(dict[str, bool]):
 
 
 IS_LETTER: Final = _Letters()
-"""Whether a character makes one word with its neighbors, for all characters ever looked at."""
+"""Caches whether a character is part of a word."""
 
 
 class PhraseGroup(NamedTuple):
-    """Phrases that show a fact where they are in a text."""
+    """Phrases that show a fact if a text contains one."""
 
     fact: int
     text: Source
@@ -192,7 +192,7 @@ class PhraseGroup(NamedTuple):
 class _PhrasePart(NamedTuple):
     """A part of a phrase in all its spellings; ``close`` if it directly follows the previous part.
 
-    A phrase is cut into such parts where all combinations of its choices would be too many.
+    A phrase is split into parts if its choices have too many combinations.
     """
 
     spellings: tuple[str, ...]
@@ -200,7 +200,7 @@ class _PhrasePart(NamedTuple):
 
 
 class _Piece:
-    """A piece of text in the automaton: the facts that it shows, and the parts that it is."""
+    """A text in the automaton: the facts that it shows, and the phrase parts that it represents."""
 
     def __init__(self, text: str, *, whole: bool) -> None:
         self.facts: dict[int, None] = {}
@@ -211,7 +211,7 @@ class _Piece:
 
 
 class Phrases:
-    """Groups of phrases, those for each text in an Aho-Corasick automaton of their own."""
+    """Groups of phrases, with one Aho-Corasick automaton for each text."""
 
     def __init__(self, groups: Iterable[PhraseGroup]) -> None:
         sorted_out: dict[Source, list[PhraseGroup]] = {}
@@ -220,18 +220,18 @@ class Phrases:
         self._lookups = {text: _Lookup(each) for text, each in sorted_out.items()}
 
     def find(self, text: str, source: Source) -> Found:
-        """Return where a folded text has the phrases that rules look for in it."""
+        """Return the matches of the rules' phrases in a folded text."""
         lookup = self._lookups.get(source)
         return lookup.find(text) if lookup else {}
 
 
 class _Lookup:
-    """The phrases that are looked for in one text."""
+    """The phrases that are searched in one text."""
 
     def __init__(self, groups: Iterable[PhraseGroup]) -> None:
         from ahocorasick_rs import AhoCorasick
 
-        # A phrase that is looked up in both ways is in the automaton twice.
+        # A phrase that is matched in both ways is in the automaton twice.
         self._known: dict[tuple[str, bool], _Piece] = {}
         self._long: list[tuple[int, list[bool]]] = []
         """The fact of each multi-part phrase, and which parts directly follow the previous one."""
@@ -243,7 +243,7 @@ class _Lookup:
 
     def _add(self, group: PhraseGroup, phrase: str) -> None:
         if not phrase:
-            return  # nothing but what is invisible
+            return  # only invisible characters
         if group.match != "pattern":
             self._piece(phrase, whole=group.match == "whole-word").facts[group.fact] = None
             return
@@ -289,7 +289,7 @@ class _Lookup:
 
 
 def _join(text: str, parts: dict[int, list[Hit]], close: Sequence[bool]) -> list[Hit]:
-    """Return where the parts of a phrase follow each other."""
+    """Return the places where the parts of a phrase follow each other."""
     joined = parts[0]
     for number in range(1, len(close)):
         joined = list(_followed(text, joined, parts[number], close=close[number]))
@@ -297,7 +297,7 @@ def _join(text: str, parts: dict[int, list[Hit]], close: Sequence[bool]) -> list
 
 
 def _followed(text: str, before: list[Hit], after: list[Hit], *, close: bool) -> Iterator[Hit]:
-    """Join each part to the one right before it, or over a gap to the nearest."""
+    """Join each part to the one directly before it, or to the nearest one across a gap."""
     starts = {end: start for _, start, end in before}
     ends = sorted(starts)
     for index, start, end in after:
@@ -348,7 +348,7 @@ def _spelt(phrases: Iterable[str]) -> tuple[str, ...]:
 
 
 def _spellings(phrase: str) -> tuple[str, ...]:
-    """Return a phrase with its contractions in full, cut off, and without apostrophes."""
+    """Return a phrase with its contractions expanded, cut off, and without apostrophes."""
     if "'" not in phrase:
         return (phrase,)
     cut = _CONTRACTION.sub(r" \1", phrase)

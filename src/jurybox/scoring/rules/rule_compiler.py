@@ -1,8 +1,8 @@
-"""The rules of a rubric, prepared once: what to look for, and what each finding is worth.
+"""Compiles a rubric's rules: what to search for, and the points of each finding.
 
-Every condition of every rule is about a *fact*: a phrase of a lexicon is in a text, a signal is
-present, a length lies in a range. Facts are numbered, and a rule has the facts that it needs and
-those that forbid it.
+Every condition is about a *fact*: a text has a phrase of a lexicon, a signal is present, a length
+is within a range. Facts are numbered; a rule lists the facts that it needs and those that forbid
+it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -58,10 +58,10 @@ _SEE: Final = {**TEXT, **NUMERIC}
 
 
 class AskedNumber(NamedTuple):
-    """A signal that rules ask for, by some lexicons, with all ranges they ask about.
+    """A numeric signal that rules use, with its lexicons and all their ranges.
 
     ``marks`` is the fact that its phrases show in the response; ``user_marks`` and ``earlier`` are
-    those that they show in what the user says.
+    those in the user's messages.
     """
 
     name: str
@@ -78,7 +78,7 @@ class AskedNumber(NamedTuple):
 
 
 class CompiledAdjustment(NamedTuple):
-    """An adjustment as reported, with the facts that it needs and those that forbid it."""
+    """An adjustment, with the facts that it needs and those that forbid it."""
 
     fired: FiredRule
     sets: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
@@ -133,7 +133,7 @@ class CompiledCriterion(NamedTuple):
 
 
 class CompiledRules:
-    """All that scoring by a rubric's rules needs; made by ``compile_rules``."""
+    """A rubric's compiled rules; made by ``compile_rules``."""
 
     def __init__(
         self, rubric: Rubric, criteria: tuple[CompiledCriterion, ...], facts: "_Facts"
@@ -141,7 +141,7 @@ class CompiledRules:
         self.rubric = rubric
         self._criteria = criteria
         self.phrases = Phrases(facts.groups)
-        # What is present or not comes first among the measures, then the numbers of words.
+        # Among the measures, signals come first, then word counts.
         first = (*SIGNALS, *WORD_COUNTS)
         self.numbers = sorted(
             facts.numbers, key=lambda asked: (asked.name not in SIGNALS, asked.name not in first)
@@ -149,8 +149,8 @@ class CompiledRules:
         self.sources = facts.sources
         self.reads_earlier = any(group.text == "earlier" for group in facts.groups)
         self.scans = any(asked.name == UNSAFE_CONTENT for asked in facts.numbers)
-        # The same few facts come again and again: without this a run by rules alone takes 30% more
-        # CPU time.
+        # Cached, because the same few sets of facts recur: without it, a run by rules alone takes
+        # 30% more CPU time.
         self.outcome = lru_cache(4096)(self._outcome)
 
     def _outcome(self, facts: frozenset[int]) -> RulesOutcome:
@@ -171,7 +171,7 @@ def overall_score(rubric: Rubric, scores: Mapping[str, float]) -> float | None:
 
 
 def compile_rules(rubric: Rubric) -> CompiledRules | None:
-    """Prepare a rubric's rules; None where no criterion has any."""
+    """Compile a rubric's rules; None if no criterion has any."""
     ruled = [(each, each.rules) for each in rubric.criteria if each.rules is not None]
     if not ruled:
         return None
@@ -200,7 +200,7 @@ def _compile_criterion(
 
 
 class _Facts:
-    """The facts that rules ask for, each once however many rules ask for it."""
+    """The distinct facts that rules use."""
 
     def __init__(self) -> None:
         self.groups: list[PhraseGroup] = []
@@ -263,7 +263,7 @@ class _Facts:
         words: list[WordList] = []
         families: Families | None = None
         marks = user_marks = earlier = _NO_FACT
-        for lexicon in by:  # of phrases, each signal has at most one
+        for lexicon in by:  # each signal has at most one lexicon of phrases
             if lexicon.name in WORD_LISTS:
                 words.append(self._word_list(lexicon))
             elif lexicon.name in FAMILIES:

@@ -11,15 +11,15 @@ from jurybox.text_format import counted
 MOST_QUOTES: Final = 3
 """The most words quoted for a condition; a long text may have thousands."""
 
-# Values without a way back to themselves: `gc=False` spares the collector a look at each of them.
+# These values have no reference cycles: `gc=False` spares the garbage collector from visiting them.
 
 
 class Quote(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The words that triggered a rule, as in the text, and where they start.
 
-    ``source`` is the lexicon (empty for phrases listed in place) or the signal that found them. A
-    finding of the safety scan is quoted as the scan does: with a few words around it, and masked.
-    The ``earlier`` text is the user's earlier messages with an empty line between them.
+    ``source`` is the lexicon (empty for phrases listed in place) or the signal that found them.
+    Safety findings are quoted like in the scan: masked, with a few words around them. The
+    ``earlier`` text is the user's earlier messages with an empty line between them.
     """
 
     text: Source
@@ -29,7 +29,7 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class FiredRule(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An adjustment whose conditions hold; ``index`` counts those of its criterion from 0."""
+    """An adjustment whose conditions are met; ``index`` is its position from 0."""
 
     index: int
     rule: str
@@ -41,7 +41,7 @@ class FiredRule(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class CriterionScore(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The score of one criterion: its base and what fired, kept within the scale."""
+    """The score of one criterion: its base and the fired rules, limited to the scale."""
 
     id: str
     score: float
@@ -73,8 +73,8 @@ class CheckedCriterion(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class AutomatedReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The scores of all criteria that have rules, or checks (``checked``).
 
-    ``overall`` is None where a criterion that counts has no score. ``measures`` has the number of
-    words, and how much each signal saw, for what the rules ask about.
+    ``overall`` is None if a weighted criterion has no score. ``measures`` has the word counts and
+    signal values that the rules use.
     """
 
     criteria: tuple[CriterionScore, ...]

@@ -1,7 +1,7 @@
-"""Reads a response and what came before it word by word, for signals to count and quote.
+"""Reads a response and its conversation word by word, for signals to count and quote.
 
-Words are runs of letters and digits with the contraction that follows. Text that was cut into
-tokens ("do n't", "it 's", a space before each comma) reads like the text before it was cut.
+Words are runs of letters and digits, including a contraction that follows. Tokenized text ("do
+n't", "it 's", a space before each comma) is read like the original text.
 """
 
 import re
@@ -36,7 +36,7 @@ Triple = tuple[str, str, str]
 
 @lru_cache(_MOST_REMEMBERED)
 def stem(word: str) -> str:
-    """Return a word without its English endings, so that "worries" and "worried" are one."""
+    """Return a word without its English endings, so that "worries" and "worried" are equal."""
     bare = without_tail(word)
     if len(bare) <= _SHORTEST_STEM or not bare.isascii():
         return bare
@@ -49,7 +49,7 @@ def stem(word: str) -> str:
     return _even(bare)
 
 
-# The longest first. "ss" isn't a plural.
+# The longest come first. "ss" isn't a plural.
 _ENDINGS: Final = (
     ("ingly", ""),
     ("edly", ""),
@@ -85,7 +85,7 @@ def without_tail(word: str) -> str:
 
 
 class _WordLetters(dict[int, str]):
-    """A table for ``str.translate`` that leaves of a text its words and apostrophes."""
+    """A table for ``str.translate`` that keeps only words and apostrophes."""
 
     def __missing__(self, code: int) -> str:
         """Compute and cache the mapping of a character."""
@@ -96,12 +96,12 @@ class _WordLetters(dict[int, str]):
 
 
 _LETTERS: Final = _WordLetters()
-# The same, with the ends of lines left.
+# The same, but it also keeps line ends.
 _LINES: Final = _WordLetters({ord("\n"): "\n"})
 
 
 class WordList:
-    """A lexicon that is read word by word."""
+    """A lexicon that is matched word by word."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self.words = frozenset(fold(phrase).text.strip() for phrase in lexicon.phrases)
@@ -117,7 +117,7 @@ class WordList:
 
 
 class Families:
-    """A lexicon of which each phrase is a family of words."""
+    """A lexicon in which each phrase is a family of words."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._heads: dict[str, str] = {}
@@ -127,7 +127,7 @@ class Families:
                 self._heads.setdefault(each, family[0])
 
     def heads(self, stems: Iterable[str]) -> dict[str, str]:
-        """Return stems by the first stem of their family; by themselves without a family."""
+        """Return each stem's family, named by its first stem; without a family, the stem itself."""
         heads = self._heads
         return {heads.get(each, each): each for each in stems}
 
@@ -140,7 +140,7 @@ class Passage:
         self.source: Source = source
         self._text = folded.text
         self._cuts: list[int] = []
-        """Where a space was taken out, in the text without them."""
+        """The positions of removed spaces, in the resulting text."""
         if " '" in self._text or " n't" in self._text:
             places = [match.start() for match in _CUT.finditer(self._text)]
             self._cuts = [place - number for number, place in enumerate(places)]
@@ -153,7 +153,7 @@ class Passage:
         known = self._content.get(id(stop_words))
         if known is None:
             stems = list(map(stop_words.other, self.words))
-            # Backwards, so that the first of equal ones stays.
+            # Reversed, so that the first of equal stems is kept.
             known = dict(zip(reversed(stems), range(len(stems) - 1, -1, -1), strict=True))
             known.pop("", None)
             self._content[id(stop_words)] = known
@@ -213,7 +213,7 @@ class Passage:
         return lambda name: self.quote_spans(name, spans)
 
     def quote_spans(self, name: str, spans: Sequence[tuple[int, int]]) -> tuple[Quote, ...]:
-        """Quote pieces of the folded text, but none with a digit: it may be a person's number."""
+        """Quote pieces of the folded text, except those with digits, which may be personal data."""
         quotes: list[Quote] = []
         for start, end in spans:
             if _DIGIT.search(self.folded.text, start, end):
@@ -239,7 +239,7 @@ _BETWEEN_TURNS = "\n\n"
 
 
 class Conversation(msgspec.Struct, frozen=True, dict=True):
-    """A response with what came before it, as signals read it."""
+    """A response with its conversation, as signals read it."""
 
     response: Folded
     user: Folded
@@ -297,10 +297,10 @@ Span = tuple[int, int]
 
 
 class Lists(NamedTuple):
-    """The lexicons by which a numeric signal reads: its word lists, and where phrases were found.
+    """The lexicons of a numeric signal: its word lists, and the matches of its phrases.
 
-    The word lists are in the order in which the signal names them. ``earlier`` is where its
-    phrases were found in the user's earlier turns, for a signal that reads what the user says.
+    The word lists are in the order of the signal's definition. ``earlier`` has the matches in the
+    user's earlier turns, for a signal that reads the user's messages.
     """
 
     words: tuple[WordList, ...] = ()
@@ -310,7 +310,7 @@ class Lists(NamedTuple):
 
 
 class Amount(NamedTuple):
-    """The number that a numeric signal is for a response, and how to quote what it counted."""
+    """The value of a numeric signal for a response, and a function that quotes what it counted."""
 
     number: float
     quote: Quoting | None = None

@@ -1,7 +1,7 @@
-"""The text signals (C9): what a rule can ask about beyond phrases and lengths.
+"""The text signals (C9): what rules can use besides phrases and lengths.
 
-Each signal says how much of it there is, and quotes the first of it. A quote holds letters or
-marks, never a number or an address: what the safety scan would mask must not come in here.
+Each signal returns its amount and quotes its first occurrence. Quotes contain letters or marks,
+never numbers or addresses, because they must not show what the safety scan masks.
 """
 
 import re
@@ -52,12 +52,12 @@ def _formatting(reading: Conversation, lists: Lists) -> Amount:
 
 
 def _line_marks(lines: Iterable[str]) -> Iterator[Span]:
-    """Yield where lines begin as an item of a list, and where they emphasise with underscores."""
+    """Yield where lines begin as an item of a list, and emphasis with underscores."""
     place = 0
     for line in lines:
         if item := _ITEM.match(line):
             yield place + item.start(), place + item.end()
-        # The first opening is enough: where nothing closes it, nothing closes a later one.
+        # The first opening is enough: if nothing closes it, nothing closes a later one.
         if "_" in line and (opening := _OPENING.search(line)):
             closing = _CLOSING.search(line, opening.end())
             if closing:
@@ -68,7 +68,7 @@ def _line_marks(lines: Iterable[str]) -> Iterator[Span]:
 # Questions
 
 _LONGEST_WORD = 30
-# Neither the pause of "..." nor the point of an abbreviation ends a sentence.
+# Neither "..." nor the period of an abbreviation ends a sentence.
 _STOP = re.compile(
     r"\.(?=[\s\"')\]\u201d\u00bb])(?<!\.\.)"
     r"(?<!\b[dms]r\.)(?<!\bmrs\.)(?<!\bms\.)(?<!\bst\.)(?<!\bvs\.)(?<!\b[ei]\.[eg]\.)"
@@ -80,7 +80,7 @@ def _question(reading: Conversation, _: Lists) -> Amount:
     place = text.find("?")
     if place < 0:
         return NONE
-    # With the word before it, if that is nothing but a word.
+    # Includes the word before it, if that is a plain word.
     word = text[max(0, place - _LONGEST_WORD) : place].rpartition(" ")[2]
     start = place - len(word) if word.isalpha() else place
     return Amount(text.count("?"), _quoting(reading, [(start, place + 1)]))
@@ -135,7 +135,7 @@ def _line_breaks(reading: Conversation, _: Lists) -> Amount:
 
 
 def _shared_words(reading: Conversation, _: Lists) -> Amount:
-    """Words are split at spaces, as in the companion's source."""
+    """Count shared words, split at spaces as in the companion's source."""
     response = reading.response
     text = response.text if response.one_line else response.text.replace("\n", " ")
     words = set(text.split())
@@ -176,13 +176,13 @@ TEXT: Final[Mapping[str, NumericSignal]] = {
 """All signals that ``jurybox.rubric.rules.SIGNALS`` declares."""
 
 LEAST: Final = {"excessive_line_breaks": 3}
-"""How much there has to be for a signal to be present, where one is not enough."""
+"""The minimum amount for a signal to be present, if more than one is needed."""
 
 OWN_PHRASES: Final[Mapping[str, tuple[Lexicon, ...]]] = {
     "formatting": (Lexicon(name="", phrases=_MARKS, match="whole-word"),),
     "helpful_question": (Lexicon(name="", phrases=("you", "your"), match="whole-word"),),
 }
-"""What signals look for in the same pass as all phrases."""
+"""The phrases of signals, which are searched in the same pass as all others."""
 
 NUMERIC: Final[Mapping[str, NumericSignal]] = {**MOOD, **TOPICS, **CONTINUITY, **SPEECH}
 """All of ``jurybox.rubric.rules.NUMERIC_SIGNALS``, and the numbers of words."""
