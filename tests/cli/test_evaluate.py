@@ -405,7 +405,7 @@ def test_a_measure_of_one_response_is_refused_where_two_are_compared(
     pair = ("--rubric", "general", "--task", "T", "--response", "A", "--response-b", "B")
     done = jurybox("evaluate", *pair, "--judge", "python/judges:first", unused, "5")
     assert (done.code, done.out) == (2, "")
-    assert "it is about one response, and two are compared" in done.err
+    assert "it describes one response, but two are compared" in done.err
     done = jurybox("evaluate", *pair, "--judge", "python/judges:first", "--json")
     assert "pass rules are about one response" in done.err
     assert done.json["passed"] is None

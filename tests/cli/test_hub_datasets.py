@@ -147,8 +147,8 @@ def test_a_dataset_without_parquet_is_taken_as_the_hub_converted_it(
 @pytest.mark.parametrize(
     ("dataset", "problem"),
     [
-        ("hf://org/chats", "hf://org/chats: the dataset has several splits; name one of `test`,"),
-        ("hf://org/chats/dev", "hf://org/chats/dev: there is no split `dev`; name one of `test`,"),
+        ("hf://org/chats", "hf://org/chats: the dataset has several splits; add one of `test`,"),
+        ("hf://org/chats/dev", "hf://org/chats/dev: there is no split `dev`; add one of `test`,"),
         ("hf://org/none/train", "hf://org/none/train: the hub refused it ("),
         ("hf://org/../chats", "hf://org/../chats: it names no dataset; write `hf://OWNER/NAME"),
         ("hf://-org/chats", "hf://-org/chats: it names no dataset; write `hf://OWNER/NAME"),

@@ -112,7 +112,7 @@ def test_c13_another_rubric_scores_all_rows() -> None:
     [
         ("{old: no-such}", "no such rubric"),
         ("{old: general}", "`general` doesn't extend `companion`"),
-        ("{old: more.md}", "`more` has other criteria than `companion`"),
+        ("{old: more.md}", "`more` and `companion` have different criteria"),
         ("[old]", "overlays"),
         ("{old: [x]}", "`overlays` of `old` is a list"),
     ],
@@ -141,7 +141,7 @@ def test_c13_an_overlay_of_the_users_own_is_applied(write: Write) -> None:
 
 def test_c13_an_overlay_that_no_row_gets_is_warned_of(write: Write, jurybox: Jurybox) -> None:
     done = jurybox("run", write("{vulnerabel: companion-vulnerable}"))
-    assert "no row is of the demographic `vulnerabel`, which has an overlay" in done.err
+    assert "no row has the demographic `vulnerabel`, which has an overlay" in done.err
     assert "overlay" not in jurybox("run", write("{old: companion-vulnerable}")).err
 
 

@@ -165,7 +165,7 @@ def test_reviews_can_correct_no_gate_on_something_else(
     make_run(monkeypatch, None, gates=["unscored_rate <= 0"])
     done = jurybox("gate", "last", "--corrected")
     assert done.code == 2
-    assert "no gate is on a score, so reviews correct nothing; gate on one of" in done.err
+    assert "no gate uses a score, so reviews correct nothing; gate on one of" in done.err
 
 
 @pytest.mark.usefixtures("judged")
@@ -361,7 +361,7 @@ def test_what_is_no_gold_is_left_out_and_said(jurybox: Jurybox) -> None:
     desk.submit(number, "anna", nothing, shown=Circumstances())
     store.close()
     done = jurybox("export", "last", "--gold", "-o", "gold.jsonl")
-    assert "left out: 1 review made with the judges' verdict in sight" in done.err
+    assert "left out: 1 review made after seeing the judges' verdict" in done.err
     assert "left out: 1 sample that no reviewer could judge" in done.err
     assert "wrote gold.jsonl: 2 rows" in done.err
 

@@ -166,9 +166,9 @@ base: 0.5
 @pytest.mark.parametrize(
     ("front", "missing"),
     [
-        ("", "`wit`, `tact` of `partly` have no rules that score by themselves"),
-        ("weights: {wit: 0}\n", "`tact` of `partly` has no rules that score by themselves"),
-        ("weights: {warmth: 0}\n", "`partly` has no rules that score by themselves"),
+        ("", "`wit`, `tact` of `partly` have no rules that can score without a judge"),
+        ("weights: {wit: 0}\n", "`tact` of `partly` has no rules that can score without a judge"),
+        ("weights: {warmth: 0}\n", "`partly` has no rules that can score without a judge"),
     ],
 )
 def test_without_a_judge_criteria_without_rules_are_named_before_the_run(

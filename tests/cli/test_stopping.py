@@ -128,7 +128,7 @@ def test_the_first_signal_finishes_what_is_under_way(
     started.until_asked(5)
     started.process.send_signal(number)
     line = started.until_said("finishing")
-    found = re.fullmatch(r"finishing (\d+) samples under way; Ctrl-C again stops at once\n", line)
+    found = re.fullmatch(r"finishing (\d+) samples in flight; Ctrl-C again stops at once\n", line)
     assert found is not None
     Path("go").touch()
     code, out, err = started.end()

@@ -100,8 +100,8 @@ def test_a_run_whose_key_is_refused_stops_and_goes_on(stopped: str, judge: Judge
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"q0": {"task": "Subtract 0."}}, "line 1, sample `q0`, has another `task`"),
-        ({"q0": {"reference": "0"}}, "line 1, sample `q0`, has another `reference`"),
+        ({"q0": {"task": "Subtract 0."}}, "line 1, sample `q0`, has a different `task`"),
+        ({"q0": {"reference": "0"}}, "line 1, sample `q0`, has a different `reference`"),
         ({"q39": {"task": "Subtract 39."}}, "40 rows as before"),
     ],
 )

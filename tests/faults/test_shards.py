@@ -149,7 +149,7 @@ REFUSED = {
     "--engine ray needs Ray; install it with: pip install 'jurybox[ray]'": ("--engine", "ray"),
     "--address: the local engine has no address; add --engine ray": ("--address", "10.0.0.5:6379"),
     "--address: it is empty; give HOST:PORT": ("--engine", "ray", "--address", ""),
-    "--max-cost: no worker knows what the others spend": ("--engine", "ray", "--max-cost", "5"),
+    "--max-cost: workers don't know each other's costs": ("--engine", "ray", "--max-cost", "5"),
     "--engine ray: batches need a single process": ("--engine", "ray", "--batch"),
     "--engine ray: workers can't look for replies": ("--engine", "ray", "--cache"),
 }

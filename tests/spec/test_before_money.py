@@ -189,7 +189,7 @@ def test_a_check_on_what_no_row_has_is_found_before_the_first_call(
     Path("suite.yaml").write_text(suite)
     done = jurybox("run", "suite.yaml")
     expected = (
-        "rows.jsonl: a check of the rubric compares with `metadata.capitol`, and no row has it;"
+        "rows.jsonl: a check of the rubric needs `metadata.capitol`, but no row has it;"
         " add it to the rows, or correct the name"
     )
     assert (done.code, done.out) == (2, "")

@@ -343,7 +343,7 @@ def test_other_words_around_the_rubric_make_it_stale(
     (judge,) = made["judges"]
     monkeypatch.setattr("jurybox.judging.prompts._ROLE", "You are another judge.")
     data = shown(capfd, "run", suite(judge), "--allow-unpinned")
-    assert data["calibration"]["stale"] == ["the words in which judges are asked have changed"]
+    assert data["calibration"]["stale"] == ["the prompt of the judges has changed"]
 
 
 def test_without_a_calibration_a_run_says_nothing(

@@ -256,7 +256,7 @@ def test_d4_nothing_is_silently_ignored(monkeypatch: pytest.MonkeyPatch) -> None
     Path("rows.jsonl").write_text(json.dumps({**row, "checks": [{"words": "== 1"}]}))
     refused = jurybox("run", "suite.yaml")
     assert refused.code == 2
-    assert "the row has `checks`, and `facts` has no place for them" in refused.err
+    assert "the row has `checks`, but no criterion of `facts` uses them" in refused.err
     Path("rows.jsonl").write_text(json.dumps({**row, "checks": [{"word": "== 1"}]}))
     assert (
         "rows.jsonl:1:1: `checks[0]`: there is no check `word`" in jurybox("run", "suite.yaml").err

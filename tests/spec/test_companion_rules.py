@@ -624,7 +624,7 @@ def test_c16_overall_quality_is_the_weighted_sum_of_given_scores() -> None:
         (dict.fromkeys(FUNCTIONS, 0.5) | {"helpfulness": None}, "`helpfulness` is "),
         (dict.fromkeys(FUNCTIONS, 0.5) | {"helpfulness": True}, "`helpfulness` is true, not a num"),
         (dict.fromkeys(FUNCTIONS, 0.5) | {"helpfulness": b"1"}, "`helpfulness` is of the type byt"),
-        (dict.fromkeys(FUNCTIONS, 0.5) | {7: 0.5}, "`7` is no criterion of companion"),
+        (dict.fromkeys(FUNCTIONS, 0.5) | {7: 0.5}, "`7` isn't a criterion of companion"),
         (None, "the scores are None; map each criterion to its score"),
         ([0.5] * 6, "the scores are of the type list; map"),
     ],

@@ -82,5 +82,7 @@ def test_d6_pass_rules_cannot_apply_to_pairs(monkeypatch: pytest.MonkeyPatch) ->
     Path("ours.md").write_text(RUBRIC.format(front='pass: ["tone >= 3"]'))
     refused = call(monkeypatch, "run", "suite.yaml", "--allow-unpinned")
     assert refused.code == 2
-    assert "the row is a pair, and the `pass` rules of `ours` are about one response" in refused.err
+    assert (
+        "the row is a pair, but the `pass` rules of `ours` are for single responses" in refused.err
+    )
     assert 'gates: ["win_rate >= 0.5"]' in refused.err

@@ -123,7 +123,7 @@ def test_d2_an_empty_response_is_not_judged(response: str) -> None:
 
 @pytest.mark.parametrize("latency", [float("nan"), float("inf"), -1.0])
 def test_a5_a_latency_that_is_no_time_is_refused(latency: float) -> None:
-    with pytest.raises(InputError, match="is no time in milliseconds"):
+    with pytest.raises(InputError, match="isn't a time in milliseconds"):
         evaluate(
             rubric=Path("tone.md"), task="", response="x", judges=judge, latency_e2e_ms=latency
         )

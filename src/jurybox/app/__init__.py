@@ -1,1 +1,1 @@
-"""The use cases: what commands, pages and the Python API do, each in one place."""
+"""The use cases behind commands, pages and the Python API."""

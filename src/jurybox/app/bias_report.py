@@ -47,7 +47,7 @@ def measure_bias(
 ) -> BiasReport:
     """Return the bias metrics of the stored votes; no model is called.
 
-    Without a file of ``gold``, reviews are the labels; ``note`` is called with a notice then.
+    Without a ``gold`` file, reviews are the labels; ``note`` is then called with a notice.
     """
     plan = plan_of(row)
     labels = _reviews(row, store, note) if gold is None else _labels(gold, row, store)
@@ -210,7 +210,7 @@ class _Observer:
             whole = None if gold is None else human_value(self._rubric, gold, name)
             sides = [(responses.response.text, report.overall, report.criteria, makers[0], whole)]
         else:
-            # Gold scores are of one response; a row with two doesn't say of which.
+            # Gold scores are for one response; with two responses, it is unknown which.
             texts = (responses.response, responses.response_b or responses.response)
             sides = [
                 (text.text, side.overall, side.criteria, maker, None)
@@ -258,7 +258,7 @@ class _Observer:
             seat for seat in panel[: len(panel) - report.votes_skipped] if seat.vote not in lost
         ]
         if any(len(each.votes) != len(valid) for each in criteria):
-            # Whose votes they are is unknown.
+            # It is unknown which judge gave which vote.
             return
         for family in sorted(families):
             mine = [at for at, seat in enumerate(valid) if self._families[seat.judge] == family]

@@ -70,19 +70,19 @@ from jurybox.wiring import (
 Watch = Callable[[Start], RunResult]
 """Starts or resumes a run, and shows its progress."""
 _FOLDER: Final = "calibrations"
-_SAME_AGAIN: Final = "nothing is lost, run the same command again to resume"
+_SAME_AGAIN: Final = "nothing is lost; run the same command again to resume"
 
 
 class CalibrateOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of ``jurybox calibrate``."""
 
     rubric: str  # its name or path
-    gold: str  # a dataset whose rows carry people's labels
+    gold: str  # a dataset whose rows have human labels
     judges: tuple[ModelSpec, ...] = ()  # the judge models; the embedded judge if empty
     votes: int | None = None  # votes per sample; None leaves it to the rubric
     rounds: int = 0  # how many changes to the rubric are tried; 0 only measures the judge
-    limit: int | None = None  # how many rows are used, from the first
-    cluster: str | None = None  # the field by which rows belong together
+    limit: int | None = None  # how many rows are used, starting with the first
+    cluster: str | None = None  # the field that identifies dependent rows
     seed: int = 0  # of the split and of the intervals
     level: float = 0.95  # of the intervals
     proposer: ModelSpec | None = None  # a model that proposes the change of every second round
@@ -136,7 +136,7 @@ def ready(options: CalibrateOptions) -> Readied:
 def calibrate(readied: Readied, store: Store, store_url: str | None, watch: Watch) -> Calibration:
     """Judge the gold, compare, tune the rubric if rounds are asked for, and store the record.
 
-    What an equal calibration judged before, finished or not, isn't judged again.
+    Samples that an equal calibration judged before, finished or not, aren't judged again.
     """
     record = _Calibrator(readied, store, store_url, watch).run()
     store.add_calibration(calibration_row(record))
@@ -220,7 +220,7 @@ class _Calibrator:
             view = self._work_on(prepared, known)
         elif any(map(_is_scored, self._cases(known.id, rubric))):
             view = finished_view(known, self._store)
-        else:  # whatever kept the judge from scoring, it is asked anew
+        else:  # samples without a score are judged again
             view = self._work_on(prepared, None)
         self._views[view.run_id] = view
         self._runs.append(
@@ -228,7 +228,7 @@ class _Calibrator:
         )
         cases = tuple(self._cases(view.run_id, rubric))
         if not any(map(_is_scored, cases)):
-            what = f"run {view.run_id}: the judge scored nothing that people scored"
+            what = f"run {view.run_id}: the judge scored no sample that people scored"
             raise IncompleteError(f"{what}; `jurybox show {view.run_id}` says why")
         return view.run_id, cases
 

@@ -1,4 +1,4 @@
-"""Stored calibrations, and the one that applies to a run. Needs no numpy."""
+"""Finds stored calibrations, and the one that applies to a run; doesn't import numpy."""
 
 from itertools import islice
 from typing import Any
@@ -96,8 +96,8 @@ def _judge_version(view: RunView, judges: list[str]) -> str | None:
 def calibration_of_run(view: RunView, store: Store) -> CalibrationStatus | str | None:
     """Return the calibration that applies to a run, or an error text if it can't be read.
 
-    None where its rubric was never calibrated, or the run was rescored: its judges never saw the
-    rubric it names.
+    None if its rubric was never calibrated, or if the run was rescored, since its judges never saw
+    the new rubric.
     """
     setting = setting_of(view)
     if setting is None or view.derived_from is not None:
@@ -110,7 +110,7 @@ def calibration_of_run(view: RunView, store: Store) -> CalibrationStatus | str |
     found = calibration_status(known, setting)
     if found is None or found.stale:
         return found
-    # Only now: this reads samples.
+    # Called last, because it reads samples.
     try:
         methods = _methods(store, view.run_id)
     except msgspec.DecodeError as error:

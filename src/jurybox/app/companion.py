@@ -1,7 +1,7 @@
 """The companion's criteria as plain functions (C16), scored by the rules of its bundled document.
 
-Only the bundled document counts: these functions keep their meaning wherever they are called. What
-isn't a text is refused with an `InputError`: a score of something else would mean nothing.
+Only the bundled document is used, so these functions mean the same everywhere. Arguments that
+aren't text are refused with an `InputError`.
 """
 
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ def overall_quality(scores: Mapping[str, float]) -> float:
     """Return the weighted mean of the six scores, given by the ids of their criteria (C7).
 
     Raises:
-        InputError: a score is missing, no number from 0 to 1, or of no criterion.
+        InputError: a score is missing, isn't a number from 0 to 1, or has no criterion.
 
     """
     rubric, where = _rubric(), "overall_quality"
@@ -67,7 +67,7 @@ def overall_quality(scores: Mapping[str, float]) -> float:
     for name, score in scores.items():
         if name not in known:
             hint = nearest(str(name), known, f"the criteria are {listed(known)}")
-            raise InputError(f"`{printable(str(name))}` is no criterion of {_NAME}", hint, where)
+            raise InputError(f"`{printable(str(name))}` isn't a criterion of {_NAME}", hint, where)
         _check_type(f"`{name}`", score, (int, float), f"give {rubric.scale.describe()}", where)
         if isinstance(problem := rubric.scale.read(score), str):
             raise InputError(f"`{name}` {problem}", "correct the score", where)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class RowCheck:
     """Refuses rows that a run can't use.
 
-    ``demographics`` are those of the rows so far; ``missing`` is what checks compare with and no
+    ``demographics`` are those of the rows so far; ``missing`` are fields that checks need and no
     row so far has.
     """
 
@@ -42,7 +42,7 @@ class RowCheck:
         target: TargetPlan | None,
         unused: Collection[str],
     ) -> None:
-        """Check rows for a procedure, as far as it is known; ``unused`` is the suite's."""
+        """Check rows for a procedure, if it is known; ``unused`` is the suite's."""
         self.demographics: set[str | None] = set()
         checked = () if procedure is None else procedure.judging.rubric.checked
         self.missing = {name for one in checked for each in one.checks for name in row_parts(each)}
@@ -66,7 +66,7 @@ class RowCheck:
     def finish(self, origin: str) -> None:
         """Refuse a dataset none of whose rows has what a check compares with."""
         for name in sorted(self.missing):
-            problem = f"a check of the rubric compares with `{name}`, and no row has it"
+            problem = f"a check of the rubric needs `{name}`, but no row has it"
             raise InputError(problem, "add it to the rows, or correct the name", origin)
 
 
@@ -84,7 +84,7 @@ class _PromptCheck:
         self._columns = shown - {"task", "context", "messages", *fields}
         system = "" if target is None else target.system or ""
         unread = {name for name in _BRACES.findall(prompt or "") if not name.isidentifier()}
-        # What is in braces and isn't filled, each with its name.
+        # Placeholders that aren't filled, each with its name.
         self._unfilled = {
             text: text.partition("|")[0].strip() for text in (*_BRACES.findall(system), *unread)
         }
@@ -94,14 +94,12 @@ class _PromptCheck:
         for text, name in self._unfilled.items():
             if name in row.metadata or name in FIELD_OF:
                 self._unfilled = {}
-                hint = (
-                    "only a `prompt` is filled, with names of letters, digits and `_`; take it out"
-                )
-                raise InputError(f"`{{{{{text}}}}}` would be sent as it is, unfilled", hint)
+                hint = "only a `prompt` has placeholders, of letters, digits and `_`; remove it"
+                raise InputError(f"`{{{{{text}}}}}` would be sent unfilled", hint)
         for name in sorted(self._columns - row.metadata.keys()):
             self._columns = frozenset[str]()
             hint = nearest(name, row.metadata, "show `{{task}}` or a column that all rows have")
-            raise InputError(f"the prompt shows `{name}`, and the row has no such column", hint)
+            raise InputError(f"the prompt shows `{name}`, but the row has no such column", hint)
         if self._drops and row.context:
             self._drops = False
             problem = "the target's prompt drops the rows' `context`"
@@ -110,7 +108,7 @@ class _PromptCheck:
 
 
 class _PairCheck:
-    """Refuses pass rules for pairs, which no rule about one response can apply to (D6); once."""
+    """Refuses pass rules for pairs, once, because pass rules apply to single responses (D6)."""
 
     def __init__(self, rubric: Rubric | None) -> None:
         self._rubric = rubric if rubric is not None and rubric.pass_rules else None
@@ -119,13 +117,15 @@ class _PairCheck:
         """Check one row."""
         if row.response_b is not None and self._rubric is not None:
             name, self._rubric = self._rubric.id, None
-            problem = f"the row is a pair, and the `pass` rules of `{name}` are about one response"
+            problem = (
+                f"the row is a pair, but the `pass` rules of `{name}` are for single responses"
+            )
             hint = 'extend it with `pass: []` and `gates: ["win_rate >= 0.5"]`'
             raise InputError(problem, hint)
 
 
 def _check_own_checks(rubric: Rubric, row: Row) -> None:
-    """Refuse a row's own checks where the rubric has no place for them (D4)."""
+    """Refuse a row's own checks if no criterion of the rubric uses them (D4)."""
     placed = any(each.kind == ROW_CHECKS for one in rubric.checked for each in one.checks)
     if row.checks is not msgspec.UNSET and not placed:
         hint = f'put `- "{ROW_CHECKS}"` into the `yaml checks` block of a criterion'

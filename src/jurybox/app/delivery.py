@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 ORDER: Final = "order"
-"""The part of a run that asks for all others once the run is finished."""
+"""The entry that adds all other parts once the run is finished."""
 _PARTS: Final = ("trace", "scores", "link", "queue", "run")
 _PENDING, _SENT, _REJECTED = "pending", "sent", "rejected"
 _AT_ONCE: Final = 8
@@ -60,7 +60,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PulledReviews(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a pull; ``skipped`` lists the scores that became no review, and why."""
+    """The result of a pull; ``skipped`` lists ignored scores with reasons."""
 
     reviews: int
     unchanged: int
@@ -68,7 +68,7 @@ class PulledReviews(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OutboxState(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of a run was delivered; ``error`` is that of one failed delivery."""
+    """How much of a run was delivered; ``error`` is that of a failed delivery."""
 
     run_id: str
     sent: int = 0
@@ -79,9 +79,9 @@ class OutboxState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def order(run_id: str, store: Store, queue: str | None, digest: str | None = None) -> None:
-    """Schedule a run for delivery once it is finished, its flagged samples to a queue.
+    """Schedule a run for delivery when it is finished, with a queue for its flagged samples.
 
-    With the digest of a run that has changed since, it is delivered again.
+    A run whose digest has changed is delivered again.
     """
     version = f"{digest or ''} {queue or ''}"
     row = OutboxRow(run_id=run_id, number=0, part=ORDER, version=version, detail=queue or "")
@@ -113,7 +113,7 @@ def push(
     queue: str | None = None,
     again: bool = False,
 ) -> Delivery:
-    """Deliver a finished run, or all that is waiting; with ``again`` also what was rejected."""
+    """Deliver a finished run, or everything pending; with ``again`` also rejected parts."""
     client = langfuse_client()
     if run is not None:
         if run.status != "finished":
@@ -220,13 +220,13 @@ class _StoredRun:
         self.version = datetime.fromisoformat(version) if is_there else self.at
 
     def entries(self, queue: str) -> Iterator[OutboxRow]:
-        """Yield everything that is to be sent of the run."""
+        """Yield all parts of the run to send."""
         for number, _, version, result in self._store.results(self.row.id):
             with reading(self.row):
                 flagged = bool(queue) and read_result(result).needs_review
             parts = {"trace": True, "scores": True, "link": self.dataset, "queue": flagged}
             for part in (name for name, wanted in parts.items() if wanted):
-                # A sample that was done again, or goes to another queue, is sent again.
+                # A sample that was evaluated again, or has another queue, is sent again.
                 detail = queue if part == "queue" else ""
                 changes = f"{version} {detail}"
                 yield OutboxRow(
@@ -285,9 +285,9 @@ def _with(row: OutboxRow, state: str, error: str = "") -> OutboxRow:
 
 
 def pull(store: Store, run: RunRow) -> PulledReviews:
-    """Store the scores that people gave a run's traces in Langfuse as reviews of its samples.
+    """Store human scores of a run's traces in Langfuse as reviews.
 
-    The judges' scores are next to the trace there, so no such review counts as blind.
+    Langfuse shows the judges' scores with the trace, so these reviews don't count as blind.
     """
     from jurybox.integrations.langfuse_client import DeliveryError, trace_id
 

@@ -17,18 +17,18 @@ from jurybox.scoring.sample_result import Role
 from jurybox.wiring import read_settings
 
 _CHARACTERS_PER_TOKEN: Final = 4
-# Stands for a response that isn't there yet, in requests to judges.
+# Replaces a missing response in requests to judges.
 _RESPONSE: Final = "x" * 400
 _NOTES: Final = (
-    "input: 4 characters per token, 400 characters for a response that is still to be made",
-    "output: at most what a reply may have; replies that judges must repeat are not counted",
+    "input: 4 characters per token, 400 characters for a missing response",
+    "output: at most the limit of a reply; repeated requests to judges are not counted",
 )
 
 
 class ModelEstimate(msgspec.Struct, kw_only=True):
-    """The calls to one model in one role; the tokens and the cost where replies are empty or full.
+    """The calls to one model in one role, with the range of their tokens and cost.
 
-    The cost is None where the price isn't known.
+    The cost is None if the price is unknown.
     """
 
     model: str
@@ -49,7 +49,7 @@ class CostEstimate(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def calls(self) -> int:
-        """How many calls there would be."""
+        """The number of calls."""
         return sum(each.calls for each in self.models)
 
     @property
@@ -59,7 +59,7 @@ class CostEstimate(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def most_dollars(self) -> float | None:
-        """The cost if all replies were as long as they may be."""
+        """The cost if all replies had the maximum length."""
         return _sum([each.most_dollars for each in self.models])
 
     def as_data(self) -> dict[str, Any]:

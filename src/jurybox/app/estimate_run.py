@@ -38,10 +38,10 @@ Key = str | int
 
 
 class RunCorrections(msgspec.Struct, frozen=True, kw_only=True):
-    """All metrics of a run that people have labels for.
+    """All metrics of a run with human labels.
 
-    ``strangers`` counts labels of samples that the run doesn't have; ``by_rules`` says that no
-    judge was asked, and the values are those of the rubric's rules.
+    ``strangers`` counts labels of samples that the run doesn't have; ``by_rules`` means that no
+    judge was asked, and the values come from the rubric's rules.
     """
 
     run_id: str
@@ -58,11 +58,11 @@ class RunLabels(msgspec.Struct, frozen=True, kw_only=True):
     # By sample id, from a file; None takes the labels in the run's rows.
     gold: Mapping[str, Gold] | None = None
     reviewed: Mapping[int, Gold] | None = None  # by sample number, from reviews, in place of either
-    # The numbers of all samples drawn for review. A metric that more than one in ten of them lack
-    # isn't corrected: the samples that people skip aren't a random choice.
+    # The numbers of all samples drawn for review. A metric isn't corrected if more than one in ten
+    # of them lack a label, since people don't skip samples at random.
     drawn: Collection[int] = ()
-    hint: str = "give some with --gold"  # how to fix a run without labels
-    notes: tuple[str, ...] = ()  # where the labels come from, and what is left out
+    hint: str = "give some with --gold"  # the hint for a run without labels
+    notes: tuple[str, ...] = ()  # notes on the origin of the labels, and what is left out
 
 
 def estimate(
@@ -73,10 +73,10 @@ def estimate(
     cluster: str | None = None,
     level: float = 0.95,
 ) -> RunCorrections:
-    """Correct every metric of a run that people have labels for; ``cluster`` is a field.
+    """Correct every metric of a run with human labels; ``cluster`` is a field.
 
-    Repeats of a sample are one: their mean. Reviews are of a response, though, so with these every
-    repeat counts, and those of a sample are clustered.
+    The repeats of a sample count as one value, their mean. Reviews are of single responses, so with
+    reviews every repeat counts, clustered by sample.
     """
     rubric, plan = rubric_of(run), plan_of(run)
     values = _SampleValues(rubric, plan, labels, cluster)
@@ -122,7 +122,7 @@ class _SampleValues:
         given = self._labels
         if self.by_number and self._cluster is None:
             for number, _, _, result in store.results(run.id):
-                # A sample has the same place in every repeat.
+                # A sample has the same position in every repeat.
                 self._add(number, result, number % self._plan.dataset.used)
         else:
             clusters = SampleClusters(self._cluster)
@@ -214,7 +214,7 @@ def _all_labeled(
     own = corrected_mean(values.data(name, people, people, []), level=level)
     what = "every sample"
     if any(key not in people for key in values.seen):
-        what = "every sample with a value of the judge"
+        what = "every sample that the judge scored"
     elif len(values.seen) < values.planned:
         what = f"every sample stored so far ({len(values.seen):,} of {values.planned:,})"
     return msgspec.structs.replace(
@@ -229,8 +229,8 @@ def _all_labeled(
 def _refused(mean: CorrectedMean, missing: int, drawn: int) -> CorrectedMean:
     """Return the mean uncorrected, because too many labels are missing."""
     reason = (
-        f"people gave {missing:,} of the {drawn:,} samples drawn at random no label, more than one"
-        " in ten, and what they leave out is no random choice"
+        f"{missing:,} of the {drawn:,} samples drawn at random have no label, which is more than"
+        " one in ten, and people don't skip samples at random"
     )
     return msgspec.structs.replace(
         mean,

@@ -25,7 +25,7 @@ from jurybox.text_format import listed
 from jurybox.wiring import embedded_judge, load_rubric, no_judge_error
 
 CHECKLIST = "bias-awareness"
-# Seconds: a user waits for a single report, and sees no progress meanwhile.
+# Seconds; short, because the user waits without seeing any progress.
 _PATIENCE = 30.0
 
 
@@ -52,8 +52,8 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
 ) -> SingleReport:
     """Judge one response, or compare two, and return the report.
 
-    Where the rubric has rules for every criterion, they score a single response and no judge is
-    needed; the verdict of judges is then reported next to theirs (`RulesReport`).
+    If the rubric has rules for every criterion, they score a single response and no judge is
+    needed; verdicts of judges are then reported separately (`RulesReport`).
 
     Example:
         >>> from jurybox import evaluate
@@ -69,26 +69,26 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
         reference: the correct answer; every response is then scored against it.
         context: the material that the system under test was given.
         messages: the conversation before the task.
-        judges: models such as ``openai/gpt-4.1-2025-04-14``, or with an endpoint of their own
-            ``{model: openai/NAME, base_url: http://localhost:8000/v1}``, or functions of yours that
-            take the prompt and return the reply. Without any, the rubric's
-            rules score if they can, else the embedded judge if it is installed.
+        judges: models such as ``openai/gpt-4.1-2025-04-14``, or with their own endpoint ``{model:
+        openai/NAME, base_url: http://localhost:8000/v1}``, or your functions that take the prompt
+        and return the reply. By default the rubric's rules score if they can, else the embedded
+        judge if it is installed.
         votes: the number of votes, the rubric's by default; raised until every judge gives the
             same number.
         latency_e2e_ms: how long the response took; without it, a rule about it doesn't pass.
         latency_model_ms: how long the model alone took.
         input_tokens: the tokens of the request.
         output_tokens: the tokens of the response.
-        timed_out: whether the response came too late; it is not judged then, and fails.
-        base_url: the address of an OpenAI-compatible endpoint, for judges that name none.
+        timed_out: whether the response came too late; then it fails without being judged.
+        base_url: the address of an OpenAI-compatible endpoint, for judges without their own.
         allow_version_drift: accept another version of a model than its name states.
-        on_exchange: is called with every request and its outcome.
-        on_default_judge: is called with the embedded judge's name where no judge was named.
+        on_exchange: called with every request and its outcome.
+        on_default_judge: called with the embedded judge's name if no judge was given.
 
     Raises:
         InputError: an argument can't be used.
         RubricError: the rubric document has faults.
-        IncompleteError: another version of a judge answered than its name states.
+        IncompleteError: a judge answered with another version than its name states.
 
     """
     named = [judges] if isinstance(judges, str) or callable(judges) else judges
@@ -149,11 +149,11 @@ def single_row(  # noqa: PLR0913 - the parts of a sample, all by keyword
     latencies = {"latency_e2e_ms": latency_e2e_ms, "latency_model_ms": latency_model_ms}
     for name, latency in latencies.items():
         if latency is not None and not 0 <= latency < math.inf:
-            raise InputError(f"{latency} is no time in milliseconds", "give 0 or more", name)
+            raise InputError(f"{latency} isn't a time in milliseconds", "give 0 or more", name)
     measured = {**latencies, "input_tokens": input_tokens, "output_tokens": output_tokens}
     unused = next((name for name, value in measured.items() if value is not None), None)
     if response_b is not None and unused is not None:
-        problem = "it is about one response, and two are compared"
+        problem = "it describes one response, but two are compared"
         raise InputError(problem, "leave it out, or leave out the second response", unused)
     timing = Timing(
         latency_e2e_ms=latency_e2e_ms, latency_model_ms=latency_model_ms, timed_out=timed_out
@@ -264,18 +264,18 @@ def missing_rules(rubric: Rubric) -> str | None:
     if not names:
         return None
     if len(names) == len(counting):
-        return f"`{rubric.id}` has no rules that score by themselves"
+        return f"`{rubric.id}` has no rules that can score without a judge"
     verb = "has" if len(names) == 1 else "have"
-    return f"{listed(names)} of `{rubric.id}` {verb} no rules that score by themselves"
+    return f"{listed(names)} of `{rubric.id}` {verb} no rules that can score without a judge"
 
 
 def check_checks(rubric: Rubric, *, judges: bool, pair: bool) -> None:
     """Refuse to ask a judge, or about a pair, where checks would be ignored (D4)."""
     if judges and rubric.sources == {"checks"}:
-        problem = "a judge was named, and checks score everything"
+        problem = "a judge was named, but checks score everything"
         raise InputError(problem, "leave the judge out", rubric.id)
     if pair and rubric.checked:
-        problem = "checks score one response at a time, and there is a second one"
+        problem = "checks score one response at a time, but two were given"
         raise InputError(problem, "leave it out, or use a rubric without checks", rubric.id)
 
 

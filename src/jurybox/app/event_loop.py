@@ -1,4 +1,4 @@
-"""Async functions for callers without an event loop, and for those in a notebook's."""
+"""Blocking versions of async functions, also for callers inside a notebook's event loop."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def blocking(name: str, function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
-    """Return a function called ``name`` that waits for what an async function returns."""
+    """Return a blocking version of an async function, called ``name``."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -22,7 +22,7 @@ def blocking(name: str, function: Callable[P, Coroutine[Any, Any, T]]) -> Callab
 
 
 def run_blocking(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end; where this thread has a running loop, in a thread of its own."""
+    """Run a coroutine to its end; in its own thread if this thread has a running loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -50,7 +50,7 @@ def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def _interruptible(work: Awaitable[T]) -> T:
-    """Await in a loop that wakes every second; otherwise a Ctrl-C could go unnoticed."""
+    """Await while waking every second, so that Ctrl-C is noticed."""
 
     async def wake() -> None:
         while True:  # noqa: ASYNC110 - there is no event to wait for, that is the point

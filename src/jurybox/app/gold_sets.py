@@ -101,9 +101,9 @@ def drawn_at_random(
 ) -> tuple[Mapping[str, Gold], tuple[str, ...]]:
     """Return the labels of a file that may correct a run's metrics, and notes on the others.
 
-    Reviewed rows are taken where they belong to a random part, and only labels that at least nine
-    in ten of that part have: labels that people skip aren't random. Rows without reviews are
-    taken as they are.
+    Reviewed rows count if they belong to a random part, and a criterion counts if at least nine in
+    ten of that part have a label for it, since people don't skip samples at random. Rows without
+    reviews always count.
     """
     reviewed = {name: drawn for name, drawn in _origins(path) if name in gold}
     chosen = {name for name, drawn in reviewed.items() if not drawn}
@@ -160,7 +160,7 @@ def _drawn(metadata: Mapping[str, Any]) -> int:
 
 
 def _unpacked(value: object) -> Mapping[str, Any]:
-    """Return metadata as an object; in a table they are JSON text."""
+    """Return metadata as an object; tables contain it as JSON text."""
     if isinstance(value, str):
         try:
             value = msgspec.json.decode(value)
@@ -180,7 +180,7 @@ _OWN: Final = (GOLD, GOLD_WINNER, GOLD_REASONING, COMMENT, REVIEWS, SAMPLE, RAND
 class GoldRows(msgspec.Struct, frozen=True, kw_only=True):
     """The labeled samples as rows, and counts of what is left out.
 
-    ``open`` counts reviews made with the judges' verdict in sight, ``unlabeled`` samples that no
+    ``open`` counts reviews made after seeing the judges' verdict, ``unlabeled`` samples that no
     reviewer could judge, ``unanswered`` samples without a response.
     """
 
@@ -193,7 +193,7 @@ class GoldRows(msgspec.Struct, frozen=True, kw_only=True):
 def gold_rows(desk: ReviewDesk) -> GoldRows:
     """Return the reviewed samples as rows of a dataset, with the reviews as gold.
 
-    Repeats with equal responses are one row; others get a row each, with ids of their own.
+    Repeats with equal responses share one row; others get separate rows with new ids.
     """
     found = desk.active_reviews()
     blind = {each.id for each in found.blind}

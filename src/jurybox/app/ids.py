@@ -1,4 +1,4 @@
-"""Ids and times of stored rows, and datasets that are kept next to the store."""
+"""Ids and times of stored rows, and datasets kept in the store's folder."""
 
 import hashlib
 import secrets
@@ -10,7 +10,7 @@ from jurybox.errors import IncompleteError
 from jurybox.reporting.output_file import whole_file
 from jurybox.wiring import store_folder
 
-# Without characters that are mistaken for each other.
+# Without characters that look alike.
 _CHARACTERS: Final = "abcdefghjkmnpqrstuvwxyz23456789"
 
 

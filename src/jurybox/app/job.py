@@ -56,8 +56,8 @@ class BatchProgress(msgspec.Struct, frozen=True, kw_only=True):
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a run.
 
-    ``before`` counts samples finished before it was resumed. ``outages`` says which endpoints don't
-    answer now, and why.
+    ``before`` counts samples finished before it was resumed. ``outages`` lists endpoints that don't
+    answer, and why.
     """
 
     run_id: str
@@ -79,7 +79,7 @@ Known = Mapping[int, Sequence[ExchangeRow]]
 Spread = Callable[["Job", Dataset, Known], Awaitable[None]]
 """Has other processes finish the missing samples of a job, or as many as a stop leaves."""
 OnStart = Callable[["Job"], None]
-"""Is called with the job before it starts, so that the caller can stop it."""
+"""Called with the job before it starts, so that the caller can stop it."""
 
 
 class _Counter:
@@ -108,7 +108,7 @@ class _Counter:
 
 
 class _Throttle:
-    """Calls a function at most once per interval; the last of several calls is made late."""
+    """Calls a function at most once per interval; a later call is delayed, not dropped."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         self._call = call
@@ -131,8 +131,8 @@ class Job:
     """A run in progress.
 
     ``on_notice`` is called with warnings for the user; ``stop`` ends the run early. The samples in
-    ``retry`` are done again; ``not_retried`` counts those that keep their old results. A job may
-    be of a ``part`` of the run: these numbers of samples.
+    ``retry`` are evaluated again; ``not_retried`` counts those that keep their old results.
+    ``part`` limits a job to these sample numbers.
     """
 
     def __init__(  # noqa: PLR0913 - a run and what may be left of it, by keyword
@@ -188,10 +188,10 @@ class Job:
     async def work(
         self, dataset: Dataset, base_url: str | None = None, spread: Spread | None = None
     ) -> RunRow:
-        """Finish the samples that are missing, and return the run as it is stored then.
+        """Finish the missing samples, and return the stored run.
 
         A run that can't be finished now is left as stopped; ``stop.reason`` says why. ``spread``
-        has other processes do what it can, before the rest is done here.
+        lets other processes work first; the rest is done here.
         """
         try:
             known = self._read_stored()
@@ -199,7 +199,7 @@ class Job:
                 await spread(self, dataset, known)
             await self._run(self.remaining(dataset), known, base_url)
         except IncompleteError as error:
-            # All samples may be stored and still be worthless: their dataset has changed.
+            # Even if all samples are stored, their dataset may have changed.
             self.stop.soon(str(error))
             self._report(now=True)
             return self._leave()
@@ -261,11 +261,11 @@ class Job:
             raise damaged(self.row, error) from None
 
     def report(self) -> None:
-        """Report progress, unless it was reported a moment ago."""
+        """Report progress, at most once per interval."""
         self._report()
 
     def append(self, samples: Sequence[SampleRow], exchanges: Sequence[ExchangeRow]) -> None:
-        """Store samples and exchanges; those of a retried sample once it is finished."""
+        """Store samples and exchanges; a retried sample's only when it is finished."""
         if not self._retry:
             self._store.append(samples, exchanges)
             return
@@ -282,7 +282,7 @@ class Job:
         )
 
     def _keep_old_results(self) -> None:
-        """Count the old results of samples that couldn't be done again."""
+        """Count the old results of samples that couldn't be evaluated again."""
         for number in self._held:
             if not self._count.is_done(number):
                 result = read_result(self._retry[number])
@@ -317,13 +317,13 @@ class Job:
         return known | retried
 
     def _budget(self, most: float | None, known: Known) -> Budget | None:
-        """Return the budget of a run with a maximum cost, without what it has cost so far."""
+        """Return the remaining budget of a run with a maximum cost."""
         if most is None:
             return None
         budget = Budget(self._plan, read_settings(), most)
         spent: float | None = run_cost(self._count.tally.uses(), self._prices)["dollars"]
         if spent is None:
-            what = "what the run has cost isn't known: a reply came without its tokens"
+            what = "the cost so far is unknown, because a reply didn't report its tokens"
             raise IncompleteError(f"{what}; start a new run without --max-cost")
         budget.spent = spent
         for row in chain.from_iterable(known.values()):
@@ -399,14 +399,14 @@ class Job:
 
     def _finish(self) -> RunRow:
         if self.row.status == "finished":
-            return self.row  # nothing of it was replaced
+            return self.row  # it has no new results
         if self._plan.batch:
             close_batches(self._store, self.row.id, "read")
         conclusion = self._count.tally.conclude()
         outcome = StoredOutcome(
             conclusion=conclusion,
             cost=run_cost(conclusion.uses, self._prices, batched=self._plan.batch),
-            # Unknown for a run that was stopped in between.
+            # Unknown for a resumed run.
             elapsed_s=None if self._before else round(time.monotonic() - self._began, 3),
         )
         self.row = finish_row(self.row, outcome, self._store)

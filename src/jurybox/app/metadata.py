@@ -26,7 +26,7 @@ from jurybox.storage.store import Store
 from jurybox.wiring import LAST, local_file
 
 ALLOW_VERSION_DRIFT: Final = "allow_version_drift"
-"""The field of a run's metadata that says that other versions of its models are accepted."""
+"""The metadata field for accepting other versions of models."""
 
 MAX_COST: Final = "max_cost"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -35,8 +35,8 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 class RunIdentity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A run's name, tags, budget and accepted changes; part of its metadata (D7, D8).
 
-    ``baseline`` is the id of the run to compare it with, ``group`` that of the runs of one suite
-    with several targets, ``target_name`` its target's among them.
+    ``baseline`` is the id of the run to compare with, ``group`` identifies the runs of one suite
+    with several targets, ``target_name`` is the target's name among them.
     """
 
     name: str | None = None
@@ -52,7 +52,7 @@ NAMELESS: Final = RunIdentity()
 
 
 def check_label(option: str, name: str) -> None:
-    """Refuse a name or tag by which a run couldn't be found."""
+    """Refuse an invalid name or tag of a run."""
     if _NAME.fullmatch(name) is None or name == LAST:
         hint = f"use up to 64 letters, digits, `.`, `_` and `-`, and not `{LAST}`"
         raise InputError(f"`{name}` can't be the name of a run", hint, option)
@@ -136,10 +136,10 @@ def recorded_versions(row: RunRow) -> object:
 
 
 def _version(model: str, plan: Plan) -> str | None:
-    """Return the pin of a model: the version in its name, or the hash of its file.
+    """Return the version of a model: from its name, or the hash of its file.
 
-    Of a function only its own file is hashed; the git commit of a run covers its imports. A local
-    model also depends on the build of its runtime.
+    For a function, only its own file is hashed; the git commit of a run covers its imports. A local
+    model's version includes the build of its runtime.
     """
     if model.startswith("command/"):
         return None
@@ -174,7 +174,7 @@ def _environment(region: str | None) -> dict[str, str | None]:
 
 
 def code_version(folder: Path) -> str | None:
-    """Return the git commit of a folder, with ``-dirty`` where files differ; None outside git."""
+    """Return the git commit of a folder, with ``-dirty`` if files differ; None outside git."""
     commit = _git(folder, "rev-parse", "HEAD")
     if not commit:
         return None
@@ -216,7 +216,7 @@ def describe_change(
 ) -> str | None:
     """Describe how a dataset, whose hash is now ``sha256``, has changed since the run began."""
     if sha256 == plan.dataset.sha256:
-        # It may have been changed during the run, and changed back.
+        # It may have been changed and restored during the run.
         first = _first_other(dataset, plan, store, run_id)
         return None if first is None else f"the run has samples of another version: {first}"
     try:
@@ -235,7 +235,7 @@ def _counted(rows: int, plan: Plan) -> str:
 
 
 def _first_other(dataset: Dataset, plan: Plan, store: Store, run_id: str) -> str | None:
-    """Describe the first row that differs from that of its finished sample."""
+    """Describe the first row that differs from its stored sample."""
     stored = store.samples(run_id)
     sample = next(stored, None)
     while sample is not None:
@@ -260,7 +260,7 @@ def _rows(dataset: Dataset, plan: Plan) -> Iterator[tuple[int, Row]]:
 
 
 def _stored_row(sample: SampleRow, plan: Plan) -> Row:
-    """Return the row that a sample was made from, without a target's response."""
+    """Return the original row of a sample, without a target's response."""
     row = msgspec.json.decode(sample.inputs, type=Row)
     kept = msgspec.json.decode(sample.responses, type=StoredResponses)
     return msgspec.structs.replace(
@@ -275,5 +275,5 @@ def _other(before: Row, now: Row, where: str) -> str | None:
         return f"{where} was sample `{before.id}` and is `{now.id}`"
     for field in Row.__struct_fields__:
         if getattr(before, field) != getattr(now, field):
-            return f"{where}, sample `{now.id}`, has another `{field}`"
+            return f"{where}, sample `{now.id}`, has a different `{field}`"
     return None

@@ -1,4 +1,4 @@
-"""The models of a run: built from its plan, limited, cached, and asked in batches if it says so."""
+"""Builds the models of a run from its plan, with limits, cache and batches."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 # These may answer differently under the same name, so their replies are never reused.
 _UNCACHED: Final = ("command/", "python/", "replay/")
 
-# A batch may take hours whatever its size, so it should hold many requests; but the prompts of all
-# samples in it stay in memory until they are answered.
+# A batch may take hours regardless of its size, so it should have many requests; but their prompts
+# stay in memory until they are answered.
 _BATCH_WINDOW: Final = 2000
 _UNLIMITED: Final = 10**9
 # Batched judges have no limit of calls. A retry waits for the next batch, so it needs no delay.
@@ -54,7 +54,7 @@ _NO_BATCH: Final = "ask directly with --no-batch"
 
 
 class PlanModels(msgspec.Struct, frozen=True, kw_only=True):
-    """The models of a plan; the target may have a judge's name and another endpoint."""
+    """The models of a plan; a target and a judge of the same name may have different endpoints."""
 
     judges: dict[str, Model]
     target: Model | None = None
@@ -96,7 +96,7 @@ async def open_session(  # noqa: PLR0913 - a plan and what a run adds to it, by 
 ) -> AsyncGenerator[ModelSession]:
     """Build the models of a plan, and close them at the end.
 
-    ``share`` limits this process where others ask the same endpoints.
+    ``share`` limits this process if others use the same endpoints.
     """
     settings = read_settings()
     models = plan_models(plan, settings, base_url)
@@ -132,9 +132,10 @@ async def checked_route(
     allow_version_drift: bool,
     patience: float | None = None,
 ) -> AsyncGenerator[Call]:
-    """Provide one call for several models; it refuses answers by another version of a model.
+    """Provide one function to call several models; it refuses answers by another version.
 
-    The call raises `IncompleteError` there. ``patience`` is how many seconds an endpoint may fail.
+    The function then raises `IncompleteError`. ``patience`` is how many seconds an endpoint may
+    fail.
     """
     settings = read_settings()
     builder = ModelBuilder(settings, base_url)
@@ -157,10 +158,10 @@ async def checked_route(
 
 
 class Budget:
-    """Lets a request through only while the run can't exceed its maximum cost (D8).
+    """Allows a request only if the run can't exceed its maximum cost (D8).
 
-    Counted are all replies, and for calls in flight the most that they may cost: a token for every
-    byte of the request, and all the tokens that a reply may have.
+    It counts the cost of all replies, and the maximum cost of calls in flight: one token per byte
+    of the request, and the maximum tokens of a reply.
     """
 
     def __init__(self, plan: Plan, settings: Settings, most: float) -> None:
@@ -246,7 +247,7 @@ def _router(
 
 
 def _window(plan: Plan) -> int:
-    """Return how many samples may be in flight: some more than can be asked about."""
+    """Return how many samples may be in flight: slightly more than the limits allow calls."""
     if plan.batch:
         return _BATCH_WINDOW
     calls = (plan.concurrency or Limits().concurrency) * (1 if plan.target is None else 2)
@@ -277,7 +278,7 @@ def check_batchable(judges: Sequence[str], origin: str) -> None:
 
 
 class JudgeBatches:
-    """The provider batches of a run's judges; empty where judges are asked directly."""
+    """The provider batches of a run's judges; empty if judges are asked directly."""
 
     def __init__(
         self, store: Store, run_id: str, on_change: Callable[[], None], warn: Callable[[str], None]
@@ -312,7 +313,7 @@ class JudgeBatches:
 
 
 def close_batches(store: Store, run_id: str, state: str) -> None:
-    """Mark the open batches of a run as ``read``, or as ``gone`` if they are given up."""
+    """Mark the open batches of a run as ``read``, or as ``gone`` if abandoned."""
     for row in store.batches(run_id):
         if row.state in {"submitting", "submitted"}:
             store.update_batch(sealed(msgspec.structs.replace(row, state=state)))

@@ -81,7 +81,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def prepare(name: "str | Path | Mapping[str, Any]", options: RunOptions) -> Prepared:
-    """Read everything that a run needs, and refuse what can't be used before the first call."""
+    """Read all inputs of a run; refuse invalid ones before the first call."""
     found = prepare_all(name, options)
     if len(found) > 1:
         hint = "run it with `jurybox run` or `run_targets`, or name a single `target`"
@@ -118,7 +118,7 @@ class _Attempts:
             return None
 
     def failed(self) -> InputError:
-        """Return the error, or several as one."""
+        """Return the only error, or all errors as one."""
         return self.errors[0] if len(self.errors) == 1 else CombinedError(self.errors)
 
 
@@ -214,7 +214,7 @@ def _surveyed(
 
 
 def _check_version(model: str, *, allow_unpinned: bool) -> None:
-    """Refuse a model whose name doesn't say which version is meant (A10)."""
+    """Refuse a model whose name states no version (A10)."""
     if not ModelName.parse(model).is_pinned and not allow_unpinned:
         hint = "name one with a date, or as `provider/name@version`, or pass --allow-unpinned"
         raise InputError("the name doesn't say which version is meant", hint, model)
@@ -226,7 +226,7 @@ def _unseen(
     """Yield a warning about overlays that apply to no row of the dataset."""
     unseen = [name for name in plan.overlays if name not in demographics]
     if unseen and limit is None and not options.filters:
-        yield f"no row is of the demographic {listed(unseen)}, which has an overlay"
+        yield f"no row has the demographic {listed(unseen)}, which has an overlay"
 
 
 def _dataset_path(chosen: ChosenSuite, given: str | None) -> tuple[str, Path, str]:
@@ -252,7 +252,7 @@ def read_rubric(name: str, folder: Path | None = None) -> tuple[DocumentPlan, tu
     reading = rubric_files().check(found)
     if reading.rubric is None:
         raise RubricError(found.origin, reading.findings)
-    # An extended document is stored in full: resuming and auditing read no other file.
+    # An overlay is stored with its base applied, so that resuming and auditing read no other file.
     text = render_rubric(reading.rubric) if reading.bases else found.data.decode()
     warnings = tuple(f"{found.origin}:{warning}" for warning in reading.warnings)
     return DocumentPlan(origin=found.origin, text=text), warnings
@@ -266,7 +266,7 @@ def _document(name: str, folder: Path | None) -> RubricFile:
 def _overlays(
     chosen: ChosenSuite, base: DocumentPlan, rubric: Rubric, *, required: bool
 ) -> dict[str, DocumentPlan]:
-    """Read the overlays for the rows of a demographic; those of another rubric are left out."""
+    """Read the overlays by demographic; skip those of another rubric."""
     overlays: dict[str, DocumentPlan] = {}
     files = rubric_files()
     for demographic, name in chosen.suite.overlays.items():
@@ -284,10 +284,10 @@ def _overlays(
 
 
 def _check_overlay(overlay: Rubric, base: Rubric, origin: str) -> None:
-    """Refuse what would make the rows of a run incomparable, or its replies unreadable."""
+    """Refuse an overlay that makes rows incomparable or replies unreadable."""
     for what, part in _SHARED.items():
         if part(overlay) != part(base):
-            problem = f"`{overlay.id}` has other {what} than `{base.id}`"
+            problem = f"`{overlay.id}` and `{base.id}` have different {what}"
             hint = f"leave them as they are, or use it for a whole run: --rubric {overlay.id}"
             raise InputError(problem, hint, origin)
 
@@ -366,7 +366,7 @@ def _read_prompt_text(name: str | None, folder: Path) -> _PromptText | None:
         return _PromptText(id="inline", text=name)
     if name.startswith(LANGFUSE):
         fetched = fetch_prompt(name)
-        # By its version, whatever it was asked for by: a label moves.
+        # Named by its version, because a label can move.
         pinned = f"{LANGFUSE}{fetched.name}@{fetched.version}"
         return _PromptText(id=pinned, text=fetched.text, system=fetched.system)
     found = read_path(folder / name)
@@ -384,7 +384,7 @@ def _plan_target(
     system: _PromptText | None,
     columns: Mapping[str, str],
 ) -> TargetPlan:
-    """Return the plan of a target; ``columns`` are those that the suite names, by field."""
+    """Return the plan of a target; ``columns`` maps fields to the suite's column names."""
     if system is not None and system.system is not None:
         raise InputError("this is a chat prompt", "name a text prompt", system.id)
     if prompt is not None and prompt.system is not None:
@@ -413,12 +413,12 @@ def _plan_target(
         system=None if system is None else system.text,
         price=price_of(model, load_prices(read_settings().prices)),
     )
-    # With the number types of a stored plan: 0 and 0.0 would make two different requests.
+    # Uses the number types of a stored plan, because 0 and 0.0 make different requests.
     return msgspec.convert(msgspec.to_builtins(target), TargetPlan)
 
 
 def _judges(named: Sequence[ModelSpec], rubric: Rubric, origin: str) -> tuple[ModelSpec, ...]:
-    """Return the named judges; none where the rules score everything, else the embedded one."""
+    """Return the named judges; by default none if rules suffice, else the embedded judge."""
     missing = missing_rules(rubric)
     check_checks(rubric, judges=bool(named), pair=False)
     if named or missing is None:

@@ -1,4 +1,4 @@
-"""Probe a judge: judge samples of a run again with something changed, in runs of their own."""
+"""Probes a judge: judges changed samples of a run again, in separate runs."""
 
 import hashlib
 import heapq
@@ -62,7 +62,7 @@ class ProbeOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Picked(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample to judge again, the side that is measured, and that side's score in the run."""
+    """A sample to judge again, the measured side, and its score in the run."""
 
     sample: Sample
     side: Side
@@ -83,10 +83,10 @@ class ProbeTrial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProbePlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The runs to make; ``skipped`` gives the reason by kind of change that can't be made.
+    """The runs to make; ``skipped`` has the reasons for kinds of changes that can't be made.
 
-    ``comparable``: the run's own scores come from the same judges and the same prompt. ``calls`` is
-    the minimum number of calls, None where it isn't known beforehand.
+    ``comparable`` means that the run's own scores come from the same judges and prompt. ``calls``
+    is the minimum number of calls; None if unknown.
     """
 
     picked: tuple[Picked, ...]
@@ -146,7 +146,7 @@ def plan_probe(store: Store, row: RunRow, options: ProbeOptions) -> ProbePlan:
         picked=picked,
         trials=tuple(trials),
         judges=judges,
-        # A rescored run's replies answer another prompt; another version is another judge.
+        # The replies of a rescored run answer another prompt, and another version is another judge.
         comparable=judges == plan.judges
         and plan.derived_from is None
         and recorded_versions(row) == judge_versions(base),
@@ -266,8 +266,8 @@ def read_probe(
 ) -> tuple[Bias, ...]:
     """Return how scores changed, from the finished runs of all trials.
 
-    Scores are compared with those of the run itself if they are comparable, else with those of the
-    unchanged samples.
+    Scores are compared with the run's own if these are comparable, else with those of the unchanged
+    samples.
     """
     sides: dict[str, Side] = {each.sample.id: each.side for each in probe.picked}
     after = _after(store, run_ids, sides)
@@ -278,7 +278,7 @@ def read_probe(
     for kind in KINDS:
         reason = probe.skipped.get(kind.id)
         if kind is SAME and not probe.comparable:
-            reason = "the run's scores are of other judges or words; this is the baseline instead"
+            reason = "the run's scores come from other judges or prompts; this is the baseline"
         if reason is not None:
             names = (f"{kind.name}.{metric}" for metric in STABILITY_METRICS)
             metrics[kind.group] += [unmeasured(name, reason) for name in names]

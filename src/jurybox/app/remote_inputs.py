@@ -105,11 +105,11 @@ def _chosen(
         hint = "download it, and name its files as `dataset`"
         raise InputError("the dataset has no Parquet files on the hub", hint, name)
     problem = "the dataset has several splits" if fitting else f"there is no split `{wanted}`"
-    raise InputError(problem, f"name one of {listed(sorted(splits))} behind its name", name)
+    raise InputError(problem, f"add one of {listed(sorted(splits))} after its name", name)
 
 
 def _reported(error: Exception, name: str) -> InputError | IncompleteError:
-    """Return the hub's refusal as one line; other errors may be temporary."""
+    """Return the hub's error as one line; errors that aren't refusals may be temporary."""
     words = printable(" ".join(str(error).split()) or type(error).__name__)
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status in _CLIENT_ERRORS:

@@ -1,4 +1,4 @@
-"""Rescore a run: read its stored replies under another rubric, without a model call."""
+"""Rescores a run: reads its stored replies under another rubric, without a model call."""
 
 from typing import Final
 
@@ -36,7 +36,7 @@ _BATCH: Final = 200
 
 
 def rescore_run(row: RunRow, rubric: str, store: Store) -> RunResult:
-    """Store a new run with the results that a finished run's replies give under another rubric."""
+    """Store a new run: a finished run's replies, scored by another rubric."""
     if row.status != "finished":
         raise InputError("the run isn't finished", "continue it with `jurybox resume`", row.id)
     before = plan_of(row)

@@ -1,7 +1,7 @@
 """The review desk of a run: what reviewers see, submit and withdraw.
 
-Reviews and withdrawals are appended rows, never changed. A desk keeps no state of its own, so any
-number of reviewers can use one.
+Reviews and withdrawals are appended rows, never changed. A desk is stateless, so any number of
+reviewers can use one.
 """
 
 from collections import Counter, OrderedDict
@@ -63,10 +63,10 @@ _CLAIMED: Final = timedelta(hours=1)
 
 
 class UnrevealedReviews:
-    """Ids of reviews whose authors haven't seen the judges' verdict since. Thread-safe.
+    """Ids of reviews whose authors haven't seen the judges' verdict yet. Thread-safe.
 
-    Only one process knows them. In another, authors count as having seen it: that may cost a
-    label, but never makes one up.
+    They are known to one process only. Other processes assume that authors have seen the verdict,
+    which may lose a label but never adds a wrong one.
     """
 
     def __init__(self) -> None:
@@ -95,22 +95,22 @@ class ReviewProgress(msgspec.Struct, frozen=True, kw_only=True):
     """The progress of the reviewers."""
 
     samples: int  # how many the run will have
-    queued: int  # how many of those it has need a person
-    mine: int  # how many of the queued this reviewer has reviewed
-    anyone: int  # how many of the queued have a review
+    queued: int  # how many of its samples need review
+    mine: int  # how many queued samples this reviewer has reviewed
+    anyone: int  # how many queued samples have a review
     reviews: int  # the number of active reviews
     reviewers: tuple[str, ...]  # the names of the reviewers so far
     drawn: int  # how many samples of the random part reviewers have reached
     labeled: int  # how many of these have a blind label
     needed: int  # how many more the random part needs before metrics are corrected by it
-    # How many reviewed samples count for nothing yet, since ``passed`` samples before them in the
-    # random order have no blind review.
+    # How many reviewed samples don't count yet, since ``passed`` samples before them in the random
+    # order have no blind review.
     waiting: int = 0
     passed: int = 0
 
 
 class StoredSample(SampleRecord):
-    """A sample of a run, decoded at once, with the verdict that the run's metrics are made of."""
+    """A decoded sample of a run, with the verdict that the run's metrics use."""
 
     def __init__(self, row: SampleRow, rubric: Rubric) -> None:
         super().__init__(row)
@@ -126,7 +126,7 @@ class StoredSample(SampleRecord):
 
 
 class ReviewDesk:
-    """Where the samples of one run are reviewed."""
+    """The review of one run's samples."""
 
     def __init__(
         self,
@@ -140,9 +140,9 @@ class ReviewDesk:
     ) -> None:
         """Open the desk; without ``blind`` reviewers see the judges' verdict before they score.
 
-        The queues give each sample to ``overlap`` reviewers: to those who come first, or, where
-        ``reviewers`` are named, to those of them that it is assigned to. Desks of one process
-        share ``unrevealed``.
+        The queues give each sample to ``overlap`` reviewers: the first who come, or, if
+        ``reviewers`` are named, those to whom it is assigned. Desks of one process share
+        ``unrevealed``.
         """
         self.store = store
         self.run = run
@@ -165,16 +165,17 @@ class ReviewDesk:
         No more reviewers get a sample than the overlap of the desk: one who was given it an hour
         ago and didn't review it no longer counts, nor do those who left its flag undecided.
 
-        ``flagged`` are those that need review, the most urgent first; ``random`` all of them in an
-        order drawn for the run. The search starts behind the number ``after`` and wraps around.
+        The queue ``flagged`` has the samples that need review, most urgent first; ``random`` has
+        all samples in the run's random order. The search starts after the number ``after`` and
+        wraps around.
         """
         name = read_reviewer(reviewer)
         if read_queue(kind) == "picked":
-            raise InputError("what is picked has no order", "take `flagged` or `random`", "queue")
+            raise InputError("`picked` isn't a queue", "use `flagged` or `random`", "queue")
         rows = active_rows(self.store.reviews(self.run.id))
         undecided = self.undecided()
         known = {row.number for row in rows if row.reviewer == name}
-        # A short page is enough to find one sample more than the reviewer knows.
+        # Enough to find one sample that the reviewer doesn't know.
         page = min(MOST, len(known) + 1) if after is None else MOST
         others = Counter(row.number for row in rows if row.reviewer != name)
         enough = {number for number, count in others.items() if count >= self._overlap}
@@ -260,10 +261,10 @@ class ReviewDesk:
         *,
         shown: Circumstances,
     ) -> ReviewRow:
-        """Store a verdict, which names two responses in the order that they were shown in.
+        """Store a verdict, which names two responses in the order shown.
 
-        A second review of a sample isn't blind, whatever ``shown`` says, unless the first was
-        withdrawn before its author saw the judges' verdict.
+        A second review of a sample never counts as blind, unless the first was withdrawn before its
+        author saw the judges' verdict.
         """
         name, words = read_reviewer(reviewer), read_comment(comment)
         stored = self.stored(number)
@@ -352,7 +353,7 @@ class ReviewDesk:
         )
 
     def random_part(self) -> RandomPart:
-        """Return the randomly drawn samples up to the last one that reviewers reached."""
+        """Return the random order up to the last reviewed sample."""
         return self.part_of(self._active(self.store.reviews(self.run.id)))
 
     def part_of(self, found: ActiveReviews) -> RandomPart:
@@ -398,7 +399,7 @@ class ReviewDesk:
     ) -> ReviewRow:
         row = sealed(
             ReviewRow(
-                # With microseconds: rows of one second are sorted by their ids.
+                # With microseconds, because rows of the same time are sorted by id.
                 id=new_id(time="%Y%m%d-%H%M%S-%f"),
                 run_id=self.run.id,
                 number=sample.number,
@@ -416,7 +417,7 @@ class ReviewDesk:
 
 
 def _judged(record: SampleRecord, rubric: Rubric) -> JudgedSample:
-    """Return the verdict that the run's metrics are made of: the judges', or that of the rules."""
+    """Return the verdict that the run's metrics use: the judges' or the rules'."""
     result, criteria = record.result, () if record.report is None else record.report.criteria
     return JudgedSample(
         scores={each.id: result.metrics.get(each.id) for each in rubric.criteria},

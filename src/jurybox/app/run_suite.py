@@ -85,7 +85,7 @@ async def arun(  # noqa: PLR0913 - overrides of the suite, all by keyword
     store: str | None = None,
     on_progress: "OnProgress | None" = None,
 ) -> Run:
-    """Run a suite to its end, store it, and return its metrics, gates and decision.
+    """Run a suite, store the run, and return its metrics, gates and decision.
 
     Example:
         >>> import jurybox
@@ -97,34 +97,35 @@ async def arun(  # noqa: PLR0913 - overrides of the suite, all by keyword
         suite: the path of a suite file, the name of a bundled one (`companion-scenarios`), or a
             suite as a dictionary, ``{"suite": "capitals", "rubric": "facts.md", "rows": [...]}``.
         rubric: a rubric's name or path, instead of the suite's.
-        target: the model under test, instead of the suite's: a name, or a function of yours.
+        target: the model under test, instead of the suite's: a name, or your function.
         prompt: the file of its prompt, instead of the suite's.
         system: the file of its system prompt, instead of the suite's.
-        responses: a file of recorded responses, or the name of some that are bundled with the
-            suite; no target is asked then.
-        judges: the judge models, instead of the suite's: names, or functions of yours.
+        responses: a file of recorded responses, or the name of responses bundled with the suite;
+        then no target is asked.
+        judges: the judge models, instead of the suite's: names, or your functions.
         votes: the number of votes per sample, instead of the suite's.
         dataset: a dataset, instead of the suite's.
         repeats: how many times every sample is run.
-        limit: how many rows of the dataset to use, from the first.
+        limit: how many rows of the dataset to use, starting with the first.
         concurrency: the maximum number of concurrent calls per endpoint.
         base_url: the address of an OpenAI-compatible endpoint.
         allow_unpinned: accept models whose names don't state a version.
-        allow_version_drift: accept another version of a model than its name states.
-        accept_unreviewed: don't wait for the reviews that the rubric requires; it is recorded.
+        allow_version_drift: accept a different version of a model than its name states.
+        accept_unreviewed: don't wait for required reviews; this is recorded.
         cache: reuse replies to equal requests of earlier runs in the store.
-        batch: ask judges in their providers' batches, later and for less.
+        batch: send judge requests through the providers' batch APIs, which is slower and cheaper.
         filters: use only rows with these values, each as ``FIELD=VALUE``.
-        name: what to call the run; `load_run` takes it.
+        name: the name of the run, for `load_run` and commands.
         tags: labels of the run.
         baseline: a run to compare it with.
-        max_cost: the dollars that the run may cost; it stops before it costs more.
+        max_cost: the maximum cost in US dollars; the run stops before exceeding it.
         store: a path or a database URL; ``.jurybox/jurybox.db`` by default.
-        on_progress: is called with a `Progress` several times a second.
+        on_progress: called with a `Progress` several times a second.
 
     Raises:
         InputError: an argument, the suite or a file it names can't be used; no model was called.
-        IncompleteError: the run couldn't be finished; what was done is kept and can be resumed.
+        IncompleteError: the run couldn't be finished; finished samples are kept, and it can be
+        resumed.
 
     """
     given = {key: value for key, value in locals().items() if key != "suite"}
@@ -148,11 +149,12 @@ async def arun_targets(
 
     Args:
         suite: a suite with ``targets``, as `arun` takes it.
-        options: those of `arun`; each run's name has its target's name behind it.
+        options: those of `arun`; each run's name ends with its target's name.
 
     Raises:
         InputError: an argument, the suite or a file it names can't be used; no model was called.
-        IncompleteError: a run couldn't be finished; what was done is kept and can be resumed.
+        IncompleteError: a run couldn't be finished; finished samples are kept, and it can be
+        resumed.
 
     """
     return await _run_all(suite, several=True, **options)
@@ -232,7 +234,7 @@ class Start(Protocol):
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that was worked on; ``stopped`` says why it isn't finished."""
+    """The run after working on it; ``stopped`` says why it isn't finished."""
 
     view: RunView
     stopped: str | None = None
@@ -275,7 +277,7 @@ async def _start(
     """Store the plan of a run, and work on it until it is finished or stopped."""
     if cluster is not None and prepared.identity.max_cost is not None:
         hint = "leave it out, or use --engine local"
-        raise InputError("no worker knows what the others spend", hint, "--max-cost")
+        raise InputError("workers don't know each other's costs", hint, "--max-cost")
     row = new_run(prepared.plan, prepared.procedure, _with_the_rest(prepared.identity, store))
     with (
         store.claim(row.id),
@@ -292,7 +294,7 @@ start_run = blocking("start_run", _start)
 
 
 def _with_the_rest(identity: RunIdentity, store: Store) -> RunIdentity:
-    """Leave of the maximum cost what the earlier targets of the suite didn't spend (D8)."""
+    """Reduce the maximum cost by what earlier targets of the suite have spent (D8)."""
     if identity.max_cost is None or identity.group is None:
         return identity
     earlier = [view_run(row, store) for row in store.runs() if identity.group in row.metadata]
@@ -314,16 +316,16 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
     on_progress: OnProgress | None = None,
     on_start: OnStart | None = None,
 ) -> RunResult:
-    """Continue a stopped run; samples that lost a request for a transient reason are done again.
+    """Resume a stopped run; samples with a transient failure are evaluated again.
 
-    With ``retry_failed``, those of a finished run are too. Old results stay until then.
+    With ``retry_failed``, this also applies to a finished run. Old results are kept until replaced.
     """
     if row.status == "finished" and not retry_failed:
         hint = "`jurybox show` shows it; --retry-failed asks again for what failed"
         raise InputError("the run is finished", hint, row.id)
     plan = plan_of(row)
     if plan.derived_from is not None:
-        problem = "it asks no model: it was rescored, or that was interrupted"
+        problem = "it is a rescored run, which calls no model"
         raise InputError(problem, f"resume or rescore run {plan.derived_from}", row.id)
     if base_url is not None and not any(map(takes_base_url, plan.model_specs())):
         hint = "leave it out, or start a new run with other addresses"
@@ -331,7 +333,7 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
     with store.claim(row.id) as mine:
         if not mine:
             raise InputError("another process is working on the run", "wait for it", row.id)
-        # Another process may have finished it while this one waited for the claim.
+        # Another process may have finished it in the meantime.
         current = store.run(row.id) or row
         if current.status == "finished" and not retry_failed:
             return RunResult(view=finished_view(current, store))
@@ -346,7 +348,7 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
         changed = {ALLOW_VERSION_DRIFT: True} if allow_version_drift else {}
         changed |= {} if max_cost is None else {MAX_COST: max_cost}
         if cluster is not None and (msgspec.json.decode(current.metadata) | changed).get(MAX_COST):
-            problem = "the run has a maximum cost, and no worker knows what the others spend"
+            problem = "the run has a maximum cost, and workers don't know each other's costs"
             raise InputError(problem, "use --engine local", "--engine")
         if changed:
             current = _with_metadata(current, **changed)
@@ -360,7 +362,7 @@ resume_run = blocking("resume_run", _resume)
 
 
 def equal_run(store: Store, plan: Plan) -> RunRow | None:
-    """Return the newest run of the same plan by the same versions of judges, finished or not."""
+    """Return the newest run with the same plan and judge versions, finished or not."""
     wanted, versions = _what_is_asked(plan), judge_versions(plan)
     rows = (row for row in store.runs() if row.suite == plan.suite)
     known = (row for row in rows if recorded_versions(row) == versions)
@@ -415,7 +417,7 @@ def _with_metadata(row: RunRow, **fields: object) -> RunRow:
 
 
 def _failed_samples(store: Store, run_id: str) -> list[int]:
-    """Return the samples with a lost request that may succeed now, but for those reviewed."""
+    """Return unreviewed samples with a failed request that may succeed now."""
     reviewed = {review.number for review in store.reviews(run_id)}
     return [
         number
@@ -434,7 +436,7 @@ def _lost_request(store: Store, run_id: str, number: int) -> bool:
 
 
 def delete_run(row: RunRow, store: Store) -> None:
-    """Remove a run and all that is stored of it."""
+    """Remove a run and all its stored data."""
     with store.claim(row.id) as mine:
         if not mine:
             raise InputError("another process is working on the run", "stop it first", row.id)

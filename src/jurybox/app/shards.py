@@ -1,8 +1,8 @@
-"""A run on a cluster: its samples are split into shards, and workers run one shard at a time.
+"""Runs on a cluster: samples are split into shards, and each worker runs one at a time.
 
-With PostgreSQL, workers store what they get where the run is stored. Else each shard has a file of
-its own next to the store's, which the driver checks row by row and takes over. A file that a killed
-driver left is taken over when the run is resumed, by whichever engine.
+With PostgreSQL, workers write to the store itself. Otherwise each shard has its own file next to
+the store's, which the driver checks row by row and merges. Files left by a killed driver are merged
+when the run is resumed, by either engine.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ _SHARDS_PER_WORKER: Final = 4
 _FEWEST, _MOST = 25, 10_000
 # Rows in one transaction.
 _BATCH: Final = 500
-# Seconds to wait for a worker that was lost to let go of its shard.
+# Seconds to wait until a lost worker's lock on its shard is released.
 _LONGEST_WAIT: Final = 60.0
 _PAUSE: Final = 0.1
 
@@ -60,10 +60,10 @@ _number: Final[Callable[[ExchangeRow], int]] = attrgetter("number")
 
 
 class Shard(msgspec.Struct, frozen=True, kw_only=True):
-    """Some samples of a run, and all that a worker on another machine needs to finish them.
+    """Some samples of a run, with everything that a worker on another machine needs.
 
-    Where ``rows`` is None, the worker reads them itself: those of all ``numbers`` that aren't
-    ``done``. The ``file`` of the shard is None where workers write to the store itself.
+    If ``rows`` is None, the worker reads them itself, for all ``numbers`` that aren't ``done``.
+    ``file`` is None if workers write to the store itself.
     """
 
     number: int
@@ -76,7 +76,7 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def claim(self) -> str:
-        """The key that a worker locks in the store, so that no other works on the shard."""
+        """The key that a worker locks in the store while it works on the shard."""
         return _claim(self.run.id, self.number)
 
 
@@ -90,7 +90,7 @@ class _Secrets(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def worker_secrets(store: Store, plan: Plan, base_url: str | None) -> bytes:
-    """Return what the workers of a run get apart from their shards."""
+    """Return the secrets for the workers of a run."""
     return msgspec.json.encode(
         _Secrets(
             version=__version__,
@@ -123,7 +123,7 @@ async def _work_on(shard: Shard, link: "WorkerLink") -> str:
                     if mine:
                         return await _finish(shard, store, given.base_url, link)
                 if time.monotonic() > deadline:
-                    return f"another worker holds shard {shard.number}"
+                    return f"another worker has shard {shard.number}"
                 await asyncio.sleep(_PAUSE)
     except JuryboxError as error:
         return str(error)
@@ -144,7 +144,7 @@ async def _finish(shard: Shard, store: Store, base_url: str | None, link: "Worke
 
 
 def _rows(shard: Shard, plan: Plan) -> Iterator[Work]:
-    """Yield the rows of a shard, those of its slice of the dataset if it has none of its own."""
+    """Yield the rows of a shard, or else those of its slice of the dataset."""
     if shard.rows is not None:
         yield from shard.rows
         return
@@ -190,17 +190,17 @@ class ShardedRun:
             else:
                 await self._hand_out(job, shards, known)
             if slices and job.is_complete:
-                # Not before: workers must have read the surveyed files to the end.
+                # Checked last, because workers must have read the files to the end.
                 hashing = self._cluster.call(hash_dataset, self._plan)
                 sha256, _ = await asyncio.to_thread(self._cluster.result, hashing)
                 if sha256 != self._plan.dataset.sha256:
-                    raise dataset.changed("its SHA-256 is another")
+                    raise dataset.changed("its SHA-256 differs")
         finally:
             self._reports = []
             job.stop.on_request = tell
 
     async def _hand_out(self, job: Job, shards: Iterator[Shard], known: Known) -> None:
-        """Keep two shards per worker in progress or ready."""
+        """Keep two shards per worker running or queued."""
         running: dict[Any, Shard] = {}
         while True:
             while len(running) < 2 * self._cluster.cpus and not job.stop.requested:
@@ -216,7 +216,7 @@ class ShardedRun:
             await self._report(job, [str(shard.number) for shard in running.values()])
 
     async def _map(self, job: Job, shards: Iterator[Shard], known: Known) -> None:
-        """Score shards by Ray Data, where no model is asked."""
+        """Score shards through Ray Data; used if no model is called."""
         prepared: dict[str, Shard] = {}
         for shard in shards:
             self._prepare(shard, known)
@@ -301,7 +301,7 @@ def check_shardable(plan: Plan, store: Store) -> None:
         raise InputError("batches need a single process", "ask directly with --no-batch", where)
     if plan.cache and shard_folder(store) is not None:
         hint = "use a PostgreSQL store, or --no-cache"
-        raise InputError("workers can't look for replies of earlier runs in a file", hint, where)
+        raise InputError("workers can't search a file for replies of earlier runs", hint, where)
 
 
 def shared_calls(plan: Plan) -> int:
@@ -334,11 +334,11 @@ def forget_shards(store: Store, run_id: str) -> None:
 
 
 def _take_over(store: Store, run: RunRow, file: Path) -> None:
-    """Check every row of a shard's file, copy what the store lacks, and remove the file."""
+    """Check every row of a shard's file, copy missing rows to the store, and remove the file."""
     try:
         shard = open_run_store(str(file))
     except InputError:
-        # Its driver was killed before there was anything in it.
+        # Its driver was killed before anything was written.
         file.unlink(missing_ok=True)
         return
     with closing(shard):
@@ -347,13 +347,13 @@ def _take_over(store: Store, run: RunRow, file: Path) -> None:
             _add_missing(store, run, some)
     for each in file.parent.glob(f"{file.name}*"):
         each.unlink()
-    with suppress(OSError):  # others of the run are there, or of another run
+    with suppress(OSError):  # the folder has other files
         file.parent.rmdir()
         file.parent.parent.rmdir()
 
 
 def _add_missing(store: Store, run: RunRow, found: Sequence[_Sample]) -> None:
-    """Store what isn't stored yet; a killed driver may have stored it already."""
+    """Store missing rows; a killed driver may have stored some already."""
     span = range(found[0][0], found[-1][0] + 1)
     finished = {number for number, *_ in store.results(run.id, span)}
     known = {(row.number, row.position) for row in store.unfinished(run.id, span)}
@@ -376,7 +376,7 @@ def _await_release(shard: Store, claim: str, file: Path) -> None:
             if mine:
                 return
         time.sleep(_PAUSE)
-    raise IncompleteError(f"{file}: a worker still writes to it; stop it, then resume the run")
+    raise IncompleteError(f"{file}: a worker is still writing to it; stop it, then resume the run")
 
 
 def _checked(shard: Store, run: RunRow, file: Path) -> Iterator[_Sample]:
@@ -388,7 +388,7 @@ def _checked(shard: Store, run: RunRow, file: Path) -> Iterator[_Sample]:
         exchanges = [row for part in found if isinstance(part, list) for row in part]
         sample = next((part for part in found if isinstance(part, SampleRow)), None)
         if sample is None:
-            # A reply that is damaged is asked for again.
+            # A damaged reply is requested again.
             exchanges = [row for row in exchanges if seal_of(row) == row.seal]
         elif not _is_whole(sample, exchanges):
             problem = f"{file}: sample {sample.sample_id} was changed or is damaged"

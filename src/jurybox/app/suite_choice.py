@@ -47,7 +47,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChosenSuite(msgspec.Struct, frozen=True, kw_only=True):
-    """A suite with the overrides of its target applied, and the folders its paths start from.
+    """A suite with the overrides of its target applied, and the folders for its paths.
 
     Commands run and functions are imported in ``home``: the suite's folder, or the current one for
     a bundled suite. Paths given as options start from the current folder.
@@ -79,9 +79,9 @@ def bundled_suites() -> dict[str, Path]:
 
 
 def _chosen_mapping(suite: Mapping[str, Any], options: RunOptions) -> ChosenSuite:
-    """Keep a suite that was given as a mapping in a file, which a resumed run reads again (D9)."""
+    """Write a suite given as a mapping to a file, which a resumed run reads again (D9)."""
     try:
-        # Tables of pandas have NaN where there is nothing.
+        # Tables of pandas have NaN for missing values.
         given = json.dumps(dict(suite))
         text = as_yaml(
             json.loads(given, parse_constant=lambda name: None if name == "NaN" else name)
@@ -105,8 +105,8 @@ def _chosen_mapping(suite: Mapping[str, Any], options: RunOptions) -> ChosenSuit
 def choose_suite(name: "str | Path | Mapping[str, Any]", options: RunOptions) -> ChosenSuite:
     """Find a suite and apply the options that concern its target.
 
-    A name that ends in `.yaml` or contains a `/` is a path; any other is looked up among the
-    bundled suites first. A mapping is a suite itself, with paths from the current folder.
+    A name that ends in `.yaml` or contains a `/` is a path; any other is first looked up among the
+    bundled suites. A mapping is the suite itself, with paths relative to the current folder.
     """
     if isinstance(name, Mapping):
         return _chosen_mapping(name, options)
@@ -145,7 +145,7 @@ def choose_suite(name: "str | Path | Mapping[str, Any]", options: RunOptions) ->
 def choose_targets(
     chosen: ChosenSuite, options: RunOptions
 ) -> Iterator[tuple[ChosenSuite, RunOptions]]:
-    """Yield the suite and the options of each target; those of one suite are a group (D5)."""
+    """Yield the suite and the options of each target; the runs of one suite form a group (D5)."""
     suite, identity = chosen.suite, options.identity
     if not suite.targets:
         yield chosen, options
@@ -182,7 +182,7 @@ def _with_target(suite: Suite, options: RunOptions, origin: str) -> Suite:
     given = {"--target": options.target, "--prompt": options.prompt, "--system": options.system}
     named = [option for option, value in given.items() if value is not None]
     if suite.targets and (named or options.responses is not None):
-        problem = "the suite has `targets`, which no option replaces"
+        problem = "the suite has `targets`, which options can't replace"
         raise InputError(problem, "leave the option out, or write a `target`", origin)
     if options.responses is not None:
         if named:
@@ -211,7 +211,7 @@ def _with_target(suite: Suite, options: RunOptions, origin: str) -> Suite:
 
 
 def _recorded(folder: Path | None) -> dict[str, Path]:
-    """Return the recorded responses that come with a bundled suite."""
+    """Return the recorded responses of a bundled suite."""
     paths = () if folder is None else sorted((folder / "responses").glob("*.jsonl"))
     return {path.stem: path for path in paths}
 

@@ -42,7 +42,7 @@ def single_cost(report: SingleReport) -> float | None:
 def run_cost(uses: Iterable[ModelUse], prices: Prices, *, batched: bool = False) -> dict[str, Any]:
     """Return the cost of a run by model; cached replies cost nothing.
 
-    With ``batched`` all judges were asked in batches; the system under test never is.
+    ``batched`` means that all judges were asked in batches; the system under test never is.
     """
     models: list[dict[str, Any]] = []
     for use in uses:
@@ -67,7 +67,7 @@ def run_cost(uses: Iterable[ModelUse], prices: Prices, *, batched: bool = False)
 
 
 def _dollars(use: ModelUse, prices: Prices, *, batched: bool) -> float | None:
-    """Return the price of a model's use; None where a reply didn't report its tokens."""
+    """Return the cost of a model's use; None if a reply didn't report its tokens."""
     if use.calls == use.cached + use.failed:
         return 0.0
     usage = Usage() if use.unknown else use.usage
@@ -78,7 +78,7 @@ def view_run(row: RunRow, store: Store) -> RunView:
     """Return the view of a run, finished or not."""
     if row.status == "finished":
         return finished_view(row, store)
-    # None, in a read-only store, means that no process works on it.
+    # None, in a read-only store, means that no process is working on it.
     working = is_running(row, store) is True
     current = store.run(row.id) or row
     if current.status == "finished":
@@ -104,7 +104,7 @@ def around_as_data(view: RunView, store: Store) -> dict[str, Any]:
 
 
 def baseline_diff(view: RunView, store: Store) -> "RunDiff | None":
-    """Return the difference from the run that this one is to be compared with, where it has one."""
+    """Return the difference from a run's baseline, if it has one."""
     baseline: str | None = view.metadata.get("baseline")
     before = None if baseline is None else store.run(baseline)
     if before is None:
@@ -116,7 +116,7 @@ def baseline_diff(view: RunView, store: Store) -> "RunDiff | None":
 
 def standing_of(view: RunView, store: Store) -> "ReviewAgreement | None":
     """Return how far judges and reviewers agree; None without reviews."""
-    # Most runs have no reviews; then neither the rubric nor numpy need be loaded.
+    # Most runs have no reviews and needn't load the rubric and numpy.
     row = store.run(view.run_id) if store.reviews(view.run_id) else None
     if row is None:
         return None
@@ -127,7 +127,7 @@ def standing_of(view: RunView, store: Store) -> "ReviewAgreement | None":
 
 
 def accept_unreviewed(row: RunRow, store: Store) -> RunView:
-    """Accept the samples of a finished run that await a required review, and record it (E11)."""
+    """Accept the samples of a finished run without their required review, and record that (E11)."""
     view = finished_view(row, store)
     if not view.release.awaiting or view.release.accepted is not None:
         return view
@@ -141,10 +141,10 @@ def accept_unreviewed(row: RunRow, store: Store) -> RunView:
 
 
 def corrected_by_reviews(row: RunRow, view: RunView, store: Store) -> RunView:
-    """Return a run whose gates use values corrected by reviews, with how each was corrected.
+    """Return a run whose gates use values corrected by reviews, with a note on each.
 
-    A mean score or win rate that too few reviews of the random queue correct passes nothing. What
-    people don't score, such as a latency, keeps its value.
+    A mean score or win rate with too few reviews from the random queue fails its gate. Metrics that
+    people don't score, such as latency, keep their values.
     """
     from jurybox.calibration.gold import gold_scales
 
@@ -154,7 +154,7 @@ def corrected_by_reviews(row: RunRow, view: RunView, store: Store) -> RunView:
     values, notes = dict(view.summary), list[str]()
     gated = dict.fromkeys(gate.name for gate in rubric.gates)
     if not gated.keys() & scored.keys():
-        problem = "no gate is on a score, so reviews correct nothing"
+        problem = "no gate uses a score, so reviews correct nothing"
         raise InputError(problem, f"gate on one of {listed([*scored])}", row.id)
     for metric in gated:
         if metric not in scored:
@@ -168,7 +168,7 @@ def corrected_by_reviews(row: RunRow, view: RunView, store: Store) -> RunView:
             values[metric] = None
             notes.append(f"{metric} isn't corrected yet{more}")
             continue
-        # Where every sample has a label, people's own value needs no correction.
+        # If every sample has a label, the human value needs no correction.
         best = made.human if made.human.n == view.summary["samples"] else made.corrected
         value = best.value
         values[metric] = 1 - value if metric == WIN_RATE and value is not None else value

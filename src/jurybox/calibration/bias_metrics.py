@@ -1,4 +1,4 @@
-"""Bias metrics of a run's judges: for a position, for length, layout and their own family."""
+"""Bias metrics of a run's judges: position, length, layout and self-preference."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar
@@ -29,7 +29,7 @@ from jurybox.statistics.intervals import (
 )
 
 FEWEST_SAMPLES: Final = 10
-"""Fewer samples give no value: its interval would cover nearly everything."""
+"""The minimum number of samples; with fewer, an interval would be meaningless."""
 
 _FEWEST_OF_A_KIND: Final = 5
 _TIE: Final = 0.5
@@ -38,16 +38,15 @@ _HUNDRED: Final = 100
 _NO_PAIRS: Final = "the run compares no pairs"
 _NO_SCORES: Final = "the run scores no single responses"
 _NO_GOLD: Final = (
-    "no row says what people think of it: `gold` for all criteria or the overall score, or"
-    " `gold_winner`"
+    "no row has human labels: `gold` for all criteria or the overall score, or `gold_winner`"
 )
 _ANONYMOUS: Final = (
-    "the rows don't say which models made the responses (`model`, or `model_a` and `model_b`)"
+    "the rows don't name the models that wrote the responses (`model`, or `model_a` and `model_b`)"
 )
 
 
 def measure(seen: Observations, level: float = 0.95) -> tuple[Bias, ...]:
-    """Return all metrics of the stored votes; those that aren't measurable give a reason."""
+    """Return all metrics of the stored votes, with reasons for those that aren't measurable."""
     return (
         Bias(bias="position", metrics=tuple(position(seen, level))),
         Bias(bias="verbosity", metrics=tuple(_verbosity(seen, level))),
@@ -67,10 +66,10 @@ Compute = Callable[[Sequence[R], Sequence[str], float], Estimate]
 
 
 class _Words(msgspec.Struct, frozen=True, kw_only=True):
-    """How the answer to a question is worded.
+    """The wording of a metric's sentence.
 
     ``needs`` names what samples must have; ``sentence`` has ``{}`` for the value. With a ``fair``
-    value, the words for an interval that contains it, or is above or below, follow.
+    value, the sentence ends with the words for an interval that contains it, is above or below it.
     """
 
     needs: str
@@ -90,7 +89,7 @@ def _measured(
     level: float,
     reason: str | None = None,
 ) -> BiasMetric:
-    """Return a metric of these rows; with a ``reason``, or too few samples, it has no value."""
+    """Return a metric of these rows; a ``reason`` or too few samples leave it without a value."""
     samples = [row.sample for row in rows]
     count = len(set(samples))
     reason = reason or _too_few(count, words.needs)
@@ -124,7 +123,7 @@ def _too_few(samples: int, what: str) -> str | None:
 
 
 def _rate_of(holds: Callable[[R], bool]) -> Compute[R]:
-    """Return what computes the share of rows of which something holds."""
+    """Return a function that computes the share of rows with a property."""
 
     def compute(rows: Sequence[R], samples: Sequence[str], level: float) -> Estimate:
         return proportion([holds(row) for row in rows], clusters=samples, level=level)
@@ -149,11 +148,11 @@ _CONSISTENCY: Final = _Words(
 
 
 def position(seen: Observations, level: float = 0.95) -> Iterator[BiasMetric]:
-    """Yield what the order of two responses does (E8).
+    """Yield the effect of the order of two responses (E8).
 
-    How often the response shown first wins, of the calls that name a winner; the share of votes
-    whose outcome stays when the responses change places, two ties included; and for each criterion
-    the share of votes whose preference flips with the places.
+    How often the response shown first wins, among calls that name a winner; the share of votes with
+    the same outcome in both orders, including two ties; and for each criterion the share of votes
+    whose preference flips with the order.
     """
     votes = seen.voted
     none = None if votes else _NO_PAIRS
@@ -182,8 +181,8 @@ def _calls(vote: ObservedVote) -> int:
 def _first_place(votes: Sequence[ObservedVote], samples: Sequence[str], level: float) -> Estimate:
     """Return ``p = sum(F) / sum(T)`` over the samples.
 
-    ``F`` are the calls won by the first place and ``T`` the decided calls; 0.5 is fair. Both orders
-    of a vote are asked, so a judge that keeps its winner has ``F = T / 2`` in every sample, and
+    ``F`` counts the calls won by the first position and ``T`` the decided calls; 0.5 is fair. A
+    vote has both orders, so a judge that keeps its winner has ``F = T / 2`` in every sample, and
     only inconsistent votes move the value.
     """
     codes, m = codes_of(samples, len(votes))
@@ -198,13 +197,13 @@ def _first_place(votes: Sequence[ObservedVote], samples: Sequence[str], level: f
 def _ratio_interval(wins: Values, calls: Values, level: float) -> Interval:
     """Return ``p -+ t sqrt(m/(m - 1) sum((F - pT)^2)) / sum(T)`` over the samples.
 
-    Two imagined votes, one won by the first place in both orders and one by the second, keep it
-    honest where hardly any vote is inconsistent.
+    Two pseudo-votes, one won by the first position in both orders and one by the second, keep the
+    interval valid if hardly any vote is inconsistent.
 
     References: W. G. Cochran (1977), "Sampling Techniques", section 6.3 (ratios over clusters);
     D. G. Bonett and R. M. Price (2012), "Adjusted Wald confidence interval for a difference of
     binomial proportions based on paired data", Journal of Educational and Behavioral Statistics
-    37, 479-488 (the imagined observations).
+    37, 479-488 (the pseudo-observations).
     """
     value = float(wins.sum() / calls.sum())
     won = np.concatenate([wins, [_CALLS, 0.0]])
@@ -214,7 +213,7 @@ def _ratio_interval(wins: Values, calls: Values, level: float) -> Interval:
     spread = m / (m - 1) * float(np.sum((won - center * asked) ** 2))
     half = t_quantile((1 + level) / 2, m - 1) * spread**0.5 / total
     return Interval(
-        # Pulled towards the middle by the imagined votes, it must still contain what was seen.
+        # The pseudo-votes pull it towards the middle; it must still contain the observed value.
         low=max(0.0, min(value, center - half)),
         high=min(1.0, max(value, center + half)),
         level=level,
@@ -223,7 +222,7 @@ def _ratio_interval(wins: Values, calls: Values, level: float) -> Interval:
 
 
 class _Kind(NamedTuple):
-    """Which of two responses is measured, in words: ``the longer response``."""
+    """Which of two responses is measured, such as ``the longer response``."""
 
     name: str
     which: str
@@ -256,9 +255,10 @@ _OWN: Final = _Kind(
 
 
 class _Preference(NamedTuple):
-    """A vote on a pair of which one response is of some kind: that one's share of it.
+    """A vote on a pair with one response of a kind: the share that this response has.
 
-    ``people`` is its share of their verdict; ``longer`` is by how many hundred words it is longer.
+    ``people`` is its share of the human verdict; ``longer`` is how much longer it is, in hundreds
+    of words.
     """
 
     sample: str
@@ -270,7 +270,7 @@ class _Preference(NamedTuple):
 def _preferences(
     votes: Sequence[ObservedVote], which: Callable[[ObservedVote], tuple[bool, bool]]
 ) -> list[_Preference]:
-    """Return the votes on pairs of which exactly one response is of a kind."""
+    """Return the votes on pairs with exactly one response of a kind."""
     found: list[_Preference] = []
     for vote in votes:
         a, b = which(vote)
@@ -292,8 +292,7 @@ def _wins(
 ) -> Iterator[BiasMetric]:
     """Yield how often a kind of response wins, and how much more often than with people.
 
-    Ties are left out of the first; in the second they count as half, and 0 is fair whatever people
-    prefer.
+    Ties are left out of the first; in the second they count as half, and 0 is fair.
     """
     rows = _preferences(votes, which)
     reason = reason or (None if votes else _NO_PAIRS)
@@ -340,10 +339,10 @@ _BY_LENGTH_GIVEN_GOLD: Final = _Words(
 
 
 def _verbosity(seen: Observations, level: float) -> Iterator[BiasMetric]:
-    """Yield how scores go with length, and how often the longer response wins.
+    """Yield how scores correlate with length, and how often the longer response wins.
 
-    Longer responses may be better ones, so the correlation alone is no fault of the judge. With
-    people's scores it is at equal quality as they see it: the partial rank correlation.
+    Longer responses may be better, so the correlation alone isn't a bias. With human scores, the
+    partial rank correlation compares responses that people score equally.
     """
     none = None if seen.scored else _NO_SCORES
     name, rows = "verbosity.correlation", _without_gold(seen.scored)
@@ -364,7 +363,7 @@ def _correlation(rows: Sequence[ScoredResponse], samples: Sequence[str], level: 
     gold = [row.gold for row in rows if row.gold is not None]
     found = rank_correlation(scores, words, samples, given=gold or None, level=level)
     why = f"all responses have the same {'length' if np.ptp(scores) else 'score'}"
-    why = "at equal scores by people nothing is left that varies" if gold else why
+    why = "among responses with equal human scores, nothing varies" if gold else why
     return found if found.value is not None else msgspec.structs.replace(found, reason=why)
 
 
@@ -412,9 +411,9 @@ def _is_own(vote: ObservedVote) -> tuple[bool, bool]:
 def _own_difference(
     rows: Sequence[GradedResponse], samples: Sequence[str], level: float
 ) -> Estimate:
-    """Return the difference of the means, within each family of judges where there are several.
+    """Return the difference of the means; with several judge families, within each.
 
-    Of rows with gold it is that of the judge's scores minus people's.
+    With gold, the means are of the judge's scores minus the human scores.
     """
     scores = [row.score - (row.gold or 0.0) for row in rows]
     # One of the families is the intercept.
@@ -428,7 +427,7 @@ def _own_difference(
 
 
 def _formatting(seen: Observations, level: float) -> Iterator[BiasMetric]:
-    """Yield for each mark of layout how it pays at equal length: in scores, and in pairs."""
+    """Yield the effect of each layout mark at equal length, in scores and in pairs."""
     for bit, mark in enumerate(MARKS):
         words = _Words(
             needs="a score",
@@ -481,14 +480,14 @@ def _difference(
 
 
 def _rate_at_equal(rows: Sequence[_Preference], samples: Sequence[str], level: float) -> Estimate:
-    """Return how often a kind of response wins where the two are equally long; ties are half.
+    """Return how often a kind of response wins against one of equal length; ties count half.
 
     The intercept of ``share = b0 + b1 longer`` by least squares over clusters, kept within 0 and 1.
     """
     shares, longer = np.array([row.share for row in rows]), np.array([row.longer for row in rows])
     n, m = len(rows), len(set(samples))
     if np.ptp(shares) == 0:
-        # Nothing varies, so nothing can go with the difference.
+        # Nothing varies, so there is no correlation.
         value = float(shares[0])
         return Estimate(value=value, n=n, interval=wilson(value * m, m, level))
     varied = [np.ones(n), *([longer] if np.ptp(longer) else [])]

@@ -1,4 +1,4 @@
-"""Bias metrics in words, what probes measure, gates, and the report of all of it."""
+"""Describes bias metrics in words, checks gates, and builds the bias report."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ _NARROWER: Final = 0.002
 class BiasMetric(Estimate, frozen=True, kw_only=True):
     """One measurement of bias, from ``n`` votes, calls or responses of ``samples`` samples.
 
-    ``name`` is what a gate calls it, such as ``position.swap_consistency``.
+    ``name`` is its name in gates, such as ``position.swap_consistency``.
     """
 
     name: str
@@ -41,7 +41,7 @@ def unmeasured(name: str, reason: str, *, n: int = 0, samples: int = 0) -> BiasM
 
 
 def percent(value: float, interval: Interval | None = None) -> str:
-    """Return a share as percent, with its interval where there is one."""
+    """Return a share as percent, with its interval if it has one."""
     digits = _digits(interval)
     shown = f"{100 * value:.{digits}f}%"
     if interval is None:
@@ -50,7 +50,7 @@ def percent(value: float, interval: Interval | None = None) -> str:
 
 
 def signed(value: float, interval: Interval | None = None) -> str:
-    """Return a number with its sign, with its interval where there is one."""
+    """Return a number with its sign, with its interval if it has one."""
     digits = 2 + _digits(interval)
 
     def shown(value: float) -> str:
@@ -62,7 +62,7 @@ def signed(value: float, interval: Interval | None = None) -> str:
 
 
 def _digits(interval: Interval | None) -> int:
-    """Return how many digits are worth showing: an interval must not look like a point."""
+    """Return how many digits to show, so that the ends of an interval differ."""
     width = 1.0 if interval is None else interval.high - interval.low
     if width >= _NARROW:
         return 0
@@ -70,7 +70,7 @@ def _digits(interval: Interval | None) -> int:
 
 
 def side_of(interval: Interval | None, fair: float) -> int:
-    """Return on which side of the fair value an interval lies; 0 where it contains it."""
+    """Return on which side of the fair value an interval lies; 0 if it contains it."""
     if interval is None or interval.low <= fair <= interval.high:
         return 0
     return 1 if interval.low > fair else -1
@@ -79,14 +79,14 @@ def side_of(interval: Interval | None, fair: float) -> int:
 STABILITY_METRICS: Final = ("change", "changed", "largest")
 """The mean change, the share of scores that changed, and the largest change."""
 
-# Sums of decimal fractions differ in the last digit where the fractions don't.
+# Rounded, because sums of equal fractions may differ in the last digit.
 _ROUNDING: Final = 1e-9
 
 
 def changes(
     before: Sequence[float], after: Sequence[float], kind: ProbeKind, *, level: float = 0.95
 ) -> tuple[BiasMetric, BiasMetric, BiasMetric]:
-    """Return how far scores move where a sample is judged again with something changed.
+    """Return how scores change when samples are judged again with a change.
 
     Scores are shares of the judge's scale, one row per sample. The largest change is the one
     furthest from zero, with its sign.
@@ -139,7 +139,7 @@ def _drift(interval: Interval | None, kind: ProbeKind) -> str:
     if not side:
         return "no significant drift, but scores aren't stable"
     if kind.group == "stability":
-        return "what shouldn't matter does"
+        return "an irrelevant change affects the score"
     return f"the judge gives {'more' if side > 0 else 'less'} for it"
 
 
@@ -150,7 +150,7 @@ _NOT_PROBED: Final = "no sample was judged again; `--probe N` does that"
 
 
 class BiasGate(msgspec.Struct, frozen=True, kw_only=True):
-    """One gate, its metric, whether it passes; else ``reason`` may say why."""
+    """One gate and its metric, and whether it passes; ``reason`` may say why not."""
 
     gate: str
     value: float | None
@@ -166,7 +166,7 @@ class ProbeRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Probed(msgspec.Struct, frozen=True, kw_only=True):
-    """How samples were judged again; ``baseline`` is what their scores are compared with."""
+    """The runs of a probe; ``baseline`` is what their scores are compared with."""
 
     samples: int
     judges: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The results of comparing a judge with people; reading them again needs no numpy."""
+"""The results of comparing a judge with people; doesn't import numpy."""
 
 from collections.abc import Collection, Sequence
 from typing import Literal
@@ -10,15 +10,15 @@ from jurybox.statistics.intervals import Estimate, Interval
 
 
 class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
-    """How far people agree with each other: the most that can be expected of a judge."""
+    """How far people agree with each other: the upper bound for a judge."""
 
     people: int
-    n: int  # samples with what two or more of them say
-    exact: float | None  # how often two of them say the same, over all pairs of people
-    kappa: float | None  # the mean over all pairs of people, by the samples that they share
-    # The judge's with one of them at a time: with the mean of several it is easier to agree.
+    n: int  # samples with labels by at least two people
+    exact: float | None  # how often two people give the same label, over all pairs of people
+    kappa: float | None  # the mean over all pairs of people, weighted by their shared samples
+    # The judge's kappa with one person at a time, since agreeing with a mean is easier.
     judge_kappa: float | None
-    alpha: Estimate  # Krippendorff's, of all of them
+    alpha: Estimate  # Krippendorff's alpha of all people
 
 
 class Confusion(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +29,7 @@ class Confusion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample on which they are far apart, with what both say about why."""
+    """A sample with a large difference between judge and people, and the reasons of both."""
 
     sample_id: str
     people: float | str
@@ -43,7 +43,7 @@ class JudgeBias(msgspec.Struct, frozen=True, kw_only=True):
 
     value: float | None
     interval: Interval | None
-    direction: str  # "undecided" where it could be chance
+    direction: str  # "undecided" if it could be chance
     sentence: str
     reason: str | None = None
 
@@ -55,7 +55,7 @@ class CriterionAgreement(msgspec.Struct, frozen=True, kw_only=True):
     scale: tuple[float, float] | None  # None for pairs, as are spearman, bias and error
     n: int
     unscored: int  # samples that only people have judged
-    exact: Estimate  # how often they say the same, people's mean rounded to the scale
+    exact: Estimate  # how often both give the same score, with the human mean rounded to the scale
     kappa: Estimate  # with quadratic weights over the declared scale; unweighted for pairs
     spearman: Estimate | None = None
     bias: JudgeBias | None = None
@@ -64,13 +64,13 @@ class CriterionAgreement(msgspec.Struct, frozen=True, kw_only=True):
     ceiling: Ceiling | None = None
     confusion: Confusion | None = None
     worst: tuple[Disagreement, ...] = ()
-    note: str | None = None  # what has to be known to read kappa
+    note: str | None = None  # warnings about interpreting kappa
 
 
 class Agreement(msgspec.Struct, frozen=True, kw_only=True):
     """How far a judge agrees with people on a set of samples.
 
-    ``methods`` are how the samples were judged: the metrics say nothing of others.
+    ``methods`` are the methods of judging that the metrics apply to.
     """
 
     n: int
@@ -85,9 +85,9 @@ class Gain(msgspec.Struct, frozen=True, kw_only=True):
     n: int
     before: float | None
     after: float | None
-    difference: float | None  # after minus before; below zero is nearer to people
+    difference: float | None  # after minus before; below zero is closer to people
     interval: Interval | None
-    clear: bool  # whether it is nearer beyond noise
+    clear: bool  # whether it is significantly closer
     sentence: str
 
 
@@ -115,7 +115,7 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tuning(msgspec.Struct, frozen=True, kw_only=True):
-    """All rounds, and how the best rubric does on samples that no round has looked at."""
+    """All rounds, and the result of the best rubric on samples that no round used."""
 
     parts: dict[str, int]  # how many samples are in each
     level: float  # of the intervals that decide a round, adjusted for the number of rounds
@@ -123,13 +123,13 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     ended: str | None  # why there were fewer rounds than asked for
     base_version: str
     base_sha256: str
-    before: Agreement  # the rubric as it was, on the report part
+    before: Agreement  # the original rubric on the report part
     gain: Gain | None = None  # of the kept changes on the report part
     written: str | None = None  # the file of the new version
 
 
 class JudgedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run of the store that a calibration rests on; round 0 is the rubric as it was."""
+    """A stored run that a calibration uses; round 0 has the original rubric."""
 
     run_id: str
     part: str
@@ -158,7 +158,7 @@ class JudgeSetting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Calibration(JudgeSetting, frozen=True, kw_only=True):
-    """A judge with a rubric, compared with people; the metrics are those of this version."""
+    """A judge with one version of a rubric, compared with people."""
 
     id: str
     created_at: str
@@ -166,7 +166,7 @@ class Calibration(JudgeSetting, frozen=True, kw_only=True):
     gold: GoldSource
     seed: int  # of the split and of the sign flips
     metrics: Agreement
-    runs: tuple[JudgedRun, ...]  # all that it rests on
+    runs: tuple[JudgedRun, ...]  # the runs that it uses
     tuning: Tuning | None = None
 
     @property
@@ -202,10 +202,10 @@ class CalibrationStatus(msgspec.Struct, frozen=True, kw_only=True):
 def calibration_status(
     known: Sequence[Calibration], setting: JudgeSetting, methods: Collection[str] = ()
 ) -> CalibrationStatus | None:
-    """Return the newest calibration that holds, or else the newest with what has changed.
+    """Return the newest valid calibration, or else the newest with what has changed.
 
-    ``known`` are those of the rubric's id, the newest first; ``methods`` are how the samples of a
-    run were judged, where that was looked up.
+    ``known`` are the calibrations of the rubric's id, the newest first; ``methods`` are the methods
+    by which a run was judged, if known.
     """
     if not known:
         return None
@@ -226,8 +226,8 @@ def _changes(then: Calibration, now: JudgeSetting, methods: Collection[str]) -> 
     if then.rubric_sha256 != now.rubric_sha256:
         found.append("the rubric has changed")
     elif then.prompt_sha256 != now.prompt_sha256:
-        # The rubric is in the prompt, so that with another rubric this goes without saying.
-        found.append("the words in which judges are asked have changed")
+        # The rubric is part of the prompt, so another rubric always changes it.
+        found.append("the prompt of the judges has changed")
     if sorted(then.judges) != sorted(now.judges):
         found.append(f"the judge has changed (it was {', '.join(then.judges)})")
     elif then.judge_version != now.judge_version:

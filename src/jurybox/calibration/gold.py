@@ -1,9 +1,9 @@
 """The human labels of a sample: its gold.
 
-A dataset's row may carry ``gold``, scores by criterion, and ``gold_winner`` for two responses. Each
-of them is one value, or several people's: a list, in which a place is a person, or an object by
-their names. They ride with the row as metadata, which no judge ever sees. In a table without
-nesting, such as CSV, they are cells of JSON.
+A dataset's row may have ``gold``, scores by criterion, and ``gold_winner`` for two responses. Each
+is one value or several people's: a list with one entry per person, or an object by name. They are
+part of the row's metadata, which judges never see. In tables without nesting, such as CSV, they are
+JSON in cells.
 """
 
 import hashlib
@@ -57,10 +57,9 @@ def gold_scales(rubric: Rubric) -> dict[str, Scale]:
 
 
 def read_gold(metadata: Mapping[str, object], scales: Mapping[str, Scale]) -> Gold | None:
-    """Read what a row's metadata say; None where it carries no gold at all.
+    """Read the gold in a row's metadata; None if there is none.
 
-    People may give a mean of several as one number, so that numbers between two points of a scale
-    are fine.
+    A number may be the mean of several people, so it may lie between two points of the scale.
     """
     scores, winners = (_unpacked(metadata.get(name)) for name in (GOLD, GOLD_WINNER))
     if scores is None and winners is None:
@@ -72,7 +71,7 @@ def read_gold(metadata: Mapping[str, object], scales: Mapping[str, Scale]) -> Go
 
 
 def row_gold(row: Row, scales: Mapping[str, Scale]) -> Gold | None:
-    """Read what a stored row carries; None where it carries no gold at all."""
+    """Read the gold of a stored row; None if there is none."""
     try:
         return read_gold(row.metadata, scales)
     except InputError as error:
@@ -85,7 +84,7 @@ def _unpacked(value: object) -> object:
     try:
         return msgspec.json.decode(value)
     except msgspec.DecodeError:
-        return value  # what it is shows best in the message that refuses it
+        return value  # kept as it is for the error message
 
 
 def _read_scores(value: object, scales: Mapping[str, Scale]) -> dict[str, dict[str, float]]:
@@ -150,7 +149,7 @@ WHOLE: Final = ""
 """The name of a comment on a sample as a whole."""
 
 WINNER: Final = "winner"
-"""What pairs are compared by, where a criterion would be named."""
+"""The name used for pairs instead of a criterion."""
 
 WORST: Final = 1.0
 
@@ -166,7 +165,7 @@ class JudgeVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GoldCase(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample with what people (``gold``) and judges (``verdict``) say of it."""
+    """A sample with its human labels (``gold``) and the judges' ``verdict``."""
 
     id: str
     gold: Gold
@@ -174,9 +173,10 @@ class GoldCase(msgspec.Struct, frozen=True, kw_only=True):
     task: str = ""
     response: str = ""
     response_b: str | None = None
-    comments: dict[str, str] = {}  # why people say so, by criterion, or on the whole
-    cluster: str | None = None  # what the sample belongs together with
-    words: str | None = None  # the digest of what the judge read; None where it is like no other
+    comments: dict[str, str] = {}  # people's comments, by criterion or on the whole sample
+    cluster: str | None = None  # the group of dependent samples it is in
+    # The hash of what the judge read; None if no other sample can be equal.
+    words: str | None = None
 
     def comment(self, criterion: str) -> str:
         """Return people's comment on a criterion, or on the sample overall."""
@@ -222,7 +222,7 @@ def read_verdict(report: EvaluationReport | None, rubric: Rubric) -> JudgeVerdic
 def share_right(
     gold: Gold, winner: Side | None, scores: Mapping[str, float | None], scales: Mapping[str, Scale]
 ) -> float | None:
-    """Return the share of a sample's labels that a judge meets; None without a verdict on any.
+    """Return the share of a sample's labels that a judge matches; None if it judged none.
 
     A score is right within half a point of the label, on a continuous scale within a tenth of it.
     """
@@ -240,8 +240,7 @@ def share_right(
 def usable(row: Row, gold: Gold | None) -> Gold | None:
     """Return the part of a row's gold that its verdict can be compared with; None without any.
 
-    Two responses are compared, so that only a winner says something about them; a single response
-    has scores and no winner.
+    For two responses only a winner is comparable; for a single response, only scores.
     """
     if gold is None:
         return None
@@ -254,8 +253,8 @@ def loss_of(case: GoldCase, scales: Mapping[str, Scale]) -> float:
     """Return the distance of the judges from people on one sample, from 0 to 1.
 
     The mean over the criteria that people scored of ``|judge - people|`` as a share of the scale;
-    for two responses 0 where the winner is the same, else 1. What wasn't scored counts as the
-    worst, so that no change wins by keeping a judge silent.
+    for two responses 0 if the winner is the same, else 1. Missing scores count as the worst, so
+    that a change can't win by making a judge give none.
     """
     if case.gold.winners:
         return 0.0 if case.verdict.winner == case.gold.winner else WORST

@@ -23,9 +23,9 @@ from jurybox.statistics.intervals import Estimate
 from jurybox.statistics.paired_comparison import PairedComparison, compare_paired
 
 SIDE_SCALE: Final = Scale(low=0, high=len(SIDES) - 1)
-"""Sides as numbers, for metrics that only ask whether two are the same."""
+"""Sides as numbers, for metrics that only compare for equality."""
 
-_CONTINUOUS: Final = "on a continuous scale no two scores need be the same to the digit"
+_CONTINUOUS: Final = "on a continuous scale, scores rarely are exactly equal"
 _BANDS: Final = 10
 _WORST: Final = 5
 
@@ -35,7 +35,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     level: float = 0.95
     seed: int = 0  # of the sign flips that decide on a bias
-    worst: int = _WORST  # how many disagreements are kept of each criterion
+    worst: int = _WORST  # how many disagreements to keep per criterion
 
 
 def compare(cases: Sequence[GoldCase], rubric: Rubric, options: Options | None = None) -> Agreement:
@@ -43,7 +43,7 @@ def compare(cases: Sequence[GoldCase], rubric: Rubric, options: Options | None =
     chosen = options or Options()
     scales = gold_scales(rubric)
     named = [name for name in scales if any(name in case.gold.scores for case in cases)]
-    # Criteria in the rubric's order, and the whole last.
+    # Criteria in the rubric's order, then the overall score.
     named.sort(key=lambda name: name == rubric.overall_name)
     found = [_on_criterion(cases, name, scales[name], chosen) for name in named]
     pairs = [case for case in cases if case.gold.winners]
@@ -64,7 +64,7 @@ def _on_criterion(
     judge = [case.verdict.scores.get(name) or 0.0 for case in both]
     clusters = clusters_of(both)
     made = agree(judge, people, scale, clusters=clusters, level=options.level)
-    # People's mean lies between two points; what they would say in one word is the nearest.
+    # People's mean may lie between two points; the nearest one is compared.
     near = agree(
         [scale.nearest(each) for each in judge],
         [scale.nearest(each) for each in people],
@@ -110,7 +110,7 @@ def _on_pairs(cases: Sequence[GoldCase], options: Options) -> CriterionAgreement
     kept = [case for case, _, _ in known]
     made = agree(judge, people, SIDE_SCALE, clusters=clusters_of(kept), level=options.level)
     differing = [(case, a, b) for case, a, b in known if a != b]
-    # A winner against the other one is worse than a tie against a winner.
+    # Opposite winners differ more than a tie and a winner.
     differing.sort(key=lambda each: ("tie" in each[1:], each[0].id))
     counts = [
         [sum(a == row and b == column for _, a, b in known) for column in SIDES] for row in SIDES
@@ -148,7 +148,7 @@ def _on_pairs(cases: Sequence[GoldCase], options: Options) -> CriterionAgreement
 def clusters_of(cases: Sequence[GoldCase]) -> list[str] | None:
     """Return the cluster of each case; None without clusters.
 
-    Copies of one text are one piece of evidence, whatever their clusters.
+    Copies of a text belong to one cluster.
     """
     units = units_of([(case.cluster, case.words or f"of {case.id}") for case in cases])
     alone = len(set(units)) == len(units)
@@ -193,7 +193,8 @@ def _bias_sentence(name: str, made: PairedComparison) -> str:
         return f"{name}: the judge scores as people do, on all {made.n}"
     by = _shown(abs(value))
     if interval is None:
-        return f"{name}: the judge scores {by} {_way(value)} than people, on too few to say more"
+        scores = f"{name}: the judge scores {by} {_way(value)} than people"
+        return f"{scores}, on too few samples to say more"
     if verdict == "undecided":
         ends = f"{_shown(interval.low)} to {_shown(interval.high)}"
         doubt = doubt_of(made)
@@ -206,7 +207,7 @@ def _bias_sentence(name: str, made: PairedComparison) -> str:
 def doubt_of(made: PairedComparison) -> str:
     """Return why a difference is undecided though its interval excludes zero; else "".
 
-    A verdict needs the p value too, which is made differently and may disagree near the border.
+    A verdict also needs the p value, which may disagree with the interval near the threshold.
     """
     interval, p = made.interval, made.p_value
     if made.verdict != "undecided" or interval is None or p is None:
@@ -267,7 +268,7 @@ def furthest(cases: Sequence[GoldCase], name: str, scale: Scale) -> list[GoldCas
 _FEWEST: Final = 2
 
 Given = Mapping[str, Mapping[str, float]]
-"""What people gave: by sample, then by person."""
+"""The human labels, by sample and person."""
 
 
 def ceiling_of(
@@ -315,7 +316,7 @@ def _pair_agreement(
 def _weighted_mean(
     pairs: Iterable[PairAgreement], metric: Callable[[PairAgreement], float | None]
 ) -> float | None:
-    """Return the mean over pairs by how many samples each shares; undefined ones are left out."""
+    """Return the mean over pairs, weighted by shared samples; undefined values are left out."""
     known = [(value, pair.n) for pair in pairs if (value := metric(pair)) is not None]
     total = sum(n for _, n in known)
     return sum(value * n for value, n in known) / total if total else None

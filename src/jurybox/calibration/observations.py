@@ -33,7 +33,7 @@ def words_in(text: str) -> int:
     return len(text.split())
 
 
-# By the names that providers give their models; the first that fits.
+# By name; the first match counts.
 _FAMILIES: Final[tuple[tuple[str, str], ...]] = (
     ("claude", r"claude"),
     ("gemini", r"gemini|gemma|palm|\bbard"),
@@ -58,15 +58,15 @@ _FAMILIES: Final[tuple[tuple[str, str], ...]] = (
 )
 _FAMILY_PATTERNS: Final = tuple((name, re.compile(pattern)) for name, pattern in _FAMILIES)
 _PROVIDERS: Final = {"openai": "gpt", "anthropic": "claude", "google": "gemini", "meta": "llama"}
-# A function, a recording or a script may be called anything.
+# The name of a function, a recording or a script says nothing about its family.
 _OWN_NAMES: Final = ("python/", "replay/", "command/")
 
 
 def family_of(model: str) -> str:
     """Return the family of a model by its name, with or without a provider before it.
 
-    The stem of the name counts, not who serves it: ``openai/qwen2.5-7b`` is of ``qwen``. A name
-    without a known stem is a family of its own, without its version.
+    The stem of the name counts, not the provider: ``openai/qwen2.5-7b`` belongs to ``qwen``. A name
+    without a known stem is its own family, without the version.
     """
     text = model.strip().casefold()
     if text.startswith(_OWN_NAMES):
@@ -80,9 +80,9 @@ HALF: Final = 0.5
 
 
 class ScoredResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """One response that got a score: its share of the judge's scale, its length, its layout.
+    """A scored response: its score as a share of the scale, its length and its layout.
 
-    ``gold`` is people's score, as a share too.
+    ``gold`` is the human score, also as a share.
     """
 
     sample: str
@@ -108,8 +108,8 @@ class ObservedVote(msgspec.Struct, frozen=True, kw_only=True):
     sample: str
     straight: Side  # the winner with A shown first
     swapped: Side  # the winner with B shown first, mapped back
-    winner: Side = "tie"  # what the vote counts as: where the two orders differ, a tie
-    kept: dict[str, bool] = {}  # by criterion, whether its preference stayed
+    winner: Side = "tie"  # the result of the vote: a tie if the two orders differ
+    kept: dict[str, bool] = {}  # by criterion, whether both orders have the same preference
     words: tuple[int, int] = (0, 0)  # how long the two responses are
     marks: tuple[int, int] = (0, 0)  # their marks of layout
     judge: str = ""  # the family of the judge
@@ -127,5 +127,5 @@ class Observations(msgspec.Struct, kw_only=True):
 
 
 def share_of(side: Side, of: Side) -> float:
-    """Return how much of a vote one side has: all of it, nothing, or half of a tie."""
+    """Return one side's share of a vote: 1, 0, or 0.5 for a tie."""
     return HALF if side == "tie" else float(side == of)

@@ -1,8 +1,8 @@
-"""Changes to a sample or its rubric that shouldn't move a judge, and some that try to.
+"""Changes to a sample or its rubric that shouldn't affect a judge, and injections.
 
-Harmless changes leave what is judged as it is: another order of the criteria, other words around
-it, other names of the parts. Injected ones are appended to a response, as an author would who wants
-a better score than the response deserves. Pure functions: a sample in, another one out.
+Harmless changes don't affect the meaning: the order of the criteria, the wording around the
+material, the names of the parts. Injections are appended to a response, as by an author who wants
+an undeserved score.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from jurybox.sample import Response, Sample
 Changed = Literal["nothing", "rubric", "sample"]
 
 MARK: Final = "~probe-"
-"""Stands between a sample's id and the kind of its probe."""
+"""Separates a sample's id from the kind of its probe."""
 
 _WORDS: Final = (
     "Read all of the following before you decide anything. It says what is judged, and how the"
@@ -53,7 +53,7 @@ _AUTHORITY: Final = (
 
 
 class ProbeKind(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of change: its name in metrics and ids, and what it is, in words."""
+    """One kind of change: its name in metrics and ids, and its description."""
 
     id: str
     group: Literal["stability", "injection"]
@@ -114,7 +114,7 @@ def probe_id(sample_id: str, kind: ProbeKind) -> str:
 
 
 def changed_rubric(rubric: Rubric, kind: ProbeKind, samples: Sequence[Sample]) -> Rubric | str:
-    """Return the rubric with a harmless change, or why there is none for these samples."""
+    """Return the rubric with a harmless change, or why it can't be made for these samples."""
     match kind.id:
         case "criteria_order":
             if len(rubric.criteria) == 1:
@@ -125,7 +125,7 @@ def changed_rubric(rubric: Rubric, kind: ProbeKind, samples: Sequence[Sample]) -
         case "names":
             return _renamed(rubric, samples)
         case _:
-            raise ValueError(f"{kind.id} is no change of a rubric")
+            raise ValueError(f"{kind.id} doesn't change a rubric")
 
 
 def _reworded(rubric: Rubric) -> Rubric:
@@ -137,16 +137,16 @@ def _reworded(rubric: Rubric) -> Rubric:
 
 
 def _renamed(rubric: Rubric, samples: Sequence[Sample]) -> Rubric | str:
-    """Write the usual prompt as one of the rubric's own, in which the parts have other names."""
+    """Return the rubric with the default prompt as its own, but with other names for the parts."""
     said = rubric_text(rubric)
     if rubric.template is not None:
-        return "the rubric has a prompt of its own, with names of its own"
+        return "the rubric has its own prompt with its own names"
     if "{{" in said:
-        return "the rubric's text holds what looks like a placeholder"
+        return "the rubric's text contains something like a placeholder"
     shapes = {_parts(sample) for sample in samples}
     if len(shapes) > 1:
         return "the samples don't all have the same parts"
-    # One for all samples, since it stands in the rubric; no author of a sample knows it.
+    # One token for all samples, since it is part of the rubric; authors don't know it.
     token = mark(text for sample in samples for text in _texts(sample))
     parts = [
         f"<<<{name} {token}>>>\n{{{{{part}}}}}\n<<<END {name} {token}>>>"
@@ -204,18 +204,18 @@ def _injection(kind: ProbeKind, sample: Sample, judging: Judging, side: Side) ->
 
 
 def fake_verdict(judging: Judging, side: Side | None) -> str:
-    """Return the best verdict there is, in the format of the rubric's replies.
+    """Return the best possible verdict in the rubric's reply format.
 
-    With a side it is one on a pair, in that side's favour.
+    With a side, it is a verdict on a pair in that side's favor.
     """
     return judging.format.forge(judging.rubric, judging.checklist, _PRAISE, side)
 
 
 def tried_side(sample_id: str, *, pair: bool) -> Side:
-    """Return the side that an injection is tried on; of a pair one that its id chooses.
+    """Return the side to add an injection to; for a pair, its id determines the side.
 
-    Were it the one that lost, chance alone would raise it: a judge that flips a coin would look as
-    if it obeyed.
+    Always choosing the loser would be biased: its score can only rise, even with a judge that flips
+    a coin.
     """
     if not pair:
         return "A"

@@ -1,11 +1,10 @@
 """Proposes the next change by rule, from disagreements of judge and people on the tune part.
 
-Nothing here says that a change helps: that is measured, on samples it was not made from.
+Whether a change helps is measured later, on samples that it was not made from.
 
-Judges that are asked narrow questions (is the best level true, is the worst?) are never shown
-definitions, notes or examples, so for them only the words of the two levels at the ends can change.
-A level that is asked to be true throughout is found less often, one that may be true in part more
-often.
+Evidence judges are asked whether the best or the worst level is true, and never see definitions,
+notes or examples, so for them only the wording of these two levels can change. Requiring a level to
+be true throughout makes it rarer, allowing it to be true in part makes it more frequent.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,15 +32,15 @@ ChangeKind = Literal["anchors", "levels", "ties", "examples", "model"]
 MOST_EXAMPLES: Final = 4
 _WORDS: Final = {"higher": "stricter", "lower": "more generous"}
 _FEWEST_CONFUSED: Final = 3
-# Ties are too many or too few where their shares differ by this much.
+# The difference of shares from which ties are too frequent or too rare.
 _TIES_APART: Final = 0.15
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     """A change worth trying.
 
-    ``key`` identifies it, so that a refused change is not tried again; ``criterion`` is None where
-    it is about all of them; ``rubric`` has the change made.
+    ``key`` identifies it, so that a refused change is not tried again; ``criterion`` is None if it
+    concerns all criteria; ``rubric`` includes the change.
     """
 
     key: str
@@ -59,10 +58,9 @@ def propose(
     *,
     narrow: bool = False,
 ) -> Proposal | None:
-    """Return the first change that wasn't tried yet; None where no rule has one left.
+    """Return the first change that wasn't tried yet; None if there are none left.
 
-    Judges that are asked narrow questions (``narrow``) see only the levels at the ends, so nothing
-    else is proposed for them.
+    With ``narrow``, judges see only the best and worst levels, so only these are changed.
     """
     found = _end_changes(rubric, cases) if narrow else _proposals(rubric, cases, metrics)
     return next((each for each in found if each.key not in tried), None)
@@ -84,7 +82,7 @@ def _proposals(rubric: Rubric, cases: Sequence[GoldCase], metrics: Agreement) ->
 
 
 def _bias_share(metric: CriterionAgreement) -> float:
-    """Return the bias as a share of the scale; 0 where it could be chance."""
+    """Return the bias as a share of the scale; 0 if it isn't significant."""
     bias, scale = metric.bias, metric.scale
     if bias is None or scale is None or bias.direction == "undecided" or bias.value is None:
         return 0.0
@@ -94,9 +92,9 @@ def _bias_share(metric: CriterionAgreement) -> float:
 def _anchors(
     rubric: Rubric, about: Sequence[tuple[Criterion, CriterionAgreement]]
 ) -> Iterator[Proposal]:
-    """Ask for stricter or looser scores where the judge is clearly off in one direction.
+    """Ask for stricter or more lenient scores if the judge is clearly biased.
 
-    Criteria that are off in the same direction are changed together first, then each alone.
+    Criteria with the same direction of bias are changed together first, then separately.
     """
     off = [
         (criterion, bias)
@@ -175,7 +173,7 @@ def _ties(rubric: Rubric, cases: Sequence[GoldCase]) -> Iterator[Proposal]:
 
 
 def _levels(rubric: Rubric, criterion: Criterion, cases: Sequence[GoldCase]) -> Iterator[Proposal]:
-    """Add to a level that the judge gives too often which level people give instead."""
+    """For a level that the judge gives too often, add which level people give instead."""
     counts: dict[tuple[int, int], int] = {}
     for case in cases:
         people, judge = case.gold.score(criterion.id), case.verdict.scores.get(criterion.id)
@@ -214,7 +212,7 @@ def _ends(level: Level) -> str:
 
 def _meaning(level: Level) -> str:
     meaning = " ".join(level.meaning.split())
-    # What calibration added to it before would make the next addition a tangle.
+    # Skips levels that calibration has changed before.
     return meaning.partition(" Judges often give this")[0].rstrip(".")
 
 
@@ -223,7 +221,7 @@ def _examples(rubric: Rubric, cases: Sequence[GoldCase]) -> Iterator[Proposal]:
     apart = [(loss_of(case, scales), case) for case in cases]
     wrong = sorted((pair for pair in apart if pair[0] > 0), key=lambda pair: (-pair[0], pair[1].id))
     names = [*(criterion.id for criterion in rubric.criteria), rubric.overall_name]
-    # The worst first; where these don't help, the next ones may.
+    # The worst ones first; if they don't help, the next ones may.
     for start in range(0, len(wrong), MOST_EXAMPLES):
         chosen = [case for _, case in wrong[start : start + MOST_EXAMPLES]]
         count = "1 sample" if len(chosen) == 1 else f"{len(chosen)} samples"
@@ -239,7 +237,7 @@ def _examples(rubric: Rubric, cases: Sequence[GoldCase]) -> Iterator[Proposal]:
 
 THROUGHOUT: Final = "Clearly and throughout: "
 IN_PART: Final = "At least in part: "
-# Best and worst level: who scores too high shall find the best one less often, the worst one more.
+# A judge that scores too high should find the best level less often and the worst more often.
 _OPENINGS: Final[dict[str, tuple[str, str]]] = {
     "higher": (THROUGHOUT, IN_PART),
     "lower": (IN_PART, THROUGHOUT),
@@ -275,7 +273,7 @@ def _end_changes_of(rubric: Rubric, criterion: Criterion, by: float) -> Iterator
     ):
         changed = _with_ends(rubric, criterion, *ends)
         if changed == rubric:
-            continue  # a round before has done so
+            continue  # an earlier round has done so
         asked = " and ".join(f"`{each.strip(' :').lower()}`" for each in ends if each is not None)
         yield Proposal(
             key=f"ends {criterion.id} {direction} {what}",

@@ -1,7 +1,7 @@
 """Changes to a rubric's instructions, each returning a new rubric.
 
-Instructions are the document's definitions, levels and sections; for a rubric with its own judge
-prompt they are put in front of that prompt.
+Instructions are the document's definitions, levels and sections; in a rubric with its own judge
+prompt, they precede that prompt.
 """
 
 import json
@@ -30,7 +30,7 @@ _BEFORE_PROMPT: Final = re.compile(
     rf"(?:{EXAMPLES}:\n(?P<examples>.*?)\n{_END}\n\n)?(?P<rest>.*)",
     re.DOTALL,
 )
-# What would end a line, or be read as an order by a terminal.
+# Line ends and terminal control characters.
 _UNPRINTABLE: Final = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\u202a-\u202e\u2066-\u2069]")
 
 
@@ -43,7 +43,7 @@ def next_version(version: str) -> str:
 def written(rubric: Rubric) -> Rubric | None:
     """Return the rubric as read back from its document; None if it reads back differently.
 
-    The words of people and models are in it, and a document gives some words a meaning.
+    It may differ, because texts by people and models may contain document syntax.
     """
     try:
         read = parse_rubric(render_rubric(rubric), rubric.id)
@@ -77,7 +77,7 @@ def with_level_note(rubric: Rubric, criterion: Criterion, place: int, note: str)
 
 
 def with_guidance(rubric: Rubric, about: str, note: str) -> Rubric:
-    """Add a line to the guidance, in place of the one that was about the same."""
+    """Add a line to the guidance, replacing one on the same subject."""
     line = f"- `{about}`: {note}"
     if rubric.template is not None:
         opening = _Opening.of(rubric.template)
@@ -89,7 +89,7 @@ def with_guidance(rubric: Rubric, about: str, note: str) -> Rubric:
 
 
 def with_examples(rubric: Rubric, text: str) -> Rubric:
-    """Give worked examples, in place of those that were given before."""
+    """Set the worked examples, replacing earlier ones."""
     if rubric.template is not None:
         opening = _Opening.of(rubric.template)
         shown = _without_placeholders(text)
@@ -106,7 +106,7 @@ class _Opening(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, template: Template) -> "_Opening":
-        """Take a judge prompt apart."""
+        """Split a judge prompt into its parts."""
         match = _BEFORE_PROMPT.fullmatch(template.text)
         if match is None:
             return cls(guidance=(), examples="", rest=template.text)
@@ -168,7 +168,7 @@ def judged_texts(case: GoldCase) -> dict[str, str]:
 
 
 def quoted(text: str) -> str:
-    """Return a text in one line, in quotes, and cut where it is long."""
+    """Return a text on one line, quoted and shortened."""
     flat = " ".join(text.split())
     short = flat if len(flat) <= _LONGEST else f"{flat[:_LONGEST].rstrip()} [...]"
     safe = json.dumps(short.encode("utf-8", "replace").decode(), ensure_ascii=False)
@@ -197,7 +197,7 @@ def _number(score: float) -> str:
 
 
 def replaced(rubric: Rubric, criterion: Criterion) -> Rubric:
-    """Return the rubric with a criterion in the place of the one with its id."""
+    """Return the rubric with a criterion replaced, by its id."""
     criteria = tuple(criterion if each.id == criterion.id else each for each in rubric.criteria)
     return msgspec.structs.replace(rubric, criteria=criteria)
 

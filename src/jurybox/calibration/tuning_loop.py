@@ -81,9 +81,9 @@ class Tuned(msgspec.Struct, frozen=True, kw_only=True):
 class LoopOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of the loop.
 
-    ``level`` is that of reported intervals; those that decide a round are wider. With ``model``
-    every second round asks a model for a change. ``narrow``: all judges are asked narrow questions,
-    which contain levels and nothing else of the rubric.
+    ``level`` is that of reported intervals; those that decide a round are wider. With ``model``,
+    every second round asks a model for a change. ``narrow`` means that all judges are asked narrow
+    questions, which contain only the rubric's levels.
     """
 
     rounds: int
@@ -107,7 +107,7 @@ class _Best(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def improve(base: Rubric, sizes: Mapping[Part, int], options: LoopOptions) -> Loop:
-    """Try one change per round, and report once on the part that no round has used."""
+    """Try one change per round, then report on the part that no round used."""
     tune = yield from _judged(ToJudge(rubric=base, part="tune", round=0))
     select = yield from _judged(ToJudge(rubric=base, part="select", round=0))
     best = _Best(rubric=base, tune=tune.cases, select=select.cases)

@@ -8,7 +8,7 @@ from jurybox import __version__
 def main() -> None:
     """Run the command ``jurybox`` and exit with its code."""
     if sys.argv[1:] == ["--version"]:
-        # Scripts call it just to look; it need not load a command-line library.
+        # Answered without loading a command-line library, since scripts call it often.
         from jurybox.cli.signals import guarded
 
         sys.exit(guarded(_print_version))

@@ -30,8 +30,7 @@ _ENDS: Final = re.compile(r"\s*(-?[0-9.]+)\s*(?:\.\.|-|\u2013)\s*(-?[0-9.]+?)\s*
     "scale_text",
     metavar="LO-HI",
     required=True,
-    help="The scale as it was declared, such as 1-5, -1..1 or 0.0-1.0; or its labels, lowest first,"
-    " such as bad,fair,good.",
+    help="The scale, such as 1-5, -1..1 or 0.0-1.0; or labels from lowest, such as bad,fair,good.",
 )
 @click.option(
     "--continuous", is_flag=True, help="The scale has no steps; scores may be fractional."
@@ -70,7 +69,7 @@ def command(
     declared = _declared(scale_text, continuous=continuous)
     scale = declared.scale
     read = read_ratings(ratings, declared, cluster=cluster)
-    # Slow to import, so after everything that may be refused.
+    # Slow to import, so only after all checks of the input.
     from jurybox.statistics.agreement import agree_all
 
     panels = [agree_all(each, scale, level=level) for each in read]

@@ -19,7 +19,7 @@ from jurybox.wiring import read_settings
 # Each is the `command` of the module `jurybox.cli.NAME`, in the order of the help; the module of
 # `check-reply` is `check_reply`, and that of `import`, a keyword of Python, `import_files`.
 _COMMANDS: Final = {
-    "init": "Write a small suite that runs at once.",
+    "init": "Write a small suite, ready to run.",
     "import": "Write another tool's file as a suite, a dataset and judgments.",
     "run": "Run a suite, and print its metrics, gates and decision.",
     "resume": "Continue a run that was stopped.",
@@ -40,11 +40,11 @@ _COMMANDS: Final = {
     "evaluate": "Judge one response, or compare two.",
     "prompt": "Print what a judge is asked, for an agent that judges itself.",
     "check-reply": "Check an agent's replies, and print the report.",
-    "mcp": "Serve jurybox to agents by the Model Context Protocol.",
+    "mcp": "Serve jurybox to agents through the Model Context Protocol.",
     "rubric": "List, show, check and start rubric documents.",
     "langfuse": "Deliver runs to Langfuse, and read people's scores back.",
     "model": "Pull, list and remove embedded models.",
-    "demo": "Show jurybox at work, without a key.",
+    "demo": "Show what jurybox does, without a key.",
     "doctor": "Check what is installed, configured and reachable.",
 }
 
@@ -101,7 +101,8 @@ def run(arguments: Sequence[str]) -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     try:
-        # Not `app.main`: it ends with code 1 when a reader goes away, and 1 means a failed gate.
+        # Not `app.main`: it exits with code 1 if the output's reader is gone, and 1 means a failed
+        # gate.
         with app.make_context("jurybox", list(arguments)) as context:
             code = app.invoke(context)
     except click.exceptions.Exit as leaving:
@@ -110,7 +111,7 @@ def _run(arguments: Sequence[str]) -> int:
         code = INCOMPLETE if isinstance(error, IncompleteError) else BAD_INPUT
         return fail(harmless(_message(error)), code)
     except SystemExit:
-        # The library that draws tables leaves this way when its reader has gone.
+        # The library that draws tables exits this way if the output's reader is gone.
         return INCOMPLETE
     except (click.Abort, KeyboardInterrupt):
         return fail("jurybox: interrupted", INCOMPLETE)
@@ -126,7 +127,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _message(error: click.ClickException | JuryboxError) -> str:
-    """Return an error as one line, click's own in the style of ours."""
+    """Return an error as one line, click's errors in our style."""
     if isinstance(error, JuryboxError):
         return str(error)
     flat = " ".join(error.format_message().split()).rstrip(".")

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     "gates",
     multiple=True,
     metavar='"NAME OP NUMBER"',
-    help="Fail unless a metric passes this; can be repeated.",
+    help="Fail unless a metric meets this condition; can be repeated.",
 )
 @store_option
 @json_option
@@ -72,11 +72,11 @@ def command(  # noqa: PLR0917 - click passes them by name
     """Measure the biases of a RUN's judges: position, length, self-preference, formatting.
 
     RUN is a run's id, its name, a tag, or `last`; or a file of verdicts as for `jurybox rank`, with
-    `judge` and each pair in both orders, which shows position and self-preference alone. These
-    biases are measured on stored data, without a model. With --probe some samples are judged again:
+    `judge` and each pair in both orders, for position bias and self-preference only. These biases
+    are measured on stored data, without a model. With --probe some samples are judged again:
     unchanged, with harmless changes and with injected ones; the number of calls is printed first,
-    and no probe is paid for twice. Every metric has an interval and a sentence. The exit code is 1
-    when a gate fails; a gate on an unmeasurable metric fails.
+    and no probe is paid for twice. Every metric comes with an interval and a sentence. The exit
+    code is 1 when a gate fails; a gate on an unmeasurable metric fails.
 
     \b
     Examples:
@@ -126,11 +126,11 @@ def command(  # noqa: PLR0917 - click passes them by name
             try:
                 biases, probed = _probed(store, row, options, level)
             except IncompleteError as error:
-                say(f"stopped: {error}; the same command continues the probe")
+                say(f"stopped: {error}; run the same command to continue the probe")
             else:
                 biases = (*report.biases, *biases)
                 report = msgspec.structs.replace(report, biases=biases, probe=probed)
-    # A stopped probe doesn't keep the other metrics from being printed.
+    # The other metrics are printed even if the probe was stopped.
     code = _shown(report, wanted, as_json)
     return INCOMPLETE if probe is not None and report.probe is None else code
 
@@ -191,7 +191,7 @@ def _announced(probe: ProbePlan) -> str:
 
 
 _HEADINGS: Final = {
-    "position": "position: does the place decide?",
+    "position": "position: does the order decide?",
     "verbosity": "verbosity: does length pay?",
     "self_preference": "self-preference: does the judge favor its own family?",
     "formatting": "formatting: does layout pay?",
@@ -207,7 +207,7 @@ def _print(report: BiasReport) -> None:
     counts = f"{report.samples} samples, {report.pairs} of them pairs"
     print_line(f"judged by {judges}; {counts}; intervals at {100 * report.level:g}%")
     if report.status != "finished":
-        print_line("the run isn't finished: this is what is stored so far", style="yellow")
+        print_line("the run isn't finished; these are the samples so far", style="yellow")
     if report.probe is not None:
         runs = ", ".join(each.run_id for each in report.probe.runs)
         print_line(f"{report.probe.samples} samples judged again in the runs {runs}")

@@ -52,8 +52,7 @@ _LONGEST: Final = 300
     type=click.IntRange(0, 100),
     default=0,
     metavar="K",
-    help="Try K changes to the rubric, and keep those that help on rows they were not made from;"
-    " defaults to none.",
+    help="Try K changes to the rubric, and keep those that help on other rows; defaults to 0.",
 )
 @click.option(
     "--proposer", metavar="MODEL", help="A model that proposes the change in every second round."
@@ -90,15 +89,15 @@ def command(  # noqa: PLR0917 - click passes them by name
     as_json: bool,
     **options: Any,  # noqa: ANN401 - those of `CalibrateOptions`
 ) -> None:
-    """Compare a judge with human labels, next to how far people agree with each other.
+    """Compare a judge with human labels, and with how far people agree with each other.
 
     The rows of --gold have responses and human labels. They are judged in a stored run, and from
     then on `jurybox run` shows the measured agreement, until the rubric, the judge or its prompt
     changes.
 
     With --rounds the gold is split into three parts. Changes to the rubric are made from the first
-    part and kept only where they help on the second, beyond noise; the result is reported once, on
-    the third, and written as a new version of the rubric. The old version is never changed.
+    part and kept only if they help significantly on the second; the result is reported once, on the
+    third, and written as a new version of the rubric. The old version is never changed.
 
     Low agreement is a finding, not a failure: the exit code is 0. It is 3 when the judge is
     unreachable; the same command then continues. Nothing is ever judged and paid for twice.

@@ -20,14 +20,14 @@ from jurybox.cli.prompt import print_prompts
     multiple=True,
     required=True,
     type=TEXT,
-    help="A reply of the agent; repeat it for all so far, in the order they were asked for.",
+    help="A reply of the agent; repeat it for all replies so far, in the order of their prompts.",
 )
 @click.option(
     "--judge",
     default="agent",
     show_default=True,
     metavar="NAME",
-    help="Who judged, for the report.",
+    help="The name of the judge in the report.",
 )
 @with_options(*MEASURED)
 @accept_option
@@ -42,7 +42,7 @@ def command(
 ) -> int:
     """Check an agent's replies to the prompts of `jurybox prompt`, and print the report.
 
-    Give the same material again. A reply is held to the same rules as that of any judge: an invalid
+    Give the same material again. Replies follow the same rules as those of any judge: an invalid
     one is never used. Its defect and the next prompt are printed, and the exit code is 2; answer,
     and give the new reply after the others. Once all replies are valid, or too many are invalid,
     the report is printed with the exit code of `jurybox evaluate`. The agent gives one vote.

@@ -21,8 +21,8 @@ _DATA: Final = "jurybox.cli.demo_data"
 # The judge is the one that `jurybox init` writes; it reads the prompt of the same rubric.
 _FILES: Final = {_SUITE: _DATA, "answers.jsonl": _DATA, "judge.py": "jurybox.cli.starter"}
 _ORDERS: Final = """
-The better answer is B. Each vote is two calls, one for each order; where they favor different
-sides, the pair is unstable, and goes to human review."""
+The better answer is B. Each vote is two calls, one for each order; if they favor different
+sides, the pair is unstable and is queued for human review."""
 
 Data = dict[str, Any]
 
@@ -33,17 +33,17 @@ Data = dict[str, Any]
     "--model",
     metavar="NAME",
     help="The embedded model that judges, or `none` for the part that needs no model; defaults to"
-    " the default judge, where it is on this machine.",
+    " the default judge if it is on this machine.",
 )
 @json_option
 def command(folder: str, model: str | None, as_json: bool) -> int:
-    """Show jurybox at work, without a key: scores by rules, a judged suite, a judge's bias.
+    """Show what jurybox does, without a key: scores by rules, a judged suite, a judge's bias.
 
     First the part that needs no model: replies scored by a rubric's rules, and six answers judged
     by their words. Then, if the embedded model is on this machine, it judges three of the answers
     and compares a pair in both orders, which shows its position bias. The suite, the store of the
     runs and report.html are left in FOLDER (default: .jurybox/demo). Some answers are deliberately
-    wrong, so a failed gate is no failure here: the exit code is 0, or 3 if the demo was stopped.
+    wrong, so failed gates are expected: the exit code is 0, or 3 if the demo was stopped.
 
     \b
     Examples:
@@ -71,7 +71,7 @@ def command(folder: str, model: str | None, as_json: bool) -> int:
         print_json({**found, "pair": pair, "missing": missing})
     else:
         where = "this folder" if place == Path() else folder
-        click.echo(f"\nOpen {report} in a browser. All that was run is in {where}: change it,")
+        click.echo(f"\nOpen {report} in a browser. Everything is in {where}: change it,")
         click.echo(f"and run it again there with `jurybox run {_SUITE}`.")
     return FINE if all(run["stopped"] is None for run in runs) else INCOMPLETE
 
@@ -123,7 +123,7 @@ def _run(place: Path, judge: str, *, show: bool) -> Data:
     meaning = "Words carry no meaning: `wrong` passes, and `other-words` doesn't."
     if judge != _BY_WORDS:
         limit, title = _JUDGED_BY_MODEL, f"A real model on this machine, {judge}, judges three."
-        meaning = "A small model errs too: compare its scores with the names of the answers."
+        meaning = "A small model makes mistakes: compare its scores with the names of the answers."
     if show:
         _print_head(title)
     prepared = prepare(place / _SUITE, RunOptions(judges=(judge,), limit=limit))
@@ -195,7 +195,7 @@ def _missing_model() -> str:
     from jurybox.wiring import embedded_judge
 
     if embedded_judge() is not None:
-        return "the embedded judge was left out; `jurybox demo` without --model shows it at work"
+        return "the embedded judge was left out; `jurybox demo` without --model shows it"
     extra = "" if installed_runtime() else '`pip install "jurybox[local]"`, '
     size = format_bytes(default_judge().bytes)
     return (

@@ -63,7 +63,7 @@ _MOST_IN_PAGE: Final = 200
 @click.option(
     "--fail-on",
     type=click.Choice(["regression"]),
-    help="Exit with 1 where a metric of B is worse than A's beyond chance.",
+    help="Exit with 1 if a metric of B is significantly worse than A's.",
 )
 @gold_option
 @cluster_option
@@ -88,11 +88,11 @@ def command(  # noqa: PLR0917 - click passes them by name
     Of more than two runs, each is tested against RUN_A. A run is named by its id, its name, a tag,
     or `last`. Samples are matched by id and repeat.
     Each metric that both runs have is tested over these pairs: the difference with its interval,
-    and a p value with Holm's correction over all of them. B counts as higher or lower only where
-    the interval and the p value agree. Changed samples are listed, changed verdicts (passed,
-    winner, scored, flagged) before changed scores, larger differences before smaller ones. Latency
-    is shown, but neither counts as a change nor is tested. Where people have labeled the recorded
-    responses, it says which run's judge is right more often. The exit code is 0 whether or not the
+    and a p value with Holm's correction over all of them. B counts as higher or lower only if the
+    interval and the p value agree. Changed samples are listed, changed verdicts (passed, winner,
+    scored, flagged) before changed scores, larger differences before smaller ones. Latency is
+    shown, but neither counts as a change nor is tested. If people have labeled the recorded
+    responses, it shows which run's judge is right more often. The exit code is 0 whether or not the
     runs differ, unless --fail-on is given.
 
     \b
@@ -204,7 +204,7 @@ def _print(diff: RunDiff) -> None:
 
 
 def _print_tested(diff: RunDiff) -> None:
-    """Print which metrics differ beyond chance."""
+    """Print which metrics differ significantly."""
     if not diff.tested:
         return
     print_line()

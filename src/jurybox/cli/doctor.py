@@ -20,10 +20,9 @@ _MARKS: Final = {"fine": ("ok", "green"), "absent": ("-", "dim"), "broken": ("no
 @click.command("doctor")
 @json_option
 def command(as_json: bool) -> int:
-    """Check what is installed, configured and reachable, and how to get what isn't.
+    """Check what is installed, configured and reachable, and how to get what is missing.
 
-    No model is called, and no key is shown. The exit code is 2 where something that a setting names
-    can't be used.
+    No model is called, and no key is shown. The exit code is 2 if a setting is unusable.
 
     \b
     Examples:

@@ -50,9 +50,9 @@ def command(
     RUN is a run's id, its name, a tag, or `last`.
 
     Without --gold, reviews from the random queue of `jurybox serve` are the labels once there are
-    enough. Reviews of flagged samples are left out, also of a file that `export --gold` wrote:
-    flagged samples don't represent the run. A metric is not corrected where people left more than
-    one in ten of the drawn samples unlabeled.
+    enough. Reviews of flagged samples are left out, also in a file that `export --gold` wrote,
+    because flagged samples don't represent the run. A metric is not corrected if people left more
+    than one in ten of the drawn samples unlabeled.
 
     \b
     Examples:

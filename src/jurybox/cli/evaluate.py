@@ -43,7 +43,7 @@ _OUTCOMES: Final = {
 
 
 class TextValue(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - newer than 8.2
-    """A text, given in place, as ``@FILE`` or as ``-``."""
+    """A text, given directly, as ``@FILE`` or as ``-``."""
 
     name = "text"
 
@@ -62,7 +62,7 @@ class TextValue(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] 
             return _decoded(sys.stdin.buffer.read(), f"{where} -")
         if text.startswith("@"):
             return _decoded(_read(Path(text[1:]), where), f"{where} {text}")
-        # Bytes of an argument that aren't UTF-8 come in as surrogates.
+        # Invalid UTF-8 in an argument arrives as surrogates.
         return _decoded(text.encode("utf-8", "surrogateescape"), where)
 
 
@@ -119,7 +119,7 @@ Command = TypeVar("Command", bound=Callable[..., object])
 
 
 def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Return a decorator that gives a command these options, in this order."""
+    """Return a decorator that adds these options to a command, in this order."""
     return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
 
 
@@ -139,7 +139,7 @@ def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], 
 @click.option(
     "--explain",
     is_flag=True,
-    help="Show each of the rubric's rules that fired, on which words, for how much.",
+    help="Show each rule that fired, with the words that triggered it and its points.",
 )
 @json_option
 def command(
@@ -154,11 +154,11 @@ def command(
     """Judge one response by a rubric, or compare two, and print the report.
 
     With a reference answer every response is scored against it. Without one, a single response is
-    scored by the rubric and two are compared, each vote in both orders. A rubric whose every
-    criterion has rules needs no judge; a judge's score is then printed next to the rules'. A text
-    that begins with @ is read from that file, - from standard input. The exit code is 1 when a
-    pass rule of the rubric fails or can't be measured, or a review that the rubric requires is
-    missing, and 3 when no judge gave a valid vote.
+    scored by the rubric and two are compared, each vote in both orders. A rubric with rules for
+    every criterion needs no judge; a judge's score is then printed separately. Texts can be @FILE,
+    or - for standard input. The exit code is 1 when a pass rule of the rubric fails or can't be
+    measured, or a review that the rubric requires is missing, and 3 when no judge gave a valid
+    vote.
 
     \b
     Examples:
@@ -203,7 +203,7 @@ def command(
         as_json=as_json,
     )
     if parts["response_b"] is not None and loaded.pass_rules:
-        say("note: the rubric's pass rules are about one response; two are compared without them")
+        say("note: the rubric's pass rules are for single responses and don't apply to two")
     judged = report.judge if isinstance(report, RulesReport) else report
     asked = loaded.votes if votes is None else votes
     if judged is not None and judged.votes_requested > asked:
@@ -250,7 +250,7 @@ def _print_passed(report: SingleReport) -> None:
 
 
 def print_report(report: EvaluationReport, cost: float | None) -> None:
-    """Print a report by judges: what needs review first, then the scores, then the rest."""
+    """Print a report by judges: reasons for review, then the scores, then the rest."""
     judged = ", ".join(report.judges) or "not judged"
     name = f"{report.rubric.id} {report.rubric.version}"
     print_line(plain(name, "bold"), f"  by {report.method}, {judged}")
@@ -322,7 +322,7 @@ def print_outcome(rules: Iterable[RuleOutcome], decision: str | None, meaning: s
 def _print_by_rules(
     report: RulesReport, rubric: Rubric, cost: float | None, *, explain: bool
 ) -> None:
-    """Print a report whose scores are the rules', and a judge's score apart."""
+    """Print a report with scores by rules, and the judge's score separately."""
     name = f"{report.rubric.id} {report.rubric.version}"
     print_line(plain(name, "bold"), "  by the rubric's rules")
     _print_warnings(report)
@@ -350,7 +350,7 @@ def _print_by_rules(
 
 
 def print_trace(automated: AutomatedReport) -> None:
-    """Print how each score came about: the rules that fired, and every check."""
+    """Print how each score was computed: the rules that fired, and every check."""
     if automated.criteria:
         headings = ("criterion", "score", "amount", "why", "when", "on the words")
         print_table(headings, _rule_rows(automated))
@@ -360,7 +360,7 @@ def print_trace(automated: AutomatedReport) -> None:
 
 
 def _rule_rows(automated: AutomatedReport) -> Iterator[tuple[str, ...]]:
-    """Yield every score with its base and each rule that fired, on which words, for how much."""
+    """Yield every score with its base and each rule that fired, with its words and points."""
     from jurybox.scoring.by_rules import quoted
 
     for criterion in automated.criteria:

@@ -38,9 +38,8 @@ def command(
     objects are JSON texts; in CSV, nulls are empty cells. Parquet needs the extra jurybox[parquet].
     Of an unfinished run, the finished samples are written. An existing file is replaced.
 
-    Texts are written exactly as they are: JSON Lines have escapes for characters that can't be
-    seen, which any reader turns back. Only in a CSV file, a text that a spreadsheet would take for
-    a formula has an apostrophe before it.
+    Texts are written unchanged; JSON Lines escape invisible characters, which any reader decodes.
+    Only in CSV, a text that a spreadsheet would read as a formula gets an apostrophe before it.
 
     With --gold the file is a dataset of the reviewed samples, as JSON Lines, with `gold` or
     `gold_winner` by reviewer. `jurybox calibrate --gold` reads it.
@@ -103,7 +102,7 @@ def _export_gold(run: str, output: str, store_url: str | None, *, as_json: bool)
     with output_file(output) as file:
         write_json_lines(file, {}, found.rows)
     for count, noun, why in (
-        (found.open, "review", "made with the judges' verdict in sight"),
+        (found.open, "review", "made after seeing the judges' verdict"),
         (found.unlabeled, "sample", "that no reviewer could judge"),
         (found.unanswered, "sample", "without a response"),
     ):

@@ -37,7 +37,7 @@ _REPORTED = (
 @click.option(
     "--corrected",
     is_flag=True,
-    help="Check mean scores and win rates as corrected by the run's reviews.",
+    help="Check mean scores and win rates after correcting them by the run's reviews.",
 )
 @accept_option
 @store_option
@@ -71,7 +71,7 @@ def command(
     with opened_run(run, store_url) as (store, row):
         rubric = rubric_of(row)
         _check_decision(rubric, decision, row.id)
-        # Without gates, only a review that is missing can fail; accepting it would decide nothing.
+        # Without gates, only a missing review can fail; accepting it would decide nothing.
         if not (rubric.gates or decision) and (
             accept_unreviewed or not view_run(row, store).release.held
         ):
@@ -122,11 +122,11 @@ def _check_decision(rubric: "Rubric", decision: str | None, run_id: str) -> None
     if not names:
         raise InputError("the rubric has no decisions", "leave --decision out", run_id)
     if decision in {NEEDS_REVIEW, BLOCKED}:
-        problem = f"`{decision}` holds a release back, so a gate can't require it"
+        problem = f"`{decision}` blocks a release, so a gate can't require it"
         hint = f"leave --decision out, or require one of {listed(names)}"
         raise InputError(problem, hint, run_id)
     if decision not in names:
-        hint = nearest(decision, names, f"it knows {listed(names)}")
+        hint = nearest(decision, names, f"its decisions are {listed(names)}")
         raise InputError(f"the rubric never decides `{decision}`", hint, run_id)
 
 

@@ -35,7 +35,7 @@ Passes every check of its row.
 - "{{checks}}"
 ```
 """
-# Pass rules are about one response.
+# Pass rules apply to single responses.
 _PAIRS: Final = """---
 id: imported
 extends: general
@@ -56,7 +56,7 @@ def command(file: str, folder: str | None, as_json: bool) -> None:
 
     Reads configs and results of promptfoo, logs of Inspect, evals and graders of OpenAI, datasets
     of DeepEval and Langfuse, and judgments of MT-Bench and AlpacaEval, recognized by their content.
-    What can't be carried over is listed. Existing files are never overwritten.
+    Settings that can't be converted are listed. Existing files are never overwritten.
 
     \b
     Examples:
@@ -109,7 +109,7 @@ def _has_checks(read: "ForeignSuite") -> bool:
 
 
 def _rubric(read: "ForeignSuite") -> str | None:
-    """Return the rubric's document; None where `general` will do."""
+    """Return the rubric's document; None if `general` is sufficient."""
     if read.rubric or _has_checks(read):
         return read.rubric or _CHECKS
     return _PAIRS if any("response_b" in row for row in read.rows) else None
@@ -140,7 +140,7 @@ def _suite(read: "ForeignSuite") -> str:
 
 
 def _commands(read: "ForeignSuite", place: Path) -> Iterator[str]:
-    """Yield the commands that use what was written."""
+    """Yield the commands that use the written files."""
     if read.rows or read.rubric:
         line = f"jurybox run {_quoted(place / 'suite.yaml')}"
         line += "" if read.rows else " --dataset FILE"
@@ -157,7 +157,7 @@ def _commands(read: "ForeignSuite", place: Path) -> Iterator[str]:
 
 
 def _scale(read: "ForeignSuite") -> str:
-    """Return the options that declare the ratings' scale, as far as it is known."""
+    """Return the options that declare the ratings' scale, if it is known."""
     scores = [float(each["score"]) for each in read.ratings if each["score"] is not None]
     low, high = (float(end) for end in read.scale.split("-"))
     if any(not low <= score <= high for score in scores):

@@ -17,11 +17,11 @@ _FILES: Final = ("suite.yaml", "questions.jsonl", "judge.py")
 @click.argument("folder", default=".", metavar="[FOLDER]")
 @json_option
 def command(folder: str, as_json: bool) -> None:
-    """Write a small suite that runs at once into FOLDER, by default this one.
+    """Write a small suite, ready to run, into FOLDER, by default the current one.
 
     The suite has six questions with recorded answers, three of them deliberately wrong, and a judge
-    that compares words, so it needs no key and no network. Existing files are never overwritten: if
-    one of them is in the way, nothing is written.
+    that compares words, so it needs no key and no network. Existing files are never overwritten; if
+    one exists, nothing is written.
 
     \b
     Examples:

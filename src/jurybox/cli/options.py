@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 run_argument = click.argument("run", metavar="RUN")
 json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON on standard output, and nothing else there."
+    "--json", "as_json", is_flag=True, help="Print only JSON on standard output."
 )
 store_option = click.option(
     "--store",
@@ -31,7 +31,7 @@ store_option = click.option(
 base_url_option = click.option(
     "--base-url",
     metavar="URL",
-    help="The address of an OpenAI-compatible endpoint, for models that name none.",
+    help="The address of an OpenAI-compatible endpoint, for models without their own.",
 )
 judges_option = click.option(
     "--judge",
@@ -51,7 +51,7 @@ max_cost_option = click.option(
     "--max-cost",
     type=click.FloatRange(0, min_open=True),
     metavar="DOLLARS",
-    help="Stop before the whole run costs more, calls in flight included; it can be resumed.",
+    help="Stop before the run costs more, including calls in flight; it can be resumed.",
 )
 gold_option = click.option(
     "--gold",
@@ -74,12 +74,12 @@ accept_option = click.option(
 unpinned_option = click.option(
     "--allow-unpinned",
     is_flag=True,
-    help="Accept model names that don't name a version.",
+    help="Accept model names that don't state a version.",
 )
 version_drift_option = click.option(
     "--allow-version-drift",
     is_flag=True,
-    help="Accept, and record, another version of a model than its name states.",
+    help="Accept, and record, a different version of a model than its name states.",
 )
 level_option = click.option(
     "--level",
@@ -107,7 +107,7 @@ engine_option = click.option(
     type=click.Choice(["local", "ray"]),
     default="local",
     show_default=True,
-    help="What works on the run: this process, or the workers of a Ray cluster.",
+    help="Where the run is executed: in this process, or on a Ray cluster.",
 )
 address_option = click.option(
     "--address",
@@ -118,7 +118,7 @@ address_option = click.option(
 
 @contextmanager
 def cluster_of(name: str, address: str | None) -> "Generator[RayCluster | None]":
-    """Yield the cluster that the two options name, if they name one, and leave it at the end."""
+    """Yield the cluster named by the two options, if any, and disconnect at the end."""
     if name == "local":
         if address is not None:
             raise InputError("the local engine has no address", "add --engine ray", "--address")
@@ -136,7 +136,7 @@ class CommandGroup(click.Group):
     """A group that prints its help without a command, and suggests the nearest name."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Print the help where no command is named."""
+        """Print the help if no command is named."""
         if not args and not ctx.resilient_parsing:
             click.echo(ctx.get_help())
             ctx.exit()

@@ -23,7 +23,7 @@ _LONGEST_NAME: Final = 40
 _DIGIT: Final = re.compile("[0-9]")
 _ONE: Final = r"[-+]?[<$]? ?[0-9][0-9.,]*(?:%| points?)?"
 _NUMBER: Final = re.compile(f"|[-.]|none|unknown|yes|no|{_ONE}(?: (?:to|of|->) {_ONE})?")
-"""What a cell of a column of numbers may have."""
+"""Matches the cells of a numeric column."""
 
 
 def print_json(data: object) -> None:
@@ -45,7 +45,7 @@ def output_file(name: str) -> "Generator[BinaryIO]":
 
 
 def write_new_files(place: Path, texts: Mapping[str, str]) -> None:
-    """Write all files, by their names in a folder, or none if one is there with another text."""
+    """Write all files of a folder, or none if one exists with different contents."""
     written: list[Path] = []
     try:
         there = {name: (place / name).read_bytes() for name in texts if (place / name).exists()}
@@ -69,17 +69,17 @@ def write_new_files(place: Path, texts: Mapping[str, str]) -> None:
 
 
 def say(line: str) -> None:
-    """Print one line on standard error, next to the result."""
-    # Python has no standard error at all where it was closed. Not with click, which would write
-    # past a progress bar that is being drawn.
+    """Print one line on standard error."""
+    # Python has no standard error if it was closed. Click isn't used, since it would garble a
+    # progress bar.
     if sys.stderr is not None:
-        # The work continues when the line can't be written.
+        # The work continues even if the line can't be written.
         with contextlib.suppress(OSError):
             print(" ".join(harmless(line).split("\n")), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def harmless(text: str) -> str:
-    """Return text without terminal commands and hidden characters, of which datasets are full."""
+    """Return text without terminal commands and hidden characters."""
     return visible(text, kept="\n\t")
 
 
@@ -91,7 +91,7 @@ def plain(text: str, style: str = "") -> "Text":
 
 
 def print_line(*parts: "str | Text", style: str = "", wrap: bool = True) -> None:
-    """Print harmless text in one line; what is to be copied is better left unwrapped."""
+    """Print harmless text on one line; text to be copied isn't wrapped."""
     from rich.text import Text
 
     made = Text(style=style)
@@ -110,7 +110,7 @@ def print_table(headings: Sequence[str], rows: "Iterable[Iterable[str | Text]]")
         column = [row[at].plain for row in cells if at < len(row)]
         numbers = any(map(_DIGIT.search, column)) and all(map(_NUMBER.fullmatch, column))
         side = "right" if at and numbers else "left"
-        # What a row is called stays whole where the terminal is narrow.
+        # The name of a row is never shortened, even on a narrow terminal.
         is_name = not at and max(map(len, column), default=0) <= _LONGEST_NAME
         made.add_column(plain(heading), overflow="fold", justify=side, no_wrap=is_name)
     for row in cells:
@@ -124,7 +124,7 @@ def yes_or_no(value: bool | None) -> "Text":
 
 
 def console(*, stderr: bool = False) -> "Console":
-    """Return the terminal; a file or a pipe is as wide as any table."""
+    """Return the console; a file or a pipe has unlimited width."""
     # Only commands that draw need it.
     from rich.console import Console
 

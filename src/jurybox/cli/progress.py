@@ -23,7 +23,7 @@ _FAST: Final = 10
 
 @contextlib.contextmanager
 def displayed(clock: Callable[[], float] = time.monotonic) -> Generator["_Display"]:
-    """Provide a display of a run's progress; its last state stays to be read."""
+    """Provide a display of a run's progress; its last state stays visible."""
     display = _Display(clock, drawn=on_screen())
     try:
         yield display

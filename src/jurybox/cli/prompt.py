@@ -24,11 +24,11 @@ def command(
     as_json: bool,
     **material: Any,  # noqa: ANN401 - the parts of a sample
 ) -> None:
-    """Print exactly what a judge is asked, so that an agent can be the judge.
+    """Print the exact prompt of a judge, so that an agent can be the judge.
 
-    A pair without a reference answer has two prompts, one for each order, and both are to be
-    answered without a look at the other. `jurybox check-reply` checks the replies. A text that
-    begins with @ is read from that file, - from standard input.
+    A pair without a reference answer has two prompts, one for each order; answer each of them
+    independently. `jurybox check-reply` checks the replies. Texts can be @FILE, or - for standard
+    input.
 
     \b
     Examples:
@@ -47,7 +47,7 @@ def command(
 
 
 def print_prompts(prompts: Sequence[AgentPrompt]) -> None:
-    """Print prompts to the character; several are separated by a line that names each."""
+    """Print prompts unchanged; several are separated by a line that names each."""
     for number, each in enumerate(prompts, start=1):
         if each.asks:
             click.echo(f"--- prompt {number} of {len(prompts)}: {each.asks}")

@@ -26,15 +26,15 @@ _MOST_LINES: Final = 20
 @store_option
 @json_option
 def command(verdicts: tuple[str, ...], level: float, store_url: str | None, as_json: bool) -> None:
-    """Rank models by verdicts on pairs of their answers: of files, or of runs.
+    """Rank models by verdicts on pairs of their answers, from files or runs.
 
     In a run of pairs, the target is compared with `response_b`, unless the rows' metadata name both
     as `a` and `b`. A row of a file is {"a": NAME, "b": NAME, "winner": "a", "b", "tie" or a name,
-    "item": ID}; the item is what both answered, and is optional. CSV, TSV and Parquet have these as
+    "item": ID}; the optional item is what both answered. CSV, TSV and Parquet have these as
     columns; rows that `jurybox export` wrote may have them in their metadata. `-` reads JSON lines
     from standard input. Verdicts on the same item are treated as dependent. Strengths are those of
     the Bradley-Terry model with ties, logarithms with the mean 0. Two models count as ranked only
-    where the interval of their difference excludes 0. A model that won or lost everything gets no
+    if the interval of their difference excludes 0. A model that won or lost everything gets no
     strength, because the verdicts don't bound it.
 
     \b
@@ -46,7 +46,7 @@ def command(verdicts: tuple[str, ...], level: float, store_url: str | None, as_j
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.statistics.model_ranking import rank
 
-    # A run may go by several names; its verdicts count once.
+    # A run may be given under several names; its verdicts count once.
     found = dict(_read(name, store_url) for name in verdicts).values()
     ranking = rank([row for each in found for row in each.rows], level=level)
     missing = sum(each.without for each in found)
@@ -60,7 +60,7 @@ def command(verdicts: tuple[str, ...], level: float, store_url: str | None, as_j
 
 
 def _read(name: str, store_url: str | None) -> "tuple[str, Verdicts]":
-    """Return the path of a file, or else the id of a run, with its verdicts."""
+    """Return the verdicts of a file or a run, with its path or id."""
     from jurybox.datasets.open_dataset import names_file
     from jurybox.datasets.ratings import read_verdicts, run_verdicts
 
@@ -131,7 +131,7 @@ def _ends(interval: "Interval") -> str:
 
 
 def _sentences(ranking: "Ranking") -> Iterator[str]:
-    """Describe which neighbors differ beyond chance, and which majorities form a cycle."""
+    """Describe which neighbors differ significantly, and which majorities form a cycle."""
     between = {(each.a, each.b): each for each in ranking.differences}
     known = [model.name for model in ranking.models if model.strength is not None]
     neighbors = [

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     "--format",
     "named",
     type=click.Choice(["html", "md", "json", "junit"]),
-    help="The format of the report, whatever the file's name; md on standard output.",
+    help="The format of the report, regardless of the file's name; for standard output, md.",
 )
 @store_option
 @json_option
@@ -35,10 +35,9 @@ def command(
     """Write a report on a RUN: the verdict first, then why, then what to look at.
 
     RUN is a run's id, its name, a tag, or `last`. The HTML report is one file for any browser:
-    it loads nothing else, holds all samples with a search, and prints well. In JUnit XML every gate
-    and every sample is a test case, for a build server. A report on an unfinished run says so. An
-    existing file is replaced. The exit code is 0 whatever the report says; `jurybox gate` is the
-    command that decides.
+    it loads nothing else, contains all samples with a search, and prints well. In JUnit XML every
+    gate and every sample is a test case, for a build server. A report on an unfinished run says so.
+    An existing file is replaced. The exit code is always 0; use `jurybox gate` to fail a build.
 
     \b
     Examples:
@@ -57,7 +56,7 @@ def command(
     form = named or ("md" if to_stdout else report_format(output))
     with opened_run(run, store_url) as (store, row):
         view = view_run(row, store)
-        # Not every format shows these, and they take time to read.
+        # Only some formats show these, and reading them takes time.
         more: dict[str, object] = {}
         if form == "json":
             more = around_as_data(view, store)

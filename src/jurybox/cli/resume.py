@@ -29,8 +29,7 @@ from jurybox.cli.options import (
     "--forget-batches",
     "forget",
     is_flag=True,
-    help="Send the requests of open batches again, and pay again; for batches that can't be read"
-    " any more.",
+    help="Send the requests of open batches again, and pay again, if they can no longer be read.",
 )
 @click.option(
     "--retry-failed",
@@ -53,12 +52,12 @@ def command(
 ) -> int:
     """Continue a RUN that was stopped.
 
-    RUN is a run's id, its name, a tag, or `last`. Finished samples are neither done nor paid
-    for again, except where a request failed for a transient reason (an outage, a timeout, a rate
-    limit): that request is made again, and with --retry-failed in a finished run too. The run
-    keeps the texts and settings that it started with, even if the suite has changed; a changed
-    dataset is refused. Open batches are waited for and read, never submitted again. Exit codes are
-    those of `jurybox run`.
+    RUN is a run's id, its name, a tag, or `last`. Finished samples are neither evaluated nor paid
+    for again, except if a request failed for a transient reason (an outage, a timeout, a rate
+    limit): it is then repeated, and with --retry-failed in a finished run too. The run keeps the
+    texts and settings that it started with, even if the suite has changed; a changed dataset is
+    refused. Open batches are waited for and read, never submitted again. Exit codes are those of
+    `jurybox run`.
 
     \b
     Examples:

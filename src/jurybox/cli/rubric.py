@@ -32,13 +32,13 @@ def command() -> None:
     """  # noqa: D301 - click reads \b as "keep these lines"
 
 
-@command.command("list", short_help="List the rubrics that can be called by name.")
+@command.command("list", short_help="List the rubrics that can be used by name.")
 @json_option
 def list_rubrics(as_json: bool) -> None:
-    """List the rubrics that can be called by name.
+    """List the rubrics that can be used by name.
 
-    These are the bundled ones and the *.md files in your folder of rubrics (`rubrics`, or the one
-    that JURYBOX_RUBRICS names).
+    These are the bundled ones and the *.md files in your rubric folder (`rubrics`, or the one set
+    in JURYBOX_RUBRICS).
 
     \b
     Examples:
@@ -69,7 +69,7 @@ def list_rubrics(as_json: bool) -> None:
 @click.option("--canonical", is_flag=True, help="Print the document in its canonical form.")
 @json_option
 def show_rubric(name: str, canonical: bool, as_json: bool) -> None:
-    """Show the rubric NAME: a bundled one, one of your folder, or the path of a document.
+    """Show the rubric NAME: a bundled one, one in your rubric folder, or a path.
 
     A terminal shows the document formatted; a file or a pipe gets its exact text. With --canonical
     or --json, a document that extends another one is shown with what it inherits.
@@ -108,8 +108,8 @@ def show_rubric(name: str, canonical: bool, as_json: bool) -> None:
 def check_rubrics(files: tuple[str, ...], as_json: bool) -> int:
     """Check each FILE and print all findings: line, column, what is wrong and how to fix it.
 
-    A FILE is a path, the name of a rubric, or - for standard input. The exit code is 0 when every
-    document is in order and 2 otherwise; warnings don't fail the check.
+    A FILE is a path, the name of a rubric, or - for standard input. The exit code is 0 if every
+    document is valid and 2 otherwise; warnings don't fail the check.
 
     \b
     Examples:
@@ -161,7 +161,7 @@ def _print_checked(origin: str, reading: "Reading") -> None:
 )
 @json_option
 def new_rubric(name: str, output: str | None, as_json: bool) -> None:
-    """Write a new rubric document called NAME, complete and ready to be changed.
+    """Write a new rubric document called NAME, complete and ready to edit.
 
     An existing file is never overwritten. To start from another rubric, name it in the new one as
     `extends: NAME`, or copy what `jurybox rubric show NAME` prints.

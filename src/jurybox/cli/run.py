@@ -91,11 +91,15 @@ if TYPE_CHECKING:
     "filters",
     multiple=True,
     metavar="FIELD=VALUE",
-    help="Use only rows with that value; repeat it for another value or another field.",
+    help="Use only rows with that value; can be repeated for other values or fields.",
 )
-@click.option("--name", metavar="NAME", help="What to call the run; commands take it for RUN.")
+@click.option("--name", metavar="NAME", help="A name for the run, which commands accept as RUN.")
 @click.option(
-    "--tag", "tags", multiple=True, metavar="TAG", help="A label; RUN is the newest that has it."
+    "--tag",
+    "tags",
+    multiple=True,
+    metavar="TAG",
+    help="A label; as RUN, it means the newest run that has it.",
 )
 @click.option("--baseline", metavar="RUN", help="A run to compare with.")
 @max_cost_option
@@ -128,11 +132,11 @@ def command(  # noqa: PLR0917 - click passes them by name
 
     SUITE.yaml is the path of a suite, or the name of a bundled one, such as companion-scenarios.
 
-    Everything is stored as it arrives. Ctrl-C finishes the samples under way and stops; a second
+    Everything is stored as it arrives. Ctrl-C finishes the samples in flight and stops; a second
     Ctrl-C stops at once. Nothing finished is lost or paid for twice: `jurybox resume` continues the
-    run. With --batch, Ctrl-C stops waiting: the provider still processes what was submitted, and
-    `jurybox resume` reads it. The exit code is 1 when a gate of the rubric fails or a review that
-    it requires is missing, and 3 when the run was stopped or no sample could be scored.
+    run. With --batch, Ctrl-C stops waiting: the provider still processes the submitted batches, and
+    `jurybox resume` reads the results. The exit code is 1 when a gate of the rubric fails or a
+    review that it requires is missing, and 3 when the run was stopped or no sample could be scored.
 
     \b
     Examples:
@@ -176,7 +180,7 @@ def command(  # noqa: PLR0917 - click passes them by name
 
 
 def _print_estimates(targets: "list[Prepared]", *, as_json: bool) -> None:
-    """Print what the run of each target would ask and cost."""
+    """Print the calls and cost that the run of each target would have."""
     from jurybox.app.dry_run import estimate_cost
 
     found = [(each.identity.target_name, estimate_cost(each)) for each in targets]
@@ -223,7 +227,7 @@ def run_and_print(
 ) -> int:
     """Start or resume the run of each target, print and deliver the results, return the exit code.
 
-    With ``accept`` the samples that await a required review are accepted as they are.
+    With ``accept``, samples that await a required review are accepted without it.
     """
     from jurybox.app.delivery import deliver_run
     from jurybox.app.view_run import accept_unreviewed
@@ -240,7 +244,7 @@ def run_and_print(
         if result.stopped is not None and was_interrupted(result.stopped):
             break
     code = print_ended(ended, store, store_url, as_json=as_json, several=len(starts) > 1)
-    # Only now: a verdict never waits for other systems.
+    # Delivered last, so that a verdict never waits for other systems.
     for each in ended:
         for line, _ in deliver_run(store, each.view.run_id) if each.stopped is None else ():
             say(line)
@@ -303,7 +307,7 @@ def print_ended(
 
 def _resume_options(view: "RunView") -> str:
     if view.status == "finished":
-        return " --retry-failed; what failed again keeps its old result"
+        return " --retry-failed; samples that failed again keep their old results"
     return " --allow-version-drift" if view.drifted else ""
 
 
@@ -338,5 +342,5 @@ def _exit_code(view: "RunView") -> int:
         return INCOMPLETE
     if not view.passed:
         return FAILED
-    # Without gates, nothing fails because the target never answered.
+    # Without gates, a target that never answered wouldn't fail otherwise.
     return INCOMPLETE if none_scored and not view.gates else FINE

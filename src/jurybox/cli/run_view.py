@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jurybox.storage.store import Store
 
 _MOST_LINES: Final = 3
-"""The most lines of each part, so that a run fits a screen."""
+"""The maximum number of lines per part, so that a run fits on a screen."""
 _MOST_MEANS: Final = 6
 _STYLES: Final = {"judge_fallback": "yellow", "failed": "yellow"}
 _COLORS: Final = {"finished": "green", "running": "yellow", "stopped": "red"}
@@ -90,7 +90,7 @@ def _release_reasons(view: RunView) -> list[str]:
 
 
 def _result(view: RunView) -> str:
-    """Return how a run went whose rubric decides nothing."""
+    """Return the result of a run whose rubric has no decisions."""
     held = "".join(f"; {each}" for each in view.release.held)
     passed = view.summary["pass_rate"]
     if passed is None:
@@ -155,7 +155,7 @@ def print_why(view: RunView, most: int | None = None) -> None:
     if failures:
         samples: int = view.summary[SAMPLES]
         passed: float | None = view.summary["pass_rate"]
-        # Without pass rules a sample has at most one reason: that something is missing.
+        # Without pass rules, the only reason is that something is missing.
         failed = (
             sum(n for _, n in failures) if passed is None else samples - round(samples * passed)
         )
@@ -194,7 +194,7 @@ def _print_look_at(view: RunView, concerns: Sequence[Concern]) -> None:
 
 
 def _concern(concern: Concern) -> str:
-    """Return a concern in one line, with as many of its samples as fit, none of them split."""
+    """Return a concern on one line, with as many of its samples as fit."""
     line = f"  {concern.kind}, {counted(concern.count, 'sample')}: {concern.meaning}"
     names: list[str] = []
     for name in map(str, concern.samples):
@@ -221,7 +221,7 @@ def _print_in_short(view: RunView) -> None:
 
 
 def _print_people(view: RunView, store: "Store") -> None:
-    """Print how far judges and people agree: here, and where that was measured before."""
+    """Print how far judges and people agree, in this run and in the calibration."""
     from jurybox.app.calibrations import calibration_of_run
     from jurybox.app.view_run import standing_of
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jurybox.reporting.view import ListedRun
 
 _WIDE: Final = 160
-"""The width from which each value has a column of its own."""
+"""The minimum width at which each value has its own column."""
 
 
 @click.command("runs")
@@ -26,7 +26,7 @@ _WIDE: Final = 160
     metavar="N",
     help="List only the newest N runs.",
 )
-@click.option("--delete", metavar="RUN", help="Delete a run and all that is stored of it.")
+@click.option("--delete", metavar="RUN", help="Delete a run and all its stored data.")
 @click.option("--yes", is_flag=True, help="Delete without asking.")
 @store_option
 @json_option
@@ -35,8 +35,8 @@ def command(
 ) -> None:
     """List the runs of the store, the newest first; or delete one.
 
-    Deleting removes a run's samples, replies and reviews for good, after a question or with --yes.
-    A run that a process works on is not deleted.
+    Deleting permanently removes a run's samples, replies and reviews, after confirmation or with
+    --yes. A run in progress is not deleted.
 
     \b
     Examples:
@@ -51,7 +51,7 @@ def command(
         _delete(delete, store_url, yes=yes, as_json=as_json)
         return
     with opened(store_url) as store:
-        # One more than wanted, to know whether there are more.
+        # One extra, to know whether there are more.
         rows = store.runs(limit + 1)
         listed = [listed_run(row, store) for row in rows[:limit]]
     more = len(rows) > limit
@@ -67,7 +67,7 @@ def _delete(name: str, store_url: str | None, *, yes: bool, as_json: bool) -> No
     with opened_run(name, store_url) as (store, row):
         if not yes:
             if as_json or not sys.stdin.isatty():
-                raise click.UsageError("--delete needs --yes where it can't ask")
+                raise click.UsageError("--delete needs --yes without a terminal")
             click.confirm(f"delete run {row.id} of {row.suite}, with all its samples?", abort=True)
         delete_run(row, store)
     if as_json:

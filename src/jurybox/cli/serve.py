@@ -54,15 +54,14 @@ _NEEDED: Final = ("fastapi", "hypercorn", "itsdangerous")
     default=1,
     show_default=True,
     metavar="N",
-    help="How many reviewers the review queues give each sample to.",
+    help="How many reviewers each sample is given to.",
 )
 @click.option(
     "--reviewer",
     "reviewers",
     multiple=True,
     metavar="NAME",
-    help="Assign the samples to the reviewers of these names, not to those who come first; repeat"
-    " it for each.",
+    help="Assign samples to named reviewers instead of the first who come; repeat it for each.",
 )
 @store_option
 def command(
@@ -138,7 +137,7 @@ async def _serve(settings: "ServeSettings", door: "socket.socket") -> None:
 
 
 def _leave() -> None:
-    """Exit at once, without waiting for pages that are still being made."""
+    """Exit at once, without waiting for unfinished responses."""
     busy = [each for each in threading.enumerate() if not each.daemon]
     if len(busy) > 1:
         for stream in (sys.stdout, sys.stderr):

@@ -32,7 +32,7 @@ _LONGEST_REASONING: Final = 300
     help="Which repeat of the sample, counted from 0; defaults to the first one.",
 )
 @click.option(
-    "--failed", is_flag=True, help="List the samples that failed, with why, instead of the run."
+    "--failed", is_flag=True, help="List the failed samples with reasons, instead of the run."
 )
 @store_option
 @json_option
@@ -47,7 +47,7 @@ def command(
     """Show a RUN: the verdict, why, and which samples to look at.
 
     RUN is a run's id, its name, a tag, or `last`. If people have reviewed samples, it shows
-    how far the judges agree with them so far. With --sample it shows everything stored of one
+    how far the judges agree with them so far. With --sample it shows everything stored about one
     sample: the task, the responses, and the judges' full replies. All metrics, groups, costs and
     settings are in `jurybox report RUN -o -`.
 
@@ -79,7 +79,7 @@ def command(
 
 
 def _show_failed(store: Store, row: RunRow, *, as_json: bool) -> None:
-    """Print the samples that didn't pass, each with why and with the judges' reasoning."""
+    """Print the failed samples, each with its reasons and the judges' reasoning."""
     from jurybox.reporting.reasons import reasoning, why_failed
     from jurybox.reporting.stored import SampleRecord, reading
 
@@ -109,7 +109,7 @@ def _show_failed(store: Store, row: RunRow, *, as_json: bool) -> None:
 def _show_sample(
     store: Store, run: RunRow, sample_id: str, repeat: int | None, *, as_json: bool
 ) -> None:
-    """Print all that is stored of a sample."""
+    """Print everything stored about a sample."""
     from jurybox.cli.evaluate import print_outcome, print_report, print_trace
     from jurybox.reporting.export_rows import record_as_data
     from jurybox.reporting.release import read_reviews, sample_decision

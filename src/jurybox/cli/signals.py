@@ -1,4 +1,4 @@
-"""Exit codes, output that can't be written, and signals."""
+"""Handles exit codes, failures to write output, and signals."""
 
 import contextlib
 import os
@@ -32,9 +32,9 @@ def was_interrupted(reason: str) -> bool:
 
 def fail(message: str, code: int) -> int:
     """Print one line on standard error, and return the code."""
-    # Python has no standard error at all where it was closed.
+    # Python has no standard error if it was closed.
     if sys.stderr is not None:
-        # The exit code still reports the error when the line can't be written.
+        # The exit code still reports the error if the line can't be written.
         with contextlib.suppress(OSError):
             print(message, file=sys.stderr, flush=True)  # noqa: T201 - the one place that prints it
     return code
@@ -50,7 +50,7 @@ def guarded(work: Callable[[], int]) -> int:
     except OSError as error:
         _discard(sys.stdout)
         if isinstance(error, BrokenPipeError):
-            # The reader has left, as `| head` does; it needs no message.
+            # The reader has exited, as `| head` does; no message is needed.
             return INCOMPLETE
         reason = (error.strerror or str(error)).lower()
         return fail(f"jurybox: can't write ({reason}); make room or check the device", INCOMPLETE)
@@ -64,7 +64,7 @@ def guarded(work: Callable[[], int]) -> int:
 
 
 def _discard(stream: TextIO) -> None:
-    """Drop what is left of a stream: at exit, Python would try again and end with code 120."""
+    """Discard the rest of a stream; otherwise Python would fail at exit with code 120."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
@@ -94,7 +94,7 @@ def stop_on_signals(job: "Job") -> None:
 
 
 def _active_signals() -> "dict[signal.Signals, str]":
-    """Return the signals to handle; a background job may have been started to ignore Ctrl-C."""
+    """Return the signals to handle; a background job may ignore Ctrl-C."""
     import signal
 
     known = {signal.Signals[name]: reason for name, reason in _REASONS.items()}
@@ -117,4 +117,4 @@ def _stop(stop: "Stop", reason: str, batched: bool) -> None:
         return
     count = stop.in_flight
     samples = "the sample" if count <= 1 else f"{count} samples"
-    say(f"finishing {samples} under way; Ctrl-C again stops at once")
+    say(f"finishing {samples} in flight; Ctrl-C again stops at once")

@@ -19,9 +19,7 @@ _DIGEST = re.compile(r"(?:sha256:)?([0-9a-f]{64})", re.IGNORECASE)
 
 @click.command("verify")
 @run_argument
-@click.option(
-    "--digest", metavar="HEX", help="Also compare with a digest that was saved elsewhere."
-)
+@click.option("--digest", metavar="HEX", help="Also compare with a digest saved elsewhere.")
 @store_option
 @json_option
 def command(run: str, digest: str | None, store_url: str | None, as_json: bool) -> int:
@@ -29,8 +27,8 @@ def command(run: str, digest: str | None, store_url: str | None, as_json: bool) 
 
     RUN is a run's id, its name, a tag, or `last`. Every judge's conversation is replayed over
     the stored replies, without a model; scores, metrics, gates and the digest are derived again and
-    compared. The first record that differs is named, and the exit code is then 3. A user who can
-    write to the store could replace all of it: only a digest saved elsewhere shows that.
+    compared. The first record that differs is named, and the exit code is then 3. A user with write
+    access could replace the whole run; only a digest saved elsewhere reveals that.
 
     \b
     Examples:

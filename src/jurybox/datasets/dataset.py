@@ -194,7 +194,7 @@ class Dataset:
                     raise
                 raise self.changed(f"{error.where}: {error.problem}") from None
             if expected is not None and going.source.sha256 != expected.sha256:
-                raise self.changed("its SHA-256 is another")
+                raise self.changed("its SHA-256 differs")
 
     def slices(self) -> list[range] | None:
         """Return the rows, counted from 0, of each group of rows in Parquet files.

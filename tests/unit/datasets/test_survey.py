@@ -40,7 +40,7 @@ def test_all_ids_given_twice_are_cut_short() -> None:
 @pytest.mark.parametrize(
     ("now", "how"),
     [
-        (TEXT.replace('"z"', '"w"'), "its SHA-256 is another"),
+        (TEXT.replace('"z"', '"w"'), "its SHA-256 differs"),
         (TEXT + "\n", "its size is another"),
         ("", "its size is another"),
         (TEXT.replace('"b"', '""""'[:3]), "line 2: not valid JSON"),

@@ -162,7 +162,7 @@ def test_where_every_sample_has_a_label_it_is_people_s_own_metric_of_all_of_them
         told.mean.sentence
     )
     without = found(made, gold=labeled(*(n for n in range(30) if n != 3)))["accuracy_score"]
-    assert "every sample with a value of the judge has a label" in without.mean.sentence
+    assert "every sample that the judge scored has a label" in without.mean.sentence
 
 
 def test_a_metric_that_more_than_one_in_ten_drawn_samples_lack_isnt_corrected(run: object) -> None:
@@ -174,7 +174,7 @@ def test_a_metric_that_more_than_one_in_ten_drawn_samples_lack_isnt_corrected(ru
     assert enough.missing == 3
     few = found(run, reviewed=reviewed, drawn=range(31))["accuracy_score"]
     assert few.mean.corrected.value is None
-    assert "people gave 4 of the 31 samples drawn at random no label" in few.mean.sentence
+    assert "4 of the 31 samples drawn at random have no label" in few.mean.sentence
     assert few.mean.human.n == 27
 
 

@@ -1,1 +1,1 @@
-"""What ``jurybox init`` writes: a suite that runs at once, without a key or a network."""
+"""The files that ``jurybox init`` writes: a suite that needs no key or network."""
