@@ -1,1 +1,1 @@
-"""The engine: it drives flows against models, within limits."""
+"""The engine: drives flows against models, within limits."""

@@ -1,8 +1,8 @@
 """Runs a flow against models: the only place where judging waits for a reply.
 
 A flow yields batches of requests; the driver answers each batch, in order, until the flow returns.
-Whatever stops the driver, the flow is closed and no task continues in the background. A `Caller` is
-the one place where a request is retried or given up.
+When the driver stops, for any reason, the flow is closed and no task continues in the background.
+Only a `Caller` retries requests or gives up on them.
 """
 
 import asyncio
@@ -30,18 +30,18 @@ OnExchange = Callable[[ModelRequest, Outcome], None]
 async def drive(flow: Flow[T], call: Call, *, on_exchange: OnExchange | None = None) -> T:
     """Run ``flow`` to its end; the requests of each batch run concurrently.
 
-    ``call`` is called for every request of a batch, in the flow's order, before anything of the
-    batch is awaited: a caller that assigns positions or numbers can do it there.
+    ``call`` is called for every request of a batch, in the flow's order, before any of them is
+    awaited, so a caller can assign positions or numbers there.
 
-    ``on_exchange`` sees every outcome as soon as it is there, in the order of arrival: what was
-    paid for is recorded even where another request of the batch breaks everything off. The first
-    exception of ``call`` or ``on_exchange`` stops the rest of the batch and is raised as it is.
+    ``on_exchange`` gets every outcome on arrival, so that paid replies are recorded even if another
+    request of the batch fails. The first exception of ``call`` or ``on_exchange`` stops the rest of
+    the batch and is raised unchanged.
     """
     try:
         step = _next(flow, None)
         while not isinstance(step, _Done):
-            # Samples take turns, here and below: a step whose code was used a moment ago is faster.
-            # Without it, a sample with one vote takes 10 to 16% more CPU time (decision 18).
+            # Samples take turns, here and below, because recently used code runs faster. Without
+            # it, a sample with one vote takes 10 to 16% more CPU time (decision 18).
             await asyncio.sleep(0)
             if len(step) == 1:
                 # Most batches have one request; the bookkeeping for several would cost more
@@ -104,7 +104,7 @@ async def _together(
 ) -> tuple[Outcome, ...]:
     begun: list[Awaitable[Outcome]] = []
     try:
-        # One after the other, so that those before one that breaks at once are known.
+        # One after the other, so that tasks before an immediate failure are known.
         for request in batch:
             begun.append(call(request))  # noqa: PERF401
         coming = [
@@ -123,7 +123,7 @@ async def _side_by_side(coming: Sequence[Coroutine[Any, Any, Outcome]]) -> tuple
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(each) for each in coming]
     except BaseExceptionGroup as several:
-        # Callers know the exceptions of their own `call`; a group would hide them.
+        # Raised directly, because an exception group would hide the caller's exceptions.
         raise several.exceptions[0] from None
     return tuple(task.result() for task in tasks)
 
@@ -159,7 +159,7 @@ _SHORT: Final = (Turn(role="user", content="Reply with the word: ok"),)
 # A model that has answered before is given up after this many refusals in a row.
 _REFUSALS: Final = 5
 _CHARACTERS_PER_TOKEN: Final = 4
-# Seconds: replies may show that less of a quota was used than expected.
+# Seconds; replies may have used less of a quota than expected.
 _LOOK_EVERY: Final = 1.0
 
 
@@ -176,7 +176,7 @@ class SystemClock:
 class SampleState(Protocol):
     """The progress of the sample that a request belongs to."""
 
-    started: bool  # whether it has sent a request; its further requests go first
+    started: bool  # whether it has sent a request; then its further requests have priority
     cancelled: bool  # whether it may send no further request
 
 
@@ -205,7 +205,7 @@ class Caller:
         began = latency = None
         while True:
             result, span = await self._attempt(request, state)
-            # Where the endpoint is known to be down, the attempt before was the last.
+            # If the endpoint is known to be down, the previous attempt was the last.
             if span is not None:
                 began = span[0] if began is None else began
                 latency = (span[1] - began) * 1000
@@ -214,14 +214,14 @@ class Caller:
             if isinstance(result, Failure):
                 return msgspec.structs.replace(result, latency_ms=latency, attempts=attempts)
             attempts += 1
-            # In an outage every request fails, and none of them is at fault.
+            # In an outage every request fails, so none of them is at fault.
             at_fault += endpoint.limits.patience is None or endpoint.answered_since(last)
             last = endpoint.clock.now()
             first = min(first, last)
             failure = await self._give_up(request, result, attempts, at_fault, first)
             if failure is not None:
                 return msgspec.structs.replace(failure, latency_ms=latency, attempts=attempts)
-            # Without a slot, so that other requests can use it.
+            # Waits without a slot, so that other requests can use it.
             await endpoint.wait(result, max(0, at_fault - 1))
 
     async def _give_up(
@@ -241,13 +241,13 @@ class Caller:
             return Failure(kind=error.kind, message=message, fatal=broken)
         most = limits.rate_limit_attempts if error.kind == "rate-limit" else limits.attempts
         unknown = error.fatal and not endpoint.answered and attempts >= limits.first_attempts
-        # Once may be one odd answer among good ones.
+        # A single refusal may be an exception among good answers.
         asks_too_much = attempts > 1 and endpoint.asks_too_much(error)
         over = unknown or asks_too_much or at_fault >= most or endpoint.left() <= 0
         if not over and attempts % most:
             return None
         answers = over and endpoint.left() > 0 and endpoint.answered_since(first)
-        # This may not be an outage: perhaps only this request fails, and no other is in flight.
+        # Perhaps only this request fails, and no other is in flight to show it.
         fatal = not answers and not await self._answers_another(request, error)
         if not (over if fatal else attempts >= most or asks_too_much):
             return None
@@ -282,17 +282,17 @@ class Caller:
     async def _attempt(
         self, request: ModelRequest, state: SampleState | None
     ) -> tuple[Outcome | ModelError, tuple[float, float] | None]:
-        """Return the result, and its start and end; None where no attempt was made."""
+        """Return the result with its start and end; None if no attempt was made."""
         endpoint = self._endpoint
         await endpoint.slots.acquire(first=state is not None and state.started)
         try:
             reserved = 0.0 if self._quota is None else await self._await_quota(self._quota, request)
-            # Only now: the endpoint may have gone down while this request was in the queue.
+            # Checked after waiting, because the endpoint may have gone down meanwhile.
             if endpoint.down is not None:
                 return endpoint.down, None
             if state is not None:
                 if state.cancelled:
-                    # Its task is cancelled a moment later; until then nothing may be sent.
+                    # Its task is about to be cancelled, so nothing may be sent.
                     raise asyncio.CancelledError
                 state.started = True
             started = endpoint.clock.now()
@@ -336,7 +336,7 @@ class Caller:
                 return await self._model.complete(request)
             return await self._in_time(request, self._timeout)
         except ModelError as error:
-            # Its frames hold the answer, and the error is kept while the request waits.
+            # Its traceback would keep the answer in memory while the request waits.
             error.__traceback__ = error.__context__ = None
             if error.kind == "timeout" and not self._retry_timeouts:
                 return ModelError("timeout", str(error), retry=False)
@@ -391,7 +391,7 @@ class Callers:
     def caller(
         self, model: Model, spec: ModelSpec | None = None, *, retry_timeouts: bool = True
     ) -> Caller:
-        """Return a caller for a model, within the limits that ``spec`` has for it.
+        """Return a caller for a model, within the limits of ``spec``.
 
         ``retry_timeouts`` is False for a system under test, where a timeout is a measurement.
         """
@@ -407,7 +407,7 @@ class Callers:
         return caller
 
     def route(self, models: Mapping[str, Model], specs: Iterable[ModelSpec] = ()) -> Call:
-        """Return one call for several models; the request names the model."""
+        """Return one function to call several models; the request names the model."""
         own = {spec.model: spec for spec in specs}
         callers = {name: self.caller(model, own.get(name)) for name, model in models.items()}
 
@@ -417,5 +417,5 @@ class Callers:
         return call
 
     def outages(self) -> list[str]:
-        """Return the endpoints that don't answer now, each with its error and since when."""
+        """Return the endpoints that don't answer, each with its error and duration."""
         return [text for each in self._endpoints.values() if (text := each.describe_outage())]

@@ -1,8 +1,8 @@
-"""The load on an endpoint: calls at once, calls per minute, and how long an outage may last.
+"""Limits the load on an endpoint: concurrent calls, calls per minute, and outages.
 
-Rules without I/O, each small enough to test by hand: the wait before a retry (`delay`), how many
-calls at once (`Concurrency`), how many per minute (`MinuteQuota`), and whether an outage lasts too
-long (`EndpointLimiter`, which has all of them for one address).
+The parts have no I/O and are tested separately: the wait before a retry (`delay`), the number of
+concurrent calls (`Concurrency`) and of calls per minute (`MinuteQuota`), and how long an outage may
+last (`EndpointLimiter`, which combines them for one address).
 """
 
 import asyncio
@@ -21,18 +21,18 @@ from jurybox.suite.model_spec import ModelSpec
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """The load that an endpoint may get."""
 
-    concurrency: int = 64  # the most calls at once
-    start: int = 8  # how many calls at once at first
-    attempts: int = 12  # how often one request may fail while the endpoint answers others
-    rate_limit_attempts: int = 32  # the same for a request that is rate-limited, which is no fault
-    # How often a request may fail that suggests a wrong address, as long as the endpoint has
-    # never answered.
+    concurrency: int = 64  # the maximum number of concurrent calls
+    start: int = 8  # the initial number of concurrent calls
+    attempts: int = 12  # how many times one request may fail while the endpoint answers others
+    rate_limit_attempts: int = 32  # the same for a rate-limited request, which isn't at fault
+    # How many times a request may fail with signs of a wrong address, while the endpoint has never
+    # answered.
     first_attempts: int = 4
     # The upper bound of the first wait, in seconds; it doubles with every attempt.
     first_delay: float = 0.5
     longest_delay: float = 30.0  # the upper bound of any wait that the endpoint didn't ask for
-    # How many seconds an endpoint may fail without one success; None where it isn't waited for,
-    # and every failed attempt counts.
+    # How many seconds an endpoint may fail without a success; None to not wait for outages, so that
+    # every failed attempt counts.
     patience: float | None = 300.0
 
 
@@ -41,8 +41,8 @@ def delay(
 ) -> float:
     """Return the wait before retry number ``retries`` (from 0): full jitter.
 
-    Uniform between nothing and ``first_delay * 2**retries``, or ``at_least`` if that is more: many
-    clients that fail together come back spread out (Brooker, "Exponential Backoff And Jitter", AWS
+    Uniform between 0 and ``first_delay * 2**retries``, but at least ``at_least``, so that clients
+    that fail together retry at different times (Brooker, "Exponential Backoff And Jitter", AWS
     Architecture Blog, 2015).
     """
     # A float overflows at 2**1024.
@@ -50,26 +50,26 @@ def delay(
     return draw() * min(longest, limits.longest_delay)
 
 
-# Twice the calls at once should finish twice as many; half of that gain counts as help, because
-# the latency of a model varies a lot.
+# Twice the concurrency should double the throughput; half of that gain is enough, because the
+# latency of models varies a lot.
 _HELP: Final = 0.5
-# A round has this many calls, as a multiple of the limit: a doubling shows soon, a small step only
-# in the long run.
+# The calls of a round, as a multiple of the limit: a doubling is visible soon, a small step only
+# over many calls.
 _SHORT, _LONG = 2, 4
 _FEWEST: Final = 16
-# After this many rounds without growth it is tried again: endpoints change.
+# After this many rounds without growth, growth is tried again, because endpoints change.
 _HOLD: Final = 5
-# A larger share of failed calls in a round than usual may be a sign of overload.
+# An unusual share of failed calls in a round may indicate overload.
 _TOLERATED: Final = 0.1
 
 
 class Concurrency:
-    """Adapts the number of simultaneous calls; raises it while that raises throughput.
+    """Adapts the number of concurrent calls; raises it while throughput grows.
 
     Until the first sign of overload the limit doubles every round, then it grows by a quarter. A
-    round with many failed calls halves it. Whether up or down, a step that finishes fewer calls
-    per second than it should is taken back: errors that fewer calls don't avoid aren't overload.
-    When nothing succeeds at all it falls to one call, and doubles back to where it was afterwards.
+    round with many failed calls halves it. A step in either direction that finishes fewer calls per
+    second than expected is undone, since errors that fewer calls don't avoid aren't overload. If no
+    call succeeds, the limit falls to one, and later doubles back to its old value.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -79,7 +79,7 @@ class Concurrency:
         # The limit before the last step, and the calls per second that it finished.
         self._before: tuple[float, float] | None = None
         self._hold = 0
-        # The limit to come back to, and the share of failed calls that isn't overload.
+        # The limit to return to, and the share of failed calls that isn't overload.
         self._known_good = 0.0
         self._usual = 0.0
         self._round_start: float | None = None
@@ -102,7 +102,7 @@ class Concurrency:
         else:
             self._succeeded += success
             self._failed += not success
-            # A limit that isn't used up doesn't show whether a higher one would help.
+            # If the limit isn't reached, a higher one can't be evaluated.
             self._busy = self._busy and busy
             if self._is_round_over():
                 self._end_round(now - self._round_start)
@@ -128,7 +128,7 @@ class Concurrency:
             self._take_back(before[0], share)
             return
         if before is not None and before[0] > self._limit:
-            # Fewer calls at once finish as many: it was overload.
+            # Throughput is the same with fewer calls, so it was overload.
             self._doubling, self._known_good = False, 0.0
         if share > self._usual + _TOLERATED and self.limit > 1:
             self._before = (self._limit, rate)
@@ -188,7 +188,7 @@ class ResizableSemaphore:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                # The slot was granted in the very moment of the cancellation: it goes to the next.
+                # The slot was granted at the moment of cancellation, so it is passed on.
                 self.release()
             elif turn in queue:
                 queue.remove(turn)
@@ -200,7 +200,7 @@ class ResizableSemaphore:
         asyncio.get_running_loop().call_soon(self.wake)
 
     def wake(self) -> None:
-        """Wake as many tasks as there is room for now."""
+        """Wake as many tasks as there are free slots."""
         while (queue := self._first or self._queue) and self.in_use < self._size():
             turn = queue.popleft()
             # A task that was cancelled a moment ago is still in the queue.
@@ -209,16 +209,16 @@ class ResizableSemaphore:
                 turn.set_result(None)
 
 
-# The store writes at once when unwritten replies take up one slot in this many.
+# The store writes immediately if unwritten replies occupy one in this many slots.
 _HURRY: Final = 4
-# Seconds that an endpoint may ask for where there is no patience for outages.
+# The longest wait, in seconds, that an endpoint may ask for without patience for outages.
 _MINUTE: Final = 60
 
 
 class UnwrittenReplies:
-    """Replies that have arrived and aren't stored yet: until then each takes up a slot.
+    """Counts replies that aren't stored yet; each occupies a slot until it is.
 
-    So a run that is killed repeats at most as many calls as were allowed at once.
+    Thus a killed run repeats at most as many calls as were allowed concurrently.
     """
 
     def __init__(self) -> None:
@@ -234,10 +234,10 @@ class UnwrittenReplies:
 
 
 class MinuteQuota:
-    """Spreads calls evenly over a minute, so that a quota per minute is never exceeded.
+    """Spreads calls evenly over time, so that a quota per minute is never exceeded.
 
-    Tokens are taken by an estimate and corrected once the reply says how many there were, which
-    may let the next call start sooner.
+    Tokens are estimated and corrected when the reply reports its usage, which may let the next call
+    start sooner.
     """
 
     def __init__(self, requests: float | None = None, tokens: float | None = None) -> None:
@@ -246,7 +246,7 @@ class MinuteQuota:
         self._next_request = self._next_tokens = -math.inf
 
     def wait(self, now: float) -> float:
-        """Return how many seconds the next call has to wait, as far as is known now."""
+        """Return how many seconds the next call has to wait, by current estimates."""
         return max(self._next_request, self._next_tokens) - now
 
     def take(self, tokens: float, now: float) -> None:
@@ -255,21 +255,21 @@ class MinuteQuota:
         self._next_tokens = now + tokens * self._per_token
 
     def correct(self, reserved: float, used: float) -> None:
-        """Replace the estimate of a call by what it used."""
+        """Replace the estimate of a call by its actual usage."""
         self._next_tokens += (used - reserved) * self._per_token
 
 
 class EndpointShare(Protocol):
     """This process's share of an endpoint that several processes of a run use."""
 
-    calls: int  # how many calls at once
+    calls: int  # the number of concurrent calls
 
     async def turn(self, spec: ModelSpec, tokens: float) -> None:
         """Wait until the limit shared by all processes allows a request of about N tokens."""
         ...
 
     def correct(self, spec: ModelSpec, reserved: float, used: float) -> None:
-        """Replace the estimate of a request by what it used."""
+        """Replace the estimate of a request by its actual usage."""
         ...
 
 
@@ -282,7 +282,7 @@ class EndpointLimiter:
 
     Attributes:
         down: the failure after which the endpoint is no longer asked.
-        share: what this process may ask of it; None where no other process of the run asks it.
+        share: this process's share of the endpoint; None if no other process uses it.
 
     """
 
@@ -333,7 +333,7 @@ class EndpointLimiter:
         return self._last_success > then
 
     def succeeded(self, now: float) -> None:
-        """Note a reply."""
+        """Record a success."""
         self._last_success = now
         self._outage = None
         self.concurrency.finished(now, success=True, busy=self.slots.waiting > 0)
@@ -352,14 +352,14 @@ class EndpointLimiter:
         return self._outage[0] + self.limits.patience - self.clock.now()
 
     def asks_too_much(self, error: ModelError) -> bool:
-        """Return whether the endpoint asks for a longer wait than patience allows."""
+        """Return whether the endpoint asks for a wait longer than patience allows."""
         return (error.retry_after or 0.0) > (self.limits.patience or _MINUTE)
 
     async def wait(self, error: ModelError, retries: int) -> None:
-        """Wait before the next attempt: as long as the endpoint asks, unless it asks too much.
+        """Wait before the next attempt, as long as the endpoint asks within reason.
 
-        In an outage, at most as long as it has lasted: so waits double until it ends, and no
-        request sleeps for long when it has ended.
+        In an outage, the wait is at most as long as the outage so far, so waits double until it
+        ends, and requests resume soon after.
         """
         lasted = 0.0 if self._outage is None else self.clock.now() - self._outage[0]
         wait = delay(retries, self.limits, self._draw, at_least=lasted)

@@ -1,7 +1,7 @@
-"""The plan of a run: everything that decides what it does, stored before its first call.
+"""The plan of a run: everything that determines it, stored before its first call.
 
-A plan holds the texts themselves, not where they were found, so that a run can be resumed, audited
-and re-scored when the files have changed. It never holds a key or a password.
+A plan contains the texts themselves instead of file names, so that a run can be resumed, audited
+and rescored after the files have changed. It never contains a key or a password.
 """
 
 import hashlib
@@ -27,17 +27,17 @@ from jurybox.suite.model_spec import ModelSpec
 FORMAT: Final = 1
 
 RECORDED: Final = "recorded"
-"""The name of a system under test whose responses came with the dataset."""
+"""The target name of runs whose dataset contains the responses."""
 
 Metadata = dict[str, Any]
 
 
 _SHOWN: Final = ("task", "context", "messages")
-"""The fields that a system under test may see; the reference would give the answer away."""
+"""The fields that a system under test may see, which exclude the reference."""
 
 
 def read_prompt(text: str, origin: str, fields: Mapping[str, str]) -> dict[str, str]:
-    """Check the prompt of a system under test; return the fields that it shows by other names.
+    """Check the prompt of a system under test; return the fields that it shows under column names.
 
     ``fields`` are those that columns go by. A name of no field is that of a column (D5).
     """
@@ -54,17 +54,16 @@ def read_prompt(text: str, origin: str, fields: Mapping[str, str]) -> dict[str, 
 
 
 def overridden(base: Generation, overrides: Mapping[str, float]) -> Generation:
-    """Return the generation parameters with those that were overridden on purpose (A9)."""
+    """Return the generation parameters with the overrides applied (A9)."""
     return msgspec.structs.replace(base, **overrides) if overrides else base
 
 
 class DatasetPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """Which rows: the file as it was found, and its bytes.
+    """The dataset of a run: its file or files, their hash, and the chosen rows.
 
-    Where ``id`` is a pattern, ``files`` are those that matched it in the folder ``path``.
-    ``columns`` are those that the suite names, by field. ``filters`` chose the rows, as
-    ``FIELD=VALUE``; ``rows`` counts those that are left. ``responses`` is the file of recorded
-    responses that are joined to the rows, if there is one.
+    If ``id`` is a pattern, ``files`` are its matches in the folder ``path``. ``columns`` maps
+    fields to the suite's column names. ``filters`` select rows by ``FIELD=VALUE``; ``rows`` counts
+    the selected ones. ``responses`` is the file of recorded responses joined to the rows, if any.
     """
 
     id: str
@@ -94,9 +93,9 @@ class DatasetPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TargetPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The system under test with its prompt; ``endpoint`` if it has one of its own.
+    """The system under test with its prompt, and its own ``endpoint`` if it has one.
 
-    ``columns`` are the fields that its prompt shows by the names of their columns.
+    ``columns`` are the fields that its prompt shows under their column names.
     """
 
     model: str
@@ -116,7 +115,7 @@ class TargetPlan(msgspec.Struct, frozen=True, kw_only=True):
     def request(self, row: Row) -> ModelRequest:
         """Return the messages sent for one row: the earlier turns, then the task.
 
-        A prompt that shows the turns itself is sent alone.
+        If the prompt shows the turns itself, it is the only message.
         """
         turns = row.messages
         if self.prompt is not None:
@@ -137,24 +136,23 @@ class TargetPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _written(value: object) -> str:
-    # In one order of keys: an audit reads the row from the store.
+    # With sorted keys, because an audit reads the row from the store.
     return value if isinstance(value, str) else ENCODER.encode(value).decode()
 
 
 class DocumentPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A rubric document, word for word."""
+    """The exact text of a rubric document."""
 
     origin: str
     text: str
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """All that decides what a run does.
+    """Everything that determines a run.
 
-    ``judge_models`` are the judges with an endpoint or limits of their own. ``batch`` says that
-    judges are asked in batches. ``derived_from`` is the run whose replies a re-scored run reads
-    under another rubric. ``overlays`` are documents that extend the rubric for the rows of a
-    demographic (C13).
+    ``judge_models`` are the judges with their own endpoint or limits. ``batch`` means that judges
+    are asked in batches. ``derived_from`` is the run whose replies a rescored run uses.
+    ``overlays`` are the overlays by demographic (C13).
     """
 
     suite: str
@@ -164,7 +162,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     judges: tuple[str, ...]
     votes: int
     repeats: int
-    votes_raised_from: int | None = None  # where judges would have had unequal numbers
+    votes_raised_from: int | None = None  # before judges were given equal numbers
     stop_when_decided: bool = False
     judge_models: tuple[ModelSpec, ...] = ()
     folder: str = ""
@@ -180,11 +178,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def samples(self) -> int:
-        """How many records the run will have."""
+        """The number of records that the run will have."""
         return self.dataset.used * self.repeats
 
     def judge_specs(self) -> dict[str, ModelSpec]:
-        """Return every judge by name, with what it has of its own."""
+        """Return every judge by name, with its own settings."""
         own = {each.model: each for each in self.judge_models}
         return {name: own.get(name) or ModelSpec(model=name) for name in self.judges}
 
@@ -243,8 +241,8 @@ def read_plan(text: str) -> Plan:
 def evaluator_prompt_hash(judging: Judging) -> str:
     """Return the SHA-256 of the judges' prompts (A11).
 
-    Hashes the rubric's own prompt if it has one; else the prompts made from the rubric, with the
-    names of the parts in place of a sample's texts.
+    Hashes the rubric's own prompt if it has one; else the generated prompts, with placeholders
+    instead of a sample's texts.
     """
     if judging.rubric.template is not None:
         return hashlib.sha256(judging.rubric.template.text.encode()).hexdigest()
@@ -261,7 +259,7 @@ def evaluator_prompt_hash(judging: Judging) -> str:
 
 
 def prompt_hash(target: TargetPlan | None) -> str | None:
-    """Return the SHA-256 of the words in which the system under test is asked (A11)."""
+    """Return the SHA-256 of the prompts for the system under test (A11)."""
     if target is None or (target.prompt is None and target.system is None):
         return None
     texts = [target.prompt] if target.system is None else [target.system, target.prompt]
@@ -269,7 +267,7 @@ def prompt_hash(target: TargetPlan | None) -> str | None:
 
 
 def planned_metadata(plan: Plan, procedure: Procedure) -> Metadata:
-    """Return the metadata that follow from the plan alone; an audit derives them again (A11)."""
+    """Return the metadata that derive from the plan; an audit recomputes them (A11)."""
     target, judging = plan.target, procedure.judging
     return {
         "dataset_id": plan.dataset.id,
@@ -308,7 +306,7 @@ def _named(rubric: Rubric) -> dict[str, str]:
 
 
 def _generation(plan: Plan, procedure: Procedure) -> dict[str, Any]:
-    """Return the parameters that are sent to each role; where votes differ, one per vote."""
+    """Return the parameters sent to each role; if votes differ, one set per vote."""
     target, judge = plan.target, None
     if plan.judges:
         panel = procedure.judging.panel(plan.judges, plan.votes)

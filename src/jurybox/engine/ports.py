@@ -8,14 +8,14 @@ from jurybox.judging.flow import FailureKind, ModelReply, ModelRequest
 
 
 class ModelError(Exception):
-    """One attempt at a request came to nothing.
+    """One attempt at a request failed.
 
     Attributes:
-        kind: what went wrong, as a failure would say it.
+        kind: the kind of failure.
         retry: whether the same request may succeed later.
         retry_after: how many seconds the endpoint asked to wait, if it did.
-        fatal: whether every other request to this model would fare the same; an error that may
-            pass counts as such only while the endpoint has never answered.
+        fatal: whether every other request to this model would fail too; a temporary error is fatal
+        only while the endpoint has never answered.
 
     """
 
@@ -36,7 +36,7 @@ class ModelError(Exception):
 
 
 class Model(Protocol):
-    """A model; retries and limits are the engine's."""
+    """A model, without retries and limits, which the engine adds."""
 
     @property
     def endpoint(self) -> str:
@@ -56,7 +56,7 @@ class Clock(Protocol):
     """Time as an argument, so that waits can be tested without waiting."""
 
     def now(self) -> float:
-        """Return seconds that only ever grow."""
+        """Return monotonic seconds."""
         ...
 
     async def sleep(self, seconds: float) -> None:
@@ -65,7 +65,7 @@ class Clock(Protocol):
 
 
 class Sink(Protocol):
-    """Takes what a run produces."""
+    """Stores the results of a run."""
 
     def append(self, samples: Sequence[SampleRow], exchanges: Sequence[ExchangeRow]) -> None:
         """Store finished samples and exchanges, all of them or none.

@@ -1,13 +1,13 @@
 """The rows of a run in its store, and the hashes that show whether any of them was changed.
 
 A row has a *seal*, the SHA-256 of all its other columns. A sample also has the hash of its
-*record*: what was asked, answered and concluded, without what differs between two equal runs (the
-run's id, the clock). The run's *digest* is over the sorted hashes of its records, so the order in
-which samples were finished doesn't matter.
+*record*: its requests, replies and result, without values that differ between equal runs (the run's
+id, times). The run's *digest* is the hash of its sorted record hashes, so it doesn't depend on the
+order in which samples finished.
 
-Requests and outcomes are long, and three hashes are over each of them. So each text is hashed once,
-and its hash stands for it in the others. Most of a request is the same for all samples; that part,
-its *frame*, is stored and hashed once per run.
+Requests and outcomes are long, and three hashes cover each of them, so each text is hashed once and
+represented by its hash in the others. Most of a request is the same for all samples; that part, its
+*frame*, is stored and hashed once per run.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 _MOST_FRAMES: Final = 64
 
-# Every value is packed with its kind and its length, so that one text can't equal two.
+# Every value is packed with its type and length, so that different columns never pack equally.
 _PACK: Final = msgspec.msgpack.Encoder().encode
 
 
@@ -52,7 +52,7 @@ def columns_hash(tag: str, columns: Sequence[str | int | None]) -> str:
     try:
         packed = _PACK((tag, *columns))
     except (UnicodeEncodeError, OverflowError):
-        # A lone surrogate, or a number that no row of ours has: kinds must still stay distinct.
+        # A lone surrogate or an unexpected number; types must still stay distinct.
         bare = (encoded(each) if isinstance(each, str) else (str(each),) for each in columns)
         packed = _PACK((tag, *bare))
     return hashlib.sha256(packed).hexdigest()
@@ -67,7 +67,7 @@ def encoded(text: str) -> bytes:
 class RunRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """A run; ``plan``, ``metadata`` and ``outcome`` are JSON.
 
-    ``outcome`` and ``digest`` are there once the run is finished.
+    ``outcome`` and ``digest`` are set when the run is finished.
     """
 
     id: str
@@ -83,11 +83,11 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class SampleRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """One sample in one repeat; all but the first four and the hashes are JSON.
+    """One sample in one repeat; all columns except the first four and the hashes are JSON.
 
-    ``number`` is the place in the plan. ``notes`` holds what may differ between equal runs: in
-    which ``order`` of positions the exchanges belong, and which of them were ``unused``, since a
-    resumed run may take another turn than before.
+    ``number`` is the position in the plan. ``notes`` has what may differ between equal runs: the
+    ``order`` of the exchanges by position, and the ``unused`` ones, since a resumed run may ask
+    differently.
     """
 
     run_id: str
@@ -134,8 +134,8 @@ def sample_row(run_id: str, work: Work, outcome: SampleOutcome, notes: str) -> S
 class ExchangeRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """One request and its outcome; equal requests have the same ``key``.
 
-    ``number`` is the sample's; ``position`` counts its exchanges as they arrived, since a run may
-    be stopped and resumed in between. The order of the requests is in the sample's notes.
+    ``number`` is the sample's; ``position`` counts its exchanges in the order of arrival. The order
+    of the requests is in the sample's notes.
 
     ``frame`` and ``material`` make up the request, see `Framed`.
     """
@@ -161,19 +161,19 @@ class ExchangeRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 class BatchRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """Requests sent to a provider as one batch, to be answered later.
 
-    It is stored before it is submitted, so that nothing that was paid for is forgotten.
+    It is stored before it is submitted, so that no paid request is lost.
     """
 
     run_id: str
     number: int  # counts the batches of the run
     model: str
     endpoint: str
-    # ``submitting`` until the provider has named it, ``submitted`` until all it answered is
-    # stored as exchanges, then ``read``; ``gone`` where nothing will come of it.
+    # ``submitting`` until the provider confirms it, ``submitted`` until all its replies are stored,
+    # then ``read``; ``gone`` if it was abandoned.
     state: str
     batch_id: str  # the provider's name for it; empty while it is being submitted
-    requests: int  # how many there are in it
-    terms: str  # in which form they were sent, as the provider's adapter wrote it down
+    requests: int  # the number of requests in it
+    terms: str  # the format of the requests, as the provider's adapter recorded it
     submitted_at: str
     seal: str = ""
 
@@ -192,11 +192,11 @@ class OutboxRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """A part of a run to deliver to another system, kept until it is delivered."""
 
     run_id: str
-    number: int  # the sample's; below 0, the repeat's, counted down from -1
-    part: str  # what is sent of it
-    version: str  # changes with what is sent, so that a sample that was done again is sent again
-    detail: str = ""  # what else the sender needs to know
-    state: str = "pending"  # ``pending``, ``sent``, or ``rejected`` where the system refused it
+    number: int  # the sample's number; negative for a repeat, counted down from -1
+    part: str  # the kind of part
+    version: str  # changes with the contents, so that a changed sample is sent again
+    detail: str = ""  # further data for the sender
+    state: str = "pending"  # ``pending``, ``sent``, or ``rejected`` by the other system
     error: str = ""  # why the last attempt failed
 
 
@@ -209,8 +209,8 @@ R = TypeVar("R", bound=AnyRow)
 class Framed(NamedTuple):
     """A stored request, in two parts.
 
-    ``frame`` has two lines, how the request's JSON begins and how it ends; ``material`` stands
-    between them. Where nothing is known to be shared, the frame is empty.
+    ``frame`` has two lines, the beginning and the end of the request's JSON; ``material`` is
+    between them. If nothing is known to be shared, the frame is empty.
     """
 
     frame: str
@@ -232,9 +232,10 @@ def framed(request: ModelRequest) -> Framed:
 
 @lru_cache(maxsize=64)
 def _frame_text(shared: bytes, frame: Frame) -> str:
-    """Return how the JSON of a request begins and ends around its material.
+    """Return the beginning and the end of a request's JSON around its material.
 
-    ``shared`` is that JSON without a text; not the request, because 0 and 0.0 are equal there.
+    ``shared`` is that JSON without the text; the request itself can't be the cache key, because 0
+    and 0.0 are equal there.
     """
     begin, _, end = shared.decode().rpartition('""')
     return f'{begin}"{_in_json(frame.before)}\n{_in_json(frame.after)}"{end}'
@@ -261,7 +262,7 @@ def hashes_of(row: ExchangeRow) -> ExchangeHashes:
 
 
 def seal_of(row: AnyRow) -> str:
-    """Return the hash of all other columns, the long ones by a hash of their own."""
+    """Return the hash of all other columns, with long ones replaced by their hashes."""
     match row:
         case SampleRow():
             return _sample_seal(row, row.record_sha256)
@@ -304,7 +305,7 @@ def in_order(row: SampleRow, exchanges: Sequence[ExchangeRow]) -> list[ExchangeR
     """Return a sample's exchanges in the order in which they were asked.
 
     Raises:
-        LookupError: an exchange is missing, or the sample doesn't list it.
+        LookupError: an exchange is missing, or isn't listed by the sample.
 
     """
     notes = _NOTES.decode(row.notes)
@@ -314,7 +315,7 @@ def in_order(row: SampleRow, exchanges: Sequence[ExchangeRow]) -> list[ExchangeR
             raise LookupError(f"exchange {position} is missing")
     strange = by_position.keys() - {*notes.order, *notes.unused}
     if strange:
-        raise LookupError(f"exchange {min(strange)} is none of the sample's")
+        raise LookupError(f"exchange {min(strange)} isn't one of the sample's")
     return [by_position[position] for position in notes.order]
 
 
@@ -327,7 +328,7 @@ def notes_of(exchanges: Iterable[ExchangeRow], unused: Iterable[ExchangeRow] = (
 
 @lru_cache(maxsize=64)
 def _notes(order: tuple[int, ...], unused: tuple[int, ...]) -> str:
-    # The same for nearly all samples of a run.
+    # Cached, because it is the same for nearly all samples of a run.
     return ENCODER.encode(_Notes(order=order, unused=unused)).decode()
 
 
@@ -344,12 +345,12 @@ def _json_of(value: object) -> str:
 
 
 def request_key(frame_sha256: str, material_sha256: str, endpoint: str, repeat: int) -> str:
-    """Return the key of a request, from the hashes of its two parts, its endpoint, the repeat."""
+    """Return the key of a request: the hash of its parts, its endpoint and the repeat."""
     return columns_hash(_KEY, (frame_sha256, material_sha256, endpoint, repeat))
 
 
 def run_digest(hashes: Iterable[str]) -> str:
-    """Return the digest of a run from the hashes of its records, which come sorted."""
+    """Return the digest of a run from its sorted record hashes."""
     digest = hashlib.sha256(_DIGEST.encode())
     for each in hashes:
         digest.update(b"\n" + each.encode())
@@ -359,7 +360,7 @@ def run_digest(hashes: Iterable[str]) -> str:
 class StoredOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a finished run, stored next to its samples.
 
-    ``accepted`` says that samples were accepted without the reviews that they need.
+    ``accepted`` records that samples were accepted without required reviews.
     """
 
     conclusion: Conclusion

@@ -42,7 +42,7 @@ class Exactly:
         """Answer the next request.
 
         Raises:
-            DifferentError: it isn't the one that was asked then.
+            DifferentError: it differs from the stored request.
 
         """
         self._number += 1
@@ -50,25 +50,25 @@ class Exactly:
             raise DifferentError(f"request {self._number} was never asked")
         row = self._left.popleft()
         if framed(request) != (row.frame, row.material):
-            raise DifferentError(f"request {self._number} isn't the one that the rubric asks")
+            raise DifferentError(f"request {self._number} differs from the rubric's")
         return read_outcome(row)
 
     def finish(self) -> None:
         """Check that every stored reply was used.
 
         Raises:
-            DifferentError: there are replies to questions that the rubric doesn't ask.
+            DifferentError: some replies belong to no request of the rubric.
 
         """
         if self._left:
-            raise DifferentError(f"{len(self._left)} of the requests are none that the rubric asks")
+            raise DifferentError(f"{len(self._left)} stored requests aren't the rubric's")
 
 
 class ByThread:
     """Answers the questions of another rubric with the stored replies.
 
-    The prompts differ, so requests are matched by model, vote and order; a re-ask belongs to the
-    question that it repeats. An evidence question is matched by its exact text only.
+    The prompts differ, so requests are matched by model, vote and order; a repeated request belongs
+    to its original. Evidence questions are matched by their exact text only.
     """
 
     def __init__(self, exchanges: Iterable[ExchangeRow]) -> None:
@@ -93,7 +93,7 @@ class ByThread:
             replies = self._threads[index] if index < len(self._threads) else None
         if replies:
             return replies.popleft()
-        what = "the stored replies don't answer this rubric; judge the sample anew"
+        what = "the stored replies don't answer this rubric; judge the sample again"
         return Failure(kind="unreadable", message=what)
 
 
@@ -123,10 +123,10 @@ def derive(
     sample: SampleRow,
     exchanges: Sequence[ExchangeRow],
 ) -> SampleRow:
-    """Return the row that follows from a sample's inputs and the replies, but for its hashes.
+    """Return the row derived from a sample's inputs and replies, without its hashes.
 
     Raises:
-        DifferentError: other questions were asked than the rubric asks.
+        DifferentError: the stored requests differ from the rubric's.
         msgspec.DecodeError: something stored can't be read.
 
     """
@@ -143,7 +143,7 @@ def derive(
         exactly.finish()
     else:
         outcome = drive_sync(evaluate_sample(procedure, row), ByThread(exchanges))
-        # What the replies cost is the same, whichever of them the new rubric can use.
+        # The cost of the replies doesn't depend on which of them the new rubric uses.
         uses = model_uses(
             (role_of(each), read_request(each).model, read_outcome(each)) for each in exchanges
         )

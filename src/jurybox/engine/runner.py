@@ -1,8 +1,8 @@
 """Runs all samples within bounded memory until they are finished or a user stops the run.
 
-The runner has no policy of its own: a procedure says what happens to a sample, callers keep the
-limits of endpoints, the writer those of the store. It adds that a bounded number of samples is in
-flight, that one bad sample doesn't stop the others, and that every finished sample is stored.
+The procedure defines what happens to a sample, callers enforce the limits of endpoints, and the
+writer those of the store. The runner ensures that a bounded number of samples is in flight, that
+one bad sample doesn't stop the others, and that every finished sample is stored.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ from jurybox.judging.model_versions import contradiction
 from jurybox.scoring.evaluate_sample import Procedure, evaluate_sample
 from jurybox.scoring.sample_result import Role, SampleResult
 
-# Each commit costs a write to the disk, so it stores what this many seconds have finished.
+# Seconds between commits, because each one costs a disk write.
 _PAUSE: Final = 0.05
 _FULL: Final = 1000
 """How many rows may wait before the run waits for the store."""
@@ -51,15 +51,14 @@ class ModelSession(msgspec.Struct, frozen=True, kw_only=True):
 
     # Calls a model and waits for its reply.
     call: Callable[[Role, ModelRequest, SampleState], Awaitable[Outcome]]
-    # Returns the address of a role's model; equal names elsewhere are other models.
+    # Returns the address of a role's model, because equal names may be different models.
     endpoint: Callable[[Role, str], str]
-    # Returns a model's reply to an equal request of an earlier run; None where the run uses no
-    # cache.
+    # Returns a model's reply to an equal request of an earlier run; None if the run uses no cache.
     lookup: Callable[[str, str], Awaitable[ModelReply | None]] | None = None
     window: int = 1  # how many samples may be in flight at once
-    # Returns the endpoints that don't answer now, each with its error.
+    # Returns the endpoints that don't answer, each with its error.
     outages: Callable[[], Sequence[str]] = tuple
-    # Counts the replies that aren't stored yet; None where nothing waits for them.
+    # Counts the replies that aren't stored yet; None if nothing waits for them.
     unwritten: UnwrittenReplies | None = None
     # Whether another version of a model than the plan names may answer.
     allow_version_drift: bool = False
@@ -84,7 +83,7 @@ class HaltedError(Exception):
 class Transcript:
     """Answers the requests of one sample's flow, and keeps them in the flow's order.
 
-    A reply that an earlier, stopped process has stored is used again instead of paid for again.
+    Replies stored by an earlier, stopped process are reused.
     """
 
     def __init__(
@@ -109,10 +108,10 @@ class Transcript:
         self.started = self.cancelled = False
 
     def __call__(self, request: ModelRequest) -> Awaitable[Outcome]:
-        """Take the next position at once, and return what waits for the answer.
+        """Take the next position immediately, and return an awaitable for the answer.
 
         Raises:
-            HaltedError: another version of a model answered than was asked for.
+            HaltedError: a model answered with another version than requested.
 
         """
         self.check_versions()
@@ -173,12 +172,12 @@ class Transcript:
             self._drift = Failure(kind="refused", message=what, fatal=True)
 
     def check_versions(self) -> None:
-        """Halt the sample where another version of a model answered than was asked for (A10).
+        """Halt the sample if a model answered with another version than requested (A10).
 
-        Not before the replies in flight have come: they are paid for.
+        Called after the replies in flight have arrived, because they are paid for.
 
         Raises:
-            HaltedError: one did.
+            HaltedError: a version differs.
 
         """
         if self._drift is not None:
@@ -189,7 +188,7 @@ class Transcript:
         return [each for each in self._exchanges if each is not None]
 
     def unused(self) -> list[ExchangeRow]:
-        """Return the stored replies that no request asked for."""
+        """Return the stored replies without a matching request."""
         return [row for rows in self._known.values() for row in rows]
 
 
@@ -202,7 +201,7 @@ def _by_key(rows: Iterable[ExchangeRow]) -> Mapping[str, deque[ExchangeRow]]:
 
 
 def _stored_form(role: Role, outcome: Outcome) -> tuple[str, str]:
-    """Return the text of an outcome, and apart from it what differs between equal runs."""
+    """Return the text of an outcome, and separately what differs between equal runs."""
     notes: dict[str, object] = {"at": time.time_ns() // 1_000_000}
     if role == "judge":
         notes["latency_ms"] = outcome.latency_ms
@@ -267,11 +266,11 @@ class Stop:
                 task.cancel()
 
     def add(self, task: asyncio.Task[None], transcript: Transcript) -> None:
-        """Register the sample that a task works on."""
+        """Register the sample of a task."""
         self._samples[task] = transcript
 
     def remove(self, task: asyncio.Task[None]) -> None:
-        """Forget the sample that a task has ended."""
+        """Forget the sample of a finished task."""
         self._samples.pop(task)
 
 
@@ -309,7 +308,7 @@ class Writer:
             self._urgent.set()
 
     def add_reply(self, row: ExchangeRow) -> None:
-        """Queue a reply to a sample that isn't finished yet: it is paid for."""
+        """Queue a reply to an unfinished sample, because it is paid for."""
         if self._error is None:
             self._replies += 1
             self._unwritten.count += 1
@@ -331,7 +330,7 @@ class Writer:
         self._closing = True
         self._wake.set()
         self._urgent.set()
-        # A second Ctrl-C may cancel the waiting, but not the writing.
+        # A second Ctrl-C may cancel waiting, but not writing.
         await asyncio.shield(self._task)
         if self._error is not None:
             raise self._error
@@ -387,12 +386,12 @@ class Runner:
     async def run(
         self, work: Iterable[Work], known: Mapping[int, Sequence[ExchangeRow]] | None = None
     ) -> None:
-        """Finish the work, or as much of it as is done when a stop is requested.
+        """Evaluate all samples, or until a stop is requested.
 
         ``known`` holds stored replies to samples that weren't finished, by number.
 
         Raises:
-            IncompleteError: the store has failed; what it took is kept.
+            IncompleteError: the store has failed; rows stored before are kept.
 
         """
         writer = Writer(self._store, self._session.unwritten)
@@ -418,8 +417,8 @@ class Runner:
     async def _join(self, workers: Sequence[asyncio.Task[None]], writer: Writer) -> None:
         """Wait for all workers.
 
-        An error of a worker is raised once the others have finished the samples in flight, which
-        are paid for, unless they can't be stored.
+        An error of a worker is raised after the others have finished their samples in flight, which
+        are paid for, unless the store failed.
         """
         await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
         errors = [each.exception() for each in workers if each.done() and not each.cancelled()]
@@ -437,7 +436,7 @@ class Runner:
         known: Mapping[int, Sequence[ExchangeRow]],
         writer: Writer,
     ) -> None:
-        """Finish one sample after the other, as long as there are any."""
+        """Evaluate one sample after the other until none is left."""
         task = cast("asyncio.Task[None]", asyncio.current_task())
         while not self._stop.requested and (work := next(remaining, None)) is not None:
             transcript = Transcript(
@@ -454,7 +453,7 @@ class Runner:
             finally:
                 self._stop.remove(task)
             await writer.room()
-            await asyncio.sleep(0)  # others go on, even where no model is asked
+            await asyncio.sleep(0)  # lets other tasks run, even if no model is called
 
     async def _finish(self, work: Work, transcript: Transcript, writer: Writer) -> None:
         try:
