@@ -64,7 +64,7 @@ class RowCheck:
             self._judging.check(row.sample(row.response or Response(text="")))
 
     def finish(self, origin: str) -> None:
-        """Refuse a dataset none of whose rows has what a check compares with."""
+        """Refuse a dataset if no row has a field that a check needs."""
         for name in sorted(self.missing):
             problem = f"a check of the rubric needs `{name}`, but no row has it"
             raise InputError(problem, "add it to the rows, or correct the name", origin)
@@ -129,7 +129,7 @@ def _check_own_checks(rubric: Rubric, row: Row) -> None:
     placed = any(each.kind == ROW_CHECKS for one in rubric.checked for each in one.checks)
     if row.checks is not msgspec.UNSET and not placed:
         hint = f'put `- "{ROW_CHECKS}"` into the `yaml checks` block of a criterion'
-        raise InputError(f"the row has `checks`, and `{rubric.id}` has no place for them", hint)
+        raise InputError(f"the row has `checks`, but no criterion of `{rubric.id}` uses them", hint)
 
 
 _PARTS_PER_WORKER: Final = 4
@@ -147,8 +147,8 @@ def survey_on(
 ) -> tuple[Survey, set[str | None]] | None:
     """Check all rows on the workers; return the facts found, and the rows' demographics.
 
-    None if the dataset can't be split, or if a worker finds a fault: then the driver has to read
-    all rows, and names every fault.
+    None if the dataset can't be split, or if a worker finds a fault; the driver then reads all rows
+    and reports every fault.
     """
     slices = dataset.slices()
     if not slices:
@@ -178,7 +178,7 @@ def survey_on(
 
 
 def _are_unique(surveys: list[PartSurvey]) -> bool:
-    """Return whether no two ids are equal, and either all rows have their own or none has."""
+    """Return whether ids are unique, and either all rows have one or none has."""
     import numpy as np
 
     if len({each for survey in surveys for each in survey.has_ids}) > 1:
@@ -189,7 +189,7 @@ def _are_unique(surveys: list[PartSurvey]) -> bool:
 
 
 def _survey_part(part: _Part) -> tuple[PartSurvey, set[str | None], set[str]] | None:
-    """Check some rows in a worker; return also what its `RowCheck` found; None if one is faulty."""
+    """Check some rows in a worker, and return its findings; None if a row is invalid."""
     check = RowCheck(part.plan.procedure(), part.plan.target, part.unused)
     try:
         found = plan_dataset(part.plan).survey_between(
@@ -201,12 +201,12 @@ def _survey_part(part: _Part) -> tuple[PartSurvey, set[str | None], set[str]] | 
 
 
 def hash_dataset(plan: Plan) -> tuple[str, int]:
-    """Return the hash of a dataset's bytes, and how many these are."""
+    """Return the hash and size of a dataset's bytes."""
     return plan_dataset(plan).hashed()
 
 
 def plan_dataset(plan: Plan) -> Dataset:
-    """Open the dataset of a plan; whether it has changed is for the caller to see."""
+    """Open the dataset of a plan; the caller checks whether it has changed."""
     described = plan.dataset
     pattern = described.id if described.files else ""
     if pattern.startswith(HUB):

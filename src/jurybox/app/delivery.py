@@ -342,7 +342,7 @@ def _plain(value: Score | str | None) -> Score | str | None:
 
 
 def export_run(store: Store, run: RunRow) -> tuple[str, ...]:
-    """Export the samples of a run, and return the signals that were exported; none by default."""
+    """Export the samples of a run, and return the exported signals; none by default."""
     signals = telemetry_signals()
     if not signals:
         return ()
@@ -353,7 +353,7 @@ def export_run(store: Store, run: RunRow) -> tuple[str, ...]:
         raise InputError("the OpenTelemetry SDK isn't installed", hint, "otel") from None
     from jurybox.integrations.sample_trace import read_trace
 
-    # What it says of each attempt is reported once below.
+    # Its logs of each attempt are silenced; the result is reported once below.
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
     exporter = RunExporter(run.id, plan_of(run).suite, signals)
     with reading(run):
@@ -369,9 +369,9 @@ def export_run(store: Store, run: RunRow) -> tuple[str, ...]:
 
 
 def deliver_run(store: Store, run_id: str) -> list[tuple[str, bool]]:
-    """Send a finished run to Langfuse and by OpenTelemetry.
+    """Send a finished run to Langfuse and through OpenTelemetry.
 
-    Returns lines for the user, each with whether it reports a success.
+    Returns lines for the user, each marked as success or failure.
     """
     row = store.run(run_id)
     if row is None:

@@ -282,8 +282,8 @@ def review_agreement(desk: ReviewDesk) -> ReviewAgreement | None:
     found = _cases(desk, by_number(blind))
     flagged = {each.number for each in blind if each.queued}
     random = _part(desk, [found[number] for number in found if number in part.reviewed])
-    # Reviewers are compared with each other only where there are several; and comparing everything
-    # takes as long as all the rest.
+    # Reviewers are compared with each other only if there are several, because that doubles the
+    # time.
     whole = random.agreement if len(found) == random.samples else None
     if whole is None and len({each.reviewer for each in blind}) > 1:
         whole = _compared(desk, list(found.values()))
@@ -364,7 +364,9 @@ def _cases(desk: ReviewDesk, reviews: Mapping[int, Sequence[Review]]) -> dict[in
         stored = desk.stored(number)
         changed = [one for one in each if one.record_sha256 != stored.row.record_sha256]
         if changed:
-            raise damaged(desk.run, f"review {changed[0].id} is of another record {number}")
+            raise damaged(
+                desk.run, f"review {changed[0].id} is of an earlier record of sample {number}"
+            )
         found[number] = _case(stored, each, repeated=repeated)
     return found
 

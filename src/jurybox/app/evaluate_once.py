@@ -81,7 +81,7 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
         output_tokens: the tokens of the response.
         timed_out: whether the response came too late; then it fails without being judged.
         base_url: the address of an OpenAI-compatible endpoint, for judges without their own.
-        allow_version_drift: accept another version of a model than its name states.
+        allow_version_drift: accept a different version of a model than its name states.
         on_exchange: called with every request and its outcome.
         on_default_judge: called with the embedded judge's name if no judge was given.
 
@@ -189,7 +189,7 @@ def single_procedure(
 
 
 def outcome_report(procedure: Procedure, row: Row, outcome: SampleOutcome) -> SingleReport:
-    """Return the report on a single evaluation that was driven to its end."""
+    """Return the report on a finished single evaluation."""
     sample, rubric = row.sample(outcome.response), procedure.judging.rubric
     return single_report(rubric, sample, outcome.report, outcome.automated, outcome.result)
 
@@ -270,7 +270,7 @@ def missing_rules(rubric: Rubric) -> str | None:
 
 
 def check_checks(rubric: Rubric, *, judges: bool, pair: bool) -> None:
-    """Refuse to ask a judge, or about a pair, where checks would be ignored (D4)."""
+    """Refuse a judge or a pair if checks would be ignored (D4)."""
     if judges and rubric.sources == {"checks"}:
         problem = "a judge was named, but checks score everything"
         raise InputError(problem, "leave the judge out", rubric.id)
@@ -285,8 +285,8 @@ AGENT: Final = "agent"
 class AgentPrompt(msgspec.Struct, frozen=True, kw_only=True):
     """A prompt that waits for a reply.
 
-    ``asks`` says what it is about where there are several: an order of a pair, or a response.
-    ``defect`` is why the last reply to it can't be used.
+    ``asks`` says what it is about if there are several: an order of a pair, or a response.
+    ``defect`` is why the last reply can't be used.
     """
 
     asks: str
@@ -308,7 +308,7 @@ class InvalidReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """It is the agent's turn: ``prompts`` wait for the replies from ``number`` on."""
+    """The agent's turn: ``prompts`` wait for replies, the first of which has ``number``."""
 
     number: int
     prompts: tuple[AgentPrompt, ...]
@@ -335,10 +335,10 @@ class AgentTurn(msgspec.Struct, frozen=True, kw_only=True):
 def judge_by_agent(
     rubric: Rubric, row: Row, replies: Sequence[str], judge: str = AGENT
 ) -> SingleReport | AgentTurn:
-    """Return the report that follows from an agent's replies, or what it is asked next.
+    """Return the report from an agent's replies, or the next prompts.
 
-    ``replies`` are all of them so far, in the order in which they were asked for, the invalid ones
-    too. The agent gives one vote; for a pair that is two replies, one for each order.
+    ``replies`` are all replies so far, including invalid ones, in the order of their prompts. The
+    agent gives one vote; for a pair that takes two replies, one for each order.
     """
     sample = None if row.response is None else row.sample(row.response)
     if sample is None or sample.failure is not None:
@@ -360,7 +360,7 @@ def judge_by_agent(
             asked = flow.send(tuple(ModelReply(text=text) for text in given))
     except StopIteration as done:
         if used < len(replies):
-            problem = f"there are {len(replies)} replies, and the protocol asks for {used}"
+            problem = f"{len(replies)} replies were given, but the protocol asks for {used}"
             raise InputError(problem, "give those that were asked for") from None
         return outcome_report(procedure, row, done.value)
     finally:
@@ -405,12 +405,12 @@ class _Asking:
 
 
 def _first(request: ModelRequest) -> str:
-    """Return the question itself, which every request to reply again begins with."""
+    """Return the original question, with which every repeated request begins."""
     return request.messages[0].content
 
 
 def _names(judging: Judging, sample: Sample) -> Iterator[tuple[str, str]]:
-    """Yield the questions about two responses, each with what it is about."""
+    """Yield the questions about two responses, each with its name."""
     if sample.response_b is None:
         return
     a, b = sample.response.text, sample.response_b.text

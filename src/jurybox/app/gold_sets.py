@@ -219,7 +219,7 @@ def gold_rows(desk: ReviewDesk) -> GoldRows:
     if not rows:
         problem = "no sample of the run has a label by a reviewer"
         if aside:
-            problem += f"; {aside} made with the judges' verdict in sight don't count"
+            problem += f"; {aside} made after seeing the judges' verdict don't count"
         raise InputError(problem, "review some with `jurybox serve`", desk.run.id)
     return GoldRows(rows=tuple(rows), open=aside, unlabeled=unlabeled, unanswered=unanswered)
 
@@ -291,9 +291,9 @@ def read_labels(path: Path, run: RunRow) -> Mapping[str, Gold]:
 
 
 def labels_for_run(store: Store, run: RunRow, path: Path | None) -> RunLabels:
-    """Return labels that may correct the metrics of a run: of a file, or of the random part.
+    """Return labels to correct the metrics of a run: from a file, or the random part.
 
-    Flagged samples are no random choice of the run, so only reviews of the random part are taken;
+    Flagged samples aren't a random sample of the run, so only reviews of the random part are used;
     while these are too few, the labels in the run's rows.
     """
     if path is not None:
@@ -330,7 +330,7 @@ def _left_out(found: ActiveReviews, part: RandomPart) -> Iterator[str]:
         yield f"left out: {counted(part.unsure, 'sample')} that no reviewer could judge"
     blind = {each.id for each in found.blind}
     if aside := sum(each.id not in blind for each in found.every):
-        yield f"left out: {counted(aside, 'review')} made with the judges' verdict in sight"
+        yield f"left out: {counted(aside, 'review')} made after seeing the judges' verdict"
     if part.waiting:
         yield waiting_line(len(part.waiting), part.passed)
     elif part.needed:
@@ -338,15 +338,15 @@ def _left_out(found: ActiveReviews, part: RandomPart) -> Iterator[str]:
 
 
 def labels_for_diff(store: Store, one: RunRow, other: RunRow, path: Path | None) -> dict[str, Gold]:
-    """Return labels of responses that two runs judged: of a file, or else of reviews and rows.
+    """Return labels of responses that two runs judged: from a file, or from reviews and rows.
 
-    Without a file there are none where both runs have the same judge: it can't be right more often.
+    Without a file, runs with the same judge get no labels, since there is nothing to compare.
     """
     plans = [plan_of(one), plan_of(other)]
     if not all(plan.judges and plan.target is None for plan in plans):
         if path is None:
             return {}
-        problem = "labels are for recorded responses, and both runs must have judges"
+        problem = "labels need recorded responses, and a judge in both runs"
         raise InputError(problem, "leave --gold out", str(path))
     if path is not None:
         return dict(read_labels(path, one))
@@ -362,10 +362,10 @@ def _judge(run: RunRow) -> list[object]:
 
 
 def labels_of_samples(store: Store, run: RunRow) -> RunLabels:
-    """Return labels of single samples, however they were chosen: reviews, else those of the rows.
+    """Return labels of single samples, chosen in any way: reviews, else labels in the rows.
 
-    Where a target answered in several repeats, an id has several responses, and a review concerns
-    only one of them: reviews are left out then.
+    If a target answered in several repeats, reviews are left out, because an id then has several
+    responses and a review concerns only one.
     """
     if not store.reviews(run.id):
         return RunLabels()
@@ -378,7 +378,7 @@ def labels_of_samples(store: Store, run: RunRow) -> RunLabels:
         named.setdefault(desk.stored(number).id, []).extend(reviews)
     gold = _of_rows(store, run) | {name: gold_of(each) for name, each in named.items()}
     reviewed = counted(len(named), "sample")
-    head = f"labels are taken from the reviews of {reviewed}, of others from their rows"
+    head = f"labels are taken from the reviews of {reviewed}, and from the rows of others"
     return RunLabels(gold=gold, notes=(head,))
 
 
@@ -411,14 +411,14 @@ def read_gold_rows(path: Path, scales: Mapping[str, Scale]) -> dict[str, Gold]:
         raise DatasetError(source.origin, faults)
     if not found:
         problem = f"no row has `{GOLD}` or `{GOLD_WINNER}`"
-        raise InputError(problem, 'add what people say, as `{"gold": {"clarity": 4}}`', str(path))
+        raise InputError(problem, 'add human labels, such as `{"gold": {"clarity": 4}}`', str(path))
     return found
 
 
 def _label_id(record: Record, lines: Mapping[str, int]) -> str:
     """Return the id of a label's sample; ``lines`` has the line of each id so far."""
     if record.get("id") is None:
-        hint = "give the id of the sample that it is of"
+        hint = "give the id of its sample"
         raise FieldError("missing-field", "the label has no `id`", hint)
     name = read_id(record["id"], "id")
     if name in lines:

@@ -209,7 +209,7 @@ class Job:
         return self._finish() if self._count.tally.samples == self._plan.samples else self._leave()
 
     async def work_on_part(self, rows: Iterable[Work], base_url: str | None, share: Share) -> None:
-        """Finish the samples of the part that are missing; others work on other parts."""
+        """Finish the missing samples of the part; other processes work on other parts."""
         known = self._read_stored()
         missing = (work for work in rows if not self._count.is_done(work.number))
         await self._run(missing, known, base_url, share)

@@ -130,9 +130,9 @@ def fetch_prompt(name: str) -> "FetchedPrompt":
 
 
 def fetch_dataset(name: str) -> tuple[str, Path]:
-    """Write the dataset ``langfuse:NAME`` to a file, as it is now or was at ``NAME@TIME``.
+    """Write the dataset ``langfuse:NAME`` to a file, as it is now or as of ``NAME@TIME``.
 
-    Returns a name that has the time, and the file.
+    Returns a name that includes the time, and the file.
     """
     from jurybox.integrations.langfuse_client import DeliveryError
 

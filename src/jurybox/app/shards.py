@@ -295,7 +295,7 @@ class ShardedRun:
 
 
 def check_shardable(plan: Plan, store: Store) -> None:
-    """Check that a run can be cut into shards."""
+    """Check that a run can be split into shards."""
     where = "--engine ray"
     if plan.batch:
         raise InputError("batches need a single process", "ask directly with --no-batch", where)
@@ -305,7 +305,7 @@ def check_shardable(plan: Plan, store: Store) -> None:
 
 
 def shared_calls(plan: Plan) -> int:
-    """Return how many calls at once each endpoint may get from all workers together."""
+    """Return the maximum concurrent calls per endpoint for all workers together."""
     return read_limits(read_settings(), concurrency=plan.concurrency).concurrency
 
 
@@ -320,7 +320,7 @@ def _file(folder: Path, run_id: str, number: int) -> Path:
 
 
 def take_over_shards(store: Store, run: RunRow) -> None:
-    """Merge what a killed driver left in the files of its shards."""
+    """Merge the shard files that a killed driver left."""
     folder = shard_folder(store)
     for file in sorted(folder.glob(f"{run.id}/*.db")) if folder is not None else ():
         _take_over(store, run, file)

@@ -283,7 +283,7 @@ PARTS: Final[tuple[Part, ...]] = ("tune", "select", "report")
 FEWEST: Final = 30
 """With fewer rows, each part would be too small."""
 
-# Of ten neighbors four, three and three; dealt in turn, so that each part gets of every kind.
+# The parts of ten consecutive rows, mixed so that each part gets rows of every kind.
 _DEAL: Final[tuple[Part, ...]] = (
     "tune", "select", "report", "tune", "select", "report", "tune", "select", "report", "tune",
 )  # fmt: skip
@@ -301,9 +301,9 @@ class GoldRow(msgspec.Struct, frozen=True, kw_only=True):
 def split(rows: Sequence[GoldRow], rubric: Rubric, seed: int) -> dict[Part, tuple[GoldRow, ...]]:
     """Split rows 40/30/30, with similar labels in each part and clusters kept together.
 
-    Rows with the same words are kept together too, whatever their clusters: else what was learnt by
-    heart would look like understanding. Rows of each kind (by the people's mean score, or their
-    winner) are put in an order that the seed decides, and dealt out in turn.
+    Rows with the same texts are kept together too, so that no part contains copies of another's
+    rows. Rows of each kind (by mean human score or winner) are shuffled by the seed and dealt to
+    the parts in turn.
     """
     units: dict[str, list[GoldRow]] = {}
     names = units_of([(each.cluster, words_of(each.row)) for each in rows])
@@ -323,7 +323,7 @@ def split(rows: Sequence[GoldRow], rubric: Rubric, seed: int) -> dict[Part, tupl
 
 
 def uneven(parts: Mapping[Part, Sequence[GoldRow]]) -> str | None:
-    """Return a warning where a part has less than half of the rows that it should have."""
+    """Return a warning if a part has less than half of its intended rows."""
     total = sum(map(len, parts.values()))
     short = [
         f"{len(rows)} of {total} rows to {part}, which should have about {total * share:.0f}"
@@ -332,7 +332,7 @@ def uneven(parts: Mapping[Part, Sequence[GoldRow]]) -> str | None:
     ]
     if not short:
         return None
-    why = "rows that share a cluster or their words stay in one part, and some are very many"
+    why = "rows with the same cluster or texts stay in one part, and some groups are large"
     return f"there are only {'; '.join(short)}: {why}"
 
 
@@ -357,7 +357,7 @@ def _stratum(members: Iterable[GoldRow], rubric: Rubric) -> str:
 
 
 def words_of(row: Row) -> str:
-    """Return a hash of what a judge reads of a row, ignoring white space.
+    """Return a hash of the texts of a row that a judge reads, ignoring white space.
 
     The order of two responses is ignored too, because judges see both orders.
     """
@@ -371,8 +371,7 @@ def words_of(row: Row) -> str:
 def units_of(members: Sequence[tuple[str | None, str]]) -> list[str]:
     """Group members that share a cluster or words; return the name of each member's group.
 
-    Those that share either are in one unit, and so are those that a third one joins. The name
-    depends on the members of the unit alone, never on their order.
+    Groups that share a member are merged. The name depends only on the members, not on their order.
     """
     above: dict[str, str] = {}
 
@@ -386,7 +385,7 @@ def units_of(members: Sequence[tuple[str | None, str]]) -> list[str]:
     for cluster, words in members:
         name = top(f"text {words}")
         if cluster is not None:
-            # The least of the names is on top, so that it is the unit's.
+            # The smallest name becomes the group's.
             name, other = sorted((name, top(f"cluster {cluster}")))
             above[other] = name
         named.append(name)

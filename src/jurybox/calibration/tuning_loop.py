@@ -363,9 +363,9 @@ class _Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def suggest(model: str, wanted: ToPropose) -> Flow[Proposal | Unusable]:
-    """Ask a model for one change; an unusable reply is asked again with its defect."""
+    """Ask a model for one change; ask again with the defect after an unusable reply."""
     if wanted.rubric.template is not None:
-        return Unusable(reason="the rubric has a judge prompt of its own, which no model rewrites")
+        return Unusable(reason="the rubric has its own judge prompt, which no model rewrites")
     request = ModelRequest(
         model=model,
         generation=_GENERATION,
@@ -378,7 +378,7 @@ def suggest(model: str, wanted: ToPropose) -> Flow[Proposal | Unusable]:
 
 
 def prompt_of(wanted: ToPropose) -> str:
-    """Return the prompt: the rubric, where its judge and people differ, and earlier rounds."""
+    """Return the prompt: the rubric, the disagreements, and earlier rounds."""
     lines = [f"- {each.bias.sentence}" for each in wanted.metrics.criteria if each.bias is not None]
     parts = [
         _TASK,
@@ -414,7 +414,7 @@ def _earlier_text(rounds: Sequence[Round]) -> list[str]:
 
 
 def _outcome(made: Round) -> str:
-    """Describe a round without the select part, which is only used to decide."""
+    """Describe a round without the select part, which only decides."""
     if made.tune is None:
         return f"refused, {made.reason}"
     decided = "kept" if made.kept else "refused"
@@ -467,7 +467,7 @@ def _changed(criterion: Criterion, change: _Change) -> Criterion | Defect:
 
 
 def _level_place(criterion: Criterion, key: str) -> int | None:
-    """Return the place of the level that a score belongs to."""
+    """Return the index of the level that a score belongs to."""
     try:
         score = float(key)
     except ValueError:

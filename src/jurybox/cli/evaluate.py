@@ -277,7 +277,7 @@ def print_report(report: EvaluationReport, cost: float | None) -> None:
 
 
 def _print_warnings(report: EvaluationReport) -> None:
-    """Print the reasons for a review, and what explains the scores."""
+    """Print the reasons for a review, and warnings about the scores."""
     from jurybox.scoring.sample_result import KINDS
 
     for reason in report.review_reasons:

@@ -377,11 +377,11 @@ class EndpointLimiter:
         return f"{self.name}: {error} for {seconds:.0f} s, trying with {calls} at once"
 
 
-# A share that wasn't renewed for as many seconds goes to others: its worker is lost.
+# Seconds after which an unrenewed share is reassigned, because its worker is lost.
 _LOST: Final = 10.0
-# Turns are given this many seconds ahead, so that a worker asks once for several of them.
+# Turns are granted this many seconds ahead, so that a worker can ask for several at once.
 _AHEAD: Final = 0.25
-# Below the limit, for requests that are sent evenly don't arrive so.
+# Slightly below the limit, because evenly sent requests don't arrive evenly.
 _MARGIN: Final = 0.9
 
 
@@ -392,14 +392,14 @@ class _Lease(msgspec.Struct):
 
 
 class CallLeases:
-    """Divides the calls at once that an endpoint may get; their sum never exceeds the limit."""
+    """Divides the concurrent calls of an endpoint; their sum never exceeds the limit."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._leases: dict[str, _Lease] = {}
 
     def renew(self, holder: str, *, wanted: int, used: int, now: float) -> int:
-        """Return how many calls a holder may have now; it has ``used`` of them in flight."""
+        """Return how many calls a holder may have; ``used`` are in flight."""
         for name in [n for n, each in self._leases.items() if now - each.renewed > _LOST]:
             del self._leases[name]
         lease = self._leases.setdefault(holder, _Lease(wanted=0, calls=0, renewed=now))
@@ -421,14 +421,14 @@ def _fair(wanted: Mapping[str, int], most: int) -> dict[str, int]:
     shares: dict[str, int] = {}
     left = most
     for place, name in enumerate(sorted(wanted, key=lambda each: (wanted[each], each))):
-        # Rounded up, so that the first ones may have the rest.
+        # Rounded up, so that the first holders get the remainder.
         shares[name] = min(wanted[name], -(-left // (len(wanted) - place)))
         left -= shares[name]
     return shares
 
 
 class SharedBudget:
-    """All endpoints of a run: leases of calls at once, and turns within quotas per minute."""
+    """The limits of a run's endpoints: leases of concurrent calls, and turns within quotas."""
 
     def __init__(self, calls: int) -> None:
         """Set the maximum number of simultaneous calls of each endpoint."""
@@ -439,7 +439,7 @@ class SharedBudget:
     def renew(
         self, holder: str, demands: Mapping[str, tuple[int, int]], now: float
     ) -> dict[str, int]:
-        """Return a holder's allowed calls by endpoint, from what it wants and uses of each."""
+        """Return a holder's allowed calls by endpoint, given its demand and use."""
         granted: dict[str, int] = {}
         for endpoint, (wanted, used) in demands.items():
             leases = self._leases.setdefault(endpoint, CallLeases(self._calls))
@@ -460,10 +460,10 @@ class SharedBudget:
         *,
         correction: float = 0.0,
     ) -> tuple[list[float], float]:
-        """Return in how many seconds each next request may start, and when to ask for more.
+        """Return when each request may start, in seconds, and when to ask for more.
 
-        ``tokens`` has an estimate for each waiting request; ``correction`` is by how many the
-        estimates of earlier ones were wrong.
+        ``tokens`` has an estimate for each waiting request; ``correction`` is the error of earlier
+        estimates.
         """
         quota = self._quota(endpoint, spec)
         quota.correct(0.0, correction)

@@ -39,7 +39,7 @@ _SHOWN: Final = ("task", "context", "messages")
 def read_prompt(text: str, origin: str, fields: Mapping[str, str]) -> dict[str, str]:
     """Check the prompt of a system under test; return the fields that it shows under column names.
 
-    ``fields`` are those that columns go by. A name of no field is that of a column (D5).
+    ``fields`` maps column names to fields. A name that isn't a field is a column (D5).
     """
     names = [name for name, _ in Template(text=text).placeholders()]
     shown = {name: PLACEHOLDERS.get(name) or fields.get(name) for name in names}
@@ -219,7 +219,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=16)
 def extended_rubric(overlay: DocumentPlan, base: DocumentPlan) -> Rubric:
-    """Return the document that results from applying an overlay to one that extends no other."""
+    """Return the document that results from applying an overlay to a base document."""
     return parse_rubric(overlay.text, overlay.origin, lambda _: _base(base))
 
 

@@ -41,7 +41,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     reviews: int  # how many are active, with their ``reviewers`` and the number of ``samples``
     samples: int
     reviewers: tuple[str, ...]
-    open: int  # how many of them count in no metric: made with the judges' verdict in sight
+    open: int  # how many of them count in no metric: made after seeing the judges' verdict
     random: SubsetAgreement  # on the random part, which represents the whole run
     flagged: SubsetAgreement  # on the flagged samples, which represent only themselves
     # How far people agree with each other, by criterion, on whatever several reviewed.
@@ -139,7 +139,7 @@ def _doubts(found: ReviewAgreement) -> Iterator[str]:
         yield f"{samples} of the random part that no reviewer could judge"
     if found.open:
         made = counted(found.open, "review")
-        yield f"{made} made with the judges' verdict in sight, which count in no metric"
+        yield f"{made} made after seeing the judges' verdict, which count in no metric"
 
 
 def waiting_line(waiting: int, passed: int) -> str:

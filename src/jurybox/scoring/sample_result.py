@@ -160,11 +160,11 @@ def all_verified(uses: Iterable[ModelUse]) -> bool | None:
 
 
 FIRST: Final = 5
-"""The most samples of each kind that are noted with a run."""
+"""The maximum number of samples of each kind that a run lists."""
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """A reason to look at a sample, and how urgent it is."""
+    """A reason to look at a sample, and its urgency."""
 
     meaning: str
     concerns: Callable[[SampleResult], bool]
@@ -215,11 +215,11 @@ KINDS: Final[dict[str, Kind]] = {
     ),
     "failed": Kind("a pass rule fails", _only_fails),
 }
-"""The reasons to look at a sample, the gravest first."""
+"""The reasons to look at a sample, most serious first."""
 
 
 class Noted(msgspec.Struct, frozen=True, kw_only=True):
-    """How many samples have a reason, and the numbers of the first of them."""
+    """How many samples have a reason, and the numbers of the first ones."""
 
     kind: str
     count: int
@@ -271,7 +271,7 @@ FLAGS: Final = {
     name: 1 << _BITS.index(name) for name in (*KINDS, "needs_review", "passed", "split")
 }
 """The bit of each flag: the reasons to look at a sample, ``needs_review``, ``passed``, and
-``split``, of votes that don't agree. Stored, so a flag keeps its bit."""
+``split`` for votes that disagree. Bits are stored, so they must not change."""
 
 _LONGEST: Final = 300
 
@@ -284,8 +284,8 @@ class Facets(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     sample_id: str
     repeat: int
     flags: int  # the sum of its bits of `FLAGS`
-    urgency: int  # how soon it should be reviewed: the higher the sooner, 0 is not at all
-    scenario: str | None  # as much of it as `label` keeps; the demographic likewise
+    urgency: int  # the review priority: higher is sooner, 0 is never
+    scenario: str | None  # shortened by `label`, like the demographic
     demographic: str | None
     winner: str | None
     metrics: str  # JSON, the metrics that the sample has by name, and the ``judge_score``
@@ -316,7 +316,7 @@ def facets_of(row: StoredResult) -> Facets:
     try:
         result = _RESULT.decode(row.result)
     except msgspec.DecodeError:
-        result = _NOTHING  # an audit finds it, and the sample itself must not get lost
+        result = _NOTHING  # an audit reports it; the sample itself must not get lost
     flags, urgency = _flags(result)
     metrics = {**result.metrics, JUDGE_SCORE: result.judge_score}
     known = {name: value for name, value in metrics.items() if value is not None}

@@ -136,7 +136,7 @@ def compare_paired(
     draws the flips.
     """
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    # Sums of decimal fractions differ in the last digit where the fractions don't.
+    # Rounded, because sums of equal fractions may differ in the last digit.
     differences = np.round(second - first, 12)
     n = len(differences)
     if n == 0:

@@ -318,9 +318,9 @@ def score_by_rules(
     response: str,
     messages: Sequence[Turn] = (),
 ) -> AutomatedReport:
-    """Score a response by rules alone: the same texts always get the same report.
+    """Score a response by rules alone; the result is deterministic.
 
-    ``task`` is the user's message and ``messages`` what was said before it.
+    ``task`` is the user's message, ``messages`` the conversation before it.
     """
     findings = scan(response) if compiled.scans else ()
     evidence = _Evidence(compiled, Conversation(fold(response), fold(task), messages, findings))
@@ -369,7 +369,7 @@ class _Evidence:
                     self._signals[fact] = asked.name
 
     def _lists(self, asked: AskedNumber) -> Lists:
-        """Return the lexicons of a numeric signal with where its phrases were found."""
+        """Return the lexicons of a numeric signal, with the matches of its phrases."""
         here, user_marks, earlier = self._found.values()
         if hits := here.get(asked.marks) or user_marks.get(asked.user_marks):
             return asked.lists._replace(hits=hits)
@@ -377,7 +377,7 @@ class _Evidence:
         return asked.lists._replace(earlier=hits) if hits else asked.lists
 
     def quote(self, score: CriterionScore, needed: Sequence[tuple[int, ...]]) -> CriterionScore:
-        """Return a score with the words on which its rules fired."""
+        """Return a score with the words that triggered its rules."""
         if not score.trace:
             return score
         trace: list[FiredRule] = []
@@ -385,14 +385,14 @@ class _Evidence:
             words: tuple[Quote, ...] = ()
             for fact in facts:
                 key = self._signals.get(fact, fact)
-                if key not in self._quotes:  # many rules may ask about one signal or phrase
+                if key not in self._quotes:  # several rules may use one signal or phrase
                     self._quotes[key] = self._quotes_of(key)
                 words += self._quotes[key]
             trace.append(replace(rule, quotes=words) if words else rule)
         return replace(score, trace=tuple(trace))
 
     def _quotes_of(self, key: int | str) -> tuple[Quote, ...]:
-        """Return the words that show a fact or a signal; a number of words has none."""
+        """Return the words that show a fact or a signal; a word count has none."""
         if isinstance(key, str):
             return self._quoting[key](key)
         source = self._compiled.sources.get(key)
