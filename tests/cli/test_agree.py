@@ -153,7 +153,7 @@ def test_clusters_that_say_nothing_or_two_things_are_refused(jurybox: Jurybox) -
     twice = rows.replace(b'"b", "score": 1, "meta', b'"b", "score": 1, "chat": 9, "meta', 1)
     done = jurybox("agree", "-", "--scale", "1-5", "--cluster", "chat", stdin=twice)
     assert done.code == 2
-    assert "standard input:2:1: `0` has another `chat` on line 1" in done.err
+    assert "standard input:2:1: `0` has a different `chat` on line 1" in done.err
 
 
 def refusal(jurybox: Jurybox, rows: bytes, scale: str = "1-5") -> str:

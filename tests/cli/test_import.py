@@ -210,7 +210,7 @@ def log() -> dict[str, Any]:
 
 
 INSPECT = [
-    "3 scores of `parts` that is no number: left out",
+    "3 scores of `parts` that isn't a number: left out",
     "1 sample with several right answers: only the first is the reference",
     "1 scorer `graded`: no counterpart; write a criterion",
     "1 row without a check: it gets no score",
@@ -701,8 +701,8 @@ def test_columns_without_a_known_name_are_carried_over_with_a_hint(jurybox: Call
 @pytest.mark.parametrize(
     ("name", "odd", "where"),
     [
-        ("odd.jsonl", {"input": "2"}, "odd.jsonl:2: OpenAI evals samples, and this one lacks"),
-        ("odd.json", 5, "odd.json: item 2: OpenAI evals samples, and this one lacks"),
+        ("odd.jsonl", {"input": "2"}, "odd.jsonl:2: OpenAI evals samples, but this one lacks"),
+        ("odd.json", 5, "odd.json: item 2: OpenAI evals samples, but this one lacks"),
         (
             "deep.json",
             {"input": "[" * 5000, "expectedOutput": "e"},

@@ -80,4 +80,4 @@ def test_verdicts_may_come_from_standard_input(jurybox: Callable) -> None:
     assert "3 verdicts on 2 models, 1 tie" in done.out
     bad = jurybox("rank", "-", stdin=b'{"a": "x", "b": "y", "winner": "X"}\n')
     assert (bad.code, bad.out) == (2, "")
-    assert bad.err.startswith("standard input:1:1: the winner 'X' is none of the two models")
+    assert bad.err.startswith("standard input:1:1: the winner 'X' is neither one of the two models")

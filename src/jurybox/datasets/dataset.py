@@ -21,7 +21,7 @@ from jurybox.sample import Row
 from jurybox.text_format import printable
 
 Format = Callable[[Source, FileContext], Iterator[tuple[int, Record]]]
-"""Reads the records of a file, each with its line; notes those that can't be read, and goes on."""
+"""Reads the records of a file, each with its line; notes invalid ones and continues."""
 
 _MOST_WARNINGS: Final = 20
 _LONGEST_WARNING: Final = 300
@@ -39,7 +39,7 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 FILE_LINES: Final = 1 << 40
-"""Line 3 of a dataset's second file has the number ``FILE_LINES + 3``: no file has as many."""
+"""The maximum lines per file: line 3 of the second file has the number ``FILE_LINES + 3``."""
 
 _COUNTED: Final = (".parquet", ".json")
 
@@ -79,10 +79,10 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     """The facts found in one pass over a dataset."""
 
     rows: int  # how many rows the file has
-    used: int  # how many of them a run uses, from the first; a limit may leave some out
+    used: int  # how many of them a run uses, starting with the first
     sha256: str  # the hash of the file's bytes
-    bytes: int  # how many these are
-    warnings: tuple[str, ...] = ()  # what is no fault, but may not be meant
+    bytes: int  # the number of bytes
+    warnings: tuple[str, ...] = ()  # warnings about probable mistakes
 
 
 class PartSurvey(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +91,7 @@ class PartSurvey(msgspec.Struct, frozen=True, kw_only=True):
     ids: bytes  # hashes of the rows' ids, eight bytes each
     has_ids: set[bool]  # whether ids are the rows' own or their numbers; both if files differ
     unseen: set[str]  # the fields whose columns, named by the suite, no row has
-    warnings: tuple[str, ...]  # what is no fault, but may not be meant
+    warnings: tuple[str, ...]  # warnings about probable mistakes
 
 
 def _stable_hash(text: str) -> int:
@@ -100,7 +100,7 @@ def _stable_hash(text: str) -> int:
 
 
 class Pass:
-    """One pass over a dataset; its hash is the file's once all rows were taken."""
+    """One pass over a dataset; its hash is complete after the last row."""
 
     def __init__(
         self, source: Source, read: Format, findings: Findings, columns: Columns, needs: Needs
@@ -112,7 +112,7 @@ class Pass:
         self.reader = RowReader(context, needs)
 
     def __iter__(self) -> Iterator[tuple[int, Row]]:
-        """Yield every sound row with its line; what is wrong with the others is noted."""
+        """Yield every valid row with its line; note the faults of the others."""
         read = self.reader.read
         for line, record in self._records:
             row = read(line, record)
@@ -127,12 +127,12 @@ class Pass:
 
     def _warn(self, text: str) -> None:
         if len(self._warnings) < _MOST_WARNINGS:
-            # It may quote what a file calls its columns.
+            # It may quote column names from a file.
             self._warnings[printable(text)[:_LONGEST_WARNING]] = None
 
 
 class Dataset:
-    """A file of rows, or several in a folder; they are opened anew for every pass."""
+    """A file of rows, or several in a folder; they are reopened for every pass."""
 
     def __init__(
         self,
@@ -144,10 +144,10 @@ class Dataset:
         columns: Mapping[str, str] | None = None,
         needs: Needs = _NO_NEEDS,
     ) -> None:
-        """Read ``path`` with a reader; where it is a pattern, the ``files`` that match it, by name.
+        """Read ``path`` with a reader; for a pattern, the ``files`` that match it, by name.
 
-        ``recorded`` are the responses that the reader joins to the rows, where it does.
-        ``columns`` are by field. ``needs`` says which rows there are and which need a response.
+        ``recorded`` are the responses that the reader joins to the rows, if any. ``columns`` maps
+        fields to column names. ``needs`` says which rows to read and which need a response.
         """
         self.path = path
         self.recorded = None if recorded is None else recorded.sha256
@@ -170,10 +170,10 @@ class Dataset:
     def rows(
         self, *, needs_response: bool, expected: Survey | None = None
     ) -> Iterator[tuple[int, Row]]:
-        """Yield every row with its line; those of a small file as they were surveyed.
+        """Yield every row with its line; rows of a small file come from the survey.
 
-        Who stops early has nothing checked; who takes all rows learns at the end whether they were
-        the ones that were surveyed.
+        After the last row, the file is compared with the one that was surveyed; if iteration stops
+        earlier, it isn't.
         """
         if self._kept and expected and self._kept[:2] == (expected.sha256, needs_response):
             yield from self._kept[2]
@@ -181,7 +181,7 @@ class Dataset:
         findings = _FirstFault()
         with self.begin(findings, needs_response=needs_response) as going:
             if expected is not None and going.source.size != expected.bytes:
-                raise self.changed("its size is another")
+                raise self.changed("its size differs")
             try:
                 yield from going
             except TooManyError:
@@ -197,9 +197,9 @@ class Dataset:
                 raise self.changed("its SHA-256 differs")
 
     def slices(self) -> list[range] | None:
-        """Return the rows, counted from 0, of each group of rows in Parquet files.
+        """Return the range of rows, from 0, of each row group in Parquet files.
 
-        None where rows can be found only by reading all before them.
+        None if rows can be found only by reading all rows before them.
         """
         sliced = all(path.suffix.lower() == ".parquet" for path in self._paths)
         if not sliced or self.recorded is not None or self._needs.filters:
@@ -209,13 +209,13 @@ class Dataset:
         return [range(start, end) for start, end in pairwise(ends) if end > start]
 
     def rows_between(self, rows: range, *, needs_response: bool) -> Iterator[Row]:
-        """Yield some rows of a dataset that has slices, counted from 0; it reads no others."""
+        """Yield some rows of a dataset with slices, counted from 0, without reading others."""
         for each in self._files_of(rows, needs_response=needs_response):
             with self._reading(*each) as going:
                 yield from (row for _, row in going)
 
     def survey_between(self, rows: range, *, needs_response: bool, check: "Check") -> "PartSurvey":
-        """Check some rows of a dataset that has slices, counted from 0; it reads no others."""
+        """Check some rows of a dataset with slices, counted from 0, without reading others."""
         ids = array("Q")
         has_ids: set[bool] = set()
         unseen = set(self._columns or ())
@@ -231,7 +231,7 @@ class Dataset:
         return PartSurvey(ids=ids.tobytes(), has_ids=has_ids, unseen=unseen, warnings=(*warnings,))
 
     def _files_of(self, rows: range, *, needs_response: bool) -> Iterator[tuple[int, range, Needs]]:
-        """Yield the index of each file that has some of the rows, and which of its own they are."""
+        """Yield the index of each file with some of the rows, and their numbers in it."""
         before = 0
         for index, path in enumerate(self._paths):
             size = sum(group_sizes(path))
@@ -271,7 +271,7 @@ class Dataset:
         return DatasetError(self.origin, found, [file for file, _ in places])
 
     def where(self, number: int) -> str:
-        """Return where a row is: `line 3`, or `data/b.jsonl, line 3` of several files."""
+        """Return where a row is: `line 3`, or with several files `data/b.jsonl, line 3`."""
         return self.shown(*self._located(number))
 
     def shown(self, file: str, line: int) -> str:
@@ -280,12 +280,12 @@ class Dataset:
         return f"{file}, {unit} {line}" if self.files else f"{unit} {line}"
 
     def _located(self, number: int) -> tuple[str, int]:
-        """Return the file of a row's number, and the line there."""
+        """Return the file of a row's number, and its line there."""
         index, line = divmod(number, FILE_LINES)
         return printable(str(self._paths[index])), line
 
     def hashed(self) -> tuple[str, int]:
-        """Return the hash of the files' bytes, and how many these are, without reading rows."""
+        """Return the hash and size of the files' bytes, without reading rows."""
         with open_whole(self._paths, self.origin) as whole:
             for path in self._paths:
                 with open_source(path, whole) as part:
@@ -293,10 +293,10 @@ class Dataset:
             return whole.sha256, whole.size
 
     def changed(self, how: str) -> IncompleteError:
-        """Return the error for files that aren't those that were surveyed."""
+        """Return the error for files that have changed since the survey."""
         return IncompleteError(
-            f"{self.origin}: the dataset changed while the run was going ({how}); "
-            "leave the file alone and start a new run"
+            f"{self.origin}: the dataset changed during the run ({how}); don't change the file,"
+            " and start a new run"
         )
 
 
@@ -308,7 +308,7 @@ class _FirstFault(Findings):
         raise TooManyError
 
 
-# Bytes. The rows of a larger file are read again by the run: memory doesn't grow with a dataset.
+# Bytes. The run reads larger files again, so that memory doesn't grow with a dataset.
 _SMALL: Final = 1_000_000
 
 Check = Callable[[Row], None]
@@ -322,19 +322,19 @@ def survey(
     limit: int | None = None,
     check: Check | None = None,
 ) -> Survey:
-    """Read every row, whatever the limit: the hash is the whole file's.
+    """Read every row, regardless of the limit, because the hash covers the whole file.
 
     Args:
-        dataset: what to read.
-        needs_response: whether the rows must carry the responses; else a target makes them.
+        dataset: the dataset.
+        needs_response: whether the rows must have responses; otherwise a target makes them.
         limit: how many rows a run will use.
-        check: sees to it that a row can be used by the run.
+        check: raises an error if the run can't use a row.
     """
     findings = Findings()
     seen = array("q")  # eight bytes per id; a set of a million takes 76 MB
     rows = 0
     kept: list[tuple[int, Row]] = []
-    # Where there are too many, reading ends with those that were found.
+    # If there are too many, reading stops.
     with dataset.begin(findings, needs_response=needs_response) as going, suppress(TooManyError):
         for line, row in going:
             rows += 1
@@ -373,7 +373,7 @@ def _note_unusable(check: Check, row: Row, line: int, findings: Findings) -> Non
 def _note_repeats(
     dataset: Dataset, suspects: set[int], findings: Findings, *, needs_response: bool
 ) -> None:
-    """Read again to name both lines of a repeated id; equal hashes alone are no fault."""
+    """Read again to report both lines of a duplicate id; equal hashes alone aren't a fault."""
     lines: dict[str, int] = {}
     with dataset.begin(Findings(), needs_response=needs_response) as going:
         for line, row in going:

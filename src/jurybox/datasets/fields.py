@@ -1,4 +1,4 @@
-"""The fields of a row: the names that they go by, and how the value of each is read."""
+"""The fields of a row: their names, and how each value is read."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -31,7 +31,7 @@ class FieldError(Exception):
 
 
 Reader = Callable[[object, str], object]
-"""Reads a value that goes by a name; None where it counts as absent."""
+"""Reads a named value; returns None if it counts as absent."""
 
 
 def kind_of(value: object) -> str:
@@ -68,10 +68,10 @@ def read_id(value: object, name: str) -> str:
             "bad-id", f"`{name}` has {len(value):,} characters", f"use at most {MAX_ID}"
         )
     if not value or value.isspace():
-        raise FieldError("bad-id", f"`{name}` is blank", "give every row an id of its own, or none")
-    # The first is quick and nearly always enough.
+        raise FieldError("bad-id", f"`{name}` is blank", "give every row a unique id, or none")
+    # The first test is quick and nearly always sufficient.
     if not value.isprintable() and _CONTROL.search(value):
-        raise FieldError("bad-id", f"`{name}` holds a control character", "remove it")
+        raise FieldError("bad-id", f"`{name}` contains a control character", "remove it")
     return value
 
 
@@ -79,7 +79,7 @@ def _digits(value: int) -> str:
     try:
         return str(value)
     except ValueError:
-        # Python refuses to write thousands of digits.
+        # Python refuses to print thousands of digits.
         problem = "a number has thousands of digits"
         raise FieldError("bad-id", problem, f"use at most {MAX_ID}") from None
 
@@ -132,15 +132,15 @@ _PART_TEXTS: Final = ("text", "content", "page_content")
 
 
 def read_any_text(value: object, name: str) -> str:
-    """Read a text, which may be empty: a model can answer nothing."""
+    """Read a text, which may be empty, like the reply of a model."""
     if type(value) is not str:
         raise _wrong(name, value, "a text")
     return value
 
 
 def _read_as(kind: Any, wanted: str) -> Reader:  # noqa: ANN401 - a type
-    """Return a reader of values of a type with bounds; nothing is rounded or converted."""
-    # A struct's type is looked at once, and not for every value.
+    """Return a reader for a type with bounds, which rounds and converts nothing."""
+    # Built once per type instead of for every value.
     holder: Any = msgspec.defstruct("Holder", [("value", kind)])
 
     def read(value: object, name: str) -> object:
@@ -158,7 +158,7 @@ def _read_as(kind: Any, wanted: str) -> Reader:  # noqa: ANN401 - a type
 
 
 def _without_nulls(value: object) -> object:
-    """Return a list without the nulls of its objects: typed columns have every key in each."""
+    """Return a list without nulls in its objects, since typed columns have every key in each."""
     if type(value) is not list:
         return value
     return [
@@ -169,8 +169,8 @@ def _without_nulls(value: object) -> object:
     ]
 
 
-# Thirty years, and more tokens than any model has: beyond that a number is a mistake, and sums of
-# such numbers would be too large for other programs.
+# Thirty years, and more tokens than any model has: larger numbers are mistakes, and their sums
+# would be too large for other programs.
 read_latency: Final = _read_as(
     Annotated[float, msgspec.Meta(ge=0, le=1e12)], "a number of milliseconds from 0 to 1e12"
 )
@@ -199,14 +199,14 @@ def read_checks(value: object, name: str) -> tuple[dict[str, object], ...] | Non
 
 
 def read_metadata(value: object, name: str) -> dict[str, object]:
-    """Read an object of anything."""
+    """Read an object with any values."""
     if not isinstance(value, dict):
         raise _wrong(name, value, "an object")
     return cast("dict[str, object]", read_extra(cast("object", value), name))
 
 
 def read_extra(value: object, name: str) -> object:
-    """Read the value of a column that is kept as it is; nesting without end can't be stored."""
+    """Read the value of another column, which is kept unchanged up to a nesting limit."""
     if not isinstance(value, dict | list):
         return value
     level = [cast("object", value)]
@@ -296,7 +296,7 @@ FIELDS: Final[Mapping[str, RowField]] = MappingProxyType(
 FIELD_OF: Final[Mapping[str, str]] = MappingProxyType(
     {name: field for field, each in FIELDS.items() for name in (field, *each.aliases)}
 )
-"""The field of every name."""
+"""The field of every name and alias."""
 
 
 @cache
@@ -306,11 +306,11 @@ def fields_of(part: Part) -> frozenset[str]:
 
 
 def fields_with(cell: Cell) -> frozenset[str]:
-    """Return the fields whose cells are of one kind."""
+    """Return the fields whose cells have this type."""
     return frozenset(name for name, each in FIELDS.items() if each.cell == cell)
 
 
-# Words of their own that are one letter away from a field's name.
+# English words that are one letter away from a field's name.
 _OTHER_WORDS: Final = frozenset({"content", "idea", "message"})
 _SHORTEST: Final = 4
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -318,26 +318,26 @@ _SEPARATOR = re.compile(r"[\W_]+")
 
 
 class Columns:
-    """Which field each column is: as the suite says, else by the fields' usual names (D1).
+    """Maps columns to fields: by the suite's names, else by the default names (D1).
 
-    Where the suite names the column of a field, all others of that field's names are other data.
+    If the suite names a field's column, columns with that field's default names are other data.
     """
 
     def __init__(self, given: Mapping[str, str] | None = None) -> None:
         self.given: Final = given or {}
         self._named = {column: field for field, column in self.given.items()}
-        # Asked for every cell of a dataset.
+        # Cached, because it is called for every cell of a dataset.
         self.field: Final = cache(self._field)
         self.reader: Final = cache(self._reader)
 
     def _field(self, column: str) -> str | None:
-        """Return the field that a column is; None where it is other data."""
+        """Return the field of a column; None for other data."""
         field = self._named.get(column) or FIELD_OF.get(_plain(column))
         is_other = field is not None and column != self.given.get(field, column)
         return None if is_other else field
 
     def _reader(self, column: str) -> tuple[str | None, Reader]:
-        """Return the field that a column is, and how its values are read."""
+        """Return the field of a column, and the reader of its values."""
         field = self.field(column)
         return field, read_extra if field is None else FIELDS[field].read
 
@@ -346,7 +346,7 @@ class Columns:
         return self.given.get(field, field)
 
     def misspelled(self, column: str) -> str | None:
-        """Return the field name that an unknown column is one typo away from."""
+        """Return the field name that an unknown column probably misspells."""
         plain = _plain(column)
         if plain in _OTHER_WORDS or column in self._named or len(plain) < _SHORTEST:
             return None
@@ -355,7 +355,7 @@ class Columns:
 
 
 def _plain(column: str) -> str:
-    """Return a name as fields are named: `Expected Output` and `expectedOutput` are the same."""
+    """Return a name in the style of fields: `Expected Output` and `expectedOutput` become equal."""
     return _SEPARATOR.sub("_", _CAMEL.sub("_", column.strip())).strip("_").lower()
 
 

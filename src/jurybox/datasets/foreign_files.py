@@ -1,4 +1,4 @@
-"""Files of other tools, read as rows, verdicts on pairs and ratings."""
+"""Reads files of other tools as rows, verdicts on pairs and ratings."""
 
 import contextlib
 import json
@@ -40,12 +40,12 @@ _WINNERS: Final = {"model_1": "a", "model_a": "a", "model_2": "b", "model_b": "b
 _TIE: Final = 1.5
 _MISFITS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 _DAMAGED: Final = (EOFError, KeyError, OSError, RuntimeError, TypeError, ValueError)
-# A log that unpacks to more times its size is made to fill the memory.
+# A log with a higher compression ratio is probably an attack on memory.
 _BOMB: Final = 1000
 
 
 def read_foreign(path: Path) -> ForeignSuite:
-    """Read a file of another tool, recognized by what it holds."""
+    """Read a file of another tool, recognized by its contents."""
     with open_source(path) as source:
         value, lines = _value_of(path, source)
         known = next((each for each in FORMATS if each.fits(value)), None)
@@ -61,7 +61,7 @@ def read_foreign(path: Path) -> ForeignSuite:
             raise InputError(problem, hint, _where(source.origin, lines, read.at)) from None
         read.keep_readable()
         if not (read.rows or read.verdicts or read.ratings or read.rubric):
-            problem = "; ".join([f"{known.name} without anything usable", *read.losses()])
+            problem = "; ".join([f"{known.name} without usable data", *read.losses()])
             raise InputError(problem, "check the file", source.origin)
         if not read.ratings:
             _rate_by_verdicts(read)
@@ -72,14 +72,14 @@ def read_foreign(path: Path) -> ForeignSuite:
 
 
 def _where(origin: str, lines: list[int], part: int | None) -> str:
-    """Return where a part is: on its line in a file of lines, else by its number."""
+    """Return where a part is: its line in a file of lines, else its number."""
     if part is None:
         return origin
     return f"{origin}:{lines[part]}" if lines else f"{origin}: item {part + 1}"
 
 
 def _unknown(value: object, origin: str, lines: list[int]) -> InputError:
-    """Return the error for a file of no known format, or for the first odd part of a list."""
+    """Return the error for an unknown format, or for the first different part of a list."""
     parts = listing(value)
     if value in ([], {}):
         return InputError("the file is empty", "export it again", origin)
@@ -89,7 +89,7 @@ def _unknown(value: object, origin: str, lines: list[int]) -> InputError:
             has = {*mapping(parts[odd[0]])}
             lacks = min((keys - has for keys in known.keys), key=len)
             names = ", ".join(f"`{key}`" for key in sorted(lacks))
-            problem = f"{known.name}, and this one lacks {names}"
+            problem = f"{known.name}, but this one lacks {names}"
             hint = "add what is missing, or leave this one out"
             return InputError(problem, hint, _where(origin, lines, odd[0]))
     names = ", ".join(each.name for each in FORMATS)
@@ -97,7 +97,7 @@ def _unknown(value: object, origin: str, lines: list[int]) -> InputError:
 
 
 def _value_of(path: Path, source: Source) -> tuple[Any, list[int]]:
-    """Return the objects of a file of lines or cells with their lines, or else its one value."""
+    """Return the objects of a line-based or table file with their lines, or its only value."""
     ending = path.suffix.lower()
     findings = Findings()
     if zipfile.is_zipfile(path):
@@ -123,7 +123,7 @@ def _value_of(path: Path, source: Source) -> tuple[Any, list[int]]:
 
 
 def _json_value(data: bytes, ending: str, origin: str) -> object:
-    """Return the value of JSON, NaN too, which logs have; None for a file of another ending."""
+    """Return the value of JSON, allowing NaN as in logs; None for another extension."""
     try:
         return _decoded(data)
     except (ValueError, RecursionError) as error:
@@ -133,7 +133,7 @@ def _json_value(data: bytes, ending: str, origin: str) -> object:
 
 
 def _decoded(data: bytes) -> Any:  # noqa: ANN401 - whatever a tool wrote
-    """Return the value of JSON; half a character, which no file can have, is an error."""
+    """Return the value of JSON; a lone surrogate is an error."""
     value = json.loads(data)
     if b"\\ud" in data.lower():
         json.dumps(value, ensure_ascii=False).encode()
@@ -141,7 +141,7 @@ def _decoded(data: bytes) -> Any:  # noqa: ANN401 - whatever a tool wrote
 
 
 def _zipped_log(path: Path, origin: str) -> object:
-    """Return the log in an Inspect `.eval` file, as its JSON has it."""
+    """Return the log in an Inspect `.eval` file, in the form of its JSON."""
     hint = "convert it with `inspect log convert FILE --to json --output-dir FOLDER`"
     try:
         with zipfile.ZipFile(path) as archive:
@@ -171,13 +171,13 @@ def _read_inspect(log: Mapping[str, Any], read: ForeignSuite) -> None:
         item = item if ids[item] == 1 else f"{item}-{sample.get('epoch', 1)}"
         row: dict[str, Any] = {"id": item, **question, **_reference(sample.get("target"), read)}
         row["response"] = as_text(mapping(sample.get("output")).get("completion") or "")
-        # Any of several targets would do for Inspect, which no check says.
+        # Inspect accepts any of several targets, which no check expresses.
         if includes is not None and "reference" in row and len(listing(sample["target"])) == 1:
             row["checks"] = [includes]
         if sample.get("metadata"):
             row["metadata"] = sample["metadata"]
         if sample.get("error"):
-            read.lose("sample", "that ended with an error", "carried over as far as it got")
+            read.lose("sample", "that ended with an error", "carried over up to the error")
         roles = [mapping(turn).get("role") for turn in listing(sample.get("messages"))]
         if roles.count("assistant") > 1:
             read.lose("sample", "with several turns of the model", "only the last is carried over")
@@ -189,7 +189,7 @@ def _read_inspect(log: Mapping[str, Any], read: ForeignSuite) -> None:
 
 
 def _includes_check(evaluation: Mapping[str, Any]) -> Record | None:
-    """Return the check that does what the scorer `includes` does, if the task has it."""
+    """Return the equivalent check if the task has the scorer `includes`."""
     for scorer in listing(evaluation.get("scorers")):
         if scorer["name"] == "includes":
             ignore_case = mapping(scorer.get("options")).get("ignore_case", True)
@@ -204,11 +204,11 @@ def _add_scores(read: ForeignSuite, item: str, scores: Mapping[str, Any]) -> Non
         if is_number(value):
             read.ratings.append({"item": item, "rater": rater, "score": float(value)})
         else:
-            read.lose("score", f"of `{rater}` that is no number", "left out")
+            read.lose("score", f"of `{rater}` that isn't a number", "left out")
 
 
 def _reference(target: object, read: ForeignSuite) -> Record:
-    """Return a right answer as the reference, of several the first."""
+    """Return the right answer, or the first of several, as the reference."""
     targets = listing(target)
     if len(targets) > 1:
         read.lose("sample", "with several right answers", "only the first is the reference")
@@ -288,7 +288,7 @@ def _read_mt_bench(judgments: list[Record], read: ForeignSuite) -> None:
         judge = as_text(cast("list[object]", judge)[0] if isinstance(judge, list) else judge)
         score: Any = each.get("score")
         if "model" in each:
-            # FastChat writes -1 where it found no score in the reply.
+            # FastChat writes -1 if it found no score in the reply.
             score = score if is_number(score) and score >= 0 else None
             row = {"item": f"{item}-{each['model']}", "rater": judge, "score": score}
             read.ratings.append(row)
@@ -300,19 +300,19 @@ def _read_mt_bench(judgments: list[Record], read: ForeignSuite) -> None:
                 said = as_text(each[game])
                 winner = "tie" if said.startswith("tie") else _WINNERS.get(said)
                 verdict = {**names, "winner": winner, "item": item, "judge": judge}
-                # In the second game the answers changed places.
+                # The second game swaps the answers.
                 read.verdicts.append(_turned(verdict) if game == "g2_winner" else verdict)
     read.lose("judgment", "without the answers", "no suite is written", len(judgments))
 
 
 def _turned(verdict: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the same verdict with the other answer first."""
+    """Return the verdict with the answers swapped."""
     winner = {"a": "b", "b": "a"}.get(verdict["winner"], verdict["winner"])
     return {**verdict, "a": verdict["b"], "b": verdict["a"], "winner": winner}
 
 
 def _rate_by_verdicts(read: ForeignSuite) -> None:
-    """Rate pairs that several judges saw: the share of the first model by name, in any order."""
+    """Rate pairs that several judges saw by the share of the first model, by name."""
     shares: dict[tuple[str, str], list[float]] = {}
     for each in read.verdicts:
         first = each if each["a"] <= each["b"] else _turned(each)
@@ -333,7 +333,7 @@ def _either(record: Record, *keys: str) -> object:
 
 
 def langfuse_row(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an item as a row of a dataset; an object as input gives its own columns."""
+    """Return an item as a row of a dataset; if the input is an object, its keys become columns."""
     row: dict[str, Any] = {"id": item["id"]}
     given = item["input"]
     match given:
@@ -383,7 +383,7 @@ class ForeignFormat(NamedTuple):
     keys: tuple[set[str], ...]
 
     def fits(self, value: object) -> bool:
-        """Tell whether a file's value has one of the sets of keys."""
+        """Return whether a file's value has one of the sets of keys."""
         found = [{*mapping(each)} for each in listing(value)]
         return bool(found) and any(all(keys <= each for each in found) for keys in self.keys)
 

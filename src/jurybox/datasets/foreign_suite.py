@@ -26,7 +26,7 @@ _TOO_MANY: Final = "too-many"
 
 
 class ForeignSuite(msgspec.Struct, kw_only=True):
-    """Rows, recorded judgments, targets and judges, and a count of what has no counterpart."""
+    """Rows, recorded judgments, targets and judges, and counts of parts without a counterpart."""
 
     name: str = ""
     format: str = ""
@@ -47,7 +47,7 @@ class ForeignSuite(msgspec.Struct, kw_only=True):
         self.at = None
 
     def lose(self, noun: str, which: str, what: str, count: int = 1) -> None:
-        """Count something that can't be carried over as it is."""
+        """Count something that can't be carried over unchanged."""
         self.lost[noun, f"{which}: {what}"] += count
 
     def losses(self) -> list[str]:
@@ -56,7 +56,7 @@ class ForeignSuite(msgspec.Struct, kw_only=True):
         return [printable(f"{counted(count, noun)} {which}") for (noun, which), count in counts]
 
     def keep_readable(self) -> None:
-        """Leave out what jurybox itself would refuse to read, and count it."""
+        """Leave out and count whatever jurybox couldn't read."""
         recorded = not self.targets and all("response" in row for row in self.rows)
         self.rows = self._readable(
             "row", self.rows, lambda path: survey(open_dataset(path), needs_response=recorded)
@@ -88,7 +88,7 @@ class ForeignSuite(msgspec.Struct, kw_only=True):
                 except DatasetError as error:
                     refused = _refused(rows, error.findings)
                 except InputError:
-                    # Verdicts without any winner: the commands that read them say so.
+                    # Verdicts without any winner; the commands that read them report it.
                     break
                 else:
                     break
@@ -102,7 +102,7 @@ class ForeignSuite(msgspec.Struct, kw_only=True):
         return rows
 
     def _accepts(self, key: str, name: str, value: object) -> bool:
-        """Tell whether a suite may have a target or a judge."""
+        """Return whether a suite accepts a target or a judge."""
         usual = {"suite": "imported", "rubric": "general", "dataset": "rows.jsonl"}
         try:
             parse_suite(msgspec.json.encode({**usual, key: value}), key)
@@ -128,7 +128,7 @@ def _columns(row: Record) -> frozenset[str]:
 
 
 def is_number(value: object) -> bool:
-    """Tell whether a value is a finite number."""
+    """Return whether a value is a finite number."""
     return isinstance(value, int | float) and math.isfinite(value)
 
 
@@ -138,14 +138,14 @@ def mapping(value: object) -> dict[str, Any]:
 
 
 def listing(value: object) -> list[Any]:
-    """Return a list, a single value as a list of one, and nothing as an empty one."""
+    """Return a list; a single value becomes a list of one, None an empty list."""
     if value is None:
         return []
     return cast("list[Any]", value) if isinstance(value, list) else [value]
 
 
 def asked(value: object) -> dict[str, object] | None:
-    """Return a question as a row has it: a text, or turns that end with the user's; else None."""
+    """Return a question as a text, or as turns that end with the user's; else None."""
     if isinstance(value, str):
         return {"task": value} if value.strip() else None
     turns: list[dict[str, str]] = []
@@ -160,7 +160,7 @@ def asked(value: object) -> dict[str, object] | None:
 
 
 def content_of(value: object) -> str | None:
-    """Return the text of a turn; None where it is anything but text."""
+    """Return the text of a turn; None if it isn't only text."""
     if isinstance(value, str):
         return value
     parts = [mapping(part).get("text") for part in listing(value)]
@@ -206,7 +206,7 @@ def read_promptfoo_config(config: Mapping[str, Any], read: ForeignSuite) -> None
 
 
 def read_promptfoo_results(output: Mapping[str, Any], read: ForeignSuite) -> None:
-    """Read each result as a row with its response; what no check does becomes a rating."""
+    """Read each result as a row with its response; assertions without a check become ratings."""
     read.name = as_text(mapping(output.get("config")).get("description") or "")
     results: object = output["results"]["results"]
     groups = {(each["provider"]["id"], each["promptIdx"]) for each in read.each(results)}
@@ -233,7 +233,7 @@ def read_promptfoo_results(output: Mapping[str, Any], read: ForeignSuite) -> Non
 def _add_ratings(
     read: ForeignSuite, row: Record, grading: Mapping[str, Any], variables: Record
 ) -> None:
-    """Take the scores of assertions that no check does; equal assertions are one criterion."""
+    """Add the scores of assertions without a check; equal assertions are one criterion."""
     scores: dict[str, object] = {}
     for part in listing(grading.get("componentResults")):
         assertion = mapping(part.get("assertion"))
@@ -261,7 +261,7 @@ def _add_test(test: Record, default: Record, prompts: list[str], read: ForeignSu
         if any(str(value).startswith(_ELSEWHERE) for value in values):
             read.lose("test", "with a variable in another file", "left out")
             continue
-        # As in promptfoo, a variable that the test hasn't is empty.
+        # As in promptfoo, a missing variable is empty.
         task = _PLACEHOLDER.sub(lambda m, now=filled: as_text(now.get(m[1], "")), prompt)
         if not task.strip():
             read.lose("test", "without a prompt and variables", "left out")
@@ -299,7 +299,7 @@ def _add_checks(
 
 
 def _check_of(assertion: Mapping[str, Any], variables: Record) -> Record | None:
-    """Return the check that does what an assertion does; None where there is none."""
+    """Return the check that is equivalent to an assertion; None if there is none."""
     if assertion.get("transform"):
         return None
     kind, value = as_text(assertion.get("type")), _filled(assertion.get("value"), variables)
@@ -346,7 +346,7 @@ def _prompts(prompts: object, read: ForeignSuite) -> Iterator[str]:
 
 
 def _add_target(provider: object, read: ForeignSuite) -> None:
-    """Add a provider as a target, if it is one that jurybox calls by name."""
+    """Add a provider as a target, if jurybox supports it."""
     given = mapping(provider) or {"id": provider}
     name = as_text(given.get("id"))
     known = _PROVIDER.fullmatch(name)

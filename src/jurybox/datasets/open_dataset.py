@@ -1,4 +1,4 @@
-"""Which reader a file needs, by its ending; recorded responses are joined to rows by their ids."""
+"""Opens datasets: chooses the reader by extension, and joins recorded responses by id."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ _NAMED: Final = 5
 
 
 def read_recorded(path: Path, read: Format) -> Recorded:
-    """Read a file of recorded responses: `id`, `response`, and what was measured of them."""
+    """Read a file of recorded responses: `id`, `response` and measurements."""
     findings, columns = Findings(), Columns()
     answers: dict[str, Record] = {}
     lines: dict[str, int] = {}
@@ -34,7 +34,7 @@ def read_recorded(path: Path, read: Format) -> Recorded:
             raise FieldError("missing-field", "the response has no `id`", hint)
         row_id = read_id(fields["id"], "id")
         if not fields.keys() & {"response", "timed_out"}:
-            hint = "add it, or call one of its columns so"
+            hint = "add it, or rename one of its columns"
             raise FieldError("missing-field", "the row has no `response`", hint)
         first = lines.setdefault(row_id, line)
         if first != line:
@@ -49,7 +49,7 @@ def read_recorded(path: Path, read: Format) -> Recorded:
 
 
 def joined(read: Format, recorded: Recorded) -> Format:
-    """Return a reader whose rows have the recorded responses instead of any of their own."""
+    """Return a reader that replaces the rows' responses by recorded ones."""
 
     def joining(source: Source, context: FileContext) -> Iterator[tuple[int, Record]]:
         columns = context.columns
@@ -57,7 +57,7 @@ def joined(read: Format, recorded: Recorded) -> Format:
         for number, (line, record) in enumerate(read(source, context), start=1):
             given = next((record[name] for name in record if columns.field(name) == "id"), None)
             row_id = str(number if given is None else given)
-            # Whether a row that has none needs one is for the reader of rows to say.
+            # The row reader decides whether a row without one needs one.
             answer = recorded.answers.get(row_id, {})
             left.pop(row_id, None)
             asked = {n: value for n, value in record.items() if columns.field(n) not in ANSWERED}
@@ -70,7 +70,7 @@ def joined(read: Format, recorded: Recorded) -> Format:
 
 
 class _PartFindings(Findings):
-    """Notes the faults of a part as those of the whole."""
+    """Notes the faults of a part with line numbers of the whole."""
 
     def __init__(self, whole: Findings, start: int) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class _PartFindings(Findings):
 
 
 def _in_turn(paths: Sequence[Path]) -> Format:
-    """Return a reader of several files, one after the other, each by its own ending."""
+    """Return a reader of several files in sequence, each by its own extension."""
     reads = [reader_of(path) for path in paths]
 
     def reading(source: Source, context: FileContext) -> Iterator[tuple[int, Record]]:
@@ -100,7 +100,7 @@ def _in_turn(paths: Sequence[Path]) -> Format:
 
 def _matching(folder: Path, pattern: str) -> dict[str, Path]:
     """Return the files of a folder that match a pattern, by name, sorted as in the C locale."""
-    # Path.glob would find hidden files too, and refuse absolute patterns.
+    # Path.glob would also find hidden files, and refuse absolute patterns.
     found = {*glob(pattern, root_dir=folder, recursive=True)}  # noqa: PTH207
     files = {name: folder / name for name in sorted(found, key=os.fsencode)}
     if not files:
@@ -134,7 +134,7 @@ def read_yaml_rows(source: Source, context: FileContext) -> Iterator[tuple[int, 
 
 
 def _cell(column: str, node: Node, context: FileContext) -> object:
-    """Return the value of a column: what belongs to a field of text is text, `5` too."""
+    """Return the value of a column; in a text field, even `5` is text."""
     field = context.columns.field(column)
     is_text = field is not None and FIELDS[field].cell == "text"
     if is_text and isinstance(node, Scalar) and node.text not in {"", "~", "null"}:
@@ -167,9 +167,9 @@ def open_dataset(
     """Find the reader for a file, and check that the file can be read.
 
     With a ``pattern``, ``path`` is the folder of all files that match it.
-    ``responses`` is a file of recorded responses, joined to the rows by their ids. Where only the
-    first ``limit`` rows are used, the others need no response. ``columns`` names columns by field,
-    and ``filters`` choose rows by fields, as ``FIELD=VALUE``.
+    ``responses`` is a file of recorded responses, joined to the rows by id. If only the first
+    ``limit`` rows are used, the others need no response. ``columns`` maps fields to column names,
+    and ``filters`` select rows by ``FIELD=VALUE``.
     """
     files = _matching(path, pattern) if pattern else {}
     read = _in_turn([*files.values()]) if files else reader_of(path)
@@ -187,7 +187,7 @@ def open_dataset(
 
 
 def names_file(name: str) -> bool:
-    """Tell whether a name is that of a file rather than of a run; ``-`` is standard input."""
+    """Return whether a name is a file rather than a run; ``-`` is standard input."""
     path = Path(name)
     return name == "-" or path.suffix.lower() in FORMATS or path.exists()
 
@@ -199,7 +199,7 @@ def reader_or_lines(path: Path) -> Format:
 
 def reader_of(path: Path) -> Format:
     """Return the reader of a file's records."""
-    # Before its ending is looked at: a folder has none either.
+    # Checked before the extension, since a folder has none either.
     with open_source(path):
         ending = path.suffix.lower()
     read = FORMATS.get(ending)

@@ -1,4 +1,4 @@
-"""OpenAI's evals: graders as criteria, items as rows, results as ratings."""
+"""Reads OpenAI evals: graders as criteria, items as rows, results as ratings."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ from jurybox.text_format import as_text
 _PLACEHOLDER: Final = re.compile(r"\{\{\s*(item|sample)\.([^{}\s]+)\s*\}\}")
 _RESPONSE: Final = re.compile(r"\s*\{\{\s*sample\.output_text\s*\}\}\s*")
 _TERM: Final = re.compile(r"\s*([0-9.]+)\s*\*\s*(\w+)\s*")
-# What a judge is shown of a row, in words.
+# The parts of a row that a judge sees, in words.
 _SHOWN: Final = {"task": "the task", "reference": "the reference answer", "context": "the context"}
 _FILLED: Final = (*_SHOWN, "id", "scenario")
 _OPERATIONS: Final = {"eq": "equals", "like": "contains", "ilike": "contains"}
@@ -69,7 +69,7 @@ def read_openai_items(lines: list[dict[str, Any]], read: ForeignSuite) -> None:
         recorded = {} if answer is None else {"response": as_text(answer)}
         item = {**line["item"]}
         if recorded:
-            # The recorded response is meant, whatever the item calls its right answer.
+            # The recorded response is used, even if the item has a right answer of that name.
             own = {key: item.pop(key) for key in [*item] if Columns().field(key) == "response"}
             item |= {"metadata": {**mapping(item.get("metadata")), **own}} if own else {}
         read.rows.append({"id": str(number), **item, **recorded})
@@ -89,7 +89,7 @@ def read_openai_results(listed: Mapping[str, Any], read: ForeignSuite) -> None:
 
 
 def _problem(name: str, criterion: _Criterion) -> str | None:
-    """Return why jurybox would refuse a criterion, if it would."""
+    """Return why jurybox would refuse a criterion; None if it wouldn't."""
     try:
         parse_rubric(_document("Grader", {name: criterion}, {}))
     except RubricError as error:
@@ -98,7 +98,7 @@ def _problem(name: str, criterion: _Criterion) -> str | None:
 
 
 def _criterion(grader: Mapping[str, Any], name: str, read: ForeignSuite) -> _Criterion | None:
-    """Return a grader as a criterion; None, and a loss, where there is no counterpart."""
+    """Return a grader as a criterion; None, with a noted loss, if there is no counterpart."""
     kind = as_text(grader["type"])
     if kind in {"string_check", "text_similarity"}:
         check = _check(grader)
@@ -132,7 +132,7 @@ def _criterion(grader: Mapping[str, Any], name: str, read: ForeignSuite) -> _Cri
 
 
 def _check(grader: Mapping[str, Any]) -> Record | None:
-    """Return the check of the response that does what a grader does, if there is one."""
+    """Return the check that is equivalent to a grader, if there is one."""
     given, wanted = as_text(grader["input"]), as_text(grader["reference"])
     operation = as_text(grader.get("operation"))
     if operation == "eq" and _RESPONSE.fullmatch(wanted):
@@ -149,7 +149,7 @@ def _check(grader: Mapping[str, Any]) -> Record | None:
 
 
 def _row_value(found: re.Match[str]) -> str:
-    """Return the placeholder of a row's field or column; as it is where a check has none."""
+    """Return the placeholder of a row's field or column; other text is unchanged."""
     space, name = found.groups()
     field = Columns().field(name)
     if space == "sample" or not name.isidentifier() or field not in (None, *_FILLED):
@@ -158,7 +158,7 @@ def _row_value(found: re.Match[str]) -> str:
 
 
 def _instructions(grader: Mapping[str, Any], name: str, read: ForeignSuite) -> str:
-    """Return the grader's prompt; it names the row's values, which a judge sees anyway."""
+    """Return the grader's prompt, naming the row's values, which a judge sees anyway."""
 
     def in_words(found: re.Match[str]) -> str:
         space, column = found.groups()
@@ -176,7 +176,7 @@ def _instructions(grader: Mapping[str, Any], name: str, read: ForeignSuite) -> s
 
 
 def _fenced(text: str) -> str:
-    """Return a text as a block, so that no line of it is a part of the document."""
+    """Return a text as a fenced block, so that none of its lines is read as Markdown."""
     fence = "~" * max(4, *(len(run) + 1 for run in re.findall("~+", text) or [""]))
     return f"{fence}text\n{text}\n{fence}"
 
@@ -226,5 +226,5 @@ def _lines(front: Record, title: str, criteria: Mapping[str, _Criterion]) -> Ite
 
 
 def _plain(name: str) -> str:
-    """Return a name without what Markdown would read."""
+    """Return a name without Markdown syntax."""
     return re.sub(r"[^\w .,:()-]+", " ", name).strip(" .-") or "Grader"

@@ -1,4 +1,4 @@
-"""Parquet, read a few rows at a time; lines are row numbers here, counted from 1."""
+"""Reads Parquet a few rows at a time; line numbers are row numbers, from 1."""
 
 import importlib
 from collections.abc import Iterator
@@ -15,13 +15,13 @@ from jurybox.datasets.text_rows import JsonError, decode
 from jurybox.documents.findings import Place
 from jurybox.errors import InputError
 
-Arrow = Any  # The library comes without types, and only with an extra.
+Arrow = Any  # The library has no types, and is an optional extra.
 
-# Rows at once: few, because a single row may hold a whole book, and fewer still where all of them
-# may repeat one that takes up most of a group of rows.
+# Rows per batch: few, because a single row may be large, and fewer if a row takes up most of a row
+# group.
 _FEWEST_ROWS, _MOST_ROWS = 16, 512
 _MEMORY: Final = 32_000_000
-# Text is packed to a tenth of its size; a file that unpacks to far more is made to fill memory.
+# Text compresses to a tenth of its size; a much higher ratio is probably an attack on memory.
 _HARMLESS: Final = 1_000_000
 _MOST_PACKED: Final = 1000
 _BUFFER: Final = 1 << 18
@@ -47,12 +47,12 @@ def read_parquet(source: Source, context: FileContext) -> Iterator[tuple[int, Re
 
 
 def read_between(source: Source, context: FileContext, rows: range) -> Iterator[tuple[int, Record]]:
-    """Yield some rows, counted from 0, with their numbers; other groups of rows aren't read."""
+    """Yield some rows, counted from 0, with their numbers; other row groups aren't read."""
     yield from islice(_ParquetFile(source, context).records(rows), len(rows))
 
 
 def group_sizes(path: Path) -> list[int]:
-    """Return how many rows each group of rows has, which takes only the end of the file."""
+    """Return the number of rows in each row group; reads only the end of the file."""
     require_pyarrow()
     parquet: Arrow = importlib.import_module("pyarrow.parquet")
     try:
@@ -77,11 +77,11 @@ class _ParquetFile:
             yield from self._read(rows)
         except (OSError, ValueError, KeyError, self._arrow.ArrowException) as error:
             reason = " ".join(str(error).split()) or type(error).__name__
-            problem = f"not Parquet that can be read ({reason})"
-            self._findings.add(Place(self._row + 1), "parquet", problem, "write the file anew")
+            problem = f"not readable as Parquet ({reason})"
+            self._findings.add(Place(self._row + 1), "parquet", problem, "write the file again")
 
     def _read(self, wanted: range | None) -> Iterator[tuple[int, Record]]:
-        # Without reading ahead, which would fetch whole groups of rows.
+        # Without prefetching, which would read whole row groups.
         file = self._parquet.ParquetFile(
             self._source.file, buffer_size=_BUFFER, pre_buffer=False, memory_map=False
         )
@@ -91,7 +91,7 @@ class _ParquetFile:
         if not names:
             return
         groups, skipped = self._groups(file.metadata, wanted)
-        # None is all of them; a list would take a dot in a name for a path.
+        # None means all columns; in a list, a dot in a name would be read as a path.
         columns = None if len(names) == len(schema) else names
         for batch in file.iter_batches(
             batch_size=rows, row_groups=groups, columns=columns, use_threads=False
@@ -116,8 +116,8 @@ class _ParquetFile:
         return wanted, rows.start - self._row
 
     def _rows_at_once(self, metadata: Arrow) -> int:
-        """Return how many rows to read at once; 0, with a finding, for a file that fills memory."""
-        # Not by columns: pyarrow ends the whole process where it can't read what is said of one.
+        """Return how many rows to read at once; 0, with a finding, if they don't fit in memory."""
+        # Not per column, because invalid column metadata makes pyarrow abort the process.
         packed = self._source.size
         sizes = [metadata.row_group(at).total_byte_size for at in range(metadata.num_row_groups)]
         largest = max(sizes, default=0)
@@ -128,7 +128,7 @@ class _ParquetFile:
         return min(max(_MEMORY // max(largest, 1), _FEWEST_ROWS), _MOST_ROWS)
 
     def _columns(self, schema: Arrow) -> list[str]:
-        """Return the columns to read; what can't be kept is left out, or refused."""
+        """Return the columns to read; unsupported types are left out or refused."""
         columns: list[str] = []
         sound = True
         for name, kind in zip(schema.names, map(str, schema.types), strict=True):
@@ -151,14 +151,14 @@ class _ParquetFile:
         return False
 
     def _values(self, name: str, column: Arrow) -> list[Any]:
-        """Return the values of a column; dates and decimals as texts, NaN as nothing."""
+        """Return the values of a column, with dates and decimals as text, and NaN as None."""
         types, field = self._arrow.types, self._field_of(name)
         if types.is_temporal(column.type) or types.is_decimal(column.type):
             column = column.cast(self._arrow.string())
         values = self._plain(column)
         if types.is_floating(column.type):
             if field is None:
-                # Some programs write NaN where they know nothing.
+                # Some programs write NaN for missing values.
                 return [None if value != value else value for value in values]  # noqa: PLR0124
             if field in _COUNTS:
                 return [_whole(value) for value in values]
@@ -168,7 +168,7 @@ class _ParquetFile:
         return values
 
     def _plain(self, column: Arrow) -> list[Any]:
-        """Return the values of a column; where one can't be read, find its row."""
+        """Return the values of a column; if one can't be read, find its row."""
         try:
             return msgspec.to_builtins(column.to_pylist(maps_as_pydicts="strict"))
         except (ValueError, KeyError, self._arrow.ArrowException):
@@ -186,5 +186,5 @@ class _ParquetFile:
 
 
 def _whole(value: float | None) -> float | None:
-    """Return a count that became a fraction because other rows have none."""
+    """Return an integer that became a float because other rows have nulls."""
     return int(value) if value is not None and value.is_integer() else value

@@ -25,13 +25,13 @@ _EXAMPLE: Final = '`{"item": "1", "rater": "anna", "score": 4}`'
 
 
 class RatingScale(msgspec.Struct, frozen=True, kw_only=True):
-    """The scale of ratings; labels, lowest first, stand for the scores 1, 2 and so on."""
+    """The scale of ratings; labels, lowest first, represent the scores 1, 2 and so on."""
 
     scale: Scale
     labels: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Return the scale as people read it, with what its scores stand for."""
+        """Return the scale as text, with the labels of its scores."""
         named = (f"{number} {label}" for number, label in enumerate(self.labels, start=1))
         return f"{self.scale} ({', '.join(named)})" if self.labels else str(self.scale)
 
@@ -41,12 +41,12 @@ def labeled_scale(text: str) -> RatingScale:
     labels = tuple(label.strip() for label in text.split(","))
     if len(labels) == 1 or not all(labels) or len({*labels}) < len(labels):
         hint = "write two different labels or more, lowest first, such as `bad,fair,good`"
-        raise ParseError(f"`{text}` are no labels", hint)
+        raise ParseError(f"`{text}` aren't labels", hint)
     return RatingScale(scale=Scale(low=1, high=len(labels)), labels=labels)
 
 
 class _Reading:
-    """The scores read so far, and what each item belongs to, both with their lines."""
+    """The scores and clusters read so far, with their lines."""
 
     def __init__(self, declared: RatingScale, cluster: str | None, *, cells: bool) -> None:
         self._declared = declared
@@ -71,11 +71,11 @@ class _Reading:
         named = value if isinstance(value, str) else msgspec.json.encode(value).decode()
         other, first = self.clusters.setdefault(item, (named, line))
         if other != named:
-            problem = f"`{item}` has another `{self._cluster}` on line {first}"
+            problem = f"`{item}` has a different `{self._cluster}` on line {first}"
             raise FieldError("two-clusters", problem, "give each item one")
 
     def _score(self, record: Record) -> float | None:
-        """Return the score, or the place of its label; a cell of CSV may be a number."""
+        """Return the score, or the position of its label; a CSV cell may be a number."""
         value, scale, labels = record.get("score"), self._declared.scale, self._declared.labels
         if "score" not in record:
             raise _missing(record, "score")
@@ -85,11 +85,11 @@ class _Reading:
         elif self._cells and isinstance(value, str):
             value = as_number(value.strip())
         if isinstance(value, bool) or not isinstance(value, int | float | None):
-            hint = "give it as a number, or as null where it is missing"
+            hint = "give it as a number, or as null if it is missing"
             if isinstance(value, str):
                 hint += "; for labels name them, lowest first: --scale bad,fair,good"
             if labels:
-                hint = f"give one of {listed(labels)}, or null where it is missing"
+                hint = f"give one of {listed(labels)}, or null if it is missing"
             raise FieldError("wrong-type", f"`score` is {kind_of(value)}", hint)
         if value is not None and not scale.accepts(value):
             hint = "correct it, or declare the scale that was used"
@@ -109,7 +109,7 @@ class _Reading:
         scored = [(item, rater, score) for item, rater, score in own if score is not None]
         items = {item: at for at, item in enumerate(dict.fromkeys(item for item, _, _ in scored))}
         raters = {rater: at for at, rater in enumerate(dict.fromkeys(rater for _, rater, _ in own))}
-        # An item without a cluster is one of its own, whatever the others are called.
+        # An item without a cluster is its own cluster, with a name that no other has.
         clusters: tuple[Hashable, ...] = tuple(
             self.clusters[item][0] if item in self.clusters else ("", item) for item in items
         )
@@ -127,11 +127,11 @@ class _Reading:
 def read_ratings(
     path: Path, declared: RatingScale, *, cluster: str | None = None
 ) -> tuple[Ratings, ...]:
-    """Read the ratings of every criterion, in the order in which they come; ``-`` is stdin.
+    """Read the ratings of every criterion, in file order; ``-`` is standard input.
 
-    A score of ``null``, or an empty cell, is a rating that is missing. Rows without a criterion
-    belong to the criterion ``None``. ``cluster`` is a field of the rows: items with the same value
-    of it belong together, and an item without one is a cluster of its own.
+    A score of ``null`` or an empty cell is a missing rating. Rows without a criterion belong to the
+    criterion ``None``. ``cluster`` is a field of the rows: items with the same value form a
+    cluster, and an item without a value is its own cluster.
     """
     findings = Findings()
     read = reader_or_lines(path)
@@ -179,7 +179,7 @@ _HINT: Final = 'write "a", "b", "tie" or a model\'s name as `winner`'
 
 
 class Verdicts(msgspec.Struct, frozen=True, kw_only=True):
-    """The verdicts of a file, and how many of its rows have none: their winner is null."""
+    """The verdicts of a file, and the number of rows with a null winner."""
 
     rows: tuple[PairVerdict, ...]
     without: int
@@ -188,7 +188,7 @@ class Verdicts(msgspec.Struct, frozen=True, kw_only=True):
 def read_verdicts(path: Path) -> Verdicts:
     """Read ``{"a": NAME, "b": NAME, "winner": "a" | "b" | "tie", "item"?, "judge"?}`` rows.
 
-    The path's ending names the format, JSON lines where it is unknown; ``-`` is standard input.
+    The extension determines the format, by default JSON lines; ``-`` is standard input.
     """
     findings = Findings()
     with open_or_stdin(path, "verdicts") as source:
@@ -197,7 +197,7 @@ def read_verdicts(path: Path) -> Verdicts:
 
 
 def run_verdicts(rows: Iterable[Record], origin: str, names: tuple[str, str]) -> Verdicts:
-    """Return the verdicts of a run's exported rows; ``names`` are for rows that name no models."""
+    """Return the verdicts of a run's exported rows; ``names`` are the default model names."""
     a, b = names
     records = (
         (number, {"a": a, "b": b, **row} if field_of(row, "a", "model_a") is None else row)
@@ -237,7 +237,7 @@ def _verdicts_of(record: Record) -> list[PairVerdict]:
 
 
 def _votes(record: Record) -> list[WinningSide]:
-    """Return the votes on an exported pair, so that their mean counts and not the majority (E9)."""
+    """Return the votes on an exported pair, whose mean counts instead of the majority (E9)."""
     votes = record.get("winner_votes")
     with contextlib.suppress(msgspec.DecodeError, TypeError, AttributeError, LookupError):
         sides: Any = msgspec.json.decode(votes) if isinstance(votes, str) else votes
@@ -246,7 +246,7 @@ def _votes(record: Record) -> list[WinningSide]:
 
 
 def _item(record: Record) -> str | float | None:
-    # An exported row has the id of its sample, and what both models answered in its metadata.
+    # An exported row has its sample's id, and may have the `item` in its metadata.
     item = field_of(record, "item")
     item = field_of(record, "id") if item is None else item
     if isinstance(item, dict | list):
@@ -283,13 +283,13 @@ def _winner(record: Record, names: list[str]) -> WinningSide | None:
     own: dict[str, WinningSide] = {names[0]: "a", names[1]: "b"}
     by_name, by_side = own.get(text), _SIDES.get(text.strip().lower())
     shown = f"the winner {_short(str(winner))!r}"
-    # A model may be called `b` and stand on the other side.
+    # A model may be called `b` and be on the other side.
     if by_name and by_side and by_name != by_side:
-        problem = f"{shown} is a side and the other side's model"
+        problem = f"{shown} is both a side and the name of the other side's model"
         raise FieldError("wrong-type", problem, "rename the models")
     side = by_name or by_side
     if side is None:
-        raise FieldError("wrong-type", f"{shown} is none of the two models and no tie", _HINT)
+        raise FieldError("wrong-type", f"{shown} is neither one of the two models nor a tie", _HINT)
     return side
 
 

@@ -1,4 +1,4 @@
-"""From a record, as a file gives it, to a row."""
+"""Converts the records of a file to rows."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, cast
@@ -11,10 +11,10 @@ from jurybox.sample import Response, Row, Timing, Turn, Usage, emptiness
 from jurybox.text_format import as_text, counted, listed, nearest
 
 Record = Mapping[str, object]
-"""The columns of one row; None is what isn't there."""
+"""The columns of one row; None for a missing value."""
 
 Warn = Callable[[str], None]
-"""Takes a warning; repeated ones count once."""
+"""Receives a warning; duplicates count once."""
 
 Values = dict[str, Any]
 
@@ -23,12 +23,12 @@ ANSWERED: Final = fields_of("timing") | fields_of("usage") | {"response"}
 
 _MOST_LISTED: Final = 20
 
-_DROPPED: Final = "is read as a recorded response, and the target makes new ones"
+_DROPPED: Final = "is read as a recorded response, but the target makes new ones"
 _IF_REFERENCE: Final = "; if it is the reference, write `columns: {{reference: {}}}` in the suite"
 
 
 def field_of(record: Record, *names: str) -> object:
-    """Return the first of these fields that a record, or else its metadata, has."""
+    """Return the first of these fields in a record, or else in its metadata."""
     metadata = record.get("metadata")
     places = [record, cast("Record", metadata)] if isinstance(metadata, dict) else [record]
     found = (place[name] for place in places for name in names if place.get(name) is not None)
@@ -36,7 +36,7 @@ def field_of(record: Record, *names: str) -> object:
 
 
 class FileContext:
-    """What readers of a file share: where faults and warnings go, and which field a column is."""
+    """The shared state of a file's readers: its findings, warnings and column mapping."""
 
     def __init__(
         self, findings: Findings, warn: Warn = lambda _: None, columns: Columns | None = None
@@ -54,10 +54,10 @@ class FileContext:
 class Needs(msgspec.Struct, frozen=True, kw_only=True):
     """Which rows need a response.
 
-    Without ``responses`` a recorded one is dropped: a target makes one. Only the first ``limit``
-    rows need one. ``recorded_in`` is the file of recorded responses, where they have one.
-    ``filters`` are the values that a field of a row may have; other rows are left out (D8).
-    ``first`` is how many rows are before the first that is read, where only a part is read.
+    Without ``responses``, recorded ones are dropped, because a target makes them. Only the first
+    ``limit`` rows need one. ``recorded_in`` is the file of recorded responses, if any. ``filters``
+    are the allowed values of fields; other rows are left out (D8). ``first`` is the number of rows
+    before the first one read, if only a part is read.
     """
 
     responses: bool = False
@@ -72,9 +72,9 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RowReader:
-    """Reads the records of one pass, in their order; notes what is wrong with each.
+    """Reads the records of one pass, in order; notes the faults of each.
 
-    What is wrong with the columns is noted once per file and not once per row.
+    Faults of columns are noted once per file, not once per row.
     """
 
     def __init__(self, context: FileContext, needs: Needs) -> None:
@@ -84,22 +84,22 @@ class RowReader:
         self._needs = needs
         self._before = needs.first or 0
         self._count = self._chosen = self._before
-        # Fields to filter by that no row has had yet, and the other names that rows have.
+        # Filter fields that no row has had yet, and the names of other fields.
         self._unmet = dict.fromkeys(needs.filters)
         self._names: dict[str, None] = {}
-        # Fields that rows lack: the line of the first of them, its columns (or its id, where it
-        # has no recorded response), and how many there are.
+        # Fields that rows lack: the first line, its columns (or its id, if a recorded response is
+        # missing), and the count.
         self._lacks: dict[str, tuple[int, list[str], int]] = {}
         # Columns that the suite names and no row has had yet, and the columns of the first row.
         self.unseen = dict(context.columns.given)
         self._first: list[str] = []
-        # Names that were looked at, and fields of which something was noted.
+        # Column names that were checked, and fields with a finding.
         self._other: set[str] = set()
         self._noted: set[str] = set()
         self.has_ids = False
 
     def read(self, line: int, record: Record) -> Row | None:
-        """Return the row, or None where there is something wrong with it."""
+        """Return the row; None if it has a fault."""
         if self.unseen:
             self._first = self._first or list(record)
             self.unseen = {f: name for f, name in self.unseen.items() if name not in record}
@@ -128,7 +128,7 @@ class RowReader:
         return self._row(row_id, values, response)
 
     def _passes(self, row_id: str | None, values: Values, given: dict[str, str]) -> bool:
-        """Return whether a row has a wanted value in every field to filter by."""
+        """Return whether a row passes all filters."""
         metadata: dict[str, Any] = values.get("metadata", {})
         columns = {column: values[field] for field, column in given.items() if field in values}
         known = {**metadata, **columns, **values, "id": row_id}
@@ -140,7 +140,7 @@ class RowReader:
         )
 
     def _note_filters(self) -> None:
-        """Note a filter by a field that no row has, or one that leaves no row."""
+        """Note a filter on an unknown field, or one that matches no row."""
         for name in self._unmet:
             names = [each for each in self._names if each not in {"messages", "metadata"}]
             hint = nearest(name, names, f"rows have {_columns(names)}")
@@ -154,7 +154,7 @@ class RowReader:
         """Note which fields rows lack, once per field."""
         if self._needs.filters and self._count:
             self._note_filters()
-        # Another part may have what this one lacks.
+        # Another part may have the missing fields.
         if self._count and self._needs.first is None:
             for field, column in self.unseen.items():
                 self._noted.add(field)
@@ -189,7 +189,7 @@ class RowReader:
             field, read = reader_of(name)
             kind = type(value)
             if kind is list and field == "task":
-                field, read = "messages", FIELDS["messages"].read  # as Inspect and Langfuse have it
+                field, read = "messages", FIELDS["messages"].read  # as in Inspect and Langfuse
             try:
                 found = read(value, name)
             except FieldError as error:
@@ -212,13 +212,13 @@ class RowReader:
         return Row(**values)
 
     def _id_of(self, line: int, values: Values, *, has_id: bool) -> str | None:
-        """Return the row's id: its own where rows have one, else its number."""
+        """Return the row's id: its own if rows have ids, else its number."""
         self._count += 1
         if self._count == self._before + 1:
             self.has_ids = has_id
         if has_id != self.has_ids:
             here, there = ("an", "has none") if has_id else ("no", "has one")
-            problem = f"the row has {here} `id`, and the first row {there}"
+            problem = f"the row has {here} `id`, but the first row has {there}"
             self._note(line, "mixed-ids", problem, "give every row an id, or none")
             return None
         return values.get("id") if has_id else str(self._count)
@@ -227,7 +227,7 @@ class RowReader:
         """Take the task, and the response if there is one, from the end of a chat log (D2)."""
         name = given["task"] = given["messages"]
         if "messages" not in values:
-            given["response"] = name  # what they are is unknown, and that was noted
+            given["response"] = name  # they are invalid, which was noted
             return False
         turns: tuple[Turn, ...] = values["messages"]
         if turns and turns[-1].role == "assistant":
@@ -265,7 +265,7 @@ class RowReader:
         return Response(text=text or "", timing=Timing(**timing), usage=Usage(**usage), error=error)
 
     def _add_extras(self, line: int, extras: Values, values: Values) -> bool:
-        """Keep the columns that are no fields, as metadata."""
+        """Keep other columns as metadata."""
         given: dict[str, Any] = values.get("metadata", {})
         both = next((name for name in extras if name in given), None)
         if both is not None:
@@ -287,7 +287,7 @@ class RowReader:
             elif field not in given:
                 self._other.add(column)
                 self._noted.add(field)
-                problem = f"the column `{column}` is nearly `{name}`"
+                problem = f"the column `{column}` is almost `{name}`"
                 hint = f"rename it, or write `columns: {{{field}: {column}}}` in the suite"
                 sound = self._note(line, "misspelled-column", problem, hint)
         return sound

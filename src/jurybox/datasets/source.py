@@ -1,4 +1,4 @@
-"""The bytes of a file: read once, in pieces, hashed on their way."""
+"""Reads the bytes of a file once, in pieces, and hashes them."""
 
 import hashlib
 import os
@@ -15,7 +15,7 @@ from jurybox.errors import IncompleteError, InputError
 from jurybox.text_format import printable
 
 MAX_LINE: Final = 64_000_000
-"""A longer line is no row, but a file of another kind; reading it would take all memory."""
+"""The longest line; a longer one means a file of another kind, and would fill memory."""
 
 _PIECE = 1 << 18
 _BOM = b"\xef\xbb\xbf"
@@ -37,7 +37,7 @@ class Source:
     ) -> None:
         """Read from the beginning of ``file``; a line may have ``most`` bytes.
 
-        What is read is hashed as the next bytes of the ``whole``, if it is a part of one.
+        If the file is a part of a ``whole``, its bytes are also added to that hash.
         """
         self.file = file
         self.origin = origin
@@ -54,7 +54,7 @@ class Source:
     def lines(self, findings: Findings) -> Iterator[tuple[int, bytes]]:
         """Yield every line with its number, without its line feed; note those that are too long."""
         number = 0
-        # Two bytes more: the line feed, and one that shows that it is too long.
+        # Two more bytes: the line feed, and one that shows that the line is too long.
         while line := self._read(self.file.readline, self.most + 2):
             number += 1
             if number == 1:
@@ -81,7 +81,7 @@ class Source:
             data = read(most)
         except OSError as error:
             reason = str(error.strerror or error).lower()
-            problem = f"{self.origin}: reading broke off ({reason}); check the disk"
+            problem = f"{self.origin}: reading failed ({reason}); check the disk"
             raise IncompleteError(problem) from None
         self.digest.update(data)
         self.bytes += len(data)
@@ -93,7 +93,7 @@ def open_source(path: Path, whole: Source | None = None) -> Generator[Source]:
     """Open a file for one pass; it may be a part of a ``whole``."""
     origin = printable(str(path))
     try:
-        # Before opening, which would wait for a writer if it is a pipe.
+        # Checked before opening, which blocks for a pipe.
         kind = path.stat().st_mode
         if stat.S_ISDIR(kind):
             raise InputError("a folder", "name a file in it", origin)
@@ -112,7 +112,7 @@ def open_source(path: Path, whole: Source | None = None) -> Generator[Source]:
 
 @contextmanager
 def open_whole(paths: Sequence[Path], origin: str) -> Generator[Source]:
-    """Begin a pass over several files, which are opened one after the other as its parts."""
+    """Begin a pass over several files, which are opened in sequence as its parts."""
     size = 0
     for path in paths:
         with open_source(path) as part:
@@ -122,7 +122,7 @@ def open_whole(paths: Sequence[Path], origin: str) -> Generator[Source]:
 
 @contextmanager
 def open_or_stdin(path: Path, what: str) -> Generator[Source]:
-    """Open a file, or standard input, of which ``what`` is expected."""
+    """Open a file or standard input; ``what`` names the expected contents."""
     if str(path) != "-":
         with open_source(path) as source:
             yield source

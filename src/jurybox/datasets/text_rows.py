@@ -174,17 +174,17 @@ _QUOTED = re.compile('"[^"]*"')
 
 
 def read_csv(source: Source, context: FileContext) -> Iterator[tuple[int, Record]]:
-    """Yield every record of a file whose cells are separated by commas, or as its header is."""
+    """Yield every record of a file separated by commas, or by its header's separator."""
     return _CsvFile(source, context, ",;\t|").records()
 
 
 def read_tsv(source: Source, context: FileContext) -> Iterator[tuple[int, Record]]:
-    """Yield every record of a file whose cells are separated by tabs, or as its header is."""
+    """Yield every record of a file separated by tabs, or by its header's separator."""
     return _CsvFile(source, context, "\t,;|").records()
 
 
 class _EndlessError(Exception):
-    """A record goes on for longer than any row; it has been noted."""
+    """A record is longer than any row; the fault has been noted."""
 
 
 class _CsvFile:
@@ -193,13 +193,13 @@ class _CsvFile:
         self._columns = context.columns
         self._findings = context.findings
         self._note = context.note
-        self._delimiters = delimiters  # the first that the header has is the file's
-        # The record under way: where it began, and how much of it has been read.
+        self._delimiters = delimiters  # the first one in the header is used
+        # The current record: where it began, and how much of it has been read.
         self._start = 0
         self._held = 0
 
     def records(self) -> Iterator[tuple[int, Record]]:
-        # The limit is the whole process's, so it is only ever raised; `_texts` has its own.
+        # The limit is global, so it is only ever raised; `_texts` has its own.
         if csv.field_size_limit() < 2 * MAX_LINE:
             csv.field_size_limit(2 * MAX_LINE)
         rows = self._rows()
@@ -213,7 +213,7 @@ class _CsvFile:
                 problem = (
                     f"the record has {counted(len(cells), 'cell')}, and the header {len(names)}"
                 )
-                hint = "put quotes around a cell that holds a separator"
+                hint = "put quotes around a cell that contains a separator"
                 self._note(line, "wrong-cells", problem, hint)
                 continue
             record: dict[str, object] = {
@@ -240,7 +240,7 @@ class _CsvFile:
             except csv.Error as error:
                 self._note_syntax(error)
                 cells = []
-            # A line of nothing, or of a few spaces, is no record.
+            # An empty line, or one of spaces, isn't a record.
             if cells and (len(cells) > 1 or cells[0].strip()):
                 yield self._start, cells
             self._start = self._held = 0
@@ -262,7 +262,7 @@ class _CsvFile:
             yield f"{text}\n"
 
     def _read_header(self, line: int, cells: list[str]) -> tuple[str, ...]:
-        """Return the names of the columns; none where they can't be used."""
+        """Return the names of the columns; none if they are invalid."""
         names = tuple(cell.strip() for cell in cells)
         sound = True
         seen: set[str] = set()

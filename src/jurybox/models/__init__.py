@@ -1,4 +1,4 @@
-"""Models: each module makes one kind of model answer requests.
+"""Models: one module for each kind.
 
 Keys and addresses are arguments; nothing here reads the environment.
 """

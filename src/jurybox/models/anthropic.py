@@ -28,7 +28,7 @@ from jurybox.sample import Usage
 VERSION: Final = "2023-06-01"
 _PATH: Final = "/v1/messages"
 _BATCHES: Final = "/v1/messages/batches"
-# The status that the same error has as an answer of its own.
+# The HTTP status of the same error outside a batch.
 _STATUSES: Final[Mapping[str, int]] = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -54,10 +54,10 @@ _REASONS: Final[Mapping[str, str]] = {
     "model_context_window_exceeded": "length",
     "tool_use": "tool_calls",
 }
-# Stop reasons that explain an empty text: the reply is kept, and its parser rejects it.
+# Stop reasons for an empty text: the reply is kept, and its parser rejects it.
 _SAYS_WHY: Final = {"length", "refusal"}
 
-# Blocks that mark what the prompt cache keeps; the provider takes no more of them.
+# The maximum number of cache marks that the provider accepts.
 _MARK: Final = "cache_control"
 _MOST_MARKS: Final = 4
 _MOST_BEGUN: Final = 100
@@ -66,12 +66,12 @@ _MOST_BEGUN: Final = 100
 def anthropic_client(
     base_url: str, api_key: str | None, options: HttpOptions | None = None
 ) -> HttpClient:
-    """Return a client for one endpoint; the models there share it. A local one may need no key."""
+    """Return a client for one endpoint, shared by its models; a local one may need no key."""
     headers, secrets = {"anthropic-version": VERSION}, ()
     if api_key is not None:
         key = secret_header(api_key, "the API key")
         headers, secrets = {**headers, "x-api-key": key}, (key,)
-    # With and without the version, because the two habits of writing an address differ in it.
+    # With and without the version, because users write addresses both ways.
     address = base_url.strip().rstrip("/").removesuffix(_PATH).removesuffix("/v1")
     return HttpClient(address, headers, secrets=secrets, options=options)
 
@@ -80,7 +80,7 @@ class AnthropicModel(ChatModel):
     """One model."""
 
     path = _PATH
-    # Its limit of tokens has one name only, and a reply needs one.
+    # The token limit has only one name, and is required.
     needed = frozenset({"max_tokens"})
     within = frozenset({_MARK})
 
@@ -94,7 +94,7 @@ class AnthropicModel(ChatModel):
         return await self.ask(lambda accepted: self._marked(request, accepted, again=again))
 
     def reply(self, answer: HttpAnswer, payload: Mapping[str, object]) -> ModelReply:
-        """Return the reply that an answer to a payload holds."""
+        """Return the reply in an answer to a payload."""
         reply = decode(answer, _Answer)
         reason = _REASONS.get(reply.stop_reason or "", reply.stop_reason)
         blocks = [block.get("text") for block in reply.content or () if block.get("type") == "text"]
@@ -109,7 +109,7 @@ class AnthropicModel(ChatModel):
                 top_p=cast("float", payload.get("top_p", _DEFAULT_TOP_P)),
                 max_tokens=cast("int", payload["max_tokens"]),
             ),
-            # The API has none.
+            # The API doesn't support it.
             seed_sent=False,
             refused=tuple([name for name in _OPTIONAL if name in self.accepted.without]),
             model=reply.model if isinstance(reply.model, str) else None,
@@ -120,10 +120,10 @@ class AnthropicModel(ChatModel):
         )
 
     def _comes_again(self, request: ModelRequest) -> bool:
-        """Return whether an earlier request began the same.
+        """Return whether an earlier request had the same beginning.
 
-        The prompt cache keeps the text before a mark. Writing to it costs more than sending, so
-        nothing is marked that may be sent only once.
+        The prompt cache keeps the text before a mark. Writing to it costs extra, so text is marked
+        only when it is sent again.
         """
         if not request.shared_ends:
             return False
@@ -158,7 +158,7 @@ class AnthropicModel(ChatModel):
         system = [turn.content for turn in request.messages if turn.role == "system"]
         if system:
             payload["system"] = "\n\n".join(system)
-        # Newer models refuse a temperature and a top_p together, and this one changes nothing.
+        # Newer models refuse temperature together with top_p, and this value has no effect.
         if generation.top_p != _DEFAULT_TOP_P:
             payload["top_p"] = generation.top_p
         return {name: value for name, value in payload.items() if name not in accepted.without}
@@ -168,7 +168,7 @@ class AnthropicModel(ChatModel):
         return encoded({"custom_id": name, "params": payload})
 
     async def submit_batch(self, lines: Sequence[bytes], mark: str) -> str:
-        """Submit the requests; there is no room for a mark except in their names."""
+        """Submit the requests; only their names can contain the mark."""
         del mark
         body = b"".join((b'{"requests":[', b",".join(lines), b"]}"))
         answer = await self.client.send(HttpCall(method="POST", path=_BATCHES, body=body))
@@ -189,7 +189,7 @@ class AnthropicModel(ChatModel):
             case "in_progress" | "canceling":
                 return BatchStatus(state="open", answered=answered)
             case "ended":
-                # Not the address that it names: our key goes to the endpoint only.
+                # Not the address in the answer, because the key is sent to the endpoint only.
                 return BatchStatus(state="ended", answered=answered, paths=(f"{path}/results",))
             case status:
                 what = f"batch {quoted(batch_id)} has the unknown status `{quoted(status)}`"
@@ -211,7 +211,7 @@ class AnthropicModel(ChatModel):
                 what = "the batch was cancelled before it was tried"
                 raise ModelError("unreachable", what, retry=True)
             case kind:
-                what = f"the answer is of the unknown kind `{quoted(kind)}`"
+                what = f"the answer has the unknown type `{quoted(kind)}`"
                 raise ModelError("unreadable", what, retry=True)
 
 
@@ -243,7 +243,7 @@ def _usage(usage: object) -> Usage:
 
     fresh, cached = count("input_tokens"), count("cache_read_input_tokens")
     written = count("cache_creation_input_tokens")
-    # Their input leaves out what the cache gave or took; ours is all of it, as with others.
+    # Anthropic's input tokens exclude cached ones; ours include them, as with other providers.
     whole = None if fresh is None else fresh + (cached or 0) + (written or 0)
     return Usage(
         input_tokens=whole,

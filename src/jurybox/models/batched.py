@@ -1,7 +1,7 @@
-"""A model that answers late: its requests are collected and submitted in its provider's batches.
+"""A model that collects requests and submits them in its provider's batches.
 
 The engine calls it like any other model. A batch is written to the store before it is submitted, so
-that a run that was killed finds it again instead of paying twice.
+that a killed run finds it again instead of paying twice.
 """
 
 import asyncio
@@ -29,12 +29,12 @@ T = TypeVar("T")
 
 _UNSUPPORTED: Final = {404, 405, 501}
 _ACCEPTED: Final = msgspec.json.Decoder(Accepted)
-_FORGET: Final = "`jurybox resume --forget-batches` asks anew, and pays again"
+_FORGET: Final = "`jurybox resume --forget-batches` asks again, and pays again"
 _BACKOFF: Final = Limits(longest_delay=60.0)
 _LONGEST_RETRY_AFTER: Final = 120.0
-# A provider that failed this many times in a row is worth a warning.
+# Consecutive failures of a provider before a warning.
 _WORTH_A_WARNING: Final = 5
-# Providers take names of at most 64 characters: the request's key, the batch's tag, a number.
+# Names have at most 64 characters: the request's key, the batch's tag, a number.
 _KEY_LENGTH: Final = 40
 _TAG_LENGTH: Final = 12
 
@@ -42,13 +42,13 @@ _TAG_LENGTH: Final = 12
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
     """When batches are submitted and how they are polled; times in seconds."""
 
-    idle: float = 2.0  # a batch is submitted when no request has come for this long
-    requests: int = 10_000  # or when it holds this many; providers take at least 50,000
-    bytes: int = 25_000_000  # or this many, which are in memory; providers take 200 MB
+    idle: float = 2.0  # a batch is submitted when no request has arrived for this long
+    requests: int = 10_000  # or when it has this many requests; providers accept at least 50,000
+    bytes: int = 25_000_000  # or this many bytes, which are in memory; providers accept 200 MB
     first: float = 0.2  # before the first poll; a local server may answer at once
-    growth: float = 1.6  # each wait is this many times as long as the one before
+    growth: float = 1.6  # the factor between consecutive waits
     longest: float = 60.0  # providers take minutes to hours, up to a day
-    patience: float = 900.0  # how long a provider may be out of reach for a submission
+    patience: float = 900.0  # how long a provider may be unreachable for a submission
 
 
 class BatchLog:
@@ -85,16 +85,16 @@ class BatchLog:
         return row
 
     def ids(self) -> set[str]:
-        """Return the provider's names of the run's batches."""
+        """Return the provider's ids of the run's batches."""
         return {row.batch_id for row in self._rows.values()}
 
     def open_rows(self, model: str) -> Sequence[BatchRow]:
-        """Return the batches of a model that were submitted and may hold answers."""
+        """Return the submitted batches of a model whose results are still open."""
         rows = [row for row in self._rows.values() if row.model == model]
         return [row for row in rows if row.state in {"submitting", "submitted"}]
 
     def stored_names(self, rows: Sequence[BatchRow]) -> dict[str, set[str]]:
-        """Return the names of requests of these batches whose replies are stored, by tag."""
+        """Return, by tag, the names of requests whose replies are stored."""
         names: dict[str, set[str]] = {_tag(row): set() for row in rows}
         for exchange in self._store.exchanges(self._run_id):
             name = _NOTES.decode(exchange.notes).reference.partition("/")[2]
@@ -111,12 +111,12 @@ _NOTES: Final = msgspec.json.Decoder(_BatchNotes)
 
 
 def _mark(row: BatchRow) -> str:
-    """Return an id that distinguishes a batch from all others, including other runs' batches."""
+    """Return a unique id for a batch, across all runs."""
     return f"{row.run_id}.{row.number}"
 
 
 def _tag(row: BatchRow) -> str:
-    """Return the part of a request's name that says in which batch it is."""
+    """Return the part of a request's name that identifies its batch."""
     return hashlib.sha256(_mark(row).encode()).hexdigest()[:_TAG_LENGTH]
 
 
@@ -125,7 +125,7 @@ def _tag_in(name: str) -> str:
 
 
 class OpenBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch that has not ended; ``answered`` as far as the provider says."""
+    """A batch that has not ended; ``answered`` is the provider's count."""
 
     row: BatchRow
     answered: int | None = None
@@ -182,7 +182,7 @@ class BatchedModel:
         return self._model.client.address
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        """Answer from a batch; a parameter that is refused is left out of the next one."""
+        """Answer from a batch; a refused parameter is left out of the next one."""
         while True:
             line, name, row = await self._result(request)
             accepted = _ACCEPTED.decode(row.terms)
@@ -267,20 +267,20 @@ class BatchedModel:
                 pending.result.set_exception(missing)
 
     async def _submit(self, part: Sequence[_Pending]) -> tuple[BatchRow, dict[str, _Pending]]:
-        """Submit requests; where the provider's answer is lost, look for the batch first.
+        """Submit requests; if the provider's answer is lost, look for the batch first.
 
-        A batch that is submitted twice is paid for twice.
+        Submitting a batch twice would cost twice.
         """
         terms = ENCODER.encode(self._model.accepted).decode()
         row = self._log.draft(self._name, self.endpoint, terms, len(part))
-        # The index keeps equal requests apart.
+        # The index distinguishes equal requests.
         sent = {f"{each.key}-{_tag(row)}-{index}": each for index, each in enumerate(part)}
         lines = [self._line(name, each.request) for name, each in sent.items()]
         started, attempts = _now(), 0
         while True:
             attempts += 1
             try:
-                # A cancelled wait must not keep the id from being stored.
+                # The id must be stored even if waiting is cancelled.
                 upload = self._start(self._uploads, self._upload(row, lines))
                 return await asyncio.shield(upload), sent
             except ModelError as error:
@@ -309,8 +309,8 @@ class BatchedModel:
     async def _find(self, row: BatchRow) -> BatchRow | None:
         """Look for a batch whose id never arrived, and store its id.
 
-        A provider may list nothing that identifies it, so a candidate is waited for: the names in
-        its results tell.
+        A provider's list may not identify it, so candidates are awaited: the names in their results
+        identify them.
         """
         candidates = await self._retry(
             lambda: self._model.find_batches(_mark(row), row.submitted_at, row.requests),
@@ -341,7 +341,7 @@ class BatchedModel:
     async def _results(
         self, row: BatchRow, status: BatchStatus, sent: Container[str] | None = None
     ) -> dict[str, bytes]:
-        """Return the lines of results by name; warn of those that can't be used."""
+        """Return the lines of results by name; warn about unusable ones."""
         results: dict[str, bytes] = {}
         problems: Counter[str] = Counter()
         ambiguous: set[str] = set()
@@ -370,7 +370,7 @@ class BatchedModel:
         return lines
 
     async def _download(self, path: str) -> list[bytes]:
-        # Into a file, because results may be larger than any other answer.
+        # Written to a file, because results may be large.
         with tempfile.TemporaryFile(prefix="jurybox-") as file:
             await self._model.client.send(HttpCall(path=path, into=file))
             file.seek(0)
@@ -385,7 +385,7 @@ class BatchedModel:
         self._most = max(1, min(self._most, row.requests // 2))
         self._one_by_one = self._one_by_one or asyncio.Lock()
         self.warn(
-            f"batch {row.batch_id} of {row.requests} requests was too much ({status.problem});"
+            f"batch {row.batch_id} of {row.requests} requests was too large ({status.problem});"
             f" continuing with at most {self._most} at a time"
         )
         for each in part:
@@ -444,7 +444,7 @@ class BatchedModel:
     async def _retry(
         self, call: Callable[[], Awaitable[T]], row: BatchRow, patience: float = math.inf
     ) -> T:
-        """Call the provider until it answers: the batch is paid for."""
+        """Call the provider until it answers, because the batch is paid for."""
         started, attempts = _now(), 0
         shown = row.batch_id or f"{row.number}, which may have been submitted or not"
         while True:
@@ -453,7 +453,7 @@ class BatchedModel:
             except ModelError as error:
                 attempts += 1
                 if not error.retry or _now() - started >= patience:
-                    hint = "" if error.retry else f"; it was asked about batch {shown}; {_FORGET}"
+                    hint = "" if error.retry else f"; the call was about batch {shown}; {_FORGET}"
                     raise ModelError(error.kind, f"{error}{hint}", retry=False) from None
                 if attempts == _WORTH_A_WARNING:
                     self.warn(f"batch {shown}: {error}; still trying")
@@ -484,7 +484,7 @@ class _Named(msgspec.Struct):
 
 
 def _name_in(line: bytes) -> str:
-    """Return the name in a line of results; nothing where the line can't be read."""
+    """Return the name in a line of results; empty if the line can't be read."""
     try:
         return read_json(line, _Named).custom_id
     except (ValueError, RecursionError):

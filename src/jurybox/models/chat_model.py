@@ -1,8 +1,8 @@
-"""A chat model at an HTTP endpoint: which parameters it accepts, and the interface of its batches.
+"""A chat model at an HTTP endpoint: the parameters it accepts, and its batch interface.
 
-Endpoints that call themselves compatible differ in their parameters, and none says so beforehand.
-So everything is sent, and where the endpoint refuses a parameter by name, the request goes out
-again without it. What was sent in the end is in the reply.
+Compatible endpoints accept different parameters and don't announce them. So everything is sent, and
+if the endpoint refuses a parameter by name, the request is repeated without it. The reply records
+what was sent.
 """
 
 import math
@@ -25,16 +25,16 @@ from jurybox.models.model_errors import Refusal, StatusError
 Payload = dict[str, object]
 _PAGE: Final = 100
 _MOST_PAGES: Final = 100
-# The provider's clock and ours may differ by this many seconds.
+# The allowed difference between the provider's clock and ours, in seconds.
 _SKEW: Final = 600.0
 TokenLimit = Literal["max_tokens", "max_completion_tokens"]
 ReplyForm = Literal["json_schema", "json_object", "text"]
 
-# Bad request, and what some frameworks send instead.
+# Bad request, and the status that some frameworks use instead.
 _NEGOTIABLE: Final = {400, 422}
 _OPTIONAL: Final = ("temperature", "top_p", "seed", "top_logprobs", "logprobs", "cache_control")
 _FORM = re.compile(r"response.?format|json.?schema|json.?object|structured.output", re.IGNORECASE)
-# A value out of range or a prompt that is too long is the user's to fix: a name isn't enough.
+# Naming a parameter isn't enough: a value out of range or a long prompt is the user's to fix.
 _REFUSED = re.compile(
     r"unsupported|n[o']t (?:be )?(?:\w+ )?(?:support|permit|allow|accept|implement|available)|"
     r"unavailable|only .{1,40}(?:allowed|supported)|unknown|unrecogni[sz]ed|unexpected|"
@@ -65,9 +65,9 @@ def _both(one: Accepted, other: Accepted) -> Accepted:
 def _without_refused(
     accepted: Accepted, error: StatusError, sent: AbstractSet[str]
 ) -> Accepted | None:
-    """Return the parameters to retry with after a refusal; None if no retry can help.
+    """Return the parameters for a retry after a refusal; None if a retry can't help.
 
-    Every retry leaves out something that was sent, so retries end.
+    Every retry sends fewer parameters, so retries end.
     """
     if error.status not in _NEGOTIABLE:
         return None
@@ -94,21 +94,21 @@ def _names(refusal: Refusal, parameter: str) -> bool:
 class BatchStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The status of a batch, as reported by its provider."""
 
-    # ``refused`` where none of its requests will ever be tried.
+    # ``refused`` if none of its requests will be tried.
     state: Literal["open", "ended", "refused"]
-    answered: int | None = None  # how many requests are done, where the provider says so
+    answered: int | None = None  # how many requests are done, if the provider reports it
     problem: str = ""  # why it was refused
     too_large: bool = False  # whether a smaller batch might have been accepted
     paths: tuple[str, ...] = ()  # where the results are
 
 
 class ChatModel(ABC):
-    """One model at an endpoint; every call raises `ModelError` where it fails.
+    """One model at an endpoint; calls raise `ModelError` on failure.
 
     Attributes:
         path: where requests are posted.
-        needed: parameters that are never left out.
-        within: parameters that are inside others.
+        needed: required parameters.
+        within: parameters nested in others.
         accepted: the parameters known to be accepted; learned once, then reused.
 
     """
@@ -128,11 +128,11 @@ class ChatModel(ABC):
         return self.client.address
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        """Ask once; a parameter that the endpoint refuses is left out from then on."""
+        """Ask once; parameters that the endpoint refuses are left out from then on."""
         return await self.ask(lambda accepted: self.payload(request, accepted))
 
     async def ask(self, build: Callable[[Accepted], Payload]) -> ModelReply:
-        """Send what ``build`` returns, and return the reply."""
+        """Send the payload that ``build`` returns, and return the reply."""
         accepted = self.accepted
         started, refusals = time.monotonic(), 0
         while True:
@@ -156,9 +156,9 @@ class ChatModel(ABC):
                 return self.reply(answer, payload)
 
     def learn(self, error: StatusError, accepted: Accepted, sent: AbstractSet[str]) -> bool:
-        """Note a refusal of what was sent under ``accepted``; return whether to try again.
+        """Learn from a refused request; return whether to try again.
 
-        Many requests of a batch may be refused for different parts of them.
+        Requests of one batch may be refused for different parameters.
         """
         less = _without_refused(accepted, error, sent - self.needed)
         if less is None:
@@ -180,11 +180,11 @@ class ChatModel(ABC):
 
     @abstractmethod
     def batch_line(self, name: str, payload: Mapping[str, object]) -> bytes:
-        """Return a request as a batch holds it."""
+        """Return a request in the format of a batch."""
 
     @abstractmethod
     async def submit_batch(self, lines: Sequence[bytes], mark: str) -> str:
-        """Submit a batch, with ``mark`` where the provider has room for it; return its id."""
+        """Submit a batch, with ``mark`` if the provider supports it; return its id."""
 
     @abstractmethod
     async def find_batches(self, mark: str, since: str, requests: int) -> Sequence[str]:
@@ -207,9 +207,9 @@ class _Page(msgspec.Struct):
 async def listed_batches(
     client: HttpClient, path: str, cursor: str, since: str
 ) -> list[dict[str, Any]]:
-    """Return a provider's batches since a time, and those that don't say when they were made.
+    """Return a provider's batches since a time, and those without a time.
 
-    Other programs have batches there too, so a row may have any form.
+    Rows may have any form, since other programs create batches too.
     """
     oldest = datetime.fromisoformat(since).timestamp() - _SKEW
     found: list[dict[str, Any]] = []
@@ -238,7 +238,7 @@ def _is_batch(row: object) -> bool:
 
 
 def _created(value: object) -> float:
-    """Return a time that is given in seconds or as ISO 8601; the future where it is unknown."""
+    """Return a time given in seconds or as ISO 8601; in the future if unknown."""
     if isinstance(value, int | float):
         return value
     try:

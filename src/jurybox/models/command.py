@@ -1,4 +1,4 @@
-"""A command as a model: the prompt on its standard input, the reply on its standard output."""
+"""A command as a model, with the prompt on standard input and the reply on standard output."""
 
 import asyncio
 import contextlib
@@ -23,19 +23,19 @@ from jurybox.sample import Usage
 
 _LONGEST_QUOTE: Final = 200
 _MEGABYTE: Final = 1_000_000
-# Too much at once for this machine: fewer commands side by side will do.
+# The machine is overloaded; fewer concurrent commands help.
 _TOO_MUCH: Final = {errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 
 LARGEST: Final = 16_000_000
-"""The most bytes that a command may print."""
+"""The maximum output of a command, in bytes."""
 
 _STDERR_BYTES: Final = 4096
-# Seconds between two looks at how much a command has printed.
+# Seconds between two checks of a command's output size.
 _LOOK_EVERY: Final = 0.1
 
 
 class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process printed, the end of its standard error, its code (negative: a signal)."""
+    """The output of a process, the end of its standard error, and its code (negative: a signal)."""
 
     stdout: bytes
     stderr: bytes
@@ -45,18 +45,18 @@ class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
 
 def _write(to_process: tuple[IO[bytes], bytes]) -> None:
     stdin, given = to_process
-    # A command that doesn't read to the end breaks the pipe; that is no error.
+    # A command may close the pipe without reading everything; that isn't an error.
     with contextlib.suppress(BrokenPipeError), stdin:
         stdin.write(given)
 
 
 def _wait(process: "subprocess.Popen[bytes]") -> None:
-    # Without reaping it, so that its number stays its own until its group is killed.
+    # Not reaped yet, so that its process id isn't reused before its group is killed.
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
 
 
 def _kill_group(number: int) -> bool:
-    """Kill the group of a process; False where it belongs to another user."""
+    """Kill the group of a process; False if it belongs to another user."""
     try:
         os.killpg(number, signal.SIGKILL)
     except ProcessLookupError:
@@ -71,17 +71,16 @@ def _size(file: IO[bytes]) -> int:
 
 
 class CommandModel:
-    """Starts a command for every request, without a shell, and takes what it prints for the reply.
+    """Runs a command for every request, without a shell, and returns its output as the reply.
 
-    With ``stdin="text"`` the command is given the prompt, which is the messages' texts with blank
-    lines between them, and what it prints is the reply, but for one newline at the end. With
-    ``stdin="json"`` it is given ``{"messages": [{"role", "content"}], "generation": {...}}`` and
-    prints ``{"text"}``, to which it may add ``input_tokens``, ``output_tokens`` and
-    ``latency_model_ms``.
+    With ``stdin="text"``, the command gets the prompt, which is the messages' texts separated by
+    blank lines, and its output, without a final newline, is the reply. With ``stdin="json"``, it
+    gets ``{"messages": [{"role", "content"}], "generation": {...}}`` and prints ``{"text"}``,
+    optionally with ``input_tokens``, ``output_tokens`` and ``latency_model_ms``.
 
-    The command has the environment of this program, with any API keys in it: it may need them. It
-    is in a session of its own, so Ctrl-C doesn't reach it; whatever it has started and left behind
-    in that session ends when the reply is there, and when the request is given up.
+    The command inherits this program's environment, including API keys, which it may need. It runs
+    in its own session, so Ctrl-C doesn't reach it; processes that it leaves behind there are killed
+    when the request ends.
     """
 
     def __init__(
@@ -92,7 +91,7 @@ class CommandModel:
         cwd: Path,
         secrets: Iterable[str] = (),
     ) -> None:
-        """Take a command with its arguments; ``secrets`` are hidden in what it prints."""
+        """Set the command with its arguments; ``secrets`` are masked in its output."""
         if not argv or not argv[0]:
             raise InputError("the command is empty", "name a program, and then its arguments")
         self._argv = argv
@@ -112,14 +111,14 @@ class CommandModel:
         reply = _read_json(result.stdout) if self._json else _read_text(result.stdout)
         return msgspec.structs.replace(
             reply,
-            # A command that sees the prompt alone can't have heeded the parameters.
+            # A command that gets only the prompt can't have used the parameters.
             sent=request.generation if self._json else None,
             seed_sent=self._json,
             latency_ms=result.elapsed_ms,
         )
 
     async def aclose(self) -> None:
-        """Do nothing; nothing is left running between two requests."""
+        """Do nothing; no process runs between requests."""
 
     def _input(self, request: ModelRequest) -> bytes:
         try:
@@ -130,13 +129,13 @@ class CommandModel:
             return msgspec.json.encode(given) + b"\n"
         except UnicodeEncodeError:
             # A lone surrogate, from a file that was read with `surrogateescape`.
-            what = "the request holds half a character, which can't be sent"
+            what = "the request contains half a character, which can't be sent"
             raise ModelError("refused", what, retry=False) from None
 
     async def _run(self, given: bytes) -> ProcessResult:
-        """Run the command in a session of its own; whatever is left of that is killed at the end.
+        """Run the command in its own session, whose processes are killed at the end.
 
-        The output goes to files: a child that the command left behind may keep a pipe open.
+        The output goes to files, because a leftover child process may keep a pipe open.
         """
         with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
             started = time.monotonic()
@@ -210,7 +209,7 @@ def _decoded(stdout: bytes) -> str:
     try:
         return stdout.decode()
     except UnicodeDecodeError as error:
-        what = f"what the command printed isn't UTF-8 (byte {error.start})"
+        what = f"the command's output isn't UTF-8 (byte {error.start})"
         raise ModelError("unreadable", what, retry=False) from None
 
 
@@ -218,7 +217,7 @@ def _read_text(stdout: bytes) -> ModelReply:
     return ModelReply(text=_decoded(stdout).removesuffix("\n"))
 
 
-# As many as a store can hold.
+# The maximum that a store can keep.
 _Tokens = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 

@@ -1,4 +1,4 @@
-"""How an endpoint is reached: timeouts, proxies, certificates, and the passwords in addresses."""
+"""Connection settings of endpoints: timeouts, proxies, certificates and passwords in addresses."""
 
 import functools
 import ipaddress
@@ -20,7 +20,7 @@ from jurybox.settings import REQUESTS_CA_BUNDLE, SSL_CERT_FILE
 _MEGABYTE: Final = 1_000_000
 _PORTS: Final = {"http": 80, "https": 443}
 _PROXY_SCHEMES: Final = {"http", "https", "socks4", "socks4a", "socks5", "socks5h"}
-# Characters that no host name has; `%` only in the zone of an IPv6 address.
+# Characters that aren't allowed in host names; `%` only in the zone of an IPv6 address.
 _NO_HOST: Final = re.compile(r"[\s{}<>^|]|^[^:]*%")
 # Servers close idle connections after 5 s to some minutes; closing first loses no request.
 _LONGEST_IDLE: Final = timedelta(seconds=15)
@@ -36,7 +36,7 @@ class Proxies(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "Proxies":
-        """Read the usual variables; lower case wins over upper case."""
+        """Read the standard variables; lower case takes precedence."""
 
         def value(name: str) -> str | None:
             return environment.get(name) or environment.get(name.upper()) or None
@@ -55,7 +55,7 @@ class Proxies(msgspec.Struct, frozen=True, kw_only=True):
         return self.https if scheme == "https" else self.http
 
     def __repr__(self) -> str:
-        """Hide addresses, which may carry a password."""
+        """Hide addresses, which may contain a password."""
         return f"Proxies(http={bool(self.http)}, https={bool(self.https)})"
 
 
@@ -69,7 +69,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _covers(entry: str, host: str, port: int) -> bool:
-    """Tell whether an entry of NO_PROXY names a host: `name`, `.name`, `name:port`, an IP range."""
+    """Return whether a NO_PROXY entry matches a host: `name`, `.name`, `name:port`, an IP range."""
     if entry == "*":
         return True
     name, colon, digits = entry.lower().rpartition(":")
@@ -90,9 +90,9 @@ def _covers(entry: str, host: str, port: int) -> bool:
 class Tls(msgspec.Struct, frozen=True, kw_only=True):
     """The certificates and keys of secure connections, as PEM."""
 
-    authorities: bytes | None = None  # whose certificates are trusted, in place of the system's
-    certificate: bytes | None = None  # of this client, for endpoints that ask for one
-    key: bytes | None = None  # of that certificate (PKCS #8)
+    authorities: bytes | None = None  # trusted authorities, instead of the system's
+    certificate: bytes | None = None  # the client certificate, for endpoints that require one
+    key: bytes | None = None  # the key of that certificate (PKCS #8)
 
     def __repr__(self) -> str:
         """Hide the key."""
@@ -102,24 +102,24 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True):
 class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Timeouts in seconds, limits and connections of one client."""
 
-    connect: float = 10.0  # until there is a connection
-    read: float = 180.0  # between two pieces of the answer, and until the first
+    connect: float = 10.0  # for connecting
+    read: float = 180.0  # until the first piece of the answer, and between two pieces
     total: float = 600.0  # for the whole call
-    largest_body: int = _MEGABYTE  # the most bytes of an answer, decompressed
-    largest_file: int = 1000 * _MEGABYTE  # the same for one that goes into a file
+    largest_body: int = _MEGABYTE  # the maximum size of an answer in bytes, decompressed
+    largest_file: int = 1000 * _MEGABYTE  # the same for an answer that is written to a file
     proxies: Proxies = Proxies()  # none by default
     tls: Tls = Tls()  # certificates; those of the system by default
-    # The variable that the API key was read from; None where no key is sent.
+    # The variable that the API key was read from; None if no key is sent.
     key_variable: str | None = None
 
 
 class Endpoint:
-    """An address, and all that it takes to connect to it.
+    """An address with its connection settings.
 
     Attributes:
-        url: with the name and password that it may carry.
-        address: without them, to be shown.
-        secrets: passwords, of a proxy too, in every form in which they are sent.
+        url: the address with its user name and password, if any.
+        address: the address without them, for display.
+        secrets: all passwords, including a proxy's, in every form in which they are sent.
 
     """
 
@@ -135,7 +135,7 @@ class Endpoint:
 
     def connect(self) -> wreq.Client:
         """Return a client; its idle connections are closed when it is dropped."""
-        # One thread moves the bytes; the default would be one per core.
+        # One I/O thread; the default is one per core.
         return wreq.Client(**{**self._settings, "runtime": wreq.Runtime(workers=1)})
 
 
@@ -150,16 +150,16 @@ def _settings(
         "headers": _checked(headers),
         "redirect": redirect.Policy.none(),
         "dns_options": wreq.DnsOptions(system_dns=True),
-        # Half of the world sends it without the head that the standard wants (RFC 9110).
+        # Many servers send it without the header that the standard requires (RFC 9110).
         "deflate": False,
         "pool_idle_timeout": _LONGEST_IDLE,
         "connect_timeout": timedelta(seconds=options.connect),
         "timeout": timedelta(seconds=options.total),
-        # An endpoint that takes nothing of a request; Linux closes the connection.
+        # For endpoints that read nothing of a request; Linux closes the connection.
         "tcp_user_timeout": timedelta(seconds=options.read),
     }
     if proxy is None:
-        # Otherwise wreq would look for one in the environment.
+        # Otherwise wreq would read one from the environment.
         settings["no_proxy"] = True
     else:
         settings["proxies"] = [wreq.Proxy.all(proxy.geturl())]
@@ -175,14 +175,14 @@ def _checked(headers: Mapping[str, str]) -> wreq.HeaderMap:
         return wreq.HeaderMap(headers)
     except (RuntimeError, UnicodeEncodeError):
         hint = "check what it was read from"
-        raise InputError("a header holds a control character", hint) from None
+        raise InputError("a header contains a control character", hint) from None
 
 
 def _trusted(tls: Tls) -> wreq.CertStore:
     if tls.authorities is None:
         return _system_authorities()
     try:
-        # wreq would go on with a file that has none, and trust nothing.
+        # wreq would accept a file without certificates, and trust nothing.
         if _CERTIFICATE in tls.authorities:
             return wreq.CertStore.from_pem_stack(tls.authorities)
     except exceptions.TlsError:
@@ -193,7 +193,7 @@ def _trusted(tls: Tls) -> wreq.CertStore:
 
 @functools.cache
 def _system_authorities() -> wreq.CertStore:
-    """Return what Python trusts, and what is in OpenSSL's folder, which Python doesn't list."""
+    """Return the authorities that Python trusts, and those in OpenSSL's folder."""
     trusted = ssl.create_default_context().get_ca_certs(binary_form=True)
     return wreq.CertStore(der_certs=trusted, default_paths=True)
 
@@ -207,7 +207,7 @@ def _identity(tls: Tls) -> wreq.Identity:
 
 
 def _read_address(url: str) -> SplitResult:
-    """Read a base URL; no message quotes it, for it may hold a key."""
+    """Read a base URL; messages don't quote it, because it may contain a key."""
     hint = "give one like `https://host/v1`"
     parts = _split(url, "the base URL", hint)
     if parts.scheme not in _PORTS:
@@ -218,7 +218,7 @@ def _read_address(url: str) -> SplitResult:
 
 
 def _read_proxy(url: str) -> SplitResult:
-    """Read the address of a proxy; without a scheme it is an http one."""
+    """Read the address of a proxy; http is the default scheme."""
     hint = "give one like `http://host:3128` or `socks5h://host:1080`, or none"
     parts = _split(url if "://" in url else f"http://{url}", "the proxy's address", hint)
     if parts.scheme not in _PROXY_SCHEMES:
@@ -232,7 +232,7 @@ def _split(url: str, what: str, hint: str) -> SplitResult:
         host = parts.hostname if parts.port != 0 else None
     except ValueError:
         raise InputError(f"{what} can't be read", hint) from None
-    # Other programs read a backslash as a slash, and would send the key to another host.
+    # Some programs read a backslash as a slash, which would send the key to another host.
     if not host or not host.isprintable() or _NO_HOST.search(host) or "\\" in parts.netloc:
         raise InputError(f"{what} names no host", hint)
     return parts

@@ -1,4 +1,4 @@
-"""``python/module:function``: a function of yours as a model."""
+"""``python/module:function``: the user's function as a model."""
 
 import asyncio
 import contextlib
@@ -32,10 +32,10 @@ class FunctionModel:
     """Answers with what a function returns.
 
     The function takes the whole request if its first parameter is annotated as a `ModelRequest` or
-    is called ``request``, and else the prompt: the messages' texts with blank lines between them.
-    It returns a text or a `ModelReply`, which may hold what it used (``usage``) and how long the
-    model itself took (``latency_model_ms``). It may be async; if it isn't, it runs in a thread, and
-    goes on there unheard when it is given up, because Python has no way to stop it.
+    is called ``request``; otherwise the prompt: the messages' texts separated by blank lines. It
+    returns a text or a `ModelReply`, which may include ``usage`` and ``latency_model_ms``. It may
+    be async; otherwise it runs in a thread, and if the request is cancelled, it continues there and
+    its result is dropped, because Python can't stop a thread.
     """
 
     def __init__(self, function: Function, name: str) -> None:
@@ -55,7 +55,7 @@ class FunctionModel:
         if isinstance(returned, ModelError):
             raise returned
         if isinstance(returned, str):
-            # A function that sees the prompt alone can't have heeded the parameters.
+            # A function that gets only the prompt can't have used the parameters.
             sent = request.generation if self._whole_request else None
             returned = ModelReply(text=returned, sent=sent, seed_sent=sent is not None)
         if isinstance(returned, ModelReply):
@@ -79,12 +79,12 @@ class FunctionModel:
                 raise
             raise _model_error(error) from error
         except (Exception, SystemExit) as error:
-            # A function that exits the program in the middle of an answer doesn't end the run.
+            # A function that calls `sys.exit` doesn't end the run.
             raise _model_error(error) from error
 
 
 async def in_a_thread(function: Function, argument: object) -> object:
-    """Run a function in a daemon thread of its own; return its result, or a `ModelError`.
+    """Run a function in its own daemon thread; return its result, or a `ModelError`.
 
     The event loop's own threads would keep a stopped program alive until the function returns.
     """
@@ -96,9 +96,9 @@ async def in_a_thread(function: Function, argument: object) -> object:
             future.set_result(result)
 
     def work() -> None:
-        # Failure is a value here: a StopIteration can't pass through a future, it would hang.
+        # Failures are values, because a StopIteration in a future would hang.
         result = _attempt(function, argument)
-        # The loop is closed once no caller waits.
+        # The loop may be closed if no caller waits.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, result)
 
@@ -128,7 +128,7 @@ def _sound(reply: ModelReply) -> ModelReply:
     try:
         msgspec.json.decode(msgspec.json.encode(reply), type=ModelReply)
     except (msgspec.ValidationError, TypeError, UnicodeEncodeError) as error:
-        what = f"the function returned a reply that isn't one: {error}"
+        what = f"the function returned an invalid reply: {error}"
         raise ModelError("refused", what, retry=False) from None
     for name in ("latency_ms", "latency_model_ms"):
         value = getattr(reply, name)
@@ -147,7 +147,7 @@ _given: Final[dict[str, Function]] = {}
 
 
 def function_names(models: Iterable[str | Function]) -> tuple[str, ...]:
-    """Return models by name; a function of this process is found under its name from now on."""
+    """Return models by name, and register functions of this process under their names."""
     known: dict[str, str | Function] = {}
     names: list[str] = []
     for model in models:
@@ -167,7 +167,7 @@ def _name_of(function: Function) -> str:
 
 
 def load_function(name: str, folder: str | None = None) -> FunctionModel:
-    """Return the model called ``module:function``; modules in ``folder`` are found too."""
+    """Return the model ``module:function``; modules in ``folder`` are found too."""
     where = f"python/{name}"
     if where in _given:
         return FunctionModel(_given[where], where)
@@ -175,10 +175,10 @@ def load_function(name: str, folder: str | None = None) -> FunctionModel:
     parts = (*module_name.split("."), *path.split("."))
     if not colon or not all(part.isidentifier() for part in parts):
         raise InputError("that isn't the name of a function", _HOW, where)
-    # Behind everything else, so that a file called `json.py` there shadows no module.
+    # Appended, so that a file called `json.py` there shadows no module.
     if folder is not None and folder not in sys.path:
         sys.path.append(folder)
-    # The folder is the user's data: no `__pycache__` may appear in it.
+    # No `__pycache__` is written into the user's folder.
     before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         found: Any = importlib.import_module(module_name)
@@ -193,19 +193,20 @@ def load_function(name: str, folder: str | None = None) -> FunctionModel:
             raise InputError(f"there is no `{part}`", hint, where)
         found = getattr(found, part)
     if not callable(found):
-        raise InputError("that is no function", _HOW, where)
+        raise InputError("that isn't a function", _HOW, where)
     return FunctionModel(found, where)
 
 
 def open_function(name: str, folder: str, models: object) -> FunctionModel:
-    """Return the model called ``module:function``, as the table of providers wants it."""
+    """Return the model ``module:function``, with the signature of the provider table."""
     del models
     return load_function(name, folder)
 
 
 def _signature(function: Function) -> inspect.Signature:
     if sys.version_info >= (3, 14):
-        # Annotations are worked out on demand there, which fails for names known to checkers only.
+        # Annotations are evaluated lazily there, which fails for names that only type checkers
+        # know.
         import annotationlib
 
         return inspect.signature(function, annotation_format=annotationlib.Format.STRING)
@@ -216,7 +217,7 @@ def _takes_request(function: Function, name: str) -> bool:
     try:
         parameters = list(_signature(function).parameters.values())
     except (TypeError, ValueError):
-        # Some built-in functions have no signature; what they are made for is text.
+        # Some built-in functions have no signature; they are called with the text.
         return False
     required = [p for p in parameters[1:] if p.default is p.empty and p.kind not in _VARIADIC]
     if not parameters or parameters[0].kind not in _POSITIONAL or required:

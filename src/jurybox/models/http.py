@@ -1,4 +1,4 @@
-"""One HTTP client per endpoint, by wreq; every error of a call becomes a `ModelError`."""
+"""One HTTP client per endpoint, using wreq; every error becomes a `ModelError`."""
 
 import contextlib
 import json
@@ -32,9 +32,9 @@ _Take = Callable[[memoryview], object]
 _MEGABYTE: Final = 1_000_000
 _JSON: Final = "application/json"
 _FIRST_FINAL, _FIRST_REFUSAL, _FIRST_ERROR = 200, 300, 400
-# Bytes per second. The read timeout begins with the request, so a large one gets more time.
+# Bytes per second. The read timeout starts with the request, so large requests get more time.
 _SLOWEST_UPLOAD: Final = 100_000
-# More than a store can hold.
+# More than a store can keep.
 _TOO_MANY: Final = 2**63
 
 _UNTRUSTED: Final = "CERTIFICATE_VERIFY_FAILED"
@@ -42,11 +42,11 @@ _ABOUT_TRUST: Final = (
     "the certificate is for another host, expired, or of an authority that isn't trusted; "
     f"{SSL_CERT_FILE} can name another"
 )
-# In the texts of wreq's errors; its exceptions have no fields.
+# Patterns for the texts of wreq's errors, since its exceptions have no fields.
 _TLS_REASON: Final = re.compile(r'library: "SSL routines".*?reason: "(\w+)"')
 _SYSTEM_REASON: Final = re.compile(r'(?:message|error): "(?:failed to lookup .*?: )?([^"]+)"')
 _PARSE_REASON: Final = re.compile(r"Parse\((\w+)")
-# Not "kind: ConnectionReset", which a connection that was made has.
+# Not "kind: ConnectionReset", which means that the connection was established.
 _CONNECT_ERROR: Final = re.compile(r"kind: (?:Proxy)?Connect\b")
 _ERRORS: Final = (
     exceptions.BodyError,
@@ -64,8 +64,8 @@ _ERRORS: Final = (
 class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """A successful answer, and the time from sending to its last byte.
 
-    The names of ``headers`` are in lower case. ``attempt_ms`` is the time of the last of several
-    ``attempts``.
+    The names of ``headers`` are in lower case. ``attempt_ms`` is the time of the last attempt, if
+    there were several.
     """
 
     body: bytes
@@ -93,7 +93,7 @@ class HttpCall(msgspec.Struct, frozen=True, kw_only=True):
 class HttpClient:
     """Calls one address; the event loop may change between calls.
 
-    The secrets among ``headers`` go out with every request and appear nowhere else.
+    Secrets in ``headers`` are sent with every request and appear nowhere else.
     """
 
     def __init__(
@@ -129,14 +129,14 @@ class HttpClient:
             async with self._request(call) as response:
                 status = response.status.as_int()
                 if status >= _FIRST_REFUSAL:
-                    # The status counts, even where the text about it is cut off.
+                    # The status counts, even if its text is incomplete.
                     with contextlib.suppress(*_ERRORS):
                         await _read(response, LARGEST_REFUSAL, body.append)
                 elif call.into is None:
                     largest = self._options.largest_body
                     _check_size(await _read(response, largest, body.append), largest, retry=True)
                 else:
-                    # A file has the same size whenever it is asked for.
+                    # A file that is too large will be so every time.
                     largest, write = self._options.largest_file, call.into.write
                     _check_size(await _read(response, largest, write), largest, retry=False)
         except _ERRORS as error:
@@ -191,7 +191,7 @@ class HttpClient:
 
     def _model_error(self, error: Exception, elapsed: float) -> ModelError:
         """Translate an error of wreq; its text contains no secrets."""
-        # What precedes the source of an error is its address.
+        # The address precedes the source of an error.
         text = str(error).partition("source: ")[2]
         if "TimedOut" in text:
             return self._timeout(text, elapsed)
@@ -205,7 +205,7 @@ class HttpClient:
         if isinstance(error, exceptions.BodyError | exceptions.DecodingError):
             what = "the answer is incomplete, or can't be decompressed"
             return ModelError("unreadable", what, retry=True)
-        # The endpoint may have read the request; the caller may repeat it, as after a timeout.
+        # The endpoint may have read the request; the caller may repeat it like after a timeout.
         return ModelError("unreachable", "unreachable (the connection was lost)", retry=True)
 
     def _timeout(self, text: str, elapsed: float) -> ModelError:
@@ -220,7 +220,7 @@ class HttpClient:
 
 
 async def _read(response: wreq.Response, largest: int, take: _Take) -> int:
-    """Give the pieces of a body to ``take`` until there are too many; return their size."""
+    """Pass the pieces of a body to ``take``, up to a maximum; return their size."""
     size = response.content_length
     if size is not None and size <= largest:
         take(await response.bytes())
@@ -239,7 +239,7 @@ async def _read(response: wreq.Response, largest: int, take: _Take) -> int:
 
 def _check_size(size: int, largest: int, *, retry: bool) -> None:
     if size > largest:
-        # Far more than was asked for: an odd answer, like any other that can't be read.
+        # Much larger than expected, so it is treated as unreadable.
         what = f"the answer is larger than {largest / _MEGABYTE:.0f} MB"
         raise ModelError("unreadable", what, retry=retry, fatal=True)
 
@@ -294,14 +294,14 @@ def decode_body(body: bytes, kind: type[T]) -> T:
 
 
 def count_of(value: object) -> int | None:
-    """Return the number of tokens that an answer gives; None for anything else, such as `true`."""
+    """Return a token count from an answer; None for anything else, such as `true`."""
     return value if type(value) is int and 0 <= value < _TOO_MANY else None
 
 
 def read_json(body: bytes, kind: type[T]) -> T:
-    r"""Read JSON, even where msgspec refuses half a character, such as ``\ud83d`` alone.
+    r"""Read JSON, even with lone surrogates such as ``\ud83d``, which msgspec refuses.
 
-    Models that are cut off in the middle of an emoji send it; the text before it is worth keeping.
+    Models that are cut off in the middle of an emoji send them; the text before is worth keeping.
     """
     try:
         return msgspec.json.decode(body, type=kind)
@@ -310,7 +310,7 @@ def read_json(body: bytes, kind: type[T]) -> T:
     except msgspec.DecodeError:
         if b"\\u" not in body:
             raise
-    # Bytes would be read as UTF-16 too, in which no secret was looked for.
+    # Bytes could also be read as UTF-16, in which secrets weren't masked.
     data = json.loads(body.decode("utf-8", "surrogatepass"))
     text = json.dumps(data, ensure_ascii=False, allow_nan=False)
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -318,8 +318,8 @@ def read_json(body: bytes, kind: type[T]) -> T:
 
 
 def secret_header(value: str, what: str) -> str:
-    """Return a key that can stand in a header, without the newline that files end with."""
+    """Return a key for use in a header, without a final newline."""
     key = value.strip()
     if not key or not key.isascii() or not key.isprintable() or " " in key:
-        raise InputError(f"{what} has characters that no key has", "check what it was read from")
+        raise InputError(f"{what} has invalid characters", "check what it was read from")
     return key

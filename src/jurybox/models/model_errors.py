@@ -15,11 +15,12 @@ from jurybox.engine.ports import ModelError
 from jurybox.judging.flow import FailureKind
 
 LONGEST_QUOTE: Final = 300
-# Of what an endpoint says against a request; to look through more of it would hold up all others.
+# The maximum length of an error body to search; more would delay other requests.
 LARGEST_REFUSAL: Final = 65_536
 HIDDEN: Final = "[hidden]"
 
-# Keys that look like keys are hidden even where they aren't ours: an endpoint may echo another one.
+# Text that looks like a key is hidden even if it isn't ours, since an endpoint may echo another
+# key.
 _LOOKS_SECRET = re.compile(
     r"\b(?:sk|pk|key|xai|gsk)-[\w*.-]{6,}|(?<=Bearer )[^\s\"',;]+|(?<=://)[^/@\s]+@"
 )
@@ -40,19 +41,19 @@ _HINTS: Final[Mapping[int, str]] = {
     403: "check what the API key{origin} may do",
     404: "check the address and the model's name",
 }
-# The key, the model or the account is refused, whatever the request says.
+# The key, the model or the account is refused, not the content of the request.
 _EVERYBODYS: Final = {401, 402, 403, 404}
 _HTML: Final = "an HTML page"
-# Some gateways refuse what a request says with a 403, and a firewall does it with a page.
+# Some gateways refuse the content of a request with a 403, and a firewall with a page.
 _ABOUT_CONTENT = re.compile(rf"flagged|moderat|content|safety|{_HTML}", re.IGNORECASE)
 
 
-# One after the other, so that an escaped backslash before a `u` isn't taken for another escape.
+# In sequence, so that an escaped backslash before a `u` isn't read as another escape.
 _ESCAPE = re.compile(rb"\\(?:u00([2-7][0-9a-fA-F])|.)", re.DOTALL)
 
 
 def _plain(escape: re.Match[bytes]) -> bytes:
-    """Return a letter or sign itself for its JSON escape; a quote and a backslash stay escaped."""
+    """Decode a JSON escape, except those of quotes and backslashes."""
     char = bytes.fromhex(escape[1].decode()) if escape[1] else b""
     return escape[0] if char in b'"\\\x7f' else char
 
@@ -81,10 +82,10 @@ class StatusError(ModelError):
 
 
 class SecretMask:
-    """Hides secrets in what an endpoint sends, and every part of one of 12 characters or more.
+    """Masks secrets in what an endpoint sends, and parts of them with at least 12 characters.
 
-    A shorter one isn't looked for: `none` or `EMPTY`, the keys of many local servers, are words
-    that a reply may well have.
+    Shorter keys aren't masked: replies may well contain `none` or `EMPTY`, the keys of many local
+    servers.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
@@ -108,7 +109,7 @@ class SecretMask:
         return b"".join([*kept, plain[end:]]) if kept else data
 
     def text(self, text: str) -> str:
-        """Return a text that was put together or decoded from what was received, masked again."""
+        """Mask a text that was assembled or decoded from received data."""
         return self(text.encode()).decode("utf-8", "replace")
 
 
@@ -121,8 +122,8 @@ def redacted(text: str, secrets: Iterable[str]) -> str:
 
 
 def quoted(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return the beginning of an endpoint's words: one line, harmless to a terminal, no secret."""
-    # Hidden before it is cut: half a secret would no longer be recognized.
+    """Return the beginning of an endpoint's message: one line, printable, without secrets."""
+    # Masked before it is shortened, because half a secret wouldn't be recognized.
     line = _CONTROL.sub(" ", redacted(text, secrets)).strip()
     return line if len(line) <= LONGEST_QUOTE else f"{line[:LONGEST_QUOTE]}..."
 
@@ -131,10 +132,10 @@ def read_refusal(body: bytes, content_type: str, secrets: Iterable[str]) -> Refu
     """Find the reason in an error's body, in any of the usual formats."""
     text = body[:LARGEST_REFUSAL].decode("utf-8", "replace")
     found, secrets = _reason(text, content_type), tuple(secrets)
-    # Hidden at once, so that no secret gets into an exception.
+    # Masked at once, so that no secret gets into an exception.
     hidden = {name: redacted(getattr(found, name), secrets) for name in Refusal.__struct_fields__}
     if len(body) > LARGEST_REFUSAL and found.message == text:
-        # Half a secret isn't recognized; where one was cut in two, that half is at the very end.
+        # Half a secret isn't recognized; if one was cut in two, that half is at the end.
         half = max((LONGEST_QUOTE, *map(len, secrets)))
         hidden["message"] = hidden["message"][:-half]
     return Refusal(**hidden)
@@ -167,7 +168,7 @@ def status_error(
     words = quoted(refusal.message)
     message = f"HTTP {status}: {words}" if words else f"HTTP {status}"
     kind = _RETRY.get(status) or ("unreachable" if status >= 500 else "refused")  # noqa: PLR2004
-    # A quota that is used up stays so until the bill is paid, though it comes as a 429.
+    # An exhausted quota lasts until the bill is paid, although the status is 429.
     spent = refusal.code == "insufficient_quota"
     retry = kind != "refused" and not spent
     if not retry and kind == "rate-limit":
@@ -210,7 +211,7 @@ def read_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
 
 
 def measured(text: str | None) -> float | None:
-    """Return the number of a header: finite and not below zero, else None."""
+    """Return a header's number; None if it isn't finite or is negative."""
     if text is None:
         return None
     try:

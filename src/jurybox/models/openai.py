@@ -1,4 +1,4 @@
-"""``openai/NAME``: the chat completions of OpenAI, and of everything that is compatible with it."""
+"""``openai/NAME``: the chat completions of OpenAI and compatible endpoints."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ _ALWAYS_SENT: Final = ("temperature", "top_p", "seed")
 _DEFAULT_TEMPERATURE: Final = 1.0
 _DEFAULT_TOP_P: Final = 1.0
 
-# Stop reasons that explain an empty text: the reply is kept, and its parser rejects it.
+# Stop reasons for an empty text: the reply is kept, and its parser rejects it.
 _SAYS_WHY: Final = {"length", "content_filter"}
 
 
@@ -52,11 +52,11 @@ def openai_client(
     secrets: tuple[str, ...] = ()
     if api_key is not None:
         if "@" in urlsplit(base_url).netloc:
-            problem = "the address holds a user name, and there is an API key too"
+            problem = "the address contains a user name, but there is an API key too"
             raise InputError(problem, "use one of the two")
         key = secret_header(api_key, "the API key")
         headers, secrets = {"Authorization": f"Bearer {key}"}, (key,)
-    # The full address is what people copy from a page about it.
+    # Users may copy the full address from documentation.
     address = base_url.strip().rstrip("/").removesuffix(_PATH)
     return HttpClient(address, headers, secrets=secrets, options=options)
 
@@ -89,7 +89,7 @@ class OpenAIModel(ChatModel):
         return {name: value for name, value in payload.items() if name not in accepted.without}
 
     def reply(self, answer: HttpAnswer, payload: Mapping[str, object]) -> ModelReply:
-        """Return the reply that an answer to a payload holds."""
+        """Return the reply in an answer to a payload."""
         completion = decode(answer, _Completion)
         if not completion.choices:
             raise _without_choices(completion)
@@ -139,7 +139,7 @@ class OpenAIModel(ChatModel):
         return decode(await self.client.post(_BATCHES, batch), _OpenAIBatch).id
 
     async def find_batches(self, mark: str, since: str, requests: int) -> Sequence[str]:
-        """Return the batch that has the mark, where there is one."""
+        """Return the batch with the mark, if there is one."""
         del requests
         listed = await listed_batches(self.client, _BATCHES, "after", since)
         return [each["id"] for each in listed if _mark_of(each) == mark]
@@ -203,7 +203,7 @@ class _Completion(msgspec.Struct):
     error: object = None
 
 
-# A sum of two such numbers is a number too.
+# The sum of two such numbers doesn't overflow.
 _Milliseconds = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
 
 

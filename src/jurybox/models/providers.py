@@ -1,4 +1,4 @@
-"""The table of providers, all that jurybox knows of each, and names such as ``provider/name``.
+"""The table of providers, and model names such as ``provider/name``.
 
 A new provider is one module and one row here. Modules are imported when a model is built.
 """
@@ -30,18 +30,18 @@ class HttpProvider(msgspec.Struct, frozen=True, kw_only=True):
     model: "Callable[[str, HttpClient], Model]"  # returns a model by its name at that endpoint
     api_key: str  # the variable that holds the key
     base_url: str  # the variable that holds another address
-    address: str  # the default address; it needs a key, servers of one's own may need none
+    address: str  # the default address, which needs a key; own servers may need none
     base_url_option: bool = False  # whether ``--base-url`` names an endpoint of this provider
     batches: bool = False  # whether it has batches
     prices: Prices = {}  # the bundled prices by the name of the model
 
 
 class OwnProvider(msgspec.Struct, frozen=True, kw_only=True):
-    """A file or code of the user's, whose version a run records by itself.
+    """A provider of the user's own files or code, whose versions a run records.
 
     ``build`` is called with the name, the suite's folder and the folder of embedded models.
-    ``is_path`` is whether the name may be a path, which may hold anything. ``is_free`` says that
-    its tokens cost nothing; what a function of the user's costs isn't known.
+    ``is_path`` means that the name may be a path, with any characters. ``is_free`` means that its
+    tokens cost nothing; the cost of a user's function is unknown.
     """
 
     build: "Callable[[str, str, Path], Model]"
@@ -59,12 +59,12 @@ def _lazy(module: str, name: str) -> Any:  # noqa: ANN401 - the field of the tab
 
 
 def _gpt(date: str, read: float, write: float, cached: float | None = None) -> Price:
-    """Return a price of OpenAI for reading and writing tokens: half of it in batches."""
+    """Return a price of OpenAI; batches cost half."""
     return Price(input=read, cached_input=cached, output=write, batch=0.5, date=date)
 
 
 def _claude(date: str, read: float, write: float) -> Price:
-    """Return a price of Anthropic: a cached token costs a tenth, one put into the cache 1.25."""
+    """Return a price of Anthropic; reading a cached token costs a tenth, writing one 1.25 times."""
     return Price(
         input=read,
         cached_input=round(read * 0.1, 6),
@@ -128,7 +128,7 @@ PROVIDER_VARIABLES: Final = (*API_KEYS, *(each.base_url for each in HTTP_PROVIDE
 
 
 def load_prices(own: str | PathLike[str] | None = None) -> Prices:
-    """Return the bundled prices, with the entries of your own file in place of theirs."""
+    """Return the bundled prices, overridden by the user's file."""
     bundled = {
         f"{provider}/{model}": price
         for provider, each in HTTP_PROVIDERS.items()
@@ -153,11 +153,11 @@ def _read_prices(file: str | PathLike[str]) -> Prices:
 
 
 class ModelName(msgspec.Struct, frozen=True, kw_only=True):
-    """A model's name, taken apart."""
+    """The parts of a model's name."""
 
     provider: str
-    name: str  # what the provider calls the model, or the function, or the file
-    # The text after the ``@``; it isn't sent, because no provider knows it.
+    name: str  # the provider's name for the model, the function, or the file
+    # The text after the ``@``, which isn't sent to the provider.
     version: str | None = None
 
     @classmethod
@@ -171,7 +171,7 @@ class ModelName(msgspec.Struct, frozen=True, kw_only=True):
             known = f"there are {listed(tuple(PROVIDERS))}"
             hint = nearest(provider, tuple(PROVIDERS), known)
             raise InputError(f"`{text}`: there is no provider `{provider}`", hint)
-        # A path may hold anything, and a file stays what it is.
+        # A path may contain anything, and needs no version.
         own = PROVIDERS[provider]
         if isinstance(own, OwnProvider) and own.is_path:
             return cls(provider=provider, name=rest)
@@ -180,7 +180,7 @@ class ModelName(msgspec.Struct, frozen=True, kw_only=True):
             problem = f"`{text}` lacks a {'version behind the `@`' if name else 'name'}"
             raise InputError(problem, "write `provider/name@version`")
         if "latest" in rest.lower():
-            problem = f"`{text}` means another model whenever the provider likes"
+            problem = f"`{text}` may mean another model at any time"
             raise InputError(problem, "name the version instead of `latest`")
         return cls(provider=provider, name=name, version=version or None)
 

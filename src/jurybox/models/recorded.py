@@ -1,4 +1,4 @@
-"""``replay/FILE``: what models answered before, word for word, without asking them.
+"""``replay/FILE``: returns recorded replies without calling a model.
 
 A file has one JSON object a line: ``{"request", "reply"}``, or ``"failure"`` in the reply's place.
 A request that was made several times with nothing different has several lines, and they are given
@@ -30,15 +30,15 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def request_key(request: ModelRequest) -> str:
     """Return the SHA-256 of everything that identifies a request."""
-    # What requests share changes nothing of what is asked.
+    # Shared parts don't change the request.
     alone = msgspec.structs.replace(request, frame=None, shared=())
     return hashlib.sha256(_ENCODER.encode(alone)).hexdigest()
 
 
 class Recorder:
-    """Writes every exchange to a file, so that it can be replayed; give it to a driver.
+    """Writes every exchange to a file, so that it can be replayed.
 
-    What is in the file already stays there. Every line is written out at once.
+    Lines are appended, and written immediately.
     """
 
     def __init__(self, file: str | PathLike[str]) -> None:
@@ -64,9 +64,8 @@ class Recorder:
 class ReplayModel:
     """Answers from a file.
 
-    A request is looked up as it is; if there is none such, then without regard to the model's name,
-    because a file replayed as ``replay/FILE`` was recorded under another. What several models
-    answered can't be distinguished in this way, and is refused.
+    A request is looked up with its model's name, then without it, because a file replayed as
+    ``replay/FILE`` was recorded under another name. If several models answered it, it is refused.
     """
 
     def __init__(self, file: str | PathLike[str]) -> None:
@@ -90,7 +89,7 @@ class ReplayModel:
         if key not in self._exact:
             key = self._under_another_name(request)
         if not self._exact[key]:
-            raise self._model_error("is asked for more often than it was recorded", request)
+            raise self._model_error("was sent more times than it was recorded", request)
         exchange = self._exact[key].popleft()
         if exchange.failure is not None:
             failed = exchange.failure
@@ -98,21 +97,21 @@ class ReplayModel:
         return exchange.reply or ModelReply(text="")
 
     async def aclose(self) -> None:
-        """Do nothing; the file was closed when it had been read."""
+        """Do nothing; the file is already closed."""
 
     def _under_another_name(self, request: ModelRequest) -> str:
         keys = self._keys.get(_nameless(request), set())
         if not keys:
             raise self._model_error("isn't in the file", request)
         if len(keys) > 1:
-            raise self._model_error("was recorded of several models", request)
+            raise self._model_error("was recorded from several models", request)
         return next(iter(keys))
 
     def _model_error(self, what: str, request: ModelRequest) -> ModelError:
         last = request.messages[-1].content if request.messages else ""
         begin = " ".join(last.split())[:60]
         message = f"request {request_key(request)[:12]} (vote {request.vote}, `{begin}`) {what}"
-        return ModelError("refused", f"{message}; record it anew", retry=False)
+        return ModelError("refused", f"{message}; record it again", retry=False)
 
 
 def open_recording(name: str, folder: str, models: object) -> ReplayModel:
@@ -137,11 +136,11 @@ def _read(file: str | PathLike[str]) -> Iterator[Exchange]:
 
 
 def _exchange(line: bytes, where: str) -> Exchange:
-    hint = "record it anew"
+    hint = "record it again"
     try:
         exchange = msgspec.json.decode(line, type=Exchange)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"that is no recorded exchange ({error})", hint, where) from None
+        raise InputError(f"that isn't a recorded exchange ({error})", hint, where) from None
     if (exchange.reply is None) == (exchange.failure is None):
         raise InputError("an exchange has either a reply or a failure", hint, where)
     return exchange
@@ -151,10 +150,10 @@ Line = str | ModelReply | ModelError
 
 
 class ScriptedModel:
-    """Answers with the lines of a script, one after the other, or with what a function returns.
+    """Answers with the lines of a script in order, or with the result of a function.
 
-    A line is the text of a reply, a whole reply, or an error to be raised. ``requests`` holds
-    everything that was asked.
+    A line is the text of a reply, a whole reply, or an error to be raised. ``requests`` has all
+    requests so far.
     """
 
     def __init__(

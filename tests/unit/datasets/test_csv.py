@@ -35,14 +35,14 @@ def test_a_record_is_where_it_begins() -> None:
             "task,a\nx\n",
             (
                 "2:1: the record has 1 cell, and the header 2; "
-                "put quotes around a cell that holds a separator [wrong-cells]"
+                "put quotes around a cell that contains a separator [wrong-cells]"
             ),
         ),
         (
             "task,a\nx,y,z\n",
             (
                 "2:1: the record has 3 cells, and the header 2; "
-                "put quotes around a cell that holds a separator [wrong-cells]"
+                "put quotes around a cell that contains a separator [wrong-cells]"
             ),
         ),
         (
@@ -76,7 +76,7 @@ def test_a_record_is_where_it_begins() -> None:
         (
             "task,a\nx\0,y\n",
             (
-                "2:2: the line holds NUL characters, as UTF-16 has them; "
+                "2:2: the line contains NUL characters, as in UTF-16; "
                 "save the file as UTF-8 [encoding]"
             ),
         ),

@@ -77,8 +77,8 @@ def test_what_is_no_id_is_refused(given: object, code: str) -> None:
 
 @pytest.mark.parametrize(
     ("first", "then", "said"),
-    [({"id": 1}, {}, "has no `id`, and the first row has one"),
-     ({}, {"id": 2}, "has an `id`, and the first row has none")],
+    [({"id": 1}, {}, "has no `id`, but the first row has one"),
+     ({}, {"id": 2}, "has an `id`, but the first row has none")],
 )  # fmt: skip
 def test_either_every_row_has_an_id_or_none(
     first: dict[str, object], then: dict[str, object], said: str
@@ -213,7 +213,7 @@ def test_a_recorded_response_is_dropped_where_a_target_makes_one() -> None:
     assert [each.response_b for each in read(text)] == [Response(text="y")] * 2
     (warning,) = warnings(text)
     assert warning == (
-        "`response` is read as a recorded response, and the target makes new ones; if it is the "
+        "`response` is read as a recorded response, but the target makes new ones; if it is the "
         "reference, write `columns: {reference: response}` in the suite"
     )
     assert warnings(text, needs_response=True) == []

@@ -55,7 +55,7 @@ def test_what_is_wrong_with_the_responses_is_said_with_its_line(tmp_path: Path) 
         ),
         (
             "answers.jsonl:4:1: the row has no `response`; "
-            "add it, or call one of its columns so [missing-field]"
+            "add it, or rename one of its columns [missing-field]"
         ),
     ]
 

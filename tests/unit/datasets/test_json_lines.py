@@ -82,11 +82,11 @@ GOOD = '{"task": "x"}'
         ),
         (
             r'{"task": "\ud800"}',
-            ("1:1: a text holds half a character (a lone surrogate); remove it [json-syntax]"),
+            ("1:1: a text contains half a character (a lone surrogate); remove it [json-syntax]"),
         ),
         (
             r'{"task": "\udc00 x"}',
-            ("1:1: a text holds half a character (a lone surrogate); remove it [json-syntax]"),
+            ("1:1: a text contains half a character (a lone surrogate); remove it [json-syntax]"),
         ),
         (
             '"text"',

@@ -156,7 +156,7 @@ def test_bytes_that_are_not_utf_8_are_found_in_their_row() -> None:
     texts = pa.array([b"x", b"\xe9", b"z"])
     broken = pa.StringArray.from_buffers(3, texts.buffers()[1], texts.buffers()[2])
     (found,) = findings({"task": broken})
-    assert found.startswith("2:1: not Parquet that can be read ('utf-8' codec can't decode")
+    assert found.startswith("2:1: not readable as Parquet ('utf-8' codec can't decode")
 
 
 @pytest.mark.parametrize("data", [b"", b"PAR1", b"PAR1" * 10, b'{"task": "x"}\n' * 100])

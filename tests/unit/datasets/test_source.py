@@ -60,7 +60,7 @@ def test_a_disk_that_fails_is_no_fault_of_the_file() -> None:
             raise OSError(5, "Input/output error")
 
     one = Source(Failing(), "rows.jsonl", size=1)
-    with pytest.raises(IncompleteError, match=r"^rows\.jsonl: reading broke off \(input/output"):
+    with pytest.raises(IncompleteError, match=r"^rows\.jsonl: reading failed \(input/output"):
         list(one.lines(Findings()))
 
 

@@ -125,7 +125,7 @@ def test_the_reply_is_what_is_printed_but_for_one_newline(printed: bytes, text: 
 def test_what_is_no_utf_8_is_unreadable(stdin: Literal["text", "json"]) -> None:
     trouble = trouble_of(python(r"sys.stdout.buffer.write(b'ab\xff')", stdin))
     assert (trouble.kind, trouble.retry) == ("unreadable", False)
-    assert str(trouble) == "what the command printed isn't UTF-8 (byte 2)"
+    assert str(trouble) == "the command's output isn't UTF-8 (byte 2)"
 
 
 def test_an_object_may_tell_the_tokens_and_the_models_time() -> None:

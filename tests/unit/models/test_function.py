@@ -233,7 +233,7 @@ def test_a_function_of_the_library_is_found() -> None:
         ("own judges:strict", "that isn't the name of a function"),
         ("../own_judges:strict", "that isn't the name of a function"),
         ("own_judges:strickt", "there is no `strickt`; did you mean `strict`?"),
-        ("own_judges:number", "that is no function"),
+        ("own_judges:number", "that isn't a function"),
         ("no_judges:strict", "the module can't be imported (ModuleNotFoundError: "),
         ("broken_judges:strict", "No module named 'nothing_of_this_name'"),
     ],

@@ -77,7 +77,7 @@ def test_a_request_that_is_not_there_is_named() -> None:
         ask(record((REQUEST, REPLY)), changed(vote=2))
     key = request_key(changed(vote=2))[:12]
     assert str(caught.value) == (
-        f"request {key} (vote 2, `How good?`) isn't in the file; record it anew"
+        f"request {key} (vote 2, `How good?`) isn't in the file; record it again"
     )
     assert not caught.value.retry
 
@@ -85,7 +85,7 @@ def test_a_request_that_is_not_there_is_named() -> None:
 def test_equal_requests_get_their_replies_in_order_and_none_twice() -> None:
     model = record((REQUEST, ModelReply(text="1")), (REQUEST, ModelReply(text="2")))
     assert [ask(model).text, ask(model).text] == ["1", "2"]
-    with pytest.raises(ModelError, match="is asked for more often than it was recorded"):
+    with pytest.raises(ModelError, match="was sent more times than it was recorded"):
         ask(model)
 
 
@@ -98,7 +98,7 @@ def test_several_models_are_told_apart_by_their_names_alone() -> None:
     other = changed(model="openai/n")
     model = record((REQUEST, REPLY), (other, ModelReply(text="n")))
     assert ask(model, other).text == "n"
-    with pytest.raises(ModelError, match="was recorded of several models"):
+    with pytest.raises(ModelError, match="was recorded from several models"):
         ask(model, changed(model="replay/calls.jsonl"))
 
 

@@ -1,1 +1,1 @@
-"""Embedded models: files on this machine that a runtime in this process reads."""
+"""Embedded models: files on this machine, loaded into this process."""

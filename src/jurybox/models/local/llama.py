@@ -1,4 +1,4 @@
-"""A model file in llama.cpp, whose ready-built wheels are the package `xllamacpp`."""
+"""Runs a model file in llama.cpp, through the package `xllamacpp`."""
 
 import contextlib
 import ctypes
@@ -28,9 +28,9 @@ from jurybox.models.local.prompt_cache import (
     plan,
 )
 
-# Longer prompts than any rubric needs; memory grows with it. A model made for less gets less.
+# More tokens than any rubric needs; memory grows with it. Smaller models get less.
 _CONTEXT: Final = 8192
-# Tokens that are read at once; a stop is noticed in between.
+# Tokens per step; a stop is noticed between steps.
 _BATCH: Final = 128
 _SILENT: Final = -1
 _OK: Final = 200
@@ -43,7 +43,7 @@ _PROBE: Final = ((1, 2, 3), (4, 5))
 _FIRST: Final = {"temperature": 0.0, "top_k": 1}
 
 
-NO_NUMBERS: Final = "its weights are damaged: they give no numbers"
+NO_NUMBERS: Final = "its weights are damaged: the probabilities aren't numbers"
 
 
 class RequestCancelledError(Exception):
@@ -51,7 +51,7 @@ class RequestCancelledError(Exception):
 
 
 class Completion(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer; ``logprobs`` is JSON as OpenAI's chat completions have it."""
+    """An answer; ``logprobs`` is JSON in the format of OpenAI's chat completions."""
 
     text: str
     finish_reason: str
@@ -116,7 +116,7 @@ class AnswerStream:
         return self._was_stopped or self._error is not None
 
     def check(self) -> None:
-        """Raise what ended the answer early, if anything did."""
+        """Raise the error that ended the answer early, if any."""
         if self._was_stopped and self._finish is None:
             raise RequestCancelledError
         if self._error is not None:
@@ -128,7 +128,7 @@ class AnswerStream:
         """Return the whole answer.
 
         Raises:
-            UnanswerableError: it has no probabilities, because the model gives no numbers.
+            UnanswerableError: it has no probabilities, because the model's weights are damaged.
 
         """
         entries = [_entry(token) for token in self._tokens]
@@ -157,7 +157,7 @@ class AnswerStream:
 
 
 def error_message(answer: Any) -> str:  # noqa: ANN401 - whatever JSON the server sends
-    """Return the error of the server, in one line."""
+    """Return the server's error on one line."""
     match answer:
         case {"error": {"message": str(message)}} | {"message": str(message)}:
             return " ".join(message.split())
@@ -167,7 +167,7 @@ def error_message(answer: Any) -> str:  # noqa: ANN401 - whatever JSON the serve
 
 def _entry(token: _Token) -> dict[str, object]:
     """Return a token as OpenAI writes it."""
-    # The server makes equal chances of what are no numbers; no model has five best words.
+    # The server turns NaN into equal probabilities, which no working model has.
     if len(token.top_logprobs) > 1 and len({each.logprob for each in token.top_logprobs}) == 1:
         raise UnanswerableError(NO_NUMBERS)
     return _probability(token) | {
@@ -190,7 +190,7 @@ class _CacheMismatchError(Exception):
 
 
 class Engine:
-    """One file in one server of this process, which opens no port; used by one thread at a time."""
+    """One file in one server of this process, without a port; used by one thread at a time."""
 
     def __init__(self, path: str) -> None:
         """Load the file.
@@ -200,7 +200,7 @@ class Engine:
 
         """
         xllamacpp = _imported()
-        # Only this user can enter the folder, and only clients with the key are answered.
+        # The folder is private, and only clients with the key are answered.
         self._folder = _private_folder()
         self._socket = str(Path(self._folder) / _SOCKET)
         self._key = secrets.token_urlsafe(32)
@@ -211,7 +211,7 @@ class Engine:
         except Exception as error:
             shutil.rmtree(self._folder, ignore_errors=True)
             # Its own error says no more than that it failed.
-            problem = "it is damaged, or of a kind that the runtime doesn't know"
+            problem = "it is damaged, or of a type that the runtime doesn't support"
             raise LoadError(problem) from error
         self._cache = CacheState()
         self._prompts = Prompts(self._rendered, self._tokenized)
@@ -224,11 +224,11 @@ class Engine:
             raise
 
     def complete(self, request: ModelRequest, stopped: Callable[[], bool]) -> Completion:
-        """Return the answer; the same request gets the same answer, whatever was asked before.
+        """Return the answer, which doesn't depend on earlier requests.
 
         Raises:
-            RequestCancelledError: ``stopped`` returned True in the middle.
-            UnanswerableError: the question is too long, or asks for what can't be done.
+            RequestCancelledError: ``stopped`` returned True.
+            UnanswerableError: the request is too long or unsupported.
 
         """
         shared = request.shared_ends if self._keeps else ()
@@ -240,7 +240,7 @@ class Engine:
             try:
                 return self._answer(request, plan(self._cache, wanted), stopped)
             except _CacheMismatchError as error:
-                raise UnanswerableError("the runtime doesn't read as it should") from error
+                raise UnanswerableError("the runtime's cache doesn't behave as expected") from error
 
     def close(self) -> None:
         """Stop the server and free the memory."""
@@ -250,7 +250,7 @@ class Engine:
     def _answer(
         self, request: ModelRequest, reading: ReadPlan, stopped: Callable[[], bool]
     ) -> Completion:
-        # Until all is well, nothing is known of what the server holds.
+        # Until this succeeds, the server's cache is unknown.
         self._cache = CacheState()
         for step in reading.steps[:-1]:
             self._run(step, {"n_predict": 0, **_FIRST}, stopped)
@@ -278,7 +278,7 @@ class Engine:
     def _probe(self) -> None:
         """Check whether the model returns log probabilities, and whether its cache can be reused.
 
-        Some kinds of models can't keep a part of it; those read every prompt as a whole.
+        Some model types can't keep a part of it, so they read every prompt from the start.
         """
         reading = plan(CacheState(), _PROBE)
         try:
@@ -293,7 +293,7 @@ class Engine:
             self._cache = reading.cache
 
     def _context_length(self) -> int:
-        """Return how many tokens a question and its answer may have together."""
+        """Return the maximum number of tokens of a request and its answer."""
         _, answer = self._call("GET", "/props")
         return answer["default_generation_settings"]["n_ctx"]
 
@@ -323,7 +323,7 @@ class Engine:
 
 
 class _Connection(http.client.HTTPConnection):
-    """A connection to a socket that is a file."""
+    """An HTTP connection over a Unix socket."""
 
     def __init__(self, path: str) -> None:
         super().__init__("localhost", timeout=_LONGEST_WAIT)
@@ -336,11 +336,11 @@ class _Connection(http.client.HTTPConnection):
 
 
 def _imported() -> Any:  # noqa: ANN401 - it has no types
-    """Import the runtime so that its threads wait asleep.
+    """Import the runtime with threads that sleep while waiting.
 
-    They meet after every small step. Where they wait awake, as is usual, and another program needs
-    a core, a model can write ten times as slowly. The library reads the variable when it is loaded;
-    the user's own choice stands, and child processes get none of it.
+    The threads synchronize after every small step. With the default busy waiting, a model can be
+    ten times slower if another program needs a core. The library reads the variable when it is
+    loaded; a value set by the user is kept, and child processes don't inherit ours.
     """
     if _WAIT_POLICY in os.environ:
         return importlib.import_module(PACKAGE)
@@ -353,10 +353,9 @@ def _imported() -> Any:  # noqa: ANN401 - it has no types
 
 @contextlib.contextmanager
 def _signals_left_alone() -> Generator[None]:
-    """Restore the signal handlers: llama.cpp's server replaces those of Ctrl-C and SIGTERM.
+    """Restore the signal handlers for Ctrl-C and SIGTERM, which llama.cpp's server replaces.
 
-    Python's own functions for that work in the main thread only, and know nothing of handlers that
-    were set behind their back.
+    Python's own functions work in the main thread only, and ignore handlers set by C code.
     """
     sigaction = ctypes.CDLL(None).sigaction
     before = {
@@ -375,7 +374,7 @@ def _private_folder() -> str:
     folder = tempfile.mkdtemp(prefix="jurybox-")
     if len(os.fsencode(Path(folder) / _SOCKET)) < _LONGEST_SOCKET:
         return folder
-    # The system cuts off the names of sockets, and the usual place may be far down.
+    # Socket paths are limited in length, and the default temporary folder may be deeply nested.
     Path(folder).rmdir()
     return tempfile.mkdtemp(prefix="jurybox-", dir="/tmp")
 
@@ -390,12 +389,12 @@ def _parameters(xllamacpp: Any, path: str, socket_path: str, key: str) -> Any:  
     parameters.ui = False
     parameters.endpoint_slots = False
     parameters.n_threads_http = 1
-    # Between events that never come here; the binding can't read it.
+    # Keep-alive lines between events, which the binding can't parse.
     parameters.sse_ping_interval = -1
     parameters.verbosity = _SILENT
     parameters.warmup = False
     parameters.offline = True
-    # One after the other, in one place: answers must not depend on what else is asked.
+    # One slot, so that answers don't depend on concurrent requests.
     parameters.n_parallel = 1
     parameters.cont_batching = False
     parameters.n_ctx = _CONTEXT
@@ -403,9 +402,9 @@ def _parameters(xllamacpp: Any, path: str, socket_path: str, key: str) -> Any:  
     parameters.n_ubatch = _BATCH
     parameters.cpuparams.n_threads = cores()
     parameters.cpuparams_batch.n_threads = cores()
-    # Guesses the context from the memory that is free, which isn't the same every day.
+    # Would choose the context size by the free memory, which varies.
     parameters.fit_params = False
-    # Nothing is kept but what stands in the one place, and all of that.
+    # Keeps only the cache of the one slot, and all of it.
     parameters.cache_ram_mib = 0
     parameters.n_ctx_checkpoints = 0
     parameters.swa_full = True

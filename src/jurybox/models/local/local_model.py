@@ -25,7 +25,7 @@ from jurybox.models.local.llama import (
 )
 from jurybox.sample import Usage
 
-# The last one means a random seed to llama.cpp.
+# The highest value means a random seed to llama.cpp.
 _SEEDS: Final = 2**32 - 1
 _SHOWN_DIGITS: Final = 12
 
@@ -34,7 +34,7 @@ _EXIT_TIMEOUT: Final = 30.0
 
 
 class QueuedRequest:
-    """A request in the queue; its answer, and how long that took without the wait."""
+    """A queued request with its answer and its duration without waiting."""
 
     def __init__(self, request: ModelRequest) -> None:
         self.request = request
@@ -59,7 +59,7 @@ class Worker:
         self._waiting: SimpleQueue[QueuedRequest | None] = SimpleQueue()
         self._closing = False
         self._starting = threading.Lock()
-        # A program that ends doesn't wait for it; `unload` ends it in good order.
+        # A daemon thread doesn't block exit; `unload` ends it cleanly.
         self._thread = threading.Thread(target=self._work, name="jurybox", daemon=True)
 
     def submit(self, queued: QueuedRequest) -> None:
@@ -70,7 +70,7 @@ class Worker:
         self._waiting.put(queued)
 
     def close(self) -> None:
-        """Stop what is in progress, and free the memory."""
+        """Stop the current request, and free the memory."""
         self._closing = True
         self._waiting.put(None)
         if self._thread.ident is not None:
@@ -84,7 +84,7 @@ class Worker:
             try:
                 if self._stopped(queued):
                     raise RequestCancelledError  # noqa: TRY301 - it takes the way of every other failure
-                # A file that couldn't be loaded is tried again: it may have been replaced.
+                # Loading is retried, since the file may have been replaced.
                 engine = engine or self._load()
                 queued.answer.set_result(self._answer(engine, queued))
             except BaseException as error:  # noqa: BLE001 - it is handed to the caller
@@ -120,7 +120,7 @@ def unload() -> None:
 
 atexit.register(unload)
 if hasattr(os, "register_at_fork"):
-    # Threads don't follow into a child process.
+    # Threads don't exist in a forked child process.
     os.register_at_fork(after_in_child=_workers.clear)
 
 
@@ -130,10 +130,10 @@ def open_local_model(name: str, folder: str, models: Path) -> "LocalModel":
 
 
 class LocalModel:
-    """A file of this machine; all models of this process with that file share what was loaded."""
+    """A model file on this machine; all models of this process with that file share it."""
 
     def __init__(self, name: str, file: ModelFile) -> None:
-        """Name the file that answers; it is loaded with the first request."""
+        """Set the file, which is loaded with the first request."""
         self._name = name
         self._file = file
         self._runtime = runtime()
@@ -162,7 +162,7 @@ class LocalModel:
                 cached_tokens=answer.cached_tokens,
             ),
             sent=generation,
-            # Without the folders of the name, which are private.
+            # Without the folders of the path, which are private.
             model=f"{Path(self._name).name} sha256:{self._file.sha256[:_SHOWN_DIGITS]}",
             fingerprint=self._runtime,
             finish_reason=answer.finish_reason,
@@ -171,7 +171,7 @@ class LocalModel:
         )
 
     async def aclose(self) -> None:
-        """Stop what is in progress for this model; the file stays loaded for the next one."""
+        """Stop this model's requests; the file stays loaded."""
         requests = list(self._requests)
         for queued in requests:
             queued.cancel()

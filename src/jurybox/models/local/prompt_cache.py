@@ -1,12 +1,12 @@
-"""A prompt as tokens: the template's marks kept apart from people's words, and what is kept of it.
+"""Tokenizes prompts safely, and plans which tokens of the cache to reuse.
 
-The words of a conversation may hold what looks like a mark of the template, such as the one that
-ends a message; read as a mark it would let a response speak as another role. So the template is
-filled with placeholders, and the words take their places only after everything was tokenized.
+A conversation may contain text that looks like a mark of the template, such as the one that ends a
+message; read as a mark, it would let a response speak as another role. So the template is filled
+with placeholders, which are replaced by the texts only after tokenizing.
 
-The last digits of a model's numbers depend on which tokens were read together. So that the same
-prompt gives the same numbers whatever was read before, every segment of a prompt is read by itself,
-and what an earlier prompt left in the cache is used only up to a cut that both have.
+The last digits of a model's probabilities depend on which tokens are read together. To make them
+independent of earlier prompts, every segment of a prompt is read separately, and the cache of an
+earlier prompt is reused only up to a segment boundary that both have.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,21 +18,21 @@ import msgspec
 
 from jurybox.sample import Turn
 
-# Characters of a private use area, which no template and no tokenizer gives a meaning.
+# Characters of a private use area, which have no meaning in templates and tokenizers.
 _OPEN: Final = "\ue0f0"
 _SHUT: Final = "\ue0f1"
-# Token lists of texts that come again and again: the template's, and what prompts share.
+# Caches the tokens of repeated texts: the template's, and what prompts share.
 _REMEMBERED: Final = 256
 
 
 class UnanswerableError(Exception):
-    """This request can't be answered, whenever it is sent."""
+    """This request can never be answered."""
 
 
 class Piece(msgspec.Struct, frozen=True):
     """A text to tokenize.
 
-    ``marks`` is whether it is the template's, whose marks count; ``opens`` whether it begins a
+    ``marks`` means that it is part of the template, whose marks count; ``opens`` that it begins a
     prompt.
     """
 
@@ -59,8 +59,8 @@ class Prompts:
         """Return the tokens of each segment.
 
         Raises:
-            UnanswerableError: the template or the tokenizer fails, or there are ``most`` tokens or
-                more, so that no room is left for an answer.
+            UnanswerableError: the template or the tokenizer fails, or ``most`` tokens or more leave
+            no room for an answer.
 
         """
         around = self._around(tuple(turn.role for turn in messages))
@@ -71,7 +71,7 @@ class Prompts:
         length = sum(map(len, parts))
         if length >= most:
             raise UnanswerableError(
-                f"the prompt has {length} tokens, and the model reads {most - 1} at most; shorten"
+                f"the prompt has {length} tokens, but the model reads at most {most - 1}; shorten"
                 " the sample or the rubric"
             )
         return tuple(part for part in parts if part)
@@ -84,15 +84,15 @@ class Prompts:
 
 
 def placeholder(index: int) -> str:
-    """Return the text that marks a message's place."""
+    """Return the placeholder of a message."""
     return f"{_OPEN}{index}{_SHUT}"
 
 
 def cut(rendered: str, count: int) -> tuple[str, ...]:
-    """Return what the template writes around ``count`` messages.
+    """Return the text of the template around ``count`` messages.
 
     Raises:
-        UnanswerableError: the template leaves a message out, or repeats one.
+        UnanswerableError: the template omits or repeats a message.
 
     """
     parts: list[str] = []
@@ -100,19 +100,17 @@ def cut(rendered: str, count: int) -> tuple[str, ...]:
     for index in range(count):
         before, found, rest = rest.partition(placeholder(index))
         if not found:
-            raise UnanswerableError(
-                "the model's chat template has no place for such a conversation"
-            )
+            raise UnanswerableError("the model's chat template doesn't support such a conversation")
         parts.append(before)
     if _OPEN in rest or any(_OPEN in part for part in parts):
-        raise UnanswerableError("the model's chat template says a message twice")
+        raise UnanswerableError("the model's chat template repeats a message")
     return (*parts, rest)
 
 
 def segments(
     around: Sequence[str], messages: Sequence[Turn], shared: Sequence[int]
 ) -> tuple[tuple[Piece, ...], ...]:
-    """Return the conversation, cut after the characters of the last message in ``shared``."""
+    """Return the conversation, split at the positions ``shared`` of the last message."""
     last = messages[-1].content
     bounds = sorted({bound for bound in shared if 0 < bound <= len(last)})
     first: list[Piece] = [Piece(around[0], marks=True, opens=True)]
@@ -122,14 +120,14 @@ def segments(
     words = [Piece(last[a:b], marks=False) for a, b in zip(starts, ends, strict=True)]
     cuts = [[*first, words[0]], *([word] for word in words[1:])]
     cuts[-1].append(Piece(around[-1], marks=True))
-    # Even an empty beginning may have a token: the one that begins a text.
+    # Even an empty beginning may have a token that marks the start of a text.
     return tuple(tuple(each for each in pieces if each.text or each.opens) for pieces in cuts)
 
 
 class CacheState(msgspec.Struct, frozen=True, kw_only=True):
     """The tokens in a model's cache, and where each segment began.
 
-    ``more`` is whether unknown tokens, of the model's answer, may follow.
+    ``more`` means that unknown tokens of the model's answer may follow.
     """
 
     tokens: tuple[int, ...] = ()
@@ -138,7 +136,7 @@ class CacheState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadStep(msgspec.Struct, frozen=True, kw_only=True):
-    """Read ``tokens``, of which those before ``start`` are in the cache."""
+    """Reads ``tokens``; those before ``start`` are in the cache."""
 
     tokens: tuple[int, ...]
     start: int
@@ -155,7 +153,7 @@ class ReadPlan(msgspec.Struct, frozen=True, kw_only=True):
 def plan(cache: CacheState, segments: Sequence[Sequence[int]]) -> ReadPlan:
     """Return the steps that read ``segments``, none of which is empty.
 
-    The runtime keeps as much of its cache as the next prompt begins with, wanted or not.
+    The runtime always reuses the longest common beginning of its cache and the next prompt.
     """
     tokens = tuple(token for segment in segments for token in segment)
     ends = tuple(accumulate(len(segment) for segment in segments))
@@ -163,8 +161,8 @@ def plan(cache: CacheState, segments: Sequence[Sequence[int]]) -> ReadPlan:
     kept = max((start for start in starts if _holds(cache, tokens, starts, start)), default=0)
     steps: list[ReadStep] = []
     if kept and _collides(cache, tokens, kept):
-        # The next segment begins like the old one, so more would be kept than should be: another
-        # token comes between.
+        # The next segment begins like the old one, so the runtime would reuse too much; another
+        # token is read in between.
         steps.append(ReadStep(tokens=(*tokens[:kept], _other(tokens[kept])), start=kept))
     left = [(start, end) for start, end in zip(starts, ends, strict=True) if start >= kept]
     steps += [ReadStep(tokens=tokens[:end], start=start) for start, end in left]
@@ -172,7 +170,7 @@ def plan(cache: CacheState, segments: Sequence[Sequence[int]]) -> ReadPlan:
 
 
 def _holds(cache: CacheState, tokens: tuple[int, ...], starts: tuple[int, ...], start: int) -> bool:
-    """Return whether the cache before ``start`` is what reading ``tokens`` would leave there."""
+    """Return whether the cache before ``start`` is equal to that of reading ``tokens``."""
     if start not in cache.cuts and start != len(cache.tokens):
         return False
     before = tuple(cut for cut in cache.cuts if cut < start)
