@@ -218,7 +218,7 @@ class RowReader:
             self.has_ids = has_id
         if has_id != self.has_ids:
             here, there = ("an", "has none") if has_id else ("no", "has one")
-            problem = f"the row has {here} `id`, but the first row has {there}"
+            problem = f"the row has {here} `id`, but the first row {there}"
             self._note(line, "mixed-ids", problem, "give every row an id, or none")
             return None
         return values.get("id") if has_id else str(self._count)

@@ -29,12 +29,12 @@ _HIGH: Final = 0.75
 class AgreementStatistic(msgspec.Struct, frozen=True):
     """One statistic of agreement, computed by ``formula`` for many rows of weights."""
 
-    name: str  # in JSON: the group and the rest of the name where it is one of several
+    name: str  # its name in JSON, after its group if it has one
     formula: Callable[..., Values]
-    heading: str = ""  # of its column or row in a table; empty to leave it to JSON
+    heading: str = ""  # the heading of its column or row in a table; empty for JSON only
     group: str = ""  # the object that JSON puts it in
     categorical: bool = False  # whether it needs a scale with points
-    correlation: bool = False  # whether it is undefined where a rater gave one score only
+    correlation: bool = False  # whether it is undefined if a rater gave only one score
 
 
 def _alpha(kind: str, formula: Callable[..., Values]) -> AgreementStatistic:
@@ -98,9 +98,9 @@ class RaterPair(msgspec.Struct, frozen=True, kw_only=True):
 class Ratings(msgspec.Struct, frozen=True, kw_only=True):
     """The ratings of one criterion, column by column.
 
-    ``item``, ``rater`` and ``score`` have an entry for each rating: the places of its item and
-    rater among ``items`` and ``raters``, and its score. A missing rating has no entry. ``clusters``
-    names what each of ``items`` belongs to, where items depend on each other.
+    ``item``, ``rater`` and ``score`` have one entry per rating: the indexes of its item and rater
+    in ``items`` and ``raters``, and its score. A missing rating has no entry. ``clusters`` has the
+    cluster of each item, if items depend on each other.
     """
 
     criterion: str | None
@@ -113,7 +113,7 @@ class Ratings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PanelAgreement(msgspec.Struct, frozen=True, kw_only=True):
-    """How far all raters of a criterion agree: together, and each with each."""
+    """How far all raters of a criterion agree, together and in pairs."""
 
     criterion: str | None
     n_items: int
@@ -139,8 +139,7 @@ def agree(
 ) -> PairAgreement:
     """Return how far two raters agree on the items that both rated, in the same order.
 
-    The interval of exact agreement is Wilson's where items are independent. Scores must be on the
-    scale.
+    For independent items, the interval of exact agreement is Wilson's. Scores must be on the scale.
     """
     cells = pair.cells_of(a, b)
     if not cells.n:
@@ -222,7 +221,7 @@ def _pair_note(cells: pair.Cells, found: Mapping[str, Estimate], scale: Scale) -
 def _prevalence_note(
     agreed: float | None, kappa: float | None, values: Values, totals: Values, name: str = "kappa"
 ) -> str | None:
-    """Explain why kappa is near zero, or undefined, though most scores are equal; else ``None``."""
+    """Explain a kappa near zero, or undefined, with mostly equal scores; else return ``None``."""
     if agreed is None or agreed < _HIGH or (kappa is not None and kappa > _NEAR_ZERO):
         return None
     most = int(np.argmax(totals))
@@ -243,10 +242,10 @@ def _prevalence_note(
 def agree_all(ratings: Ratings, scale: Scale, *, level: float = 0.95) -> PanelAgreement:
     """Return how far the raters agree; scores must be on the scale, one per rater and item.
 
-    For the intervals items, or their clusters, must be independent.
+    The intervals assume that items, or their clusters, are independent.
     """
     rated, item = np.unique(np.asarray(ratings.item, dtype=np.intp), return_inverse=True)
-    # A row per item and a column per rater, NaN where a rating is missing.
+    # A row per item and a column per rater; NaN for a missing rating.
     table = np.full((len(rated), len(ratings.raters)), np.nan)
     table[item, np.asarray(ratings.rater, dtype=np.intp)] = ratings.score
     given = ~np.isnan(table)

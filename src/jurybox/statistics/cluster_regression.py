@@ -1,4 +1,4 @@
-"""How much a score goes with something, over clusters: least squares and rank correlations.
+"""Cluster-robust least squares and rank correlations.
 
 References: J. G. MacKinnon, M. O. Nielsen and M. D. Webb (2023), "Fast and reliable jackknife and
 bootstrap methods for cluster-robust inference", Journal of Applied Econometrics 38, 671-694: the
@@ -30,7 +30,7 @@ def coefficient(
     intercept: bool = True,
     level: float = 0.95,
 ) -> Estimate:
-    """Return how much the outcome rises with one unit of the first column, at equal others.
+    """Return the coefficient of the first column: the outcome's rise per unit, other columns equal.
 
     ``b = (X'X)^-1 X'y`` with an intercept among the columns unless it is left out. Its variance is
     ``(m - 1)/m sum((b_g - b)^2)`` over the estimates ``b_g`` without each of the ``m`` clusters
@@ -83,8 +83,8 @@ def rank_correlation(
     """Return Spearman's correlation of two columns, with its interval over clusters.
 
     With a third column it is the partial correlation of the ranks,
-    ``(r_xy - r_xz r_yz) / sqrt((1 - r_xz^2)(1 - r_yz^2))``: how the two go together where the third
-    is equal. Equal values share the mean of their ranks.
+    ``(r_xy - r_xz r_yz) / sqrt((1 - r_xz^2)(1 - r_yz^2))``: the correlation of the two at equal
+    values of the third. Equal values share the mean of their ranks.
     """
     columns = [
         np.unique(np.asarray(each, dtype=np.float64), return_inverse=True)[1].astype(np.intp)
@@ -104,7 +104,7 @@ def rank_correlation(
 
 
 def _correlations(columns: Sequence[Codes], weights: Values) -> Values:
-    """Return the correlation for each row of weights; NaN where it is undefined."""
+    """Return the correlation for each row of weights; NaN if undefined."""
     x, y, *rest = [_ranks(column, weights) for column in columns]
     plain = np.sum(weights * x * y, axis=1)
     if not rest:
@@ -116,7 +116,7 @@ def _correlations(columns: Sequence[Codes], weights: Values) -> Values:
 
 
 def _ranks(codes: Codes, weights: Values) -> Values:
-    """Return the ranks, centered and of unit length; NaN where all are equal."""
+    """Return the ranks, centered and of unit length; NaN if all are equal."""
     mass = margins(codes, int(codes.max()) + 1, weights)
     total = mass.sum(axis=1, keepdims=True)
     middle = np.cumsum(mass, axis=1) - mass / 2 - total / 2

@@ -1,4 +1,4 @@
-"""A judge's metrics corrected by labels of people: a mean (PPI++), a rate (Rogan and Gladen)."""
+"""Corrects a judge's metrics by human labels: means (PPI++) and rates (Rogan and Gladen)."""
 
 import math
 from collections.abc import Hashable, Sequence
@@ -22,10 +22,10 @@ FEWEST_LABELS: Final = 10
 
 
 class CorrectedMean(msgspec.Struct, frozen=True, kw_only=True):
-    """A mean that the judge gives on all samples and people on some.
+    """The mean of a metric that the judge has for all samples and people for some.
 
     ``judge`` is over all samples, and its interval ignores the judge's errors; ``human`` is over
-    the labeled ones; ``corrected`` combines both and has no value where the labels are too few.
+    the labeled ones; ``corrected`` combines both, without a value if there are too few labels.
     """
 
     judge: Estimate
@@ -33,10 +33,10 @@ class CorrectedMean(msgspec.Struct, frozen=True, kw_only=True):
     corrected: Estimate
     tuning: float | None = None  # lambda: 0 ignores the judge, 1 trusts it fully
     bias: float | None = None  # the judge's mean minus people's, on the labeled samples
-    clusters: int | None = None  # independent groups of labeled samples, where given
-    effective_labels: float | None = None  # labels that would be as precise without the judge
-    # More labels that would halve the corrected interval; None where none would, and with
-    # clusters, where it depends on which samples are labeled.
+    clusters: int | None = None  # independent groups of labeled samples, if given
+    effective_labels: float | None = None  # labels with the same precision without the judge
+    # More labels to halve the corrected interval; None if impossible, and with clusters, since it
+    # depends on which samples are labeled.
     labels_to_halve: int | None = None
     reason: str | None = None
     sentence: str = ""
@@ -46,7 +46,7 @@ class CorrectedRate(msgspec.Struct, frozen=True, kw_only=True):
     """A rate corrected by how often the judge is right on yes and on no.
 
     ``apparent`` is the judge's rate on the samples without labels; ``unclipped`` is the formula's
-    value where it lies outside of 0 and 1.
+    value if it lies outside 0 to 1.
     """
 
     apparent: Estimate
@@ -58,11 +58,11 @@ class CorrectedRate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CorrectedMetric(msgspec.Struct, frozen=True, kw_only=True):
-    """One metric: the judge's value, people's value, and both together.
+    """One metric: the judge's value, the human value, and the corrected one.
 
-    ``unscored`` counts labeled samples without a value of the judge, ``missing`` those of the
-    random part without a label. ``rate`` is the other correction of a yes-or-no metric: by how
-    often the judge is right on either.
+    ``unscored`` counts labeled samples that the judge didn't score, ``missing`` those of the random
+    part without a label. ``rate`` is the second correction of a yes-or-no metric, by the judge's
+    sensitivity and specificity.
     """
 
     metric: str
@@ -94,7 +94,7 @@ def correction_sentence(made: CorrectedMean) -> str:
 class LabeledScores(msgspec.Struct, frozen=True, kw_only=True):
     """People's and the judge's values of labeled samples, and the judge's of the ``rest``.
 
-    ``ends`` are those of the scale, where it has any.
+    ``ends`` are those of the scale, if any.
     """
 
     human: Values
@@ -119,7 +119,7 @@ def labeled_scores(
     clusters: Sequence[Hashable] | None = None,
     rest_clusters: Sequence[Hashable] | None = None,
 ) -> LabeledScores:
-    """Return the data as arrays; yes and no, as 1 and 0, have ends unless others are given."""
+    """Return the data as arrays; yes-or-no values have the ends 0 and 1 by default."""
     parts = [np.asarray(part, dtype=np.float64) for part in (human, judge, rest)]
     if ends is None and np.isin(np.concatenate(parts), (0.0, 1.0)).all():
         ends = (0.0, 1.0)
@@ -138,11 +138,11 @@ def corrected_mean(data: LabeledScores, *, level: float = 0.95) -> CorrectedMean
 
     With n labeled samples (people's ``y``, the judge's ``f``) and N others (``g``), it is
     ``mean(y - t f) + t mean(g)`` with ``t = cov(y, f) / ((1 + n/N) var(f and g))`` between 0 and 1:
-    unbiased whatever the judge does. The interval combines those of the two means: the distance to
-    an end is the root of their summed squares. Where the values have ends, ``y - t f`` has them
-    too, so that a judge who was right on every label isn't taken for infallible. Where the interval
-    of the labels alone is no wider, the judge is left out: ``t`` is 0, and value and interval are
-    those of the labels. Labels must be drawn at random from all samples.
+    which is unbiased for any judge. The interval combines those of the two means: the distance to
+    an end is the root of their summed squares. If the values have ends, so has ``y - t f``, so that
+    a judge that was right on every label isn't treated as infallible. If the interval of the labels
+    alone isn't wider, the judge is left out: ``t`` is 0, and value and interval are those of the
+    labels. Labels must be drawn at random from all samples.
 
     References: A. N. Angelopoulos, J. C. Duchi and T. Zrnic (2023), "PPI++: efficient
     prediction-powered inference"; A. N. Angelopoulos and others (2023), "Prediction-powered
@@ -185,7 +185,7 @@ def _width(interval: Interval) -> float:
 
 
 def _tuned(data: LabeledScores, tuning: float, level: float) -> Estimate:
-    """Return the mean that trusts the judge as far as ``tuning`` says."""
+    """Return the corrected mean for a given ``tuning``."""
     n = len(data.human) + len(data.rest)
     low, high = data.ends or (-math.inf, math.inf)
     ends = None if data.ends is None else (low - tuning * high, high - tuning * low)
@@ -273,15 +273,14 @@ def _with_sentence(made: CorrectedMean) -> CorrectedMean:
 
 
 def corrected_rate(data: LabeledScores, *, level: float = 0.95) -> CorrectedRate:
-    """Correct the judge's rate of yes by how often it is right on yes and on no, without clusters.
+    """Correct the judge's rate of yes by its sensitivity and specificity, without clusters.
 
     With the judge's rate ``p`` on the samples without labels, its sensitivity ``s`` and its
-    specificity ``c`` on the labeled ones, it is ``(p + c - 1) / (s + c - 1)``, brought between 0
-    and 1. There is none where ``s + c <= 1``: then the judge says yes as often to what people
-    call no, and its rate carries no information. The interval is that of Lang and Reiczigel: all
-    three rates are drawn a little towards the middle, and their variances added by the delta
-    method with a correction for the skew. Unlike the prediction-powered mean, labels need not be
-    drawn at random from all samples; within people's yes and no they must.
+    specificity ``c`` on the labeled ones, it is ``(p + c - 1) / (s + c - 1)``, limited to 0 to 1.
+    It has no value if ``s + c <= 1``, because the judge's rate then carries no information. The
+    interval is that of Lang and Reiczigel: all three rates are pulled slightly towards the middle,
+    and their variances added by the delta method with a correction for skew. Unlike for the
+    prediction-powered mean, labels need to be random only within people's yes and within their no.
 
     Reference: W. J. Rogan and B. Gladen (1978), "Estimating prevalence from the results of a
     screening test", American Journal of Epidemiology 107, 71-76; Z. Lang and J. Reiczigel (2014),

@@ -1,4 +1,4 @@
-"""Verdicts on pairs of models, counted, and the Bradley-Terry model with ties, after Davidson."""
+"""Counts verdicts on pairs of models, and fits Davidson's Bradley-Terry model with ties."""
 
 from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
@@ -30,7 +30,7 @@ class PairVerdict(msgspec.Struct, frozen=True, kw_only=True):
 class WinCounts(msgspec.Struct, frozen=True, kw_only=True):
     """How often each model won against each other one, and tied.
 
-    ``wins[i, j]`` is how often model i won against model j; ``ties`` is the same both ways.
+    ``wins[i, j]`` is how often model i won against model j; ``ties`` is symmetric.
     """
 
     names: tuple[str, ...]
@@ -39,17 +39,17 @@ class WinCounts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def n(self) -> int:
-        """How many verdicts there are."""
+        """The number of verdicts."""
         return int(self.wins.sum()) + int(self.ties.sum()) // 2
 
     @property
     def met(self) -> NDArray[np.int64]:
-        """How often each two models were compared."""
+        """How often each pair of models was compared."""
         return self.wins + self.wins.T + self.ties
 
     @property
     def linked(self) -> Links:
-        """Which model won against or tied with which."""
+        """Which models won against or tied with each other."""
         return (self.wins > 0) | (self.ties > 0)
 
     def rate(self, i: int, j: int) -> float | None:
@@ -97,11 +97,11 @@ def components(links: Links) -> tuple[tuple[int, ...], ...]:
 def has_finite_fit(counts: WinCounts) -> bool:
     """Return whether the likelihood has its maximum at finite strengths and tie parameter.
 
-    Asked of models that all reach each other by wins and ties. Without ties they then always have
-    finite strengths (Ford 1957). With ties, strengths and the tie parameter can still grow
+    It is assumed that all models reach each other by wins and ties. Without ties, strengths are
+    then always finite (Ford 1957). With ties, strengths and the tie parameter can still grow
     together without bound: if some potential ``d`` has ``d_i - d_j >= 1`` wherever i ever won
     against j, and ``|d_i - d_j| <= 1`` wherever they ever tied, following it never lowers the
-    likelihood. Such constraints on differences can be met unless there is a negative cycle
+    likelihood. Such constraints on differences can be satisfied unless there is a negative cycle
     (Bellman and Ford).
     """
     if not counts.ties.any():
@@ -134,7 +134,7 @@ def majority_cycles(counts: WinCounts) -> tuple[tuple[str, ...], ...]:
 
 
 def _shortest_cycle(beats: Links, start: int) -> tuple[int, ...]:
-    """Return the first shortest path from a node back to itself; there is one."""
+    """Return the first shortest cycle through a node, which must exist."""
     paths: deque[tuple[int, ...]] = deque([(start,)])
     seen = {start}
     while paths:
@@ -155,7 +155,7 @@ _CONVERGED: Final = 1e-12
 class StrengthFit(msgspec.Struct, frozen=True, kw_only=True):
     """The strengths that make the verdicts most likely, on a log scale.
 
-    ``log_tie`` is the logarithm of the tie parameter, ``None`` where nothing tied; ``information``
+    ``log_tie`` is the logarithm of the tie parameter, ``None`` without ties; ``information``
     is minus the second derivatives of the log-likelihood by the strengths and ``log_tie``.
     """
 
@@ -171,7 +171,7 @@ def fit_strengths(counts: WinCounts, free: Codes) -> StrengthFit:
     ``P(tie) = v sqrt(w_i w_j) / D`` and ``D = w_i + w_j + v sqrt(w_i w_j)``. In the strengths and
     ``log v`` the log-likelihood is concave, so every step uphill leads to its one maximum. Without
     any tie ``v`` is 0, and this is the model of Bradley and Terry. One model of each linked part
-    must be held at 0.
+    must be fixed at 0.
 
     Reference: R. R. Davidson (1970), "On extending the Bradley-Terry model to accommodate ties in
     paired comparison experiments", Journal of the American Statistical Association 65, 317-328;
@@ -206,7 +206,7 @@ def fit_strengths(counts: WinCounts, free: Codes) -> StrengthFit:
 
 
 def _probabilities(gap: Values, log_tie: float | None) -> tuple[Values, Values, Values]:
-    """Return how likely the first wins, the second wins, both tie, for gaps of strengths."""
+    """Return the probabilities that the first wins, the second wins, and both tie."""
     tie = np.full_like(gap, -np.inf) if log_tie is None else np.full_like(gap, log_tie)
     # All three over sqrt(w_i w_j), and over the largest of them against overflow.
     powers = np.stack([gap / 2, -gap / 2, tie])
@@ -244,9 +244,9 @@ def _likelihood(counts: WinCounts, at: Values, *, ties: bool) -> tuple[float, Va
     return value, slope, bend
 
 
-# With fewer items, how they differ is hardly known.
+# With fewer items, their variance is hardly known.
 _FEW: Final = 10
-# Items that all have the same verdicts show no difference at all, which is no certainty.
+# Items with identical verdicts show no variance, which doesn't mean certainty.
 _NIL: Final = 1e-6
 
 
@@ -281,13 +281,13 @@ def by_items(
     numbers: dict[str, int],
     level: float,
 ) -> StrengthCovariance | None:
-    """Return the covariance from how items differ, for items with several verdicts each.
+    """Return the covariance clustered by item, for items with several verdicts each.
 
     With the slopes ``u_g`` of the log-likelihood of each of G items and the inverse information
-    ``H``, it is ``G / (G - 1) H (sum u_g u_g') H``, with Student's t on G - 1 degrees. ``None``
-    where there are hardly more items than strengths, so that it would be far too small. With fewer
-    than ten items it is nowhere below ``H``, the covariance of independent verdicts; with more
-    items, only where it would be zero.
+    ``H``, it is ``G / (G - 1) H (sum u_g u_g') H``, with Student's t on G - 1 degrees. ``None`` if
+    there are hardly more items than strengths, since it would be far too small. With fewer than ten
+    items it is at least ``H``, the covariance of independent verdicts; with more items, ``H``
+    replaces it only where it would be zero.
 
     Reference: K.-Y. Liang and S. L. Zeger (1986), "Longitudinal data analysis using generalized
     linear models", Biometrika 73, 13-22.
@@ -320,7 +320,7 @@ def by_items(
 
 
 def _raised(covariance: Values, floor: Values, below: float) -> Values:
-    """Return the covariance, with that of ``floor`` in directions where it is a smaller share.
+    """Return the covariance, raised to ``floor`` in directions in which it is smaller.
 
     With ``floor = L L'``, these are the eigenvectors of ``L^-1 covariance L^-1'`` whose eigenvalues
     are less than ``below``; so no combination of strengths has less than the larger of the two.
@@ -339,7 +339,7 @@ def _raised(covariance: Values, floor: Values, below: float) -> Values:
 
 
 def _inverse(fitted: StrengthFit, free: Codes) -> Values:
-    """Return the inverse of the information; strengths held at 0 have no variance."""
+    """Return the inverse of the information; strengths fixed at 0 have no variance."""
     size = len(fitted.information)
     moving = free if fitted.log_tie is None else np.append(free, size - 1)
     inverse = np.zeros((size, size))

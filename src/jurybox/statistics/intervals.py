@@ -23,8 +23,8 @@ class Interval(msgspec.Struct, frozen=True, kw_only=True):
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """A statistic of ``n`` items.
 
-    ``value`` is ``None`` where it is undefined, never NaN and never a stand-in; ``reason`` then
-    says why, or why there is no interval.
+    ``value`` is ``None`` if it is undefined, never NaN or a substitute; ``reason`` says why it or
+    its interval is missing.
     """
 
     value: float | None
@@ -34,7 +34,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _NORMAL: Final = NormalDist()
-# Odds of exp(-700) are the smallest that a float holds.
+# exp(-700) is close to the smallest float.
 _FARTHEST: Final = 700.0
 _MOST_STEPS: Final = 200
 _MANY_DEGREES: Final = 10_000
@@ -44,7 +44,7 @@ _MOST_TERMS: Final = 100_000
 
 
 def normal_quantile(p: float) -> float:
-    """Return the value that a standard normal variable is below with probability ``p``."""
+    """Return the quantile of the standard normal distribution at ``p``."""
     if 0 < p < 1:
         return _NORMAL.inv_cdf(p)
     return math.inf if p > 0 else -math.inf
@@ -61,10 +61,10 @@ def normal_tail(x: float) -> float:
     return math.erfc(x / math.sqrt(2)) / 2
 
 
-# Metrics of one table have one level and often the same degrees.
+# Cached, because the metrics of a table often share level and degrees.
 @lru_cache(maxsize=256)
 def t_quantile(p: float, df: float) -> float:
-    """Return the value that Student's t with ``df`` degrees is below with probability ``p``.
+    """Return the quantile of Student's t with ``df`` degrees at ``p``.
 
     ``df / (df + t^2)`` has a beta distribution, of the parameters ``df / 2`` and ``1/2``.
     """
@@ -86,7 +86,7 @@ def binomial_cdf(k: int, n: int, p: float) -> float:
 
 
 def beta_quantile(p: float, a: float, b: float) -> float:
-    """Return the value that a beta variable is below with probability ``p``."""
+    """Return the quantile of a beta distribution at ``p``."""
     if not 0 < p < 1:
         return float(p > 0)
     return 1 / (1 + math.exp(-_log_odds_below(p, a, b)))
@@ -127,10 +127,10 @@ def _beta_fraction(a: float, b: float, x: float) -> float:
 
 
 def _log_odds_below(p: float, a: float, b: float) -> float:
-    """Return ``log(x / (1 - x))`` of the ``x`` that a beta variable is below with probability p.
+    """Return the log-odds of the quantile of a beta distribution at ``p``.
 
-    By Newton's method, and by bisection where that leaves the bracket; odds hold both ends of the
-    distribution to the last digit.
+    Uses Newton's method, with bisection if that leaves the bracket; log-odds keep full precision at
+    both ends of the distribution.
     """
     low, high = -_FARTHEST, _FARTHEST
     at = math.log(a / b)
@@ -149,7 +149,7 @@ def _log_odds_below(p: float, a: float, b: float) -> float:
 
 
 def _near_normal(z: float, df: float) -> float:
-    """Return the quantile of t with many degrees where that of the normal is ``z``.
+    """Return the quantile of t with many degrees from the normal quantile ``z``.
 
     R. A. Fisher and E. A. Cornish (1960), "The percentile points of distributions having known
     cumulants", Technometrics 2, 209-225.
@@ -173,7 +173,7 @@ _NEARLY_NORMAL: Final = 10_000.0
 
 
 def codes_of(clusters: Sequence[Hashable], n: int) -> tuple[Codes, int]:
-    """Number the clusters of ``n`` rows in the order in which they appear; return how many, too."""
+    """Number the clusters of ``n`` rows in order of appearance; also return their count."""
     if len(clusters) != n:
         raise ValueError(f"{len(clusters)} clusters are named for {n} rows")
     numbers: dict[Hashable, int] = {}
@@ -192,8 +192,8 @@ def mean_of(
 
     Student's is ``mean -+ t * error``, where the standard error is ``sd / sqrt(n)`` with ``n - 1``
     degrees of freedom; with clusters it is the root of ``m/(m - 1) sum(e^2) / n^2`` over the summed
-    residuals ``e`` of the ``m`` clusters, with ``m - 1`` degrees. It has no interval where all
-    values are the same, which shows as little of how they vary as one value would.
+    residuals ``e`` of the ``m`` clusters, with ``m - 1`` degrees. It has no interval if all values
+    are the same, since they show no variance.
     """
     x = np.asarray(values, dtype=np.float64)
     n = len(x)
@@ -227,10 +227,9 @@ def bounded_mean(
 ) -> Interval:
     """Return the interval of the mean of ``n`` values that can't lie beyond ``ends``.
 
-    Half a value at either end is added to the data, as Jeffreys does for shares, so that a mean
-    near an end stays uncertain on the side where values are rare. Of the data so extended, each
-    value's weight is uncertain as in the Bayesian bootstrap; the mean has then nearly a beta
-    distribution, with the parameters that its mean and variance give. Its quantiles are those of
+    Half a value at each end is added to the data, as in Jeffreys' interval, so that a mean near an
+    end stays uncertain. With random weights as in the Bayesian bootstrap, the mean then has nearly
+    a beta distribution, with parameters from its mean and variance. Its quantiles are those of
     Student's t on ``degrees``. ``variance`` is about the mean, over ``n``.
 
     References: L. D. Brown, T. T. Cai and A. DasGupta (2001), "Interval estimation for a binomial
@@ -251,7 +250,7 @@ def bounded_mean(
     else:
         lower, upper = beta_quantile(normal_cdf(-t), a, b), beta_quantile(normal_cdf(t), a, b)
     return Interval(
-        # At an end of the scale, where values are on one side only, it is open to that end.
+        # At an end of the scale, the interval extends to that end.
         low=low + width * max(0.0, min(lower, at)),
         high=low + width * min(1.0, max(upper, at)),
         level=level,
@@ -268,9 +267,9 @@ def standard_error(x: Values, codes: Codes | None, m: int) -> float:
 
 
 def _effective_rows(x: Values, codes: Codes | None, m: int) -> float:
-    """Return how many independent rows have a mean as uncertain as that of clustered ones.
+    """Return the number of independent rows with the same uncertainty as the clustered ones.
 
-    Where all values are equal their dependence can't be seen; then each cluster counts as one row.
+    If all values are equal, each cluster counts as one row.
     """
     if codes is None:
         return float(len(x))
@@ -293,7 +292,7 @@ def wilson(successes: float, n: float, level: float = 0.95, *, z: float | None =
     center = p + z * z / (2 * n)
     half = z * (p * (1 - p) / n + z * z / (4 * n * n)) ** 0.5
     below = 1 + z * z / n
-    # At the ends of the scale rounding would leave 1e-17 where there is a zero.
+    # Rounding errors at the ends of the scale would leave 1e-17 instead of 0.
     low = 0.0 if successes == 0 else max(0.0, (center - half) / below)
     high = 1.0 if successes == n else min(1.0, (center + half) / below)
     return Interval(low=low, high=high, level=level, method="Wilson")

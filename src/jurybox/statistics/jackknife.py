@@ -1,14 +1,14 @@
-"""Intervals of agreement coefficients and correlations, from leaving items out.
+"""Jackknife intervals of agreement coefficients and correlations.
 
 Items that look alike (the same pair of scores, the same set of scores) form a *pattern*, so that a
 coefficient is a function of how often each pattern occurs, and leaving out any of its items gives
 the same value. Without ``m`` of ``N`` items (or clusters of items) the coefficient is ``c_j``; with
 ``h = N / m`` its pseudo-value is ``h c - (h - 1) c_j``, and the variance of the coefficient is the
 mean of ``(pseudo-value - their mean)^2 / (h - 1)`` (Busing and others 1999). The interval is
-Student's on Fisher's scale, ``tanh(atanh(c) -+ t error / (1 - c^2))``, which keeps it within -1 and
-1 and lets it be wider below a high value than above it. Where few items decide, the error itself
-is uncertain: the degrees of freedom are ``2 N / (k - 1)`` with the kurtosis ``k`` of the
-pseudo-values, at most ``N - 1``.
+Student's on Fisher's scale, ``tanh(atanh(c) -+ t error / (1 - c^2))``, which stays within -1 and 1
+and is wider below a high value than above it. If few items dominate, the error itself is uncertain:
+the degrees of freedom are ``2 N / (k - 1)`` with the kurtosis ``k`` of the pseudo-values, at most
+``N - 1``.
 
 References: F. M. T. A. Busing, E. Meijer and R. van der Leeden (1999), "Delete-m jackknife for
 unequal m", Statistics and Computing 9, 3-8; R. A. Fisher (1921), "On the probable error of a
@@ -31,15 +31,15 @@ FEWEST_LEFT_OUT: Final = 10
 """Fewer items or clusters get no interval: they don't show how items differ."""
 
 _MOST_ROWS: Final = 200
-# Numbers held in memory at once.
+# The maximum numbers in memory.
 _PIECE: Final = 2_000_000
 _SAME: Final = 1e-12
 
 
 class Patterns(msgspec.Struct, frozen=True, kw_only=True):
-    """The pattern of each item, how many patterns there are, and what items belong to.
+    """The pattern of each item, the number of patterns, and the clusters of items.
 
-    ``informative`` items have what a coefficient needs; ``width`` numbers are held for a row.
+    ``informative`` marks the items that a coefficient uses; a row takes ``width`` numbers.
     """
 
     pattern_of: Codes
@@ -94,7 +94,7 @@ def _intervals(
 ) -> dict[str, Interval | None]:
     n = len(patterns.pattern_of)
     if patterns.clusters is None and patterns.count <= _MOST_ROWS:
-        # Any item of a pattern may be the one that is left out.
+        # Leaving out any item of a pattern gives the same value.
         rows = iter([patterns.times - np.eye(patterns.count)])
         sizes, counts, what = np.ones(patterns.count), patterns.times, f"{n:,} items"
     else:
@@ -121,7 +121,7 @@ def _intervals(
 
 
 def _without_groups(patterns: Patterns, group_of: Codes, groups: int) -> Iterator[Values]:
-    """Yield how often each pattern occurs without each group, as many at once as fit in memory."""
+    """Yield, in batches, the pattern counts with each group left out."""
     step = max(1, _PIECE // max(patterns.count, patterns.width))
     for start in range(0, groups, step):
         gone = [
@@ -134,9 +134,9 @@ def _without_groups(patterns: Patterns, group_of: Codes, groups: int) -> Iterato
 def _ends(
     value: float, without: Values, sizes: Values, counts: Values, level: float
 ) -> tuple[float, float] | None:
-    """Return the interval's ends; None where nothing varies or one item decides all.
+    """Return the interval's ends; None if nothing varies or one item decides everything.
 
-    ``without`` are the values without ``sizes`` units each, of which each counts ``counts`` times.
+    ``without`` has the values after leaving out ``sizes`` units, each repeated ``counts`` times.
     """
     if not abs(value) < 1 - _SAME or np.isnan(without).any():
         return None

@@ -68,7 +68,7 @@ class JuryCounter:
         self._differs: Counter[tuple[str, str]] = Counter()
 
     def add(self, report: EvaluationReport) -> None:
-        """Count one sample; of two responses, the votes on both must agree."""
+        """Count one sample; for two responses, the votes on both must agree."""
         sides = [report.criteria]
         if report.responses is not None:
             sides = [side.criteria for side in report.responses.values()]
@@ -84,7 +84,7 @@ class JuryCounter:
             majorities: list[Vote | None] = [_majority(each.votes) for each in reports]
             self._undecided[name] += None in majorities
             for each, majority in zip(reports, majorities, strict=True):
-                # A vote may be lost on one of two responses; whose votes are left is unknown then.
+                # If a vote on one of two responses is lost, it is unknown whose votes remain.
                 if majority is not None and len(each.votes) == len(judges):
                     for judge, vote in zip(judges, each.votes, strict=True):
                         self._votes[name, judge] += 1

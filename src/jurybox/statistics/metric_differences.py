@@ -1,8 +1,8 @@
 """Tests whether two runs differ by more than chance, metric by metric.
 
 Every metric that both runs have for a sample is one pair. All metrics of a comparison are tested
-together, with Holm's correction, so that two equal runs differ significantly no more often than the
-level says, however many criteria the rubric has.
+together, with Holm's correction, so that the rate of false alarms doesn't grow with the number of
+criteria.
 """
 
 from array import array
@@ -35,8 +35,8 @@ RIGHT: Final = "right"
 def comparable_scores(one: Rubric, other: Rubric) -> tuple[str, ...]:
     """Return the scores that mean the same in two rubrics.
 
-    The same name on another scale is another metric. Of a single criterion the overall score is
-    that criterion's on another scale, and testing it twice would only cost power.
+    The same name on another scale is a different metric. With a single criterion, the overall score
+    is left out, because it tests the same values again.
     """
     scales = {each.id: each.scale for each in other.criteria}
     names = [each.id for each in one.criteria if scales.get(each.id) == each.scale]
@@ -64,13 +64,13 @@ _ROW: Final = msgspec.json.Decoder(Row)
 
 
 class SampleClusters:
-    """Finds the clusters of samples by a field, or by their ids where no field is named.
+    """Finds the clusters of samples by a field, or by their ids by default.
 
-    A sample in several repeats is one cluster. A sample without the field is a cluster of its own.
+    The repeats of a sample form one cluster. A sample without the field is its own cluster.
     """
 
     def __init__(self, field: str | None = None) -> None:
-        """Take the name of the field: ``scenario``, or a key of the row's metadata."""
+        """Set the name of the field: ``scenario``, or a key of the row's metadata."""
         self._field = field
         self._found = False
         self._repeated = False
@@ -91,7 +91,7 @@ class SampleClusters:
 
     @property
     def needed(self) -> bool:
-        """Whether any two samples seen so far may belong together."""
+        """Whether any two samples so far may share a cluster."""
         return self._field is not None or self._repeated
 
     def check(self, where: str) -> None:
@@ -118,13 +118,13 @@ class MetricDifference(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def regression(self) -> bool:
-        """Whether it went the wrong way, by more than chance."""
+        """Whether it got significantly worse."""
         worse = {"higher": "lower", "lower": "higher", "neither": None}[self.wanted]
         return worse is not None and self.comparison.verdict == worse
 
     @property
     def gained(self) -> bool:
-        """Whether it went the right way, by more than chance."""
+        """Whether it got significantly better."""
         return self.wanted != "neither" and self.comparison.verdict == self.wanted
 
 
@@ -164,7 +164,7 @@ class DifferenceTests:
         cluster: Hashable,
         right: tuple[float | None, float | None] = (None, None),
     ) -> None:
-        """Add a sample's results in both runs, and how right people say that each is."""
+        """Add a sample's results in both runs, and each judge's agreement with its labels."""
         place = len(self._clusters)
         self._clusters.append(cluster)
         a, b = self._values(one) | {RIGHT: right[0]}, self._values(other) | {RIGHT: right[1]}
@@ -187,8 +187,8 @@ class DifferenceTests:
     ) -> tuple[MetricDifference, ...]:
         """Test every metric that both runs have; labels are corrected for on their own.
 
-        Whether a judge meets them is another question, and a new review must not move the answers
-        on the responses.
+        Agreement with labels is tested separately, so that a new review doesn't change the tests of
+        the responses.
         """
         every = (*self._scores, *_YES_OR_NO, POINTS_OF_B, RIGHT)
         names = [name for name in every if name in self._pairs and self._is_tested(name)]
@@ -198,7 +198,7 @@ class DifferenceTests:
         return tuple(
             MetricDifference(
                 metric=name,
-                # Which of two responses ought to win is unknown here.
+                # Whether more wins are better is unknown.
                 wanted="neither" if name == POINTS_OF_B else _YES_OR_NO.get(name, "higher"),
                 only_in_a=self._pairs[name].only_in_a,
                 only_in_b=self._pairs[name].only_in_b,

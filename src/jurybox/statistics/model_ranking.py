@@ -35,15 +35,15 @@ class RankedModel(msgspec.Struct, frozen=True, kw_only=True):
     """One model's place.
 
     ``strength`` is a logarithm: 0 is the mean of all models on the same scale, and 0.69 above
-    another means winning twice as often as losing. ``None`` where the verdicts set no bound to it.
-    Models of different groups were never linked by verdicts; strengths of different scales can't be
-    subtracted, because all verdicts between them went one way.
+    another means winning twice as often as losing. ``None`` if the verdicts don't bound it. Models
+    of different groups share no verdicts; strengths on different scales can't be subtracted,
+    because all verdicts between them went one way.
     """
 
     name: str
     strength: float | None = None
     interval: Interval | None = None
-    reason: str | None = None  # why there is no strength or no interval
+    reason: str | None = None  # why the strength or the interval is missing
     rank: int  # within its group
     rank_interval: tuple[int, int]  # counting only models that differ significantly
     group: int
@@ -55,7 +55,7 @@ class RankedModel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StrengthDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """How much stronger ``a`` is than ``b``; significant where the interval excludes 0.
+    """How much stronger ``a`` is than ``b``; significant if the interval excludes 0.
 
     The interval isn't corrected for the number of pairs.
     """
@@ -68,7 +68,7 @@ class StrengthDifference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ties(msgspec.Struct, frozen=True, kw_only=True):
-    """How many verdicts tie, and how readily: equal models do with probability ``v / (2 + v)``."""
+    """The number of ties; equal models tie with probability ``v / (2 + v)``."""
 
     ties: int
     parameter: float | None
@@ -77,7 +77,7 @@ class Ties(msgspec.Struct, frozen=True, kw_only=True):
 class Ranking(msgspec.Struct, frozen=True, kw_only=True):
     """All models by group and rank, with the differences of strengths on one scale.
 
-    ``items`` counts them where the intervals take repeated ones into account.
+    ``items`` counts the items if the intervals are clustered by item.
     """
 
     n: int
@@ -121,9 +121,9 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
 def rank(verdicts: Sequence[PairVerdict], *, level: float = 0.95) -> Ranking:
     """Rank models by Davidson's extension of the Bradley-Terry model.
 
-    Strengths are logarithms with the mean 0. Nothing is added to the data: a model that won (or
-    lost) every verdict has no finite strength, and gets none. Where items repeat, intervals are
-    clustered by item; a verdict that names none then counts as an item of its own.
+    Strengths are logarithms with the mean 0. No pseudo-verdicts are added, so a model that won (or
+    lost) every verdict has no strength. If items repeat, intervals are clustered by item; a verdict
+    without an item is then its own cluster.
     """
     counts = count_wins(verdicts)
     unnamed = sum(row.item is None for row in verdicts)
@@ -151,7 +151,7 @@ def rank(verdicts: Sequence[PairVerdict], *, level: float = 0.95) -> Ranking:
 
 
 class _Scales(msgspec.Struct, frozen=True, kw_only=True):
-    """Strengths by model: centered on every scale, NaN where there is none.
+    """Strengths by model: centered on every scale, NaN if missing.
 
     ``parts`` are models that reach each other by wins and ties, and so share a scale.
     """
@@ -218,7 +218,7 @@ def _fit_scales(
             spread = by_information(fitted, free, level)
     missing = RUNAWAY if fitted is None else FEW_ITEMS if spread is None else None
     linked = {model for part in several for model in part}
-    # The weights take the mean of a model's scale off its strength.
+    # The weights subtract the mean of a model's scale from its strength.
     weights = np.zeros((count, len(fitted.information) if fitted else count))
     for part in several:
         weights[np.ix_(part, part)] = np.eye(len(part)) - 1 / len(part)
@@ -239,7 +239,7 @@ def _fit_scales(
 def _once(verdicts: Sequence[PairVerdict]) -> Iterator[PairVerdict]:
     """Yield each item's verdict on a pair, once.
 
-    Two judges of one answer are not two answers, and neither are the two orders of one pair.
+    Verdicts of several judges, or in both orders, on one answer count once.
     """
     seen: set[Hashable] = set()
     for number, row in enumerate(verdicts):
@@ -290,10 +290,10 @@ def _above(counts: WinCounts, scales: _Scales) -> Links:
     """Return which model did better than which, significant or not."""
     reach = reachable(counts.linked)
     gap = scales.strengths[:, None] - scales.strengths[None, :]
-    # A comparison with NaN is false: models without a strength are above by wins alone.
+    # Comparisons with NaN are false, so models without a strength are ordered by wins.
     above = (reach & ~reach.T) | (scales.shared & (gap > _ROUNDING))
     if scales.fitted is None:
-        # Then wins alone never form a cycle, and ties, which leave the order open, are set aside.
+        # Between scales, wins never form a cycle; ties leave the order open and are ignored.
         won = reachable(counts.wins > 0)
         above |= won & ~won.T
     return above
@@ -302,9 +302,9 @@ def _above(counts: WinCounts, scales: _Scales) -> Links:
 def _surely_above(counts: WinCounts, scales: _Scales, level: float) -> Links:
     """Return which model is significantly above which.
 
-    On one scale, where the interval of their difference excludes 0. Between scales no difference
-    is finite; there, n wins and no loss are significant where a fair coin would show one side only
-    with probability ``2^(1 - n) <= 1 - level``.
+    On one scale, this means that the interval of their difference excludes 0. Between scales,
+    differences are infinite; n wins without a loss are significant if ``2^(1 - n) <= 1 - level``,
+    the probability for a fair coin.
     """
     shared = scales.shared
     surely = (counts.wins.T == 0) & ~shared
@@ -354,7 +354,7 @@ def _unlinked(counts: WinCounts, groups: Sequence[Sequence[int]], unnamed: int) 
 
 
 def _one_sided(counts: WinCounts, scales: _Scales) -> Iterator[str]:
-    """Name the models between which all verdicts went one way, so that no distance is finite."""
+    """Name the models between which all verdicts went one way (an infinite distance)."""
     won, lost = (counts.wins.sum(axis=axis) > 0 for axis in (1, 0))
     alone = [part[0] for part in scales.parts if len(part) == 1]
     for which, what in (

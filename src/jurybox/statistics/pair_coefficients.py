@@ -5,15 +5,15 @@ weights for the cells of the raters' table.
 
 Cohen's kappa is ``1 - D / E``: the observed disagreement ``D`` over the disagreement ``E`` of two
 independent raters with the same rates. Disagreeing costs 1 (plain), the distance of the two scores
-(linear) or its square (quadratic). Distances are those of the scores *as declared*: where no one
-gave a 3, a 2 and a 4 are still two apart. A continuous scale has weighted kappas as well (the
-quadratic one is then Lin's concordance coefficient).
+(linear) or its square (quadratic). Distances are those of the declared scale: even if no rater gave
+a 3, a 2 and a 4 are two apart. A continuous scale has weighted kappas as well (the quadratic one is
+then Lin's concordance coefficient).
 
-Gwet's AC1 and AC2 stay meaningful at high prevalence, where kappa takes nearly all agreement for
-chance. Chance is ``e = T / (q (q - 1)) sum(p (1 - p))`` over the ``q`` points of the declared
+Gwet's AC1 and AC2 stay meaningful at high prevalence, where kappa attributes nearly all agreement
+to chance. Chance is ``e = T / (q (q - 1)) sum(p (1 - p))`` over the ``q`` points of the declared
 scale, with ``p`` the share of each score and ``T`` the sum of all weights (``q`` for AC1).
 
-Correlations ask whether the raters rise and fall together, not whether they give the same scores.
+Correlations measure whether the raters' scores rise and fall together, not whether they are equal.
 
 References: J. Cohen (1960), "A coefficient of agreement for nominal scales", Educational and
 Psychological Measurement 20, 37-46; J. Cohen (1968), "Weighted kappa", Psychological Bulletin 70,
@@ -37,11 +37,11 @@ from numpy.typing import NDArray
 from jurybox.statistics.intervals import Codes, Values
 
 MOST_CELLS: Final = 4_000
-"""With more cells there is no Kendall's tau, which compares each with each."""
+"""The maximum number of cells for Kendall's tau, which compares all pairs of cells."""
 
 
 class Cells(msgspec.Struct, frozen=True, kw_only=True):
-    """The pairs of scores that occur: their places among ``values``, and how often they do."""
+    """The distinct pairs of scores: their indexes in ``values``, and their counts."""
 
     values: Values  # every score that either rater gave, ascending
     x: Codes
@@ -77,7 +77,7 @@ class WeightedCells:
     """Cells with a row of weights per set of items; ``points`` of the scale, 0 if continuous."""
 
     def __init__(self, cells: Cells, weights: Values, points: int = 0) -> None:
-        """Take the weights; what several coefficients need is computed once."""
+        """Set the weights; shared intermediate values are computed once."""
         self.cells = cells
         self.weights = weights
         self.points = points
@@ -125,7 +125,7 @@ def margins(codes: Codes, size: int, weights: Values) -> Values:
 
 
 def divided(above: Values, below: Values, *, where: NDArray[np.bool_]) -> Values:
-    """Divide, leaving NaN where the result is undefined."""
+    """Divide; the result is NaN where undefined."""
     result = np.full(above.shape, np.nan)
     np.divide(above, below, out=result, where=where)
     return result
@@ -142,8 +142,8 @@ def exact(rows: WeightedCells) -> Values:
 
 
 def kappa(rows: WeightedCells) -> Values:
-    """Return plain kappa, ``(p - e) / (1 - e)``; undefined where all scores are the same."""
-    # In counts, not shares: whole numbers are exact, and 1 - e is zero where it should be.
+    """Return plain kappa, ``(p - e) / (1 - e)``; undefined if all scores are the same."""
+    # In counts instead of shares, because integers are exact, and 1 - e can be exactly zero.
     chance = np.sum(rows.left * rows.right, axis=1)
     n = rows.n
     return divided(n * rows.equal - chance, n**2 - chance, where=rows.some_vary)

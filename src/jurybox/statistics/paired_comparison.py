@@ -1,4 +1,4 @@
-"""Two runs on the same samples: whether they differ, by how much, and how sure that is.
+"""Compares two runs on the same samples: the difference, its interval and its significance.
 
 Samples differ far more from each other than two runs do on one sample, so everything here works on
 the differences within samples. A difference is always B's value minus A's.
@@ -55,18 +55,18 @@ class Significance(msgspec.Struct, frozen=True, kw_only=True):
 class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     """How a metric of run B differs from that of run A on the same ``n`` samples.
 
-    ``verdict`` is ``higher`` or ``lower`` only where both the interval and the (adjusted) p value
-    leave no doubt at the level.
+    ``verdict`` is ``higher`` or ``lower`` only if both the interval and the (adjusted) p value are
+    significant at the level.
     """
 
     n: int
-    clusters: int | None = None  # how many independent groups, where clusters were given
+    clusters: int | None = None  # the number of clusters, if given
     differing: int = 0
     mean_a: float | None = None
     mean_b: float | None = None
     difference: float | None = None
     interval: Interval | None = None
-    p_value: float | None = None  # 1 where no pair differs
+    p_value: float | None = None  # 1 if no pair differs
     p_adjusted: float | None = None  # after Holm's correction over several criteria
     test: str | None = None
     detectable: float | None = None  # the smallest true difference found with probability 0.8
@@ -80,9 +80,9 @@ def mean_interval(
 ) -> Interval | str:
     """Return Student's interval of the mean difference, or why there is none.
 
-    Where all units have the same mean difference there is no spread, and two more units are
-    imagined: one that doesn't differ, and one that moved as far the other way. There is none where
-    nothing differs: from zero to zero would promise that nothing ever will.
+    If all units have the same mean difference, two pseudo-units are added: one without a
+    difference, and one with the opposite difference. If nothing differs, there is no interval,
+    since zero to zero would claim certainty.
     """
     units = len(differences) if clusters is None else len(set(clusters))
     if units == 1:
@@ -105,9 +105,9 @@ def mean_interval(
 def rates_interval(only_a: int, only_b: int, n: int, level: float) -> Interval:
     """Return the interval of the difference of two rates on the same ``n`` samples.
 
-    One is added to either kind of discordant pair, so that the interval stays honest where few
-    or no pairs differ: with ``a = (only_a + 1) / (n + 2)`` and ``b`` likewise, it is
-    ``b - a +- z sqrt((a + b - (b - a)^2) / (n + 2))``, within -1 and 1.
+    One is added to each kind of discordant pair, so that the interval stays valid if few or no
+    pairs differ: with ``a = (only_a + 1) / (n + 2)`` and ``b`` likewise, it is ``b - a +- z sqrt((a
+    + b - (b - a)^2) / (n + 2))``, within -1 and 1.
 
     Reference: D. G. Bonett and R. M. Price (2012), "Adjusted Wald confidence interval for a
     difference of binomial proportions based on paired data", Journal of Educational and
@@ -176,8 +176,8 @@ def mcnemar(only_a: int, only_b: int) -> Significance:
     Only the discordant pairs count: ``only_a`` where A alone says yes, ``only_b`` where B alone
     does. Without a difference either is as likely, so with ``n`` of them
     ``p = min(1, 2 P(X <= min(only_a, only_b)))``, X binomial with n and 1/2. Up to 25 discordant
-    pairs this exact value is given. It is too careful (its true level is below its nominal one),
-    so beyond that half the probability of the observed split is taken off on either side: the
+    pairs this exact value is given. It is conservative (its true level is below its nominal one),
+    so with more pairs half the probability of the observed split is subtracted on each side: the
     mid-p, ``2 P(X <= k) - P(X = k)``.
 
     Reference: Q. McNemar (1947), "Note on the sampling error of the difference between correlated
@@ -202,14 +202,14 @@ def mcnemar_p(only_a: int, only_b: int, *, exact: bool) -> float:
 
 
 def permutation(units: Values, *, seed: int = 0) -> Significance:
-    """Test whether differences sum to zero but for chance, by flipping their signs.
+    """Test whether differences sum to zero, by flipping their signs.
 
     If the runs don't differ, each unit's difference is as likely to have the other sign; p is the
-    share of all sign flips whose absolute sum is at least the one seen. A unit is a pair, or the
-    sum over a whole cluster, which flips as one because its pairs are not independent. Up to 18
-    units that differ, all ``2^n`` flips are tried. Of more, 10,000 are drawn, and the data
-    themselves count as one more: ``p = (1 + as extreme) / 10,001``, never zero. Of more than 500,
-    the sum of the flips is as good as normal, with the variance ``sum(unit^2)``.
+    share of all sign flips whose absolute sum is at least the observed one. A unit is a pair, or
+    the sum over a whole cluster, which flips as one because its pairs are not independent. Up to 18
+    units that differ, all ``2^n`` flips are tried. With more, 10,000 are drawn, and the data
+    themselves count as one more: ``p = (1 + as extreme) / 10,001``, never zero. With more than 500,
+    the sum of the flips is approximated as normal, with the variance ``sum(unit^2)``.
 
     Reference: R. A. Fisher (1935), "The Design of Experiments", section 21; B. Phipson and
     G. K. Smyth (2010), "Permutation p-values should never be zero", Statistical Applications in
@@ -251,10 +251,10 @@ def minimal_detectable(
 def _detectable(
     differences: Values, codes: Codes | None, count: int, level: float, *, yes_or_no: bool
 ) -> float | None:
-    """Return the minimal detectable difference where the differences have a spread.
+    """Return the minimal detectable difference; None without variance.
 
-    Of yes and no, McNemar's test needs a number of samples that differ, whatever their spread: with
-    fewer than ``k`` of them, ``2^(1 - k)`` is more than the level allows.
+    For yes-or-no metrics, McNemar's test needs at least ``k`` discordant samples, with ``2^(1 -
+    k)`` within the level.
     """
     error = standard_error(differences, codes, count) if count > 1 else 0.0
     if not error:
@@ -270,8 +270,8 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     """Return the p values adjusted by Holm's method, in the order they were given.
 
     Sorted upwards, the i-th of m is multiplied by ``m - i + 1``; none may be smaller than the one
-    before it, and none larger than 1. Rejecting where the adjusted value is at most 5% keeps the
-    chance of even one false alarm at 5%, however the tests depend on each other.
+    before it, and none larger than 1. Rejecting at adjusted values up to 5% keeps the probability
+    of any false alarm at 5%, regardless of how the tests depend on each other.
 
     Reference: S. Holm (1979), "A simple sequentially rejective multiple test procedure",
     Scandinavian Journal of Statistics 6, 65-70.
@@ -287,7 +287,7 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
 def adjusted(comparisons: Sequence[PairedComparison]) -> tuple[PairedComparison, ...]:
     """Return the comparisons with Holm's correction over all of them that have a p value.
 
-    The detectable difference grows too: it has to pass the strictest of the tests.
+    The detectable difference grows too, because it has to pass the strictest test.
     """
     tested = [each.p_value for each in comparisons if each.p_value is not None]
     corrected = iter(holm(tested))
@@ -315,10 +315,11 @@ def _concluded(made: PairedComparison) -> PairedComparison:
 
 
 def _verdict(made: PairedComparison) -> Direction:
-    """Require both the interval and the p value: near the border they may disagree."""
+    """Return the verdict, which needs both the interval and the p value to agree."""
     interval = made.interval
     p = made.p_value if made.p_adjusted is None else made.p_adjusted
-    # 1 - 0.95 is a little more than 0.05; a p value of just 0.05 must not depend on that.
+    # 1 - 0.95 is slightly more than 0.05 in floats; a p value of exactly 0.05 must not depend on
+    # that.
     if interval is None or p is None or p > round(1 - interval.level, 12):
         return "undecided"
     if interval.low > 0:

@@ -3,9 +3,9 @@
 Krippendorff's alpha, Fleiss' kappa and Gwet's AC1 and AC2 need only how often each item was given
 each score; ratings may be missing.
 
-Alpha is ``1 - D / E``. ``D`` is the squared distance of two scores of the same item, averaged so
-that each item weighs as its ratings (an item with one rating is left out); ``E`` is the same of any
-two scores. The distance is 1 for unequal scores (nominal), that of the scores (interval),
+Alpha is ``1 - D / E``. ``D`` is the squared distance of two scores of the same item, averaged with
+each item weighted by its number of ratings (an item with one rating is left out); ``E`` is the same
+of any two scores. The distance is 1 for unequal scores (nominal), that of the scores (interval),
 ``(x - y) / (x + y)`` (ratio), or that of their ranks (ordinal: the count of all scores between the
 two and half of those equal to either, which is the distance of their middle ranks).
 
@@ -14,15 +14,15 @@ Gwet's extension: the mean over items with two ratings or more of the share of p
 are equal, against ``sum(p^2)``, with ``p`` the mean over all items of the share of each score (Gwet
 2014, chapter 2, where AC1 and AC2 take ``p`` so as well).
 
-The intraclass correlation is how much of the scores' variance is the items'. With ``k`` raters who
-all scored the same ``n`` items, and the mean squares R of items, C of raters, E of the rest and W
-within items:
+The intraclass correlation is the share of the scores' variance that is between items. With ``k``
+raters who all scored the same ``n`` items, and the mean squares R of items, C of raters, E of the
+rest and W within items:
 
-- ``ICC(1,1) = (R - W) / (R + (k - 1) W)``: each item was scored by other raters.
+- ``ICC(1,1) = (R - W) / (R + (k - 1) W)``: each item was scored by different raters.
 - ``ICC(2,1) = (R - E) / (R + (k - 1) E + k (C - E) / n)``: these raters represent others like them;
-  a rater who is always higher disagrees.
-- ``ICC(3,1) = (R - E) / (R + (k - 1) E)``: only these raters matter; always higher is no
-  disagreement.
+  a rater who is always higher counts as disagreeing.
+- ``ICC(3,1) = (R - E) / (R + (k - 1) E)``: only these raters matter; always being higher isn't a
+disagreement.
 - ``ICC(1,k) = (R - W) / R``, ``ICC(2,k) = (R - E) / (R + (C - E) / n)``,
   ``ICC(3,k) = (R - E) / R``: the same of the mean of the ``k`` raters.
 
@@ -51,13 +51,13 @@ _MOST_PATTERNS: Final = 64
 
 
 class RatingPatterns:
-    """How often items of each pattern were given each score; an entry per pattern and score.
+    """How often items of each pattern got each score, with one entry per pattern and score.
 
     Attributes:
         values: the scores that occur, ascending.
         pattern_of: the pattern of each item.
         row: the pattern of each entry.
-        column: the place of its score among ``values``.
+        column: the index of its score in ``values``.
         times: how often an item of the pattern was given it.
         ratings: how many ratings an item of each pattern has.
 
@@ -82,7 +82,7 @@ class RatingPatterns:
         self.column: Codes = column.astype(np.intp)
         self.times = times.astype(np.float64)
         self.ratings: Values = np.bincount(row, self.times, count).astype(np.float64)
-        # Where each pattern and each score begins among the entries, which is how sums are taken.
+        # The first entry of each pattern and each score, for sums over segments.
         self._rows = np.searchsorted(self.row, np.arange(count))
         self._order = np.argsort(self.column, kind="stable")
         self._columns = np.searchsorted(self.column[self._order], np.arange(size))
@@ -94,7 +94,7 @@ class RatingPatterns:
 
     @cached_property
     def pairs(self) -> Values:
-        """How many ratings each rating of a pattern is paired with; 1 where there are none."""
+        """How many ratings each rating of a pattern is paired with; 1 without any."""
         return np.maximum(self.ratings - 1, 1)
 
     @cached_property
