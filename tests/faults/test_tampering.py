@@ -252,17 +252,17 @@ def test_a_sample_without_facets_and_one_with_others_are_named(
     store: Path, stored: tuple[str, bytes]
 ) -> None:
     edit(store, ("update facets set flags = flags + 1 where number = 3", ()))
-    expected = "record 3, sample q3, repeat 0: it is found by another flags than its result has"
+    expected = "record 3, sample q3, repeat 0: its index entry has another flags than its result"
     assert str(verdict(store, stored[0])) == expected
     edit(store, ("delete from facets where number = 1", ()))
-    expected = "record 1, sample q1, repeat 0: the facets that it is found by aren't there"
+    expected = "record 1, sample q1, repeat 0: its index entry is missing"
     assert str(verdict(store, stored[0])) == expected
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"number": 77}, "the sample that it is of isn't there"),
+        ({"number": 77}, "its sample is missing"),
         ({"record_sha256": "0" * 64}, "the sample isn't the one that was reviewed"),
         ({"of": "review-9"}, "the review that it withdraws isn't there"),
         ({"number": 1}, "the sample isn't the one that was reviewed"),

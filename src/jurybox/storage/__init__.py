@@ -19,7 +19,7 @@ def open_store(url: str, *, create: bool = True, patience: float = PATIENCE) -> 
 
     Args:
         url: the path of an SQLite file, ``sqlite:///PATH`` or ``postgresql://...``.
-        create: make the store where there is none yet; a command that only reads says no.
+        create: whether to create a missing store.
         patience: how many seconds to wait for a lock.
     """
     database = _database(url, create=create, patience=patience)
@@ -32,7 +32,7 @@ def open_store(url: str, *, create: bool = True, patience: float = PATIENCE) -> 
 
 
 def _database(url: str, *, create: bool, patience: float) -> Database:
-    # Only its beginning is ever repeated in a message, for there may be a password in the rest.
+    # Messages quote only its beginning, because the rest may contain a password.
     match = _SCHEME.match(url)
     scheme, rest = (match[1].lower(), url[match.end() :]) if match else ("", "")
     if scheme in _SERVERS and rest.startswith("//"):
@@ -52,10 +52,10 @@ def _path(url: str, scheme: str, rest: str) -> str:
     path = url
     if scheme == "sqlite":
         if not rest.startswith("///") or "?" in rest:
-            raise InputError("that is no address of an SQLite file", "write sqlite:///PATH")
+            raise InputError("that isn't the address of an SQLite file", "write sqlite:///PATH")
         path = rest.removeprefix("///")
     elif rest.startswith("//") or scheme in _SERVERS:
-        raise InputError(f"`{scheme}:` begins no address of a store", _FORMS)
+        raise InputError(f"`{scheme}:` isn't the scheme of a store", _FORMS)
     if path in {"", ":memory:"} or "\0" in path:
         raise InputError("a store needs a file", _FORMS)
     return path

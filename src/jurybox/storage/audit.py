@@ -1,8 +1,8 @@
-"""Re-deriving a run from its stored replies, without a model (A13).
+"""Derives a run again from its stored replies, without a model, and compares (A13).
 
-Every row's seal is checked, every sample's flow is driven again over the stored replies, and the
-result is compared with what is stored: reports, scores, results, hashes, what each is found by,
-then the reviews, the summary, the gates and the digest of the whole run.
+Every row's seal is checked, every sample's flow is driven again with the stored replies, and the
+result is compared with the stored one: reports, scores, results, hashes, index entries, then the
+reviews, the summary, the gates and the digest of the whole run.
 """
 
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ _CHANGED: Final = "the row was changed after it was written"
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """A stored value that isn't what it should be."""
+    """A stored value that differs from the derived one."""
 
     where: str
     what: str
@@ -56,8 +56,8 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 class Audit(msgspec.Struct, frozen=True, kw_only=True):
     """The result of an audit; the run is intact if there is no difference.
 
-    ``complete`` is False where the run isn't finished, so that only its records could be checked.
-    ``digest`` is that of the records as they are, where there are no others.
+    ``complete`` is False if the run isn't finished, so that only its records were checked.
+    ``digest`` is that of the stored records, if none is missing.
     """
 
     run_id: str
@@ -180,7 +180,7 @@ class _Auditor:
 
     def _check_reviews(self, plan: Plan) -> None:
         rows = self._store.reviews(self._run.id)
-        # Clocks are put back, so that a withdrawal may seem to be older than what it withdraws.
+        # Clocks may be set back, so a withdrawal may seem older than its review.
         made = {row.id: row.number for row in rows if row.action == REVIEW}
         audit = _ReviewAudit(self._store, self._run.id, plan)
         for row in rows:
@@ -216,7 +216,7 @@ def _check_record(plan: Plan, procedure: Procedure, rows: StoredRows, sample: Sa
     if not 0 <= sample.number < plan.samples:
         raise DifferentError("the plan has no such sample")
     if sample.repeat != sample.number // plan.dataset.used:
-        raise DifferentError("it is of another repeat than the plan says")
+        raise DifferentError("its repeat isn't the plan's")
     derived = derive(plan, procedure, sample, asked)
     for column in ("inputs", "responses", "report", "automated", "result"):
         kept, again = getattr(sample, column), getattr(derived, column)
@@ -226,10 +226,10 @@ def _check_record(plan: Plan, procedure: Procedure, rows: StoredRows, sample: Sa
 
 def _check_facets(stored: Facets | None, again: Facets) -> None:
     if stored is None:
-        raise DifferentError("the facets that it is found by aren't there")
+        raise DifferentError("its index entry is missing")
     for name in Facets.__struct_fields__:
         if getattr(stored, name) != getattr(again, name):
-            raise DifferentError(f"it is found by another {name} than its result has")
+            raise DifferentError(f"its index entry has another {name} than its result")
 
 
 class _Reviewed(NamedTuple):
@@ -238,7 +238,7 @@ class _Reviewed(NamedTuple):
 
 
 class _ReviewAudit:
-    """Checks reviews against the record and the rubric that they are of."""
+    """Checks reviews against their records and rubric."""
 
     def __init__(self, store: Store, run_id: str, plan: Plan) -> None:
         self._store = store
@@ -252,7 +252,7 @@ class _ReviewAudit:
             self._known[row.number] = self._read(row.number)
         reviewed = self._known[row.number]
         if reviewed is None:
-            return "the sample that it is of isn't there"
+            return "its sample is missing"
         if reviewed.record_sha256 != row.record_sha256:
             return "the sample isn't the one that was reviewed"
         if row.action != REVIEW:

@@ -1,8 +1,8 @@
-"""The interface between a store and its database, and the messages for what goes wrong there.
+"""The interface between a store and its database, and the messages for database errors.
 
-Many rows are read in pages, each in a transaction of its own that goes on where the last one ended.
-So nothing is held between two pages: not the rows, not a connection, and not a snapshot that would
-keep SQLite's write-ahead log from being emptied.
+Many rows are read in pages, each in its own transaction that continues where the last one ended. So
+nothing is kept between two pages: no rows, no connection, and no snapshot that would prevent SQLite
+from truncating its write-ahead log.
 """
 
 import time
@@ -51,13 +51,13 @@ _WORDS: Final[dict[FaultKind, tuple[str, str]]] = {
         f"check the disk and the room on it, {_RESUME}",
     ),
     "stored already": (
-        "the sample, exchange or run is stored already, as if two processes worked on one run",
+        "the sample, exchange or run is stored already, as if two processes used one run",
         f"let the other one finish, {_RESUME}",
     ),
     "no run": ("the run isn't in it", "restore it from a copy, or run the suite again"),
     "unstorable": (
         "a text has a character that can't be stored, NUL or half of a surrogate pair",
-        "take it out of the data",
+        "remove it from the data",
     ),
     "other": ("it failed", f"fix that, {_RESUME}"),
 }
@@ -71,7 +71,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoreUnreachableError(IncompleteError):
-    """The server can't be reached now; whether it did what it was asked last isn't known."""
+    """The server can't be reached; whether the last request succeeded is unknown."""
 
 
 def error_of(fault: Fault, store: str, patience: float) -> JuryboxError:
@@ -93,9 +93,9 @@ Found = list[tuple[Any, ...]]
 
 T = TypeVar("T")
 EVERY: Final = range(-(2**63), 2**63)
-"""The numbers of all samples that a store could hold, also those that no run has."""
+"""The range of all possible sample numbers."""
 ALL: Final = 2**63 - 1
-"""A limit that is none, in words that both databases understand."""
+"""A limit without effect, valid in both databases."""
 _LONGEST: Final = 200
 _PAUSE: Final = 0.1
 
@@ -103,7 +103,7 @@ _PAUSE: Final = 0.1
 class DatabaseSession(Protocol):
     """One connection to a database; ``?`` in a statement stands for a value.
 
-    Errors are the driver's own. Outside of a transaction each statement is one by itself.
+    Errors are the driver's own. Outside a transaction, each statement is its own transaction.
     """
 
     def rows(self, statement: str, values: Values = ()) -> Found:
@@ -125,25 +125,25 @@ class DatabaseSession(Protocol):
         ...
 
     def transaction(self) -> AbstractContextManager[object]:
-        """Begin a transaction that may write; commit it, or after an error roll it back."""
+        """Begin a transaction that may write; commit it, or roll it back after an error."""
         ...
 
 
 class Database(Protocol):
-    """Connections, and what their kind of database does in its own way."""
+    """Connections, and everything that differs between databases."""
 
-    name: str  # how the store is called in messages; never with a password
-    address: str  # what opens it again, also from another folder
+    name: str  # the name of the store in messages, without a password
+    address: str  # the address that opens it again, also from another folder
     patience: float  # the seconds to wait for a lock
-    text_type: str  # how its columns are declared whose texts are compared byte by byte
-    clustered: str  # what makes it store rows in the order of their key; empty if it can't
-    metric: str  # what it takes for the number of a sample's metric `{name}`; NULL without one
-    indexes: tuple[str, ...]  # statements that make what only it can have
-    # Its operator that compares a text with a pattern, and knows no case of ASCII letters.
+    text_type: str  # the type of text columns that are compared byte by byte
+    clustered: str  # the clause that stores rows in the order of their key; empty if unsupported
+    metric: str  # the expression for a sample's metric `{name}`; NULL without one
+    indexes: tuple[str, ...]  # additional statements to create its own indexes
+    # Its operator that matches a pattern, ignoring the case of ASCII letters.
     like: str
 
     def lend(self) -> AbstractContextManager[DatabaseSession]:
-        """Lend a connection, which no other thread has until the block ends."""
+        """Lend a connection to one thread until the block ends."""
         ...
 
     def close(self) -> None:
@@ -155,7 +155,7 @@ class Database(Protocol):
         ...
 
     def refuse_strangers(self, tables: set[str]) -> None:
-        """Raise `InputError` if the database has tables of another program that are in the way."""
+        """Raise `InputError` if tables of another program are in the way."""
         ...
 
     def prepare(self) -> None:
@@ -177,16 +177,16 @@ class Database(Protocol):
 
 @contextmanager
 def reading(database: Database) -> Generator[DatabaseSession]:
-    """Give a connection for statements that only read; each sees one state of the store."""
+    """Lend a connection for reading; each statement sees one state of the store."""
     with explained_errors(database), database.lend() as session:
         yield session
 
 
 @contextmanager
 def writing(database: Database) -> Generator[DatabaseSession]:
-    """Give a connection with a transaction that may write from its beginning.
+    """Lend a connection with a write transaction.
 
-    It is committed at the end of the block; after an error nothing of it is left.
+    It is committed at the end of the block, or rolled back after an error.
     """
     with explained_errors(database), database.lend() as session, session.transaction():
         yield session
@@ -194,7 +194,7 @@ def writing(database: Database) -> Generator[DatabaseSession]:
 
 @contextmanager
 def explained_errors(database: Database) -> Generator[None]:
-    """Turn every error of the database into one that tells the user how to fix it."""
+    """Turn every database error into one with a hint for the user."""
     try:
         yield
     except Exception as error:
@@ -205,14 +205,14 @@ def explained_errors(database: Database) -> Generator[None]:
         try:
             raise reported from None
         finally:
-            # The driver's error holds the password; chaining it would keep that.
+            # The driver's error may contain the password, so it isn't chained.
             reported.__context__ = None
 
 
 def _classify(database: Database, error: Exception) -> Fault | None:
     if isinstance(error, UnicodeEncodeError):
         return Fault(kind="unstorable")
-    if isinstance(error, UnicodeDecodeError):  # so garbled that not even the complaint is text
+    if isinstance(error, UnicodeDecodeError):  # the message itself can't be decoded
         return Fault(kind="damaged")
     return database.classify(error)
 
@@ -220,7 +220,7 @@ def _classify(database: Database, error: Exception) -> Fault | None:
 def retried(database: Database, work: Callable[[bool], T]) -> T:
     """Return the result of ``work``; repeat it if the connection to the server was lost.
 
-    ``work`` gets True when it is repeated: the first time may have succeeded.
+    ``work`` gets True when it is repeated, since the first attempt may have succeeded.
     """
     deadline = time.monotonic() + database.patience
     again = False
@@ -242,18 +242,17 @@ def one_line(text: str) -> str:
 
 
 class Paged(msgspec.Struct, Generic[T], frozen=True):
-    """A question with many answers."""
+    """A query with many rows."""
 
-    # Asks for N rows after a key; its values are the run, the key, the last sample that may be
-    # among them, and the size.
+    # Selects N rows after a key; its values are the run, the key, the last sample, and N.
     statement: str
-    kind: type[list[T]]  # what a page is made of
-    key: Callable[[T], Key]  # the key of an answer; each is greater than the one before
-    size: int  # how many answers make a page
+    kind: type[list[T]]  # the type of a row
+    key: Callable[[T], Key]  # the key of a row; keys are ascending
+    size: int  # the number of rows per page
     width: int = 1  # the length of a key
 
     def before(self, number: int) -> Key:
-        """Return a key before all those of a sample and of whatever comes after it."""
+        """Return a key before those of a sample and all later ones."""
         if number <= EVERY.start:
             return (EVERY.start,) * self.width
         return (number - 1, *(ALL,) * (self.width - 1))
@@ -268,7 +267,7 @@ class PagedReader:
     def rows(self, kind: type[list[T]], statement: str, values: Values) -> list[T]:
         """Return all rows found."""
         if not all(map(storable, values)):
-            return []  # no row has it, and the databases wouldn't agree about the question
+            return []  # no row has it, and the databases handle it differently
         with reading(self._database) as session:
             found = session.rows(statement, values)
         return self.read(kind, found)
@@ -281,7 +280,7 @@ class PagedReader:
             page = self._page(paged, values)
             keys = [last, *map(paged.key, page)]
             if not all(map(lt, keys, keys[1:])):
-                # An index is out of order, and would lead in circles.
+                # A damaged index could lead to an endless loop.
                 raise self.error("damaged")
             last = keys[-1]
             yield from page
@@ -303,7 +302,7 @@ class PagedReader:
                 yield from self.read(kind, page)
 
     def read(self, kind: type[list[T]], found: Found) -> list[T]:
-        """Decode rows; a page at once takes a tenth of the time of one by one."""
+        """Decode rows, a page at a time, which is ten times faster than one by one."""
         try:
             return msgspec.convert(found, kind)
         except msgspec.ValidationError:

@@ -27,7 +27,7 @@ from jurybox.storage.schema import NAMES
 _CONNECT_TIMEOUT: Final = 10
 _MOST_CONNECTIONS: Final = 16
 _AT_ONCE: Final = 5000
-# The beginnings of SQLSTATE, the longest first.
+# Prefixes of SQLSTATE, the longest first.
 _KINDS: Final[dict[str, FaultKind]] = {
     "23503": "no run",
     "53100": "full",
@@ -40,13 +40,13 @@ _KINDS: Final[dict[str, FaultKind]] = {
     "08": "unreachable",
     "23": "stored already",
     "28": "refused",
-    "42": "damaged",  # our statements are right, so the tables aren't
+    "42": "damaged",  # our statements are valid, so the tables are wrong
     "53": "unreachable",
     "57": "unreachable",
     "XX": "damaged",
 }
 _PLAIN_INSERT: Final = re.compile(r"INSERT INTO (\w+ \([\w, ]+\)) VALUES \([?, ]+\)")
-# The server notices within a minute that a machine is gone, and frees what it claimed.
+# The server notices within a minute that a machine is gone, and releases its locks.
 _SETTINGS: Final = (
     "SELECT set_config('lock_timeout', ?, false), set_config('tcp_keepalives_idle', '30', false),"
     " set_config('tcp_keepalives_interval', '10', false),"
@@ -89,7 +89,7 @@ class PostgresSession:
         return self._raw.execute(_in_its_words(statement), values or None).rowcount
 
     def insert(self, statement: str, rows: Sequence[Values]) -> None:
-        """Copy the rows where the statement only inserts; else do it for each, in a pipeline."""
+        """Use COPY if the statement only inserts; else execute it for each row, in a pipeline."""
         plain = _PLAIN_INSERT.fullmatch(statement)
         with self._raw.cursor() as cursor:
             if plain is None:
@@ -111,14 +111,14 @@ def _in_its_words(statement: str) -> bytes:
 class PostgresDatabase:
     """A PostgreSQL database; the tables are in the schema that its search path begins with."""
 
-    text_type = 'TEXT COLLATE "C"'  # one order of ids and hashes, wherever the server stands
+    text_type = 'TEXT COLLATE "C"'  # the same order of ids and hashes in every locale
     clustered = ""
     metric = "CAST(CAST(metrics AS json) ->> '{name}' AS double precision)"
-    indexes = ()  # an expression on JSON can't be indexed here: its input may depend on settings
+    indexes = ()  # expressions on JSON can't be indexed here, because they aren't immutable
     like = "ILIKE"
 
     def __init__(self, url: str, *, patience: float) -> None:
-        """Connect to the server; the pool would wait for one that can't be reached."""
+        """Connect to the server first, because the pool would wait for an unreachable one."""
         self.patience = patience
         self.address = url
         self._parameters = _parameters(url)
@@ -142,7 +142,7 @@ class PostgresDatabase:
         )
 
     def _configure(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
-        milliseconds = max(self.patience * 1000, 1)  # 0 would be for ever
+        milliseconds = max(self.patience * 1000, 1)  # 0 would mean no limit
         PostgresSession(connection).rows(_SETTINGS, (f"{milliseconds:.0f}ms",))
 
     @contextmanager
@@ -156,11 +156,11 @@ class PostgresDatabase:
         self._pool.close()
 
     def table_names(self, session: DatabaseSession) -> set[str]:
-        """Return the names of all tables on the search path but the server's own."""
+        """Return the names of all tables on the search path, except the server's own."""
         return {str(name) for (name,) in session.rows(_TABLES)}
 
     def refuse_strangers(self, tables: set[str]) -> None:
-        """Refuse only tables with our names: several programs may share a database."""
+        """Refuse only tables with our names, since programs may share a database."""
         taken = tables & NAMES
         if taken:
             raise InputError(
@@ -178,7 +178,7 @@ class PostgresDatabase:
 
     @contextmanager
     def claim(self, run_id: str) -> Generator[bool]:
-        """Hold a run by a lock of the session, which ends with the connection."""
+        """Claim a run with a session lock, which ends with the connection."""
         what = (f"run {run_id}",)
         with ExitStack() as stack:
             with explained_errors(self):
@@ -188,7 +188,7 @@ class PostgresDatabase:
                 yield held
             finally:
                 if held:
-                    with suppress(psycopg.Error):  # with its connection the lock is lost, too
+                    with suppress(psycopg.Error):  # the lock is lost with its connection
                         session.rows(_RELEASE, what)
 
     def classify(self, error: Exception) -> Fault | None:
@@ -222,7 +222,7 @@ def _parameters(url: str) -> dict[str, Any]:
         given = conninfo_to_dict(url)
     except psycopg.Error:
         given = None
-    if given is None:  # what the driver says about it would show the password
+    if given is None:  # the driver's message would show the password
         raise InputError(
             "the address of the store can't be read",
             "write postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with %-escapes in each part",

@@ -1,7 +1,7 @@
-"""Finding samples by their facets: a question becomes a statement, and its answers a page.
+"""Finds samples by their facets, one page at a time.
 
-First the numbers of the samples are found, in their order, then the rows of one page of them: a
-database that sorts whole rows takes several times as long.
+The sorted sample numbers are found first, then the rows of one page, because sorting whole rows
+takes several times as long.
 """
 
 import math
@@ -25,9 +25,9 @@ from jurybox.storage.schema import columns
 from jurybox.text_format import nearest
 
 MOST: Final = 1000
-"""The most samples on a page."""
+"""The maximum number of samples on a page."""
 MOST_GROUPS: Final = 200
-"""The most scenarios, and the most demographics, that are listed."""
+"""The maximum number of listed scenarios, and of demographics."""
 LONGEST_SEARCH: Final = 1000
 _FARTHEST: Final = 2**62
 _METRIC: Final = "metric:"
@@ -37,23 +37,22 @@ _ORDERS: Final = ("number", "urgency", "id")
 class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which samples to return; every condition has to be met."""
 
-    # A text in the sample's id, inputs, metadata included, or responses. Case counts for nothing;
-    # where the text has only ASCII in it, that is so for A to Z.
+    # A text in the sample's id, inputs (including metadata) or responses. Case is ignored; for an
+    # ASCII text, only that of A to Z.
     search: str = ""
     flags: tuple[str, ...] = ()  # names of `FLAGS`, all of which a sample has
     any_flags: tuple[str, ...] = ()  # names of `FLAGS`, at least one of which a sample has
     scenario: str | None = None
     demographic: str | None = None
     winner: str | None = None
-    # The name of a metric that a sample has, from ``low`` to ``high``, ends included.
+    # The name of a metric whose value is from ``low`` to ``high``, inclusive.
     metric: str | None = None
     low: float | None = None
     high: float | None = None
-    # ``number``, ``urgency``, ``id`` or ``metric:NAME``; of equals, the one that comes first in
-    # the run.
+    # ``number``, ``urgency``, ``id`` or ``metric:NAME``; ties are sorted by number.
     sort: str = "number"
     descending: bool = False
-    missing_first: bool = False  # where samples without the metric are, in either direction
+    missing_first: bool = False  # the place of samples without the metric, in either direction
     queued: bool = False  # only samples in the review queue
     among: tuple[int, ...] = ()  # only samples with these numbers, if any are given
     without: tuple[int, ...] = ()  # no samples with these numbers
@@ -83,7 +82,7 @@ class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
             raise InputError(problem, f"search for at most {LONGEST_SEARCH}")
         for end in (self.low, self.high):
             if end is not None and not math.isfinite(end):
-                raise InputError(f"{end} is no end of a range", "give a number")
+                raise InputError(f"{end} isn't the end of a range", "give a number")
         if self.metric is None and (self.low, self.high) != (None, None):
             raise InputError("a range needs a metric", "name the metric")
 
@@ -110,14 +109,14 @@ _RESPONSES: Final = msgspec.json.Decoder(StoredResponses)
 def finder(wanted: str) -> Callable[[str, str, str], bool]:
     """Return a function that checks if a sample's id, inputs or responses contain a text.
 
-    In a text of ASCII alone only the case of ASCII letters is of no account: folding whatever
-    else is in a long text takes ten times as long.
+    For an ASCII text, only the case of ASCII letters is ignored, because full case folding of long
+    texts takes ten times as long.
     """
     fold = str.encode if wanted.isascii() else _folded
     try:
         needle = fold(wanted).lower()
     except UnicodeEncodeError:
-        # Half of a surrogate pair is in no stored text.
+        # Stored texts contain no lone surrogates.
         return lambda _id, _inputs, _responses: False
 
     def has(sample_id: str, inputs: str, responses: str) -> bool:
@@ -157,7 +156,7 @@ def _strings(value: object) -> Iterator[str]:
 
 @cache
 def _own_words() -> str:
-    """Return the words in stored inputs and responses that no dataset or model wrote."""
+    """Return the JSON keys and constants in stored inputs and responses."""
     _, parts = msgspec.json.schema_components([Row, StoredResponses])
     names = {name for part in parts.values() for name in part["properties"]}
     return "\n".join((*names, *get_args(Turn.__annotations__["role"])))
@@ -168,7 +167,7 @@ _OUTSIDE: Final = frozenset("0123456789.e+-{}[]:,truefalsn")
 
 
 def is_plain(wanted: str) -> bool:
-    """Return whether stored JSON can have this only in the texts of datasets and models."""
+    """Return whether a text can occur in stored JSON only within values."""
     lower = wanted.lower()
     escaped = not wanted.isascii() or as_json(wanted) != wanted
     return not escaped and not _OUTSIDE.issuperset(lower) and lower not in _own_words()
@@ -199,7 +198,7 @@ _Text = tuple[int, str, str, str]
 
 
 class Finder:
-    """One question about the samples of a run."""
+    """One query for samples of a run."""
 
     def __init__(
         self, database: Database, reader: PagedReader, run_id: str, query: SampleQuery
@@ -212,7 +211,7 @@ class Finder:
         self._where = " AND ".join(("facets.run_id = ?", *self._filters))
 
     def page(self) -> SamplePage:
-        """Return the page that is asked for."""
+        """Return the requested page."""
         query = self._query
         found = self._matching() if query.search else None
         counts = self._count_flags() if found is None else self._flags_among(found)
@@ -220,7 +219,7 @@ class Finder:
         if found is not None:
             numbers = self._page_of(found)
         else:
-            # Where there are no more, nothing needs to be sorted.
+            # Without further samples, nothing needs to be sorted.
             numbers = self._ordered(total) if total > query.offset else []
         named = {
             name: sum(count for flags, count in counts.items() if flags & bit)
@@ -231,7 +230,7 @@ class Finder:
 
     def _count_flags(self) -> dict[int, int]:
         """Return how many samples have each set of flags."""
-        # The sign keeps SQLite from reading by the index of flags where another filter is narrower.
+        # The sign prevents SQLite from using the index of flags if another filter is narrower.
         flags = "+flags" if self._filters else "flags"
         statement = f"SELECT {flags}, count(*) FROM facets WHERE {self._where} GROUP BY {flags}"
         return dict(self._reader.rows(list[tuple[int, int]], statement, self._values))
@@ -244,7 +243,7 @@ class Finder:
         return Counter(flags for number, flags in every if number in matching)
 
     def _ordered(self, total: int) -> list[int]:
-        """Return the numbers of the page; one near the end is found from there."""
+        """Return the numbers of the page; pages near the end are found from the end."""
         query = self._query
         limit = min(query.limit, total - query.offset)
         after = total - query.offset - limit
@@ -259,12 +258,12 @@ class Finder:
         return numbers[::-1] if backward else numbers
 
     def _page_of(self, found: "array[int]") -> list[int]:
-        """Return the numbers of the page among those of all samples that were found."""
+        """Return the page's share of the numbers of all matching samples."""
         query = self._query
         ordered: Iterator[int] = iter(found)
         if query.sort != "number":
             matching = frozenset(found)
-            # Sorting a few takes no time; more are picked out of all.
+            # A few are sorted here; more are filtered from the sorted list of all samples.
             statement, values = self._in_order(found if len(found) <= _SOME else ())
             every = self._reader.stream(list[tuple[int]], statement, values)
             ordered = (number for (number,) in every if number in matching)
@@ -273,11 +272,11 @@ class Finder:
         return list(islice(ordered, query.offset, query.offset + query.limit))
 
     def _matching(self) -> "array[int]":
-        """Return the numbers of all samples with the text, to which the rest applies too."""
+        """Return the numbers of all samples with the text that also meet the other conditions."""
         wanted = self._query.search
         likely, patterns = self._likely(wanted)
         if self._filters:
-            # In this order: few samples may be left to look through.
+            # In this order, because few samples may remain to search.
             rest = (
                 "FROM facets CROSS JOIN samples WHERE samples.run_id = facets.run_id"
                 f" AND samples.number = facets.number AND {self._where} {likely}"
@@ -287,8 +286,8 @@ class Finder:
             rest, order = f"FROM samples WHERE run_id = ? {likely}", "samples.number"
         values = (*self._values, *patterns)
         if is_plain(wanted):
-            # No text is looked at again: where all of 100,000 samples match, that takes 1.8 s
-            # instead of 0.4.
+            # No text is read twice: if all of 100,000 samples match, that takes 1.8 s instead of
+            # 0.4.
             statement = f"SELECT samples.number {rest} ORDER BY {order}"
             found = self._reader.stream(list[tuple[int]], statement, values)
             return array("q", (number for (number,) in found))
@@ -305,9 +304,9 @@ class Finder:
             last = page[-1][0]
 
     def _likely(self, wanted: str) -> tuple[str, tuple[str, ...]]:
-        """Return a condition for samples in which a text may be, and its values.
+        """Return a condition for samples that may contain a text, and its values.
 
-        Both databases know the case of ASCII letters, and compare faster than we do.
+        Both databases can ignore the case of ASCII letters, and compare faster than Python.
         """
         if not wanted.isascii() or "\0" in wanted:
             return "", ()
@@ -356,14 +355,14 @@ class Finder:
         return parts, values
 
     def _number(self, metric: str) -> str:
-        """Return what stands for a metric; where no document can give its name, for none.
+        """Return the expression for a metric; NULL for a name that no document can have.
 
-        A name with a quote in it would have no safe way into a JSON path.
+        A name with a quote can't be used safely in a JSON path.
         """
         return self._metric.format(name=metric if NAME.fullmatch(metric) else "")
 
     def _in_order(self, among: Sequence[int] = (), *, backward: bool = False) -> tuple[str, Values]:
-        """Return a statement for the numbers in their order, or from the last to the first."""
+        """Return a statement for the numbers in the requested or the reverse order."""
         query = self._query
         up, down = ("DESC", "ASC") if backward else ("ASC", "DESC")
         direction = down if query.descending else up
@@ -371,7 +370,7 @@ class Finder:
             by = f"number {direction}"
         elif query.sort_metric is not None:
             missing = "FIRST" if query.missing_first != backward else "LAST"
-            # The sign keeps SQLite from going through all in their order, where few are wanted.
+            # The sign prevents SQLite from scanning all rows in order if few are wanted.
             sign = "+" if among else ""
             metric = self._number(query.sort_metric)
             by = f"{sign}{metric} {direction} NULLS {missing}, number {up}"

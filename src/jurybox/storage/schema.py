@@ -1,12 +1,12 @@
 """The tables of a store with their version, and its statements, valid in SQLite and PostgreSQL.
 
 The columns are those of the rows in `jurybox.engine.records` and of the facets in
-`jurybox.scoring.sample_result`, but in the tables the long ones come last: SQLite reads a row from
-its beginning, and a result or a hash is wanted more often than a whole request. So a statement
-names its columns, in the order of the row's fields.
+`jurybox.scoring.sample_result`, but long columns come last in the tables: SQLite reads a row from
+its beginning, and results and hashes are needed more often than whole requests. So statements name
+their columns, in the order of the row's fields.
 
-``?`` stands for a value, and ``%`` is in no statement: one of the drivers would read it as its
-own sign. Where there are many answers, the next of them are asked for, after those that are known.
+``?`` is a placeholder for a value, and no statement contains ``%``, which one of the drivers would
+interpret. Many rows are read in pages, each after the last key of the one before.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ from jurybox.storage.database import (
 )
 
 VERSION: Final = 4
-"""Of the tables below; a store of another version is refused."""
+"""The version of the tables; a store of another version is refused."""
 
 ROWS: Final[dict[str, type[AnyRow | Facets | OutboxRow]]] = {
     "runs": RunRow,
@@ -54,9 +54,9 @@ NAMES: Final = frozenset({*ROWS, "frames", "review_claims", "jurybox_schema"})
 
 # ruff: noqa: S608 - the names are ours, and values are never written into a statement
 
-# In words that SQLite and PostgreSQL both understand. ``{text}`` stands for texts that are compared
-# byte by byte, which each calls by another name; ``{clustered}`` keeps rows in the order of their
-# key, where a database can, so that those of a run are read one after the other.
+# Valid in SQLite and PostgreSQL. ``{text}`` is the type of texts that are compared byte by byte,
+# which differs between them; ``{clustered}`` stores rows in the order of their key, if supported,
+# so that those of a run are read sequentially.
 _TABLES: Final = (
     """
     CREATE TABLE jurybox_schema (
@@ -105,8 +105,9 @@ _TABLES: Final = (
         PRIMARY KEY (run_id, sha256)
     )
     """,
-    # The index of keys is made by who looks for one (see `Store.find_exchange`). Keys are
-    # hashes, so each goes to another page of it: a quarter of what storing takes in a large store.
+    # The index of keys is created on first use (see `Store.find_exchange`). Keys are hashes, so
+    # each goes to another page: maintaining it takes a quarter of the time of storing in a large
+    # store.
     """
     CREATE TABLE exchanges (
         run_id {text} NOT NULL REFERENCES runs (id),
@@ -163,9 +164,9 @@ _TABLES: Final = (
         PRIMARY KEY (run_id, number)
     ) {clustered}
     """,
-    # Flags are counted, and the review queue is found, without reading the rows.
+    # For counting flags and finding the review queue without reading rows.
     "CREATE INDEX facets_by_flags ON facets (run_id, flags, urgency)",
-    # Most runs have neither, and take no room in these.
+    # Most runs have neither, and take no space in these.
     "CREATE INDEX facets_by_scenario ON facets (run_id, scenario) WHERE scenario IS NOT NULL",
     """
     CREATE INDEX facets_by_demographic ON facets (run_id, demographic)
@@ -200,7 +201,7 @@ _TABLES: Final = (
         PRIMARY KEY (run_id, number, part)
     )
     """,
-    # The sample that each reviewer of a run has now.
+    # The sample that each reviewer of a run currently has.
     """
     CREATE TABLE review_claims (
         run_id {text} NOT NULL,
@@ -214,7 +215,7 @@ _TABLES: Final = (
 
 
 def require_tables(database: Database, *, create: bool) -> None:
-    """Make the tables of a new store, or check that they are of this version."""
+    """Create the tables of a new store, or check their version."""
     with reading(database) as session:
         is_there = _has_tables(database, session)
     if not is_there and not create:
@@ -227,7 +228,7 @@ def require_tables(database: Database, *, create: bool) -> None:
     if not is_there:
         with writing(database) as session:
             database.lock(session, "jurybox_schema")
-            # Another process may have made them while this one waited.
+            # Another process may have created them in the meantime.
             if not _has_tables(database, session):
                 _make_tables(database, session)
 
@@ -242,7 +243,7 @@ def _has_tables(database: Database, session: DatabaseSession) -> bool:
         raise error_of(Fault(kind="damaged"), database.name, database.patience)
     if found != VERSION:
         raise InputError(
-            f"its tables have version {found}, and this jurybox reads version {VERSION}",
+            f"its tables have version {found}, but this jurybox reads version {VERSION}",
             "use the jurybox that made it, or name another store with --store",
             f"store {database.name}",
         )
@@ -259,8 +260,8 @@ def _make_tables(database: Database, session: DatabaseSession) -> None:
 
 Result = tuple[int, int, str, str]
 
-# An exchange has its frame's hash, and is read with the frame's text. Where that is missing, its
-# hash takes its place: what comes of that is no request, and an audit finds it.
+# An exchange has its frame's hash, and is read with the frame's text. If that is missing, its hash
+# is used instead, which isn't a valid request, so an audit finds it.
 _FRAME_TEXT: Final = "coalesce(frames.text, 'missing frame ' || exchanges.frame, '')"
 
 
@@ -291,7 +292,7 @@ def _update(table: str, *key: str) -> str:
 
 
 def _distinct(column: str) -> str:
-    """Ask for the values of a column: each is looked up after the one before, in its index."""
+    """Return a statement for the distinct values of a column, using its index for each."""
     lowest = f"SELECT min({column}) FROM facets WHERE run_id = ? AND {column} IS NOT NULL"
     return (
         f"WITH RECURSIVE found (name) AS ({lowest} UNION ALL"
@@ -335,7 +336,7 @@ OUTBOX_COUNTS: Final = (
 UPDATE_RUN: Final = _update("runs", "id")
 DELETE_SAMPLE: Final = "DELETE FROM samples WHERE run_id = ? AND number = ?"
 DELETE_FACETS: Final = "DELETE FROM facets WHERE run_id = ? AND number = ?"
-# What refers to others is deleted before them.
+# Referring rows are deleted before the rows they refer to.
 _PARTS: Final = "outbox review_claims reviews facets samples exchanges frames batches"
 DELETE_RUN: Final = (
     *(f"DELETE FROM {table} WHERE run_id = ?" for table in _PARTS.split()),
@@ -346,9 +347,9 @@ UPDATE_BATCH: Final = _update("batches", "run_id", "number")
 _NEWEST: Final = "ORDER BY created_at DESC, id DESC"
 RUN: Final = _select("runs", "WHERE id = ?")
 NEWEST_RUNS: Final = _select("runs", f"{_NEWEST} LIMIT ?")
-# LIKE wouldn't do: in SQLite it knows no case, and what was typed may have its signs in it.
+# Not LIKE, which ignores case in SQLite, and has special characters that users may type.
 FIND_RUNS: Final = _select("runs", f"WHERE substr(id, 1, ?) = ? {_NEWEST}")
-# Any case may be found in SQLite; what has the very name is for the caller to see.
+# SQLite ignores case here; the caller checks for the exact name.
 LABELED_RUNS: Final = _select("runs", f"WHERE metadata LIKE ? {_NEWEST}")
 
 SAMPLE: Final = _select("samples", "WHERE run_id = ? AND number = ?")
@@ -361,11 +362,11 @@ EXCHANGES_OF: Final = _select_exchanges(
     "WHERE exchanges.run_id = ? AND number = ? ORDER BY position"
 )
 HAS_EXCHANGE: Final = "SELECT 1 FROM exchanges WHERE run_id = ? AND number = ? AND position = ?"
-# Only what may be found again has a key; the others take no room in it.
+# Only reusable exchanges have a key; the others take no space in the index.
 INDEX_KEYS: Final = "CREATE INDEX IF NOT EXISTS exchanges_by_key ON exchanges (key) WHERE key <> ''"
 FIND_EXCHANGE: Final = _select_exchanges(
     "JOIN runs ON runs.id = exchanges.run_id"
-    # The second condition is the index's own, without which no database would use it.
+    # The second condition is that of the index; without it, the index isn't used.
     " WHERE exchanges.key = ? AND exchanges.key <> ''"
     " ORDER BY runs.created_at DESC, runs.id DESC, exchanges.number DESC, exchanges.position DESC"
     " LIMIT 1",
@@ -409,8 +410,8 @@ _WITHOUT_SAMPLE: Final = (
 _first: Callable[[Any], Key] = itemgetter(slice(1))
 _number_and_position: Callable[[ExchangeRow], Key] = attrgetter("number", "position")
 
-# Whole rows may have many kilobytes each, and results have some hundred bytes. Larger pages save
-# nothing that can be measured: a question costs less than one of its rows.
+# Whole rows may have many kilobytes, results some hundred bytes. Larger pages aren't measurably
+# faster.
 NUMBERS: Final = Paged(
     f"SELECT number FROM samples {_NEXT_SAMPLES}", list[tuple[int]], key=_first, size=5000
 )

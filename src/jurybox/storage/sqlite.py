@@ -31,7 +31,7 @@ _KINDS: Final[dict[int, FaultKind]] = {
     sqlite3.SQLITE_LOCKED: "locked",
     sqlite3.SQLITE_CORRUPT: "damaged",
     sqlite3.SQLITE_NOTADB: "damaged",
-    # Our statements are right, so what SQLite finds wrong with them is wrong with the tables.
+    # Our statements are valid, so errors in them mean that the tables are wrong.
     sqlite3.SQLITE_ERROR: "damaged",
     sqlite3.SQLITE_SCHEMA: "damaged",
     sqlite3.SQLITE_READONLY: "read-only",
@@ -43,17 +43,17 @@ _KINDS: Final[dict[int, FaultKind]] = {
 _PRIMARY: Final = 0xFF  # the low byte of an extended code
 _PAUSE: Final = 0.02
 _AT_ONCE: Final = 5000
-# The interpreter is given away while a statement is at work, and who is busy gives it back late;
-# so rows go in many at once: one by one, a judged sample takes 19% more CPU time. A power of two,
-# because each size is a statement of its own.
+# SQLite releases the GIL during a statement, and busy threads return it late, so rows are inserted
+# many at a time: one by one, a judged sample takes 19% more CPU time. A power of two, because each
+# size needs its own statement.
 _MOST_ROWS: Final = 64
 _TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
-# The log is written through to the disk at each commit: what is stored survives a power cut.
-# The rest is left as SQLite has it. A longer log or a larger cache gained nothing in 24,000 rows.
-# With the file mapped into memory, rows of 9 KB are read in half of the time, some 10 us each; but
-# then a disk that can't be read ends the process without a message.
-# Pages of 16 KB instead of 4 take less room for rows of some KB (162 MB became 113) and as much
-# time to write, and 100,000 samples are searched in 157 ms instead of 292.
+# The log is synced to disk at each commit, so stored rows survive a power failure. Other settings
+# are SQLite's defaults. A longer log or a larger cache gained nothing in 24,000 rows. With
+# memory-mapped files, rows of 9 KB are read in half the time, some 10 us each; but then a disk
+# error ends the process without a message. Pages of 16 KB instead of 4 take less room for rows of
+# some KB (162 MB became 113) and as much time to write, and 100,000 samples are searched in 157 ms
+# instead of 292.
 _SETTINGS: Final = (
     "PRAGMA page_size = 16384",
     "PRAGMA synchronous = FULL",
@@ -96,9 +96,10 @@ class SqliteSession:
 
     @contextmanager
     def transaction(self) -> Generator[None]:
-        """Begin a transaction, as the only one that writes.
+        """Begin an exclusive write transaction.
 
-        One that reads first and writes later couldn't wait for others: SQLite refuses at once.
+        A transaction that reads first and then writes can't wait for others: SQLite refuses at
+        once.
         """
         self._raw.execute("BEGIN IMMEDIATE")
         try:
@@ -110,7 +111,7 @@ class SqliteSession:
             raise
 
     def is_clean(self) -> bool:
-        """Tell whether no transaction is open."""
+        """Return whether no transaction is open."""
         return not self._raw.in_transaction
 
     def close(self) -> None:
@@ -131,13 +132,13 @@ class SqliteDatabase:
     text_type = "TEXT"
     clustered = "WITHOUT ROWID"
     metric = """json_extract(metrics, '$."{name}"')"""
-    # The usual order of samples; what is sorted by another score reads all of a run.
+    # Indexes the default order of samples; sorting by another score reads the whole run.
     overall = metric.format(name="overall")
     indexes = (f"CREATE INDEX facets_by_overall ON facets (run_id, {overall}, number)",)
     like = "LIKE"
 
     def __init__(self, path: str, *, create: bool, patience: float) -> None:
-        """Open the file; whether it is a store is checked later."""
+        """Open the file; its contents are checked later."""
         self.name = os.fsencode(path).decode(errors="replace")
         self.patience = patience
         # Absolute, because the working directory may change while the store is open.
@@ -146,7 +147,7 @@ class SqliteDatabase:
         _require_file(self._file, self.name, create=create)
         self._mode = "rwc" if create else "rw"
         if not create and not _is_writable(self._file):
-            # Without a log next to it the file is complete, and no process changes it.
+            # Without a log file, the database is complete and isn't being changed.
             log = self._file.with_name(f"{self._file.name}-wal")
             whole = not log.exists() or not log.stat().st_size
             self._mode = "ro&immutable=1" if whole else "ro"
@@ -179,7 +180,7 @@ class SqliteDatabase:
             f"{self._file.as_uri()}?mode={self._mode}",
             uri=True,
             timeout=self.patience,
-            isolation_level=None,  # transactions begin where we say, not where Python would
+            isolation_level=None,  # transactions begin explicitly, not implicitly by Python
             check_same_thread=False,  # a connection is lent to one thread at a time
         )
         try:
@@ -191,11 +192,11 @@ class SqliteDatabase:
         return SqliteSession(connection)
 
     def table_names(self, session: DatabaseSession) -> set[str]:
-        """Return the names of all tables but SQLite's own."""
+        """Return the names of all tables, except SQLite's own."""
         return {str(name) for (name,) in session.rows(_TABLES)}
 
     def refuse_strangers(self, tables: set[str]) -> None:
-        """Refuse a file of another program: it must neither be changed nor filled up."""
+        """Refuse a file of another program, which must not be changed."""
         if tables:
             raise InputError(
                 f"it is the database of another program, with a table `{min(tables)}`",
@@ -207,7 +208,7 @@ class SqliteDatabase:
         """Turn on the write-ahead log, a setting that the file keeps."""
         if self._mode.startswith("ro"):
             return
-        self._mode = "rw"  # a file that vanishes later isn't made anew without a word
+        self._mode = "rw"  # a file that disappears later isn't silently recreated
         deadline = time.monotonic() + self.patience
         with explained_errors(self), self.lend() as session:
             while session.rows("PRAGMA journal_mode") != [("wal",)]:
@@ -220,14 +221,14 @@ class SqliteDatabase:
                         raise
                     time.sleep(_PAUSE)
                 else:
-                    break  # some file systems can't have one, and keep the older journal
+                    break  # some file systems don't support it, and keep the rollback journal
 
     def lock(self, session: DatabaseSession, what: str) -> None:
-        """Do nothing: a transaction that writes is alone from its beginning."""
+        """Do nothing, because write transactions are exclusive."""
 
     @contextmanager
     def claim(self, run_id: str) -> Generator[bool]:
-        """Hold a run by a lock on a file beside the store, which ends with the process."""
+        """Claim a run by locking a file next to the store; the lock ends with the process."""
         digest = hashlib.sha256(run_id.encode(errors="surrogatepass")).hexdigest()
         file = self._file.with_name(f"{self._file.name}-claim-{digest[:16]}")
         try:
@@ -243,7 +244,7 @@ class SqliteDatabase:
         try:
             yield True
         finally:
-            # Removed while locked; a process that opened it meanwhile notices and makes another.
+            # Removed while locked; a process that opened it meanwhile notices and creates another.
             file.unlink(missing_ok=True)
             os.close(descriptor)
 
@@ -268,7 +269,7 @@ class SqliteDatabase:
 
 
 def _absolute(path: str) -> Path:
-    # Only one's own home: a file may be called `~x`, and there need be no user of that name.
+    # Only the user's own home, because `~x` may be a file's name.
     home = Path(path).expanduser() if path.startswith("~/") else Path(path)
     return home.absolute()
 
@@ -292,13 +293,13 @@ def _require_file(file: Path, name: str, *, create: bool) -> None:
 
 
 def _is_writable(file: Path) -> bool:
-    """Tell whether SQLite can write the file, and its log beside it."""
+    """Return whether SQLite can write the file and its log."""
     places = (file, file.parent)
     return all(os.access(place, os.W_OK, effective_ids=True) for place in places)
 
 
 def _lock(file: Path) -> int | None:
-    """Return a descriptor of the file, locked; None where another process has locked it."""
+    """Return a locked descriptor of the file; None if another process has the lock."""
     while True:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:

@@ -1,4 +1,4 @@
-"""The store of runs, over either database: written once, and read in order."""
+"""The store of runs, in either database."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -42,7 +42,7 @@ _FRAME: Final = ExchangeRow.__struct_fields__.index("frame")
 
 
 class StoredRows(msgspec.Struct, frozen=True, kw_only=True):
-    """All rows of one sample; a sample that isn't finished has no row of its own."""
+    """All rows of one sample; an unfinished sample has no sample row."""
 
     number: int
     sample: SampleRow | None
@@ -60,8 +60,8 @@ class StoredRows(msgspec.Struct, frozen=True, kw_only=True):
 class Store:
     """Runs, samples and exchanges in a database; any thread may call it.
 
-    Calls block. Every method raises `IncompleteError` where the store itself fails: damaged, locked
-    for too long, out of space, out of reach. What a call had to write is then not written at all.
+    Calls block. Every method raises `IncompleteError` if the store fails: damaged, locked for too
+    long, out of space, unreachable. Nothing of that call is then written.
     """
 
     def __init__(self, database: Database) -> None:
@@ -70,7 +70,7 @@ class Store:
         self._has_keys = False
 
     def __repr__(self) -> str:
-        """Show the name, which has no password in it."""
+        """Show the name, which contains no password."""
         return f"Store({self._database.name!r})"
 
     @property
@@ -105,7 +105,7 @@ class Store:
         return self._reader.rows(list[RunRow], statements.NEWEST_RUNS, (most,))
 
     def find_runs(self, prefix: str) -> Sequence[RunRow]:
-        """Return the runs whose ids begin so, the newest first."""
+        """Return the runs whose ids have this prefix, the newest first."""
         return self._reader.rows(list[RunRow], statements.FIND_RUNS, (len(prefix), prefix))
 
     def labeled_runs(self, label: str) -> Sequence[RunRow]:
@@ -121,7 +121,7 @@ class Store:
     def claim(self, run_id: str) -> AbstractContextManager[bool]:
         """Lock a run so that no other process works on it; False if another process does.
 
-        A process that dies lets go of it.
+        The lock ends with the process.
         """
         return self._database.claim(run_id)
 
@@ -133,7 +133,7 @@ class Store:
 
         def insert(again: bool) -> None:  # noqa: FBT001 - the same
             with writing(self._database) as session:
-                # All or nothing: where one row is stored, the lost server has done it.
+                # All or nothing: if one row is stored, the lost request succeeded.
                 if again and _is_stored(session, samples, exchanges):
                     return
                 for statement, values in batches:
@@ -144,9 +144,9 @@ class Store:
     def replace_sample(
         self, row: RunRow, sample: SampleRow, exchanges: Sequence[ExchangeRow]
     ) -> None:
-        """Replace the row of a run and a sample of it that was done again, with new exchanges.
+        """Replace a run's row and a sample that was evaluated again; add its new exchanges.
 
-        Its exchanges so far stay: replies were used again, and what failed is never forgotten.
+        Earlier exchanges stay, including failures, because some replies are reused.
         """
         (values,) = self._values([row])
         batches = self._batches([sample], exchanges)
@@ -172,13 +172,13 @@ class Store:
         return self._reader.pages(statements.RESULTS, run_id, numbers)
 
     def hashes(self, run_id: str) -> Iterator[str]:
-        """Yield the hashes of the records, sorted as plain text, never all at once."""
-        # The one that isn't read in pages: each page would have to be sorted out of all rows anew.
+        """Stream the hashes of the records, sorted as text."""
+        # Not read in pages, because each page would sort all rows again.
         kind = list[tuple[str]]
         return (each for (each,) in self._reader.stream(kind, statements.HASHES, (run_id,)))
 
     def samples(self, run_id: str) -> Iterator[SampleRow]:
-        """Yield the samples in order, never all at once."""
+        """Stream the samples in order."""
         return self._reader.pages(statements.WHOLE_SAMPLES, run_id)
 
     def sample(self, run_id: str, number: int) -> SampleRow | None:
@@ -188,7 +188,7 @@ class Store:
     def find_sample(
         self, run_id: str, sample_id: str, repeat: int | None = None
     ) -> SampleRow | None:
-        """Return the sample of that id, in the first repeat that is stored unless one is named."""
+        """Return a sample by id, by default in the first stored repeat."""
         if repeat is None:
             found = self._reader.rows(list[SampleRow], statements.FIND_SAMPLE, (run_id, sample_id))
         else:
@@ -197,7 +197,7 @@ class Store:
         return _first(found)
 
     def find_samples(self, run_id: str, query: SampleQuery) -> SamplePage:
-        """Return a page of the samples that are asked for; how many there are, by flags too."""
+        """Return a page of the matching samples, with their count in total and by flag."""
         query.check()
         return Finder(self._database, self._reader, run_id, query).page()
 
@@ -218,7 +218,7 @@ class Store:
         return self._reader.pages(statements.WHOLE_FACETS, run_id, numbers)
 
     def exchanges(self, run_id: str) -> Iterator[ExchangeRow]:
-        """Yield the exchanges of all samples in their order, never all at once."""
+        """Stream the exchanges of all samples, in order."""
         return self._reader.pages(statements.WHOLE_EXCHANGES, run_id)
 
     def exchanges_of(self, run_id: str, number: int) -> Sequence[ExchangeRow]:
@@ -230,9 +230,9 @@ class Store:
         return self._reader.pages(statements.UNFINISHED, run_id, numbers)
 
     def find_exchange(self, key: str) -> ExchangeRow | None:
-        """Return the newest exchange with that key, in whichever run."""
+        """Return the newest exchange with that key, in any run."""
         if not self._has_keys:
-            # Only a run with a cache asks; the others needn't keep an index up.
+            # Created on first use, since runs without a cache don't need the index.
             with writing(self._database) as session:
                 self._database.lock(session, "jurybox_schema")
                 session.execute(statements.INDEX_KEYS)
@@ -278,7 +278,8 @@ class Store:
     def claim_sample(
         self, run_id: str, number: int, reviewer: str, *, now: str, since: str, most: int
     ) -> bool:
-        """Give a reviewer a sample instead of the one before, unless ``most`` others have it.
+        """Assign a sample to a reviewer, replacing the previous one, unless ``most`` others have
+        it.
 
         Counts reviewers who were given the sample at or after ``since``, or have reviewed it.
         """
@@ -325,14 +326,14 @@ class Store:
         return self._reader.rows(list[OutboxRow], statement, (state, part, *own, most))
 
     def outbox_counts(self) -> Sequence[tuple[str, str, str, str, int]]:
-        """Return run, part, state, one of the errors, and how many rows there are of those."""
+        """Return the run, part, state, an error, and the number of rows of each."""
         kind = list[tuple[str, str, str, str, int]]
         return self._reader.rows(kind, statements.OUTBOX_COUNTS, ())
 
     def stored_rows(self, run_id: str) -> Iterator[StoredRows]:
         """Yield the rows of every sample of a run, in order."""
         number = attrgetter("number")
-        # The samples first: a run in progress then has stored all that belongs to those read.
+        # Samples are read first, so that all their rows are stored even in a run in progress.
         rows = merge(self.samples(run_id), self.facets(run_id), self.exchanges(run_id), key=number)
         for key, several in groupby(rows, key=number):
             group = list(several)
@@ -351,11 +352,11 @@ class Store:
         self, samples: Sequence[SampleRow], exchanges: Sequence[ExchangeRow]
     ) -> list[tuple[str, list[Values]]]:
         """Return the statements that insert these rows, each with its values."""
-        # Of all the texts only an id isn't JSON, which has no NUL in it.
+        # Only an id may contain NUL; all other texts are JSON.
         if any("\0" in row.sample_id for row in samples):
             raise self._reader.error("unstorable")
-        # Every time: another process may have taken a frame away. And in one order: two writers
-        # that wait for each other's frames would wait for ever.
+        # Every time, because another process may have removed a frame; and sorted, because two
+        # writers that wait for each other's frames would deadlock.
         frames = {(row.run_id, frame_hash(row.frame), row.frame) for row in exchanges if row.frame}
         batches: tuple[tuple[str, list[Values]], ...] = (
             (statements.INSERT_SAMPLE, [*map(astuple, samples)]),
@@ -367,14 +368,14 @@ class Store:
 
     def _values(self, rows: Sequence[AnyRow | OutboxRow]) -> list[Values]:
         values: list[Values] = [*map(astuple, rows)]
-        # SQLite would take it, PostgreSQL wouldn't, and a store must be able to move.
+        # SQLite accepts it, but PostgreSQL doesn't, and stores must be portable.
         if any(isinstance(each, str) and "\0" in each for row in values for each in row):
             raise self._reader.error("unstorable")
         return values
 
 
 def _exchange_values(row: ExchangeRow) -> Values:
-    """Return a row's values, with the hash of its frame in place of the frame."""
+    """Return a row's values, with the frame replaced by its hash."""
     values = [*astuple(row)]
     values[_FRAME] = frame_hash(row.frame) if row.frame else None
     return values
@@ -401,13 +402,13 @@ def _check_review(session: DatabaseSession, row: ReviewRow) -> None:
         raise InputError(f"it has no sample number {row.number}", "review one that it has", where)
     if found != [(row.record_sha256,)]:
         raise InputError(
-            f"sample number {row.number} is another one than was reviewed",
+            f"sample number {row.number} has changed since it was reviewed",
             "look at it again",
             where,
         )
     if (row.action, row.of is None) not in {("review", True), ("withdrawal", False)}:
         raise InputError(
-            "a review withdraws nothing, and a withdrawal names the review that it is of",
+            "a review must not name another review, and a withdrawal must",
             "give either",
             where,
         )
