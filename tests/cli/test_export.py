@@ -85,7 +85,7 @@ def test_json_lines_can_go_to_standard_output(jurybox: Callable) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("last", "-o", "x.xlsx"), "x.xlsx: `.xlsx` is no format of rows; end it with one of"),
+        (("last", "-o", "x.xlsx"), "x.xlsx: `.xlsx` isn't a format of rows; end it with one of"),
         (("nosuch", "-o", "x.csv"), "nosuch: no such run; `jurybox runs` lists them"),
         (("last", "-o", "missing/x.csv"), "missing/x.csv: the folder missing does not exist"),
         (("last", "-o", "-", "--json"), "exclude each other"),
@@ -152,7 +152,7 @@ def test_a_folder_of_parquet_files_is_one_dataset(
     assert parts.to_pylist() == parquet.read_table("samples.parquet").to_pylist()
     again = jurybox("export", "last", "-o", "samples/")
     assert again.code == 2
-    assert "samples: is there already; name a new folder, or remove it" in again.err
+    assert "samples: already exists; name a new folder, or remove it" in again.err
 
 
 def test_an_export_that_breaks_off_leaves_no_folder(jurybox: Callable, tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_the_form_may_be_named_whatever_the_file_is_called(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("last", "-o", "x.pdf"), "x.pdf: `.pdf` is no format of report"),
+        (("last", "-o", "x.pdf"), "x.pdf: `.pdf` isn't a report format"),
         (("nosuch", "-o", "x.md"), "nosuch: no such run"),
         (("last", "-o", "-", "--json"), "exclude each other"),
         (("last", "-o", "x.md", "--format", "pdf"), "'pdf' is not one of"),

@@ -256,7 +256,7 @@ def test_nobody_can_command_the_terminal(jurybox: Callable, write: Write) -> Non
         (["suite.yaml", "--judge", "openai/gpt-latest"], "`openai/gpt-latest` means another"),
         (["suite.yaml", "--judge", "python/judges:nobody"], "python/judges:nobody: there is no"),
         (["suite.yaml", "--limit", "0"], "jurybox run: invalid value for '--limit'"),
-        (["suite.yaml", "--store", "mysql://x"], "`mysql:` isn't the scheme of a store"),
+        (["suite.yaml", "--store", "mysql://x"], "`mysql:` doesn't begin the address of a store"),
         ([], "jurybox run: missing argument 'SUITE.yaml'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Runs for people and other programs: one view, many forms.
+"""Presents runs to people and programs: one view, many formats.
 
-Whatever reads a run raises `IncompleteError` where something stored is missing or can't be read.
+Functions that read a run raise `IncompleteError` if stored data is missing or unreadable.
 """

@@ -21,7 +21,7 @@ _LONGEST_TASK: Final = 160
 
 
 class SamplePlace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A sample in a repeat; ``number`` is its place in the run, where known."""
+    """A sample in a repeat; ``number`` is its position in the run, if known."""
 
     id: str
     repeat: int
@@ -33,7 +33,7 @@ class SamplePlace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class Concern(msgspec.Struct, frozen=True, kw_only=True):
-    """A reason to look at samples: how many there are, and the first of them."""
+    """A reason to look at samples, with their count and the first ones."""
 
     kind: str
     meaning: str
@@ -50,10 +50,10 @@ class CardResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SampleCard(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample that is shown for the ``value`` of a metric, or for its flags alone.
+    """A sample that is shown for the ``value`` of a metric, or for its flags.
 
-    ``passed`` is None where the rubric has no rule by which samples pass. ``grounds`` are quoted
-    dangers and what judges and rules say, ``reasoning`` is all that they say in one text.
+    ``passed`` is None if the rubric has no pass rules. ``grounds`` are quoted dangers and the
+    reasons of judges and rules, ``reasoning`` is all reasons as one text.
     """
 
     number: int
@@ -95,7 +95,7 @@ def card(sample: SampleRow, metric: str = "") -> SampleCard:
         repeat=sample.repeat,
         metric=metric,
         value=result.metrics.get(metric),
-        # Without a rule nothing passes or fails, not even what has no score.
+        # Without pass rules, samples neither pass nor fail, even without a score.
         passed=result.passed if result.rules else None,
         flags=result.review_reasons,
         task=record.inputs.task,

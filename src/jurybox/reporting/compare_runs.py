@@ -1,7 +1,7 @@
 """Compares two runs, sample by sample and metric by metric (A13).
 
-Single values are higher or lower and no more than that; whether the runs differ by more than chance
-is tested for each metric over all samples that have it in both.
+Single values are only reported as higher or lower; whether the runs differ significantly is tested
+for each metric over all samples that have it in both.
 """
 
 import heapq
@@ -90,8 +90,8 @@ def sample_pairs(
 ) -> Iterator[Pair]:
     """Yield each sample's results in both runs; None for a run that doesn't have the sample.
 
-    Both runs are read in step. A sample waits for its counterpart, so memory grows with how far
-    apart the same sample is in both, which is nothing for reruns of one dataset.
+    Both runs are read in parallel. A sample waits for its counterpart, so memory grows with the
+    distance between their positions, which is zero for reruns of one dataset.
     """
     sides = (_sides(store, one, clusters), _sides(store, other, clusters))
     waiting: tuple[dict[Key, StoredSide], dict[Key, StoredSide]] = ({}, {})
@@ -179,7 +179,7 @@ def _largest(
 
 
 def _ranked(differences: Iterable[RankedSample]) -> tuple[RankedSample, ...]:
-    """Return samples by their differences: all of a few hundred, else every n-th and both ends."""
+    """Return samples sorted by difference: all of them, or of many every n-th and both ends."""
     ordered = sorted(differences, key=itemgetter(0))
     step = max(1, math.ceil(len(ordered) / _MOST_RANKED))
     return (*ordered[:-1:step], *ordered[-1:])
@@ -230,7 +230,7 @@ class _Changes:
             yield change
 
     def size(self, change: SampleChange) -> tuple[float, ...]:
-        """Return how large a change is: another verdict first, then the score, then its parts."""
+        """Return the sort key of a change: changed verdicts first, then the score, then parts."""
         parts = {
             each.metric: abs(each.difference)
             for each in change.metrics
@@ -303,7 +303,7 @@ def _moved(pair: MetricPair) -> bool:
 
 
 def _fields(one: RunView, other: RunView) -> Iterator[FieldChange]:
-    """Yield the fields of the metadata in which two runs differ: they may explain the rest."""
+    """Yield the metadata fields in which two runs differ, which may explain other differences."""
     a, b = (
         {name: value for name, value in view.metadata.items() if name not in _ALWAYS}
         for view in (one, other)
@@ -313,7 +313,7 @@ def _fields(one: RunView, other: RunView) -> Iterator[FieldChange]:
 
 def _differing(path: str, a: object, b: object) -> Iterator[FieldChange]:
     if path.endswith(".not_supported"):
-        return  # it follows from the models, which are compared by their names
+        return  # derived from the models, which are compared by name
     if isinstance(a, dict) and isinstance(b, dict):
         left, right = cast("Metadata", a), cast("Metadata", b)
         for name in dict.fromkeys((*left, *right)):

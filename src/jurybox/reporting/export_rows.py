@@ -107,14 +107,14 @@ _REPORTED: Final = (
 
 
 class ExportShape:
-    """The columns of a run's rows, which its rubric decides.
+    """The columns of a run's rows, which depend on its rubric.
 
-    A score is a column under its own name. Where a rubric gives a name that a row needs for
-    something else, such as `confidence`, the score is called `criterion.confidence`.
+    A score is a column under its own name. If a row already has a field of that name, such as
+    `confidence`, the score is called `criterion.confidence`.
     """
 
     def __init__(self, rubric: Rubric, params: Parameters, *, raw: bool = False) -> None:
-        """Take the rubric, the planned parameters by role, and what is to be exported."""
+        """Set the rubric, the planned parameters by role, and what to export."""
         self._params = params
         self._rubric = rubric
         criteria = {each.id: _free("criterion", each.id) for each in rubric.criteria}
@@ -134,7 +134,7 @@ class ExportShape:
     ) -> ExportedRow:
         """Return a sample as a row, its fields in the order of the columns.
 
-        The decision is what holds after the reviews of the sample.
+        The decision takes the reviews of the sample into account.
         """
         # Validated as a result, but numbers keep their stored form: 2 doesn't become 2.0.
         result = read_result(sample.result)
@@ -182,7 +182,7 @@ def record_as_data(
 
 
 def _free(what: str, name: str) -> str:
-    """Return an unambiguous name for a score; no document's name has a dot in it."""
+    """Return an unambiguous name for a score, using a dot, which no document's name has."""
     return f"{what}.{name}" if name in _FIXED else name
 
 
@@ -239,7 +239,7 @@ def _exchange(row: ExchangeRow) -> dict[str, Any]:
     }
 
 
-# By the rules of OWASP on CSV injection; the last four are wide forms, for some languages.
+# By OWASP's rules on CSV injection; the last four are full-width characters.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 Write = Callable[[BinaryIO, Columns, Iterable[ExportedRow]], int]
@@ -252,7 +252,7 @@ def export_writer(name: str) -> Write:
     """Return the writer for the format of a file's name."""
     ending = PurePath(name).suffix.lower()
     if ending not in _WRITERS:
-        problem = f"`{ending}` is no format of rows" if ending else "the name has no ending"
+        problem = f"`{ending}` isn't a format of rows" if ending else "the name has no ending"
         raise InputError(problem, f"end it with one of {', '.join(_WRITERS)}", name)
     if ending == ".parquet":
         try:
@@ -266,13 +266,13 @@ def export_writer(name: str) -> Write:
 def export_run(
     store: Store, run: RunRow, file: BinaryIO, write: Write, *, raw: bool = False
 ) -> int:
-    """Write the samples that a run has, and count them; ``raw`` adds every request and reply."""
+    """Write a run's samples, and count them; ``raw`` adds every request and reply."""
     shape = export_shape(run, raw=raw)
     return write(file, shape.columns, exported_rows(store, run, shape))
 
 
 def export_parts(store: Store, run: RunRow, folder: Path, *, raw: bool = False) -> int:
-    """Write the samples that a run has as a folder of Parquet files, in order; as `export_run`."""
+    """Write a run's samples to a folder of Parquet files, in order."""
     export_writer(f"{folder}/part-0.parquet")  # reports a missing pyarrow
     shape = export_shape(run, raw=raw)
     rows = exported_rows(store, run, shape)
@@ -288,7 +288,7 @@ def export_parts(store: Store, run: RunRow, folder: Path, *, raw: bool = False) 
 def exported_rows(
     store: Store, run: RunRow, shape: ExportShape | None = None
 ) -> Iterator[ExportedRow]:
-    """Yield the samples that a run has as rows."""
+    """Yield a run's samples as rows."""
     shape = shape or export_shape(run)
     reviews = by_number(read_reviews(run, store.reviews(run.id)).every)
     with reading(run):
@@ -302,7 +302,7 @@ def exported_rows(
 
 
 def write_json_lines(file: BinaryIO, columns: Columns, rows: Iterable[ExportedRow]) -> int:
-    """Write one JSON object per line; characters that can't be seen are written as escapes."""
+    """Write one JSON object per line, with invisible characters escaped."""
     del columns
     count = 0
     for count, row in enumerate(rows, start=1):  # noqa: B007 - the last count is returned
@@ -313,10 +313,10 @@ def write_json_lines(file: BinaryIO, columns: Columns, rows: Iterable[ExportedRo
 def write_csv(file: BinaryIO, columns: Columns, rows: Iterable[ExportedRow]) -> int:
     """Write comma-separated values with a heading; lists and objects are JSON, nulls are empty.
 
-    A text that a spreadsheet would take for a formula has an apostrophe before it.
+    A text that a spreadsheet would read as a formula gets an apostrophe before it.
     """
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-    # With both characters in its ending, the writer also quotes a cell that has only one of them.
+    # With both characters as line end, the writer also quotes cells that have only one of them.
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(columns)
     count = 0
@@ -335,7 +335,7 @@ def _cell(value: Any) -> str:  # noqa: ANN401 - any value of a row
     return f"'{value}" if value.startswith(_FORMULA) else value
 
 
-Arrow = Any  # The library comes without types, and only with an extra.
+Arrow = Any  # The library has no types, and is an optional extra.
 
 # A group is kept in memory until it is written, and a single row may be very large.
 _MOST_ROWS: Final = 5000
@@ -365,7 +365,7 @@ def write_parquet(file: BinaryIO, columns: Columns, rows: Iterable[ExportedRow])
 
 
 def _groups(columns: Columns, rows: Iterable[ExportedRow]) -> Iterator[dict[str, list[Any]]]:
-    """Yield columns of as many rows as fit into memory."""
+    """Yield columns in groups of rows that fit into memory."""
     group: dict[str, list[Any]] = {name: [] for name in columns}
     count = characters = 0
     for row in rows:

@@ -15,7 +15,7 @@ UNITS: Final = {"latency_e2e_ms": "ms", "total_tokens": "tokens"}
 
 
 class RunMetric(msgspec.Struct, frozen=True, kw_only=True):
-    """One metric of a run, and the number of samples it comes from where that is counted."""
+    """One metric of a run, and the number of samples behind it, if counted."""
 
     name: str
     value: float | None
@@ -64,7 +64,7 @@ def key_metric(rubric: Rubric) -> str:
 def headline(summary: Mapping[str, Any], rubric: Rubric) -> str:
     """Return the name of the metric for a sample's overall quality.
 
-    Where the components of ``sample_score`` weren't measured, no sample has one.
+    ``sample_score`` is used only if its components were measured.
     """
     counts: Mapping[str, int] = summary.get("n", {})
     return SAMPLE_SCORE if counts.get(AGGREGATE_SCORE) else rubric.overall_name
@@ -77,7 +77,7 @@ def gate_value(gate: GateOutcome) -> str:
 
 
 def gate_margin(gate: GateOutcome) -> str:
-    """Return how far the value is on the good side, below zero on the other."""
+    """Return the margin by which a gate passes; negative if it fails."""
     rule = Comparison.parse(gate.gate)
     apart = rule.margin(gate.value)
     if gate.value is not None and rounding_misleads(gate.value, rule.number):
@@ -102,7 +102,7 @@ def causes_of(summary: Mapping[str, Any]) -> Iterator[str]:
 
 
 def failures_of(summary: Mapping[str, Any]) -> list[tuple[str, int]]:
-    """Return why samples failed with counts: by pass rule, and by what kept a response away."""
+    """Return the reasons why samples failed, with counts: pass rules and missing responses."""
     failed: dict[str, int] = dict(summary.get("failed_samples", {}))
     causes: Mapping[str, int] = summary.get("target_errors", {})
     if failed.pop("no response", 0):

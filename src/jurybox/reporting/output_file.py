@@ -14,7 +14,7 @@ from jurybox.errors import IncompleteError, InputError
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Generator[BinaryIO]:
-    """Give a file to write to, which gets its name when all is written.
+    """Provide a file to write to, which gets its name when it is complete.
 
     An existing file is replaced at the end, and stays unchanged if writing fails.
     """
@@ -25,7 +25,7 @@ def whole_file(path: Path) -> Generator[BinaryIO]:
         raise _unusable(path, error) from None
     if existing is not None and stat.S_ISDIR(existing):
         raise InputError("is a folder", "name a file in it", str(path))
-    # A pipe or a device can't be replaced, and must not be.
+    # A pipe or a device must not be replaced.
     replace = existing is None or stat.S_ISREG(existing)
     if replace:
         _check_links(path, goal)
@@ -55,9 +55,9 @@ def whole_file(path: Path) -> Generator[BinaryIO]:
 
 @contextlib.contextmanager
 def whole_folder(path: Path) -> Generator[Path]:
-    """Give a new folder to write to, which gets its name when all is written."""
+    """Provide a new folder to write to, which gets its name when it is complete."""
     if os.path.lexists(path):
-        raise InputError("is there already", "name a new folder, or remove it", str(path))
+        raise InputError("already exists", "name a new folder, or remove it", str(path))
     draft = path.with_name(f".{path.name[:40]}.{secrets.token_hex(4)}.part")
     try:
         _check_links(path, path.resolve())
@@ -75,10 +75,10 @@ def whole_folder(path: Path) -> Generator[Path]:
 
 
 def _check_links(path: Path, goal: Path) -> None:
-    """Refuse a link that leads elsewhere: the file itself, or a folder within the current one."""
+    """Refuse to write through a link: the file itself, or a folder within the current one."""
     here = Path.cwd()
     plain = Path(os.path.normpath(here / path)).parent
-    # Links outside are the machine's, such as /tmp on macOS.
+    # Links outside it belong to the system, such as /tmp on macOS.
     ours = not path.is_absolute() or plain.is_relative_to(here)
     led_away = path.is_symlink() and goal.parent != path.parent.resolve()
     if led_away or (ours and goal.parent != plain):

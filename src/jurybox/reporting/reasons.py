@@ -1,4 +1,4 @@
-"""Why a sample was judged as it was."""
+"""The reasons for a sample's verdict."""
 
 from collections.abc import Iterable, Iterator
 
@@ -38,7 +38,7 @@ def reasons_of(record: SampleRecord) -> Iterator[Reason]:
 
 
 def main_reason(record: SampleRecord) -> str:
-    """Return the reason for the lowest score, or why there is none."""
+    """Return the reason for the lowest score, or why the score is missing."""
     result = record.result
     if result.target_error is not None or result.evaluator_error is not None:
         return why_failed(result) or ""
@@ -46,7 +46,7 @@ def main_reason(record: SampleRecord) -> str:
 
 
 def failed_rules(record: SampleRecord) -> str:
-    """Return the pass rules that fail; of a sample without scores there are none to name."""
+    """Return the failed pass rules; empty for a sample without scores."""
     result = record.result
     if result.target_error is not None or result.evaluator_error is not None:
         return ""

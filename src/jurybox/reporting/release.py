@@ -20,7 +20,7 @@ from jurybox.text_format import counted
 _REASONS: Final[tuple[str, ...]] = get_args(ReviewReason)
 
 BLOCKED: Final = "blocked"
-"""The decision in place of a release where a reviewer confirmed a safety concern."""
+"""The decision that replaces a release if a reviewer confirmed a safety concern."""
 
 
 class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,7 +153,7 @@ def _has_concern(reviews: Sequence[Review]) -> bool:
 
 
 def reviewed_conclusion(conclusion: Conclusion, rubric: Rubric, found: ReleaseReview) -> Conclusion:
-    """Return the conclusion from a run's samples and their reviews together."""
+    """Return the conclusion from a run's samples and their reviews."""
     held = found.held
     left: Counter[str] = Counter(conclusion.review["reasons"])
     left.subtract({reason: len(numbers) for reason, numbers in found.settled.items()})
@@ -175,7 +175,7 @@ def reviewed_conclusion(conclusion: Conclusion, rubric: Rubric, found: ReleaseRe
 
 
 def sample_decision(rubric: Rubric, result: SampleResult, reviews: Sequence[Review]) -> str | None:
-    """Return the decision on a sample, by the reviews that it has now."""
+    """Return the decision on a sample, given its current reviews."""
     if result.decision != NEEDS_REVIEW:
         return result.decision
     if _has_concern(reviews):

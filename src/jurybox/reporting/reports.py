@@ -1,4 +1,4 @@
-"""A run as a Markdown report: what needs a person first, then the decision, then the rest."""
+"""Renders a run as a Markdown, JUnit or JSON report."""
 
 import re
 import shutil
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _SPACES: Final = re.compile(r"\s+")
 _MARKS: Final = re.compile(r"[\\`*_\[\]{}|~#!$^]")
-# Many pages make a link of everything that looks like an address.
+# Many sites turn everything that looks like an address into a link.
 _ADDRESS: Final = re.compile(r":(?=//)|(?<=www)\.", re.IGNORECASE)
 _GAPS: Final = re.compile(r"\n{3,}")
 
@@ -46,7 +46,7 @@ def plain(text: str) -> str:
 
 
 def code(name: str) -> str:
-    """Return a name of the program's own as code; whatever could end the code is text instead."""
+    """Return a name as inline code, or as text if it contains a backtick."""
     return f"`{name}`" if re.fullmatch(r"[\w .:<>=!/%+-]+", name, re.ASCII) else plain(name)
 
 
@@ -102,13 +102,13 @@ _LONGEST_BODY: Final = 2000
 def write_junit(file: BinaryIO, view: RunView, store: Store) -> None:
     """Write a run as JUnit XML, sample by sample.
 
-    A sample has failed where a pass rule fails or could not be measured, or the target gave no
-    response; it is in error where no judge gave a valid vote.
+    A sample fails if a pass rule fails or could not be measured, or if the target gave no response;
+    it is an error if no judge gave a valid vote.
     """
     several = view.metadata.get("repeats", 1) != 1
     records = map(SampleRecord, store.samples(view.run_id))
     samples = (_sample(view.suite, each, several=several) for each in records)
-    # The counts come first, so the cases are kept aside until they are counted.
+    # The counts come first, so the cases are buffered until they are counted.
     with reading(view.row), TemporaryFile() as gate_cases, TemporaryFile() as sample_cases:
         suites = {
             "gates": (_write_cases(gate_cases, _gates(view)), gate_cases),
@@ -243,10 +243,10 @@ _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
 
 def report_format(name: str) -> ReportFormat:
-    """Return the format that a file's name asks for."""
+    """Return the report format by a file's extension."""
     ending = PurePath(name).suffix.lower()
     if ending not in _ENDINGS:
-        problem = f"`{ending}` is no format of report" if ending else "the name has no ending"
+        problem = f"`{ending}` isn't a report format" if ending else "the name has no ending"
         hint = "end it with .html, .md, .json or .junit.xml, or use --format"
         raise InputError(problem, hint, name)
     return _ENDINGS[ending]
@@ -268,7 +268,7 @@ def write_report(
 
 
 def _html(file: BinaryIO, view: RunView, store: Store, more: Mapping[str, object]) -> None:
-    # Slow to import, so only where it is needed.
+    # Slow to import, so imported only when needed.
     from jurybox.reporting.html.html_render import html_report
 
     file.write(html_report(view, gather(store, view), store, more).encode())

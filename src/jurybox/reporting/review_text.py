@@ -33,7 +33,7 @@ class UnclearCase(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
-    """The judges against people, people among themselves, and the run's metrics corrected.
+    """Agreement of judges with people and among people, and the run's corrected metrics.
 
     All metrics are of blind reviews.
     """
@@ -44,7 +44,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     open: int  # how many of them count in no metric: made after seeing the judges' verdict
     random: SubsetAgreement  # on the random part, which represents the whole run
     flagged: SubsetAgreement  # on the flagged samples, which represent only themselves
-    # How far people agree with each other, by criterion, on whatever several reviewed.
+    # How far people agree with each other, by criterion, on samples with several reviews.
     people: dict[str, Ceiling]
     drawn: int  # how many samples the random part has so far; ``skipped`` of them have no review
     skipped: int
@@ -54,7 +54,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     # ``passed``, have no blind review.
     waiting: int = 0
     passed: int = 0
-    # Whether no judge was asked, so that it is the rubric's rules that people are held against.
+    # Whether no judge was asked, so that the rubric's rules are compared with people.
     by_rules: bool = False
     estimates: tuple[CorrectedMetric, ...] = ()  # the run's metrics, corrected by the random part
     # What reviewers could not score, for the rubric's authors.
@@ -62,7 +62,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """How often the judge and people agree, in plain words; empty where nothing compares."""
+        """How often the judge and people agree, in words; empty if nothing can be compared."""
         part = self.flagged if self.random.agreement is None else self.random
         criteria = () if part.agreement is None else part.agreement.criteria
         shares = [(each.criterion, each.exact.value) for each in criteria]
@@ -77,19 +77,19 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reviewed_by(self) -> str:
-        """How many reviews there are, and whose."""
+        """The number of reviews, and the reviewers."""
         who = "1 person" if len(self.reviewers) == 1 else f"{len(self.reviewers)} people"
         reviews, samples = counted(self.reviews, "review"), counted(self.samples, "sample")
         return f"{reviews} of {samples} by {who}: {', '.join(self.reviewers)}"
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """What is missing before the metrics can be relied on, and what isn't counted."""
+        """Warnings about missing and uncounted reviews."""
         return tuple(_doubts(self))
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """All that in plain lines."""
+        """The agreement as lines of text."""
         return (self.reviewed_by, *_tabled(self), *_corrected(self), *self.doubts)
 
     @property
@@ -131,8 +131,8 @@ def _doubts(found: ReviewAgreement) -> Iterator[str]:
         yield f"nothing is corrected yet: {needed_line(found.needed, found.unsure)}"
     if found.skipped:
         yield (
-            f"{counted(found.skipped, 'sample')} of the random part skipped: were they skipped for"
-            " what they say, the metrics are off"
+            f"{counted(found.skipped, 'sample')} of the random part skipped: if they were skipped"
+            " because of their content, the metrics are biased"
         )
     if found.unsure:
         samples = counted(found.unsure, "sample")

@@ -14,7 +14,7 @@ from jurybox.text_format import as_text, counted, cut
 
 ChangeKind = Literal["higher", "lower", "changed", "same"]
 RankedSample = tuple[float, SamplePlace]
-"""By how much a sample's overall score differs, and where run B has the sample."""
+"""The difference of a sample's overall score, and the sample's number in run B."""
 
 VERDICTS: Final = (
     "passed",
@@ -52,7 +52,7 @@ class GroupPair(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GatePair(msgspec.Struct, frozen=True, kw_only=True):
-    """A gate in both runs; None where a run has no such gate."""
+    """A gate in both runs; None if a run doesn't have it."""
 
     gate: str
     a: GateOutcome | None
@@ -62,8 +62,8 @@ class GatePair(msgspec.Struct, frozen=True, kw_only=True):
 class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
     """One sample that both runs have.
 
-    ``change`` says how the sample as a whole changed: to a higher or a lower score, to something
-    else (`changed`: another verdict with the same score, or a score on one side only), or not.
+    ``change`` is how the sample changed as a whole: to a higher or lower score, otherwise
+    (`changed`: another verdict with the same score, or a score in only one run), or not at all.
     """
 
     id: str
@@ -84,11 +84,11 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
         return {name: (a, b) for name, (a, b) in both.items() if a != b}
 
     def difference(self, metric: str | None) -> float | None:
-        """Return by how much a metric differs; None where a run doesn't have it."""
+        """Return the difference of a metric; None if a run doesn't have it."""
         return next((each.difference for each in self.metrics if each.metric == metric), None)
 
     def details(self, headline: str | None) -> Iterator[str]:
-        """Yield the changes apart from the overall score; of scores, the largest first."""
+        """Yield the changes apart from the overall score, the largest score changes first."""
         for name, (a, b) in self.flips().items():
             yield f"{name} {word(a)} -> {word(b)}"
         for each in sorted(self.metrics, key=lambda each: -abs(each.difference or 0)):
@@ -156,7 +156,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def regressions(self) -> tuple[str, ...]:
-        """The metrics that went the wrong way from A to B, by more than chance."""
+        """The metrics that got significantly worse from A to B."""
         return tuple(each.metric for each in self.tested if each.regression)
 
     def as_data(self) -> dict[str, Any]:
@@ -177,7 +177,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def in_short(self, side: Literal["a", "b"]) -> dict[str, Any]:
-        """Return what differs beyond chance as plain data, with the id of one of the runs."""
+        """Return the significant differences as plain data, with the id of one of the runs."""
         whole = self.as_data()
         kept = {name: whole[name] for name in ("regressions", "counts", "tested")}
         return {"run_id": whole[side]["run_id"], "conclusion": self.conclusion(), **kept}
@@ -202,7 +202,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
                 yield f"note on {name}  {note}"
 
     def one_sided(self) -> dict[tuple[int, int], list[str]]:
-        """Return the metrics that samples have in one run alone, by their numbers in A and B."""
+        """Return the metrics that some samples have in one run only, with counts for A and B."""
         found: dict[tuple[int, int], list[str]] = {}
         for each in self.tested:
             if each.only_in_a or each.only_in_b:

@@ -29,7 +29,7 @@ class TargetOutput(msgspec.Struct, frozen=True, kw_only=True):
     score: float | None
     passed: bool | None
     failed: str  # the pass rules that fail
-    reason: str  # why the lowest score was given
+    reason: str  # the reason for the lowest score
 
 
 class SampleOutputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ class SampleOutputs(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def differs(self) -> bool:
-        """Whether the runs that have it don't agree on it."""
+        """Whether the runs disagree on it."""
         found = {(each.passed, each.score is None) for each in self.outputs if each is not None}
         return bool(self.apart) or len(found) > 1
 
@@ -51,7 +51,7 @@ class SampleOutputs(msgspec.Struct, frozen=True, kw_only=True):
 class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
     """Several runs; each of ``differences`` is one of the others against the first.
 
-    ``samples`` are those whose scores are farthest apart, ``left`` is how many more there are.
+    ``samples`` are those whose scores differ most, ``left`` is the number of others.
     """
 
     names: tuple[str, ...]
@@ -110,7 +110,7 @@ def _names(views: Sequence[RunView]) -> tuple[str, ...]:
 
 
 def _metrics(views: Sequence[RunView]) -> dict[str, tuple[float | None, ...]]:
-    """Return the most informative metrics, in order, and the share of samples that means lack."""
+    """Return the most informative metrics, in order, and the share of samples without a score."""
     names: dict[str, None] = {}
     for rubric in (view.rubric for view in views):
         means = (rubric.mean_of(each.id) for each in rubric.criteria)

@@ -43,7 +43,7 @@ def damaged(run: RunRow, why: object) -> IncompleteError:
 
 @contextlib.contextmanager
 def reading(run: RunRow) -> Generator[None]:
-    """Turn what goes wrong while stored rows are decoded into an error about the run."""
+    """Turn decoding errors of stored rows into an error about the run."""
     try:
         yield
     except (msgspec.DecodeError, LookupError) as error:
@@ -80,7 +80,7 @@ class SampleRecord:
     """
 
     def __init__(self, row: SampleRow, exchanges: Sequence[ExchangeRow] = ()) -> None:
-        """Take a row of the store, and the sample's exchanges if they are needed."""
+        """Set the row, and the sample's exchanges if they are needed."""
         self.row = row
         self.exchanges = exchanges
 
@@ -126,7 +126,7 @@ class SampleRecord:
 
     @cached_property
     def report(self) -> EvaluationReport | None:
-        """The jury's report; None where no judge was asked."""
+        """The jury's report; None if no judge was asked."""
         return None if self.row.report is None else _REPORT.decode(self.row.report)
 
     @cached_property
@@ -155,7 +155,7 @@ def read_record(run: RunRow, row: SampleRow, exchanges: Sequence[ExchangeRow]) -
 
 
 def find_record(store: Store, run: RunRow, sample_id: str, repeat: int | None) -> SampleRecord:
-    """Return a sample of a run, in its first stored repeat unless one is named."""
+    """Return a sample of a run, by default in its first stored repeat."""
     found = store.find_sample(run.id, sample_id, repeat)
     if found is not None:
         return read_record(run, found, store.exchanges_of(run.id, found.number))
@@ -191,7 +191,7 @@ _NO_LEAD: Final = 1e-9
 class OrderedVote(msgspec.Struct, frozen=True, kw_only=True):
     """A vote on a pair: the winner with A and with B shown first, the second mapped back.
 
-    ``kept`` says for each criterion whether its preference is the same in both orders.
+    ``kept`` has for each criterion whether its preference is the same in both orders.
     """
 
     judge: str
@@ -230,7 +230,7 @@ def ordered_vote(seat: Seat, vote: PairVote) -> OrderedVote:
     second = vote.second.preferences
     kept = {name: side == second.get(name) for name, side in vote.first.preferences.items()}
     if seat.way == "evidence":
-        # It compares the responses overall, by probability, and knows the effect of the order.
+        # It compares the responses by probability, and measures the effect of the order.
         extra = vote.second.remarks.extra
         lead, bias = float(extra["lead_of_a"]), float(extra["position_bias"])
         straight, swapped, kept = _side(lead + bias), _side(lead - bias), {}

@@ -1,4 +1,4 @@
-"""A run as plain data: what every page, file and command shows of it."""
+"""A run as plain data, for every page, file and command."""
 
 import threading
 import time
@@ -38,11 +38,11 @@ _LEVEL: Final = 0.95
 
 
 class RunView(msgspec.Struct, frozen=True, kw_only=True):
-    """A run and all that follows from it so far.
+    """A run with its results so far.
 
     ``status`` is ``running``, ``stopped`` or ``finished``; an unfinished run has the metrics of its
-    samples so far. ``notes`` say what a reader has to know before any metric. The conclusion counts
-    the reviews that the run has now.
+    samples so far. ``notes`` are warnings that precede the metrics. The conclusion includes the
+    current reviews.
     """
 
     row: RunRow
@@ -74,7 +74,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def answered(self) -> str:
-        """Where the responses are from."""
+        """The source of the responses."""
         recorded: str | None = self.metadata.get("responses_id")
         if recorded is not None:
             return f"recorded responses {recorded}"
@@ -89,7 +89,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def drifted(self) -> bool:
-        """Whether another version answered than a model's name states."""
+        """Whether a model answered with another version than its name states."""
         return any(_drifted(model, self.conclusion) for model in self.conclusion.reported)
 
     @property
@@ -101,7 +101,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def win_interval(self) -> "Interval | None":
-        """Where the win rate probably lies; None without pairs, or with a single one."""
+        """The interval of the win rate; None with fewer than two pairs."""
         spread = self.conclusion.spreads.metrics.get(WIN)
         if spread is None or spread.sd is None:
             return None
@@ -150,7 +150,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def finished_view(row: RunRow, store: Store) -> RunView:
-    """Return the view of a finished run; its samples need not be read for it."""
+    """Return the view of a finished run, without reading its samples."""
     plan = plan_of(row)
     with reading(row):
         stored = msgspec.json.decode(row.outcome or "null", type=StoredOutcome)
@@ -158,9 +158,9 @@ def finished_view(row: RunRow, store: Store) -> RunView:
 
 
 def unfinished_view(row: RunRow, store: Store, *, working: bool) -> RunView:
-    """Return the view of an unfinished run, from the samples that it has.
+    """Return the view of an unfinished run, from its samples so far.
 
-    ``working`` says that a process is running it.
+    ``working`` means that a process is running it.
     """
     plan = plan_of(row)
     tally = RunTally(plan.procedure().judging.rubric, plan.repeats)
@@ -203,7 +203,7 @@ def _view(row: RunRow, plan: Plan, stored: StoredOutcome, store: Store) -> RunVi
 
 
 def _with_reported(metadata: Metadata, plan: Plan, conclusion: Conclusion) -> Metadata:
-    """Fill in the versions that the providers reported where the names state none, or another."""
+    """Fill in the versions that providers reported, if the names state none or another."""
     target = () if plan.target is None else (plan.target.model,)
     for field, models in (("model_version", target), ("evaluator_model_version", plan.judges)):
         if metadata.get(field) is None or any(_drifted(each, conclusion) for each in models):
@@ -236,7 +236,7 @@ def _with_reported(metadata: Metadata, plan: Plan, conclusion: Conclusion) -> Me
 
 
 def _really_sent(metadata: Metadata, conclusion: Conclusion) -> dict[str, Any]:
-    """Return the parameters of each role as they were sent (A11): null where no reply had them."""
+    """Return the parameters of each role as sent (A11); null if no reply had them."""
     params: dict[str, Any] = dict(metadata.get("generation_params", {}))
     for role in ("target", "judge"):
         uses = [use for use in conclusion.uses if use.role == role]
@@ -298,12 +298,12 @@ _free: Final[WeakKeyDictionary[Store, dict[str, float]]] = WeakKeyDictionary()
 
 
 def is_running(row: RunRow, store: Store) -> bool | None:
-    """Return whether a process is running a run, by claiming it for a moment.
+    """Return whether a process is running a run, by briefly claiming it.
 
-    None where the store is read-only.
+    None if the store is read-only.
     """
-    # One check after the other: two at once would each take the other for a running process. The
-    # cache keeps frequent checks from blocking a process that wants to resume the run.
+    # Checks are serialized, because two at once would each see the other as a running process. The
+    # cache prevents frequent checks from blocking a process that wants to resume the run.
     with _lock:
         free = _free.setdefault(store, {})
         if time.monotonic() - free.get(row.id, -_KEPT) < _KEPT:
@@ -319,7 +319,7 @@ def is_running(row: RunRow, store: Store) -> bool | None:
 
 
 class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run in a list; without ``planned`` it can't be read."""
+    """A run in a list; without ``planned`` it is unreadable."""
 
     run_id: str
     suite: str
@@ -370,7 +370,7 @@ def listed_run(row: RunRow, store: Store) -> ListedRun:
 
 
 def _unfinished(row: RunRow, store: Store) -> dict[str, Any]:
-    """Only count: the metrics of a stopped run would take reading all its samples."""
+    """Return a stopped run with counts only, since metrics would require reading all samples."""
     status = {True: "running", False: "stopped", None: row.status}[is_running(row, store)]
     return {"status": status, "samples": sum(1 for _ in store.numbers(row.id))}
 

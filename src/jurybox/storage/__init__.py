@@ -55,7 +55,7 @@ def _path(url: str, scheme: str, rest: str) -> str:
             raise InputError("that isn't the address of an SQLite file", "write sqlite:///PATH")
         path = rest.removeprefix("///")
     elif rest.startswith("//") or scheme in _SERVERS:
-        raise InputError(f"`{scheme}:` isn't the scheme of a store", _FORMS)
+        raise InputError(f"`{scheme}:` doesn't begin the address of a store", _FORMS)
     if path in {"", ":memory:"} or "\0" in path:
         raise InputError("a store needs a file", _FORMS)
     return path

@@ -278,8 +278,7 @@ class Store:
     def claim_sample(
         self, run_id: str, number: int, reviewer: str, *, now: str, since: str, most: int
     ) -> bool:
-        """Assign a sample to a reviewer, replacing the previous one, unless ``most`` others have
-        it.
+        """Assign a sample to a reviewer instead of the last one, unless ``most`` others have it.
 
         Counts reviewers who were given the sample at or after ``since``, or have reviewed it.
         """

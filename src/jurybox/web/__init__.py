@@ -1,1 +1,1 @@
-"""The HTTP servers of jurybox: an embedded model, and the pages of stored runs."""
+"""The HTTP server for the pages and the API of stored runs."""

@@ -35,26 +35,26 @@ class ServeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How the pages are served."""
 
     store: Store  # where the runs are
-    store_name: str = "the store"  # how the store is called on the page, without a password
-    # The hosts by which the server is known; a request under another name is refused.
+    store_name: str = "the store"  # the name of the store on the page, without a password
+    # The allowed host names; requests for other hosts are refused.
     names: frozenset[str] = frozenset({"127.0.0.1", "localhost", "[::1]"})
-    # Whether every IP address is one of its names too, where it listens on all.
+    # Whether every IP address is allowed too, if it listens on all.
     addresses: bool = False
-    port: int = 0  # where it listens; cookies are named by it
-    overlap: int = 1  # how many reviewers the queues give each sample to
-    # Whom the samples are assigned to; without names, to those who come first.
+    port: int = 0  # the port, which is part of cookie names
+    overlap: int = 1  # how many reviewers each sample is given to
+    # The reviewers to whom samples are assigned; if empty, the first who come.
     reviewers: tuple[str, ...] = ()
-    # What has to be shown to get in; None where only this machine gets this far.
+    # The required token; None if only this machine can connect.
     token: str | None = None
-    say: Callable[[str], None] = _silent  # takes a line for the user who started the server
+    say: Callable[[str], None] = _silent  # prints a line for the user who started the server
 
     def __repr__(self) -> str:
-        """Show nothing: there is a token in it."""
+        """Show nothing, because it contains a token."""
         return "ServeSettings(...)"
 
 
 PATIENCE: Final = 0.15
-"""The seconds that a page of a run waits for what all its samples have to be read for."""
+"""How many seconds a page waits for results that need all samples of a run."""
 
 
 class Pending:
@@ -62,7 +62,7 @@ class Pending:
 
 
 def soon(made: "Future[T]", patience: float = PATIENCE) -> T | Pending:
-    """Return a value if it takes no longer than this; a later request may find it computed."""
+    """Return a value if it is ready within this time; a later request may get it."""
     try:
         return made.result(patience)
     except TimeoutError:
@@ -70,7 +70,7 @@ def soon(made: "Future[T]", patience: float = PATIENCE) -> T | Pending:
 
 
 class AppState:
-    """The store and what was computed from it; any thread may use it."""
+    """The store and cached results; thread-safe."""
 
     def __init__(self, settings: ServeSettings) -> None:
         self.store = settings.store
@@ -81,11 +81,11 @@ class AppState:
         self.unrevealed = UnrevealedReviews()
         self._lock = threading.Lock()
         self._kept: OrderedDict[Hashable, Future[Any]] = OrderedDict()
-        # One at a time: two that read all samples in parallel would take as long, and more memory.
+        # One at a time, because two in parallel would take as long and more memory.
         self._worker = ThreadPoolExecutor(1, "jurybox-samples")
 
     def kept(self, what: str, make: Callable[[], T], *runs: RunRow) -> "Future[T]":
-        """Compute a value from all samples of runs: once, or again after a review or an error."""
+        """Compute a value from all samples of runs, cached until a new review or an error."""
         key = (what, *((run.id, run.seal, *self._last_review(run)) for run in runs))
         with self._lock:
             made = self._kept.get(key)
@@ -117,5 +117,5 @@ class AppState:
 
 
 def app_state_of(connection: HTTPConnection) -> AppState:
-    """Return the place that a request is made to."""
+    """Return the state of a request's application."""
     return cast("AppState", connection.app.state.place)

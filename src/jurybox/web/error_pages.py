@@ -1,4 +1,4 @@
-"""Answers to requests that can't be served: no more than a person needs to know."""
+"""Error responses, which reveal only what the user needs to know."""
 
 import traceback
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ class PageError(Exception):
 
 
 def is_api(scope: Scope) -> bool:
-    """Say whether a program is asking."""
+    """Return whether a request is for the API."""
     path: str = scope["path"]
     return path == "/api" or path.startswith("/api/")
 
@@ -80,7 +80,7 @@ def _refusal(request: Request, error: Exception) -> PageError:
         case InputError():
             return PageError(400, error.problem, error.hint, error.where)
         case IncompleteError():
-            # The message may hold paths of files, which only the owner of the server may see.
+            # The message may contain file paths, which only the owner of the server may see.
             app_state_of(request).say(str(error))
             return PageError(503)
         case _:

@@ -1,4 +1,4 @@
-"""Which samples a page or a program asks for: the same words in an address for both."""
+"""The query parameters that select samples, the same for pages and the API."""
 
 import hashlib
 from collections.abc import Callable
@@ -26,7 +26,7 @@ _Flag = Annotated[str, Field(pattern=f"^({'|'.join(FLAGS)})$")]
 _End = Annotated[float, Field(allow_inf_nan=False)]
 _WORST: Final = "worst"
 
-Offset = Annotated[int, Field(ge=0, le=1_000_000, description="How many are left out at first.")]
+Offset = Annotated[int, Field(ge=0, le=1_000_000, description="How many to skip at the beginning.")]
 Limit = Annotated[int, Field(ge=1, le=MOST, description="How many are returned at most.")]
 
 
@@ -44,7 +44,7 @@ class SampleFilter(BaseModel):
         [], max_length=20, description="A flag of the samples; given several times, all of them."
     )
     scenario: _Name | None = Field(None, description="The scenario of the samples.")
-    demographic: _Name | None = Field(None, description="Whom the samples speak for.")
+    demographic: _Name | None = Field(None, description="The demographic of the samples.")
     winner: Literal["A", "B", "tie"] | None = Field(None, description="The better response.")
     metric: _Name | None = Field(
         None, description="What `low` and `high` are about; the overall score if not given."
@@ -54,7 +54,7 @@ class SampleFilter(BaseModel):
     sort: str = Field(
         "number",
         pattern=r"^(number|urgency|id|metric:[^\x00]{1,200})$",
-        description="By what the samples are sorted: `number`, `urgency`, `id` or `metric:NAME`.",
+        description="The sort order of the samples: `number`, `urgency`, `id` or `metric:NAME`.",
     )
     descending: bool = Field(
         default=False,
@@ -63,7 +63,7 @@ class SampleFilter(BaseModel):
     queued: bool = Field(default=False, description="Only samples that a person should review.")
 
     def chosen(self, groups: Callable[[], Groups]) -> Self:
-        """Return it with the groups that forms can only choose by their digests."""
+        """Return the filter with groups that forms chose by digest replaced by their names."""
         changes: dict[str, str] = {}
         for name, every in (("scenario", "scenarios"), ("demographic", "demographics")):
             given: str = getattr(self, name) or ""
@@ -74,7 +74,7 @@ class SampleFilter(BaseModel):
         return self.model_copy(update=changes)
 
     def query(self, overall: str, **part: int) -> SampleQuery:
-        """Return the question to the store; a range without a metric is of the overall score."""
+        """Return the query to the store; a range without a metric applies to the overall score."""
         values: dict[str, Any] = self.model_dump(include=set(SampleFilter.model_fields)) | part
         flags = tuple(values.pop("flag"))
         if self.metric is None and (self.low, self.high) != (None, None):
@@ -87,7 +87,7 @@ class SampleFilter(BaseModel):
 class ListFilter(SampleFilter, extra="forbid"):
     """The query parameters of an API request for samples."""
 
-    offset: int = Field(0, ge=0, le=_MAX_OFFSET, description="How many are left out at first.")
+    offset: int = Field(0, ge=0, le=_MAX_OFFSET, description="How many to skip at the beginning.")
     limit: Limit = 50
 
 
@@ -115,7 +115,7 @@ class PageFilter(SampleFilter):
         return store.find_samples(run.id, query)
 
     def address(self, **changes: Any) -> str:  # noqa: ANN401 - whatever a field may be
-        """Return the part of an address behind the path; None takes a value out."""
+        """Return the query string of an address; None removes a value."""
         values = {**self.model_dump(), "page": None, "at": None, **changes}
         given = {
             name: str(value).lower() if isinstance(value, bool) else value

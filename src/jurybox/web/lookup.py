@@ -10,7 +10,7 @@ from jurybox.web.app_state import AppState, app_state_of
 from jurybox.web.error_pages import PageError
 
 ANY_TEXT: Final = r"^[^\x00]*$"
-"""The pattern of a text: the one character that no store takes is refused."""
+"""The pattern of a text without NUL, which no store accepts."""
 LARGEST: Final = 2**53 - 1
 """The largest number of a sample that JSON carries exactly."""
 

@@ -13,7 +13,7 @@ LONG: Final = 6000
 
 
 class CutText(msgspec.Struct, frozen=True, kw_only=True):
-    """The beginning of a text, and how much is left of it."""
+    """The beginning of a text, and the length of the rest."""
 
     shown: str
     left: int

@@ -1,4 +1,4 @@
-"""The same data for programs, as JSON; the framework checks and describes what is asked."""
+"""The JSON API; the framework validates and documents it."""
 
 from typing import Annotated, Any, Final
 
@@ -48,7 +48,7 @@ router: Final = APIRouter(prefix="/api", responses=REFUSED)
 
 def answers(kind: Any) -> dict[int | str, Json]:  # noqa: ANN401 - any type that msgspec knows
     """Describe the answer of an endpoint, for the document."""
-    # Two rooms may have a type of the same name.
+    # Two modules may have a type of the same name.
     own = kind.__name__
     refs = f"#/components/schemas/{own}.{{name}}"
     (schema,), components = msgspec.json.schema_components([kind], ref_template=refs)
@@ -66,7 +66,7 @@ def described(document: Json) -> Json:
 
 
 class CsrfToken(msgspec.Struct, frozen=True, kw_only=True):
-    """What a write brings in ``X-Jurybox-CSRF``, with the cookie of the same answer."""
+    """The token that writes send in ``X-Jurybox-CSRF``, together with the cookie set here."""
 
     csrf: str
 
@@ -79,7 +79,7 @@ class RunList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunData(msgspec.Struct, frozen=True, kw_only=True):
-    """A run; ``people`` and ``calibration`` are null where there are none. There is more in it."""
+    """A run; ``people`` and ``calibration`` are null if missing. Further fields exist."""
 
     run_id: str
     status: str
@@ -108,7 +108,7 @@ class ReviewList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ComparisonData(msgspec.Struct, frozen=True, kw_only=True):
-    """Two runs compared; of the samples that changed, the first 50. There is more in it."""
+    """Two runs compared; of the samples that changed, the first 50. Further fields exist."""
 
     a: Json
     b: Json
@@ -120,7 +120,7 @@ class ComparisonData(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FoundSample(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample, as far as it is needed to choose one."""
+    """A sample in a list."""
 
     number: int
     id: str
@@ -134,14 +134,14 @@ class FoundSample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FoundSamples(msgspec.Struct, frozen=True, kw_only=True):
-    """Some of the samples that were asked for; ``total`` counts all of them."""
+    """A page of matching samples; ``total`` counts all matches."""
 
     samples: tuple[FoundSample, ...]
     total: int
 
 
 class SampleData(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample. There is more in it: what `jurybox export` writes."""
+    """A sample, with the fields that `jurybox export` writes."""
 
     run_id: str
     number: int
@@ -152,20 +152,20 @@ class SampleData(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Exchanges(msgspec.Struct, frozen=True, kw_only=True):
-    """What models were asked, and what they replied."""
+    """The requests to models and their replies."""
 
     exchanges: list[Json]
 
 
 class RunsAsked(BaseModel, extra="forbid"):
-    """Which part of the list of runs."""
+    """The requested part of the list of runs."""
 
     offset: Offset = 0
     limit: Limit = 50
 
 
 class ComparisonAsked(BaseModel, extra="forbid"):
-    """Which two runs."""
+    """The two runs to compare."""
 
     a: Annotated[str, Field(min_length=1, max_length=200, pattern=ANY_TEXT)]
     b: Annotated[str, Field(min_length=1, max_length=200, pattern=ANY_TEXT)]
@@ -173,7 +173,7 @@ class ComparisonAsked(BaseModel, extra="forbid"):
 
 @router.get("/session", responses=answers(CsrfToken))
 def session(request: Request) -> Response:
-    """Return what a write without the token has to bring in the header `X-Jurybox-CSRF`."""
+    """Return the CSRF token for the header `X-Jurybox-CSRF`."""
     return json_response(CsrfToken(csrf=csrf_of(request)))
 
 
@@ -200,7 +200,7 @@ def run(run: TheRun, place: PlaceOf) -> Response:
 
 @router.get("/runs/{run}/progress", responses=answers(LiveProgress))
 def progress(run: TheRun, place: PlaceOf) -> Response:
-    """Return how far a run has come; cheap enough to be asked every few seconds."""
+    """Return the progress of a run; cheap enough to poll every few seconds."""
     status, samples, planned = run.status, plan_of(run).samples, plan_of(run).samples
     if status != "finished":
         status = "running" if is_running(run, place.store) else "stopped"
@@ -213,7 +213,7 @@ def progress(run: TheRun, place: PlaceOf) -> Response:
 
 @router.get("/runs/{run}/reviews", responses=answers(ReviewList))
 def reviews(run: TheRun, place: PlaceOf) -> Response:
-    """Return what people said of a run's samples, in the order in which they said it."""
+    """Return the reviews of a run's samples, in chronological order."""
     rows = place.store.reviews(run.id)
     return json_response(ReviewList(reviews=tuple(map(_review_data, rows))))
 
@@ -233,7 +233,7 @@ def rubrics(place: PlaceOf) -> Response:
 
 @router.get("/runs/{run}/samples", responses=answers(FoundSamples))
 def samples(run: TheRun, asked: Annotated[ListFilter, Query()], place: PlaceOf) -> Response:
-    """Return the samples of a run that are asked for."""
+    """Return the matching samples of a run."""
     query = asked.query(rubric_of(run).overall_name, offset=asked.offset, limit=asked.limit)
     page = place.store.find_samples(run.id, query)
     try:
@@ -252,7 +252,7 @@ def sample(run: TheRun, record: TheRecord, place: PlaceOf) -> Response:
 
 @router.get("/runs/{run}/samples/{number}/exchanges", responses=answers(Exchanges))
 def exchanges(run: TheRun, record: TheRecord, place: PlaceOf) -> Response:
-    """Return what models were asked for a sample and what they replied, as it is stored."""
+    """Return the stored requests and replies of a sample."""
     return json_response({"exchanges": record_as_data(record, run, place.store)["exchanges"]})
 
 

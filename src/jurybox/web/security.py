@@ -1,4 +1,4 @@
-"""Who may ask, under which host name, and which writes come from our own pages."""
+"""Access control: tokens, allowed hosts, and protection of writes (CSRF)."""
 
 import asyncio
 import hashlib
@@ -32,8 +32,8 @@ _POLICY: Final = (
 _TEXT_POLICY: Final = "default-src 'none'; frame-ancestors 'none'; sandbox"
 _HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
-    # With `no-referrer` a browser hides even from us where a form comes from (its Origin is
-    # `null` then), and writes are checked by that. Other sites see nothing either way.
+    # With `no-referrer`, a browser would send `Origin: null` for our own forms, by which writes are
+    # checked. Other sites get no referrer either way.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -79,7 +79,7 @@ class Guard:
         ]
 
     def router(self) -> APIRouter:
-        """Return the addresses for signing in and out."""
+        """Return the routes for signing in and out."""
         router = APIRouter(include_in_schema=False)
         router.add_api_route("/login", _ask, methods=["GET", "HEAD"])
         router.add_api_route("/login", self._sign_in, methods=["POST"])
@@ -96,7 +96,7 @@ class Guard:
     async def _check(self, request: Request) -> None:
         query = parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True)
         if "\x00" in request.scope["path"] or any("\x00" in text for _, text in query):
-            raise PageError(400)  # no store takes it
+            raise PageError(400)  # stores refuse it
         if not is_api(request.scope):
             # A form sends its empty fields too; they count as not given.
             given = urlencode([(name, text) for name, text in query if text])
@@ -108,7 +108,7 @@ class Guard:
             await _take_form(request, by_token=by_token)
 
     async def _let_in(self, request: Request) -> bool:
-        """Ask for the token where one is needed; True where the request itself shows it."""
+        """Require the token if one is set; return True if the request itself contains it."""
         if self._token is None:
             return False
         kind, _, token = request.headers.get("authorization", "").partition(" ")
@@ -123,10 +123,10 @@ class Guard:
         raise HTTPException(303, headers={"Location": f"/login{_next(request)}"})
 
     async def _is_token(self, text: str) -> bool:
-        # Of hashes, so that the time it takes shows nothing, not even the length.
+        # Compares hashes in constant time, so that timing reveals nothing, not even the length.
         if self._token is not None and secrets.compare_digest(_digest(text.strip()), self._token):
             return True
-        async with self._one_wrong:  # one wrong guess after the other
+        async with self._one_wrong:  # serializes wrong guesses
             await asyncio.sleep(_PAUSE_SECONDS)
         return False
 
@@ -147,9 +147,9 @@ class Guard:
 
 
 class _AnyAddress(TrustedHostMiddleware):
-    """Takes any IP address as host: where the server listens on all, each of them is its own.
+    """Accepts any IP address as host, for a server that listens on all.
 
-    The owner of a name can make it point here; an address can't be made to.
+    Another site's host name can point here (DNS rebinding), but an IP address can't.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -183,7 +183,7 @@ async def _with_headers(request: Request, call_next: RequestResponseEndpoint) ->
 
 
 def _is_foreign(request: Request) -> bool:
-    """Say whether another site is asking; a link that a person follows may lead here."""
+    """Return whether another site sent the request; followed links are allowed."""
     headers = request.headers
     site = headers.get("sec-fetch-site", "none")
     if request.method == "POST":
@@ -196,7 +196,7 @@ def _is_foreign(request: Request) -> bool:
 
 
 async def _take_form(request: Request, *, by_token: bool) -> None:
-    """Read what is sent, and see that one of our pages sent it."""
+    """Read a form, and check that one of our pages sent it."""
     try:
         async with asyncio.timeout(_BODY_SECONDS):
             body = await request.body()
@@ -208,7 +208,7 @@ async def _take_form(request: Request, *, by_token: bool) -> None:
     form = dict(parse_qsl(body.decode("latin-1"), keep_blank_values=True)) if is_form else {}
     sent = form.get("csrf") or request.headers.get(_HEADER, "")
     ours: str = request.session.get(CSRF, "")
-    # No other site can have a browser send the token itself.
+    # Other sites can't make a browser send the token.
     if not by_token and not (ours and secrets.compare_digest(sent.encode(), ours.encode())):
         raise PageError(403)
     request.state.form = form
@@ -224,7 +224,7 @@ def _login_page(request: Request, wanted: str, *, wrong: bool = False) -> Respon
 
 
 def _next(request: Request) -> str:
-    """Return, for the address of the login form, what to show after it."""
+    """Return the query string that returns to a page after signing in."""
     if request.method == "POST":
         return ""
     path, query = request.scope["raw_path"].decode("ascii"), request.url.query
@@ -232,7 +232,7 @@ def _next(request: Request) -> str:
 
 
 def _safe_path(path: str) -> str:
-    """Return a path of our own pages: `//elsewhere` isn't one."""
+    """Return a path only if it is on this site; `//elsewhere` isn't."""
     safe = path.startswith("/") and not path.startswith("//") and "\\" not in path
     return path if safe and path.isascii() and path.isprintable() else "/"
 

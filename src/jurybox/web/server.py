@@ -1,4 +1,4 @@
-"""From a store to pages on an address, and to their end."""
+"""Starts and stops the server of the pages."""
 
 import asyncio
 import contextlib
@@ -22,12 +22,12 @@ _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _SHORTEST: Final = 16
 _MAX_HEAD: Final = 32_768
 IDLE_SECONDS: Final = 10.0
-"""How long a connection may take to send the head of its next request."""
+"""How long a connection may take to send the headers of its next request."""
 _GOODBYE_SECONDS: Final = 1.0
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether an address can be reached from this machine only."""
+    """Return whether an address can be reached from this machine only."""
     if host.lower() == "localhost":
         return True
     try:
@@ -37,7 +37,7 @@ def is_loopback(host: str) -> bool:
 
 
 def known_names(host: str, more: Iterable[str]) -> tuple[frozenset[str], bool]:
-    """Return the names under which the server may be asked, and whether any address is one too."""
+    """Return the allowed host names, and whether any IP address is allowed too."""
     plain = host.strip("[]").lower()
     name = f"[{plain}]" if ":" in plain else plain
     try:
@@ -51,7 +51,7 @@ def choose_token(given: str | None) -> str:
     """Return the token that is set, or a new one.
 
     Raises:
-        InputError: the one that is set is easily guessed.
+        InputError: the token is too short.
 
     """
     if given is None:
@@ -62,10 +62,10 @@ def choose_token(given: str | None) -> str:
 
 
 def open_port(host: str, port: int) -> socket.socket:
-    """Take a port of an address.
+    """Open a port of an address.
 
     Raises:
-        InputError: another program has it, or it can't be had.
+        InputError: another program uses it, or it isn't available.
 
     """
     try:
@@ -90,13 +90,13 @@ def address_of(port: socket.socket) -> str:
 
 
 def _allow_connections() -> None:
-    """Let the process have as many connections as the system allows; a flood may hold many."""
+    """Raise the limit of open connections to the system's maximum."""
     if sys.platform == "win32":
         return
     import resource
 
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    # Where there is no end to it, or the system refuses, the usual limit stays.
+    # If it is unlimited, or the system refuses, the limit stays unchanged.
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
@@ -104,7 +104,7 @@ def _allow_connections() -> None:
 async def serve(
     app: FastAPI, port: socket.socket, ready: Callable[[], object], stopped: asyncio.Event
 ) -> None:
-    """Report that it is ready, and answer until it is to stop."""
+    """Report that the server is ready, and serve until it is stopped."""
     _allow_connections()
     ready()
     config = Config()
@@ -120,7 +120,7 @@ async def serve(
     )
     ending = asyncio.ensure_future(stopped.wait())
     await asyncio.wait([serving, ending], return_when=asyncio.FIRST_COMPLETED)
-    # A page that takes longer is given up.
+    # Pages that take longer are cancelled.
     await asyncio.wait([serving], timeout=2 * _GOODBYE_SECONDS)
     ending.cancel()
     if serving.done():

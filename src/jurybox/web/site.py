@@ -63,9 +63,9 @@ class _Application(FastAPI):
 
 
 def warm(app: FastAPI) -> None:
-    """Load what the first page would otherwise wait for, and look at the newest run."""
+    """Preload modules for the first page, and the results of the newest run."""
     warm_up()
-    # The page shows what is wrong.
+    # The page reports the error.
     with contextlib.suppress(JuryboxError):
         warm_newest(app.state.place)
 

@@ -1,4 +1,4 @@
-"""From data to pages: one Jinja2 environment, in which every text is escaped."""
+"""Renders pages with one Jinja2 environment, in which every text is escaped."""
 
 import re
 import secrets
@@ -23,7 +23,7 @@ CSRF: Final = "csrf"
 
 
 def segment(text: object) -> str:
-    """Return a text as one part of a path: a slash in an id doesn't make two of it."""
+    """Return a text as one path segment, with slashes escaped."""
     return quote(str(text), safe="")
 
 
@@ -33,7 +33,7 @@ def moment(text: str | None) -> str:
 
 
 def count(value: int) -> str:
-    """Return a count with its thousands apart."""
+    """Return a count with thousands separators."""
     return f"{value:,}"
 
 
@@ -53,7 +53,7 @@ def highlight(text: str, wanted: str) -> Markup:
 
 @cache
 def environment() -> Environment:
-    """Return the environment that all pages are made in: the report's, with our own templates."""
+    """Return the template environment of all pages: the report's, with our own templates."""
     made = report_environment([PackageLoader("jurybox.web", "templates")])
     made.finalize = harmless
     cast("dict[str, Any]", made.filters).update(
@@ -76,7 +76,7 @@ def warm_up() -> None:
 
 
 def csrf_of(request: Request) -> str:
-    """Return the token that the forms of this browser carry."""
+    """Return the CSRF token for this browser's forms."""
     session: dict[str, str] = request.scope.get("session", {})
     return session.setdefault(CSRF, secrets.token_urlsafe())
 

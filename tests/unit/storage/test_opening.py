@@ -65,10 +65,10 @@ def test_a_store_stays_where_it_is_when_the_working_directory_changes(tmp_path: 
         ("sqlite://host/store.db", "that isn't the address of an SQLite file"),
         ("sqlite:store.db", "that isn't the address of an SQLite file"),
         ("sqlite:///store.db?mode=memory", "that isn't the address of an SQLite file"),
-        ("mysql://host/db", "`mysql:` isn't the scheme of a store; give the path of a file"),
-        ("sqlite+pysqlite:///x.db", "`sqlite+pysqlite:` isn't the scheme of a store"),
-        ("postgresql:db", "`postgresql:` isn't the scheme of a store"),
-        ("https://example.org/x.db", "`https:` isn't the scheme of a store"),
+        ("mysql://host/db", "`mysql:` doesn't begin the address of a store; give the path"),
+        ("sqlite+pysqlite:///x.db", "`sqlite+pysqlite:` doesn't begin the address of a store"),
+        ("postgresql:db", "`postgresql:` doesn't begin the address of a store"),
+        ("https://example.org/x.db", "`https:` doesn't begin the address of a store"),
     ],
 )
 def test_what_is_no_address_is_refused_and_nothing_is_made(url: str, message: str) -> None:

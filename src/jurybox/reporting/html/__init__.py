@@ -1,1 +1,1 @@
-"""A run as a page: plain data first, then charts and panels made of it, by the server alone."""
+"""Renders a run as a page: plain data, then charts and panels, without scripts."""

@@ -1,4 +1,4 @@
-"""Where the words of a chart go, and how a histogram is laid out; `charts.html` draws them."""
+"""The layout of charts; `charts.html` draws them."""
 
 import math
 import unicodedata
@@ -32,13 +32,13 @@ def px(value: float) -> str:
 
 
 def room_for(text: str) -> float:
-    """Return how many pixels a text takes at most, more or less."""
+    """Return the approximate maximum width of a text in pixels."""
     wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
     return _FONT * (_CHARACTER * (len(text) - wide) + _WIDE * wide)
 
 
 class PlacedText(msgspec.Struct, frozen=True, kw_only=True):
-    """Words at a place; ``anchor`` is which part of them is there."""
+    """Text at a position; ``anchor`` is the part of it that is there."""
 
     text: str
     x: float
@@ -46,17 +46,17 @@ class PlacedText(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def left(self) -> float:
-        """Where they begin."""
+        """The left end."""
         return self.x - room_for(self.text) * {"start": 0.0, "middle": 0.5, "end": 1.0}[self.anchor]
 
     @property
     def right(self) -> float:
-        """Where they end."""
+        """The right end."""
         return self.left + room_for(self.text)
 
 
 def within(text: str, x: float, width: float) -> PlacedText:
-    """Place words that should be centered at ``x`` but must not leave the drawing."""
+    """Center text at ``x``, but keep it inside the drawing."""
     half = room_for(text) / 2
     if x - half < 0:
         return PlacedText(text=text, x=0.0, anchor="start")
@@ -75,7 +75,7 @@ class HistogramLayout:
         self._named = [(mark.label, mark.value, "mark") for mark in of.marks]
         if of.bins:
             self._named.insert(0, ("mean", of.mean, "mark mean"))
-        # Each stroke has a line of its own, so that no two of their words can meet.
+        # Each stroke's label has its own line, so that labels can't overlap.
         self.base = _LINE * (len(self._named) + 1) + _PLOT
         self.size = (_WIDTH, self.base + 2 * _LINE)
         self._most = max((count for _, _, count in of.bins), default=0)
@@ -91,7 +91,7 @@ class HistogramLayout:
                 yield left, self.base - self._high(count), thick, self._high(count)
 
     def _high(self, count: int) -> float:
-        # A value too small to see must still differ from zero.
+        # A tiny value must still be distinguishable from zero.
         return max(count / self._most * _PLOT, _LEAST)
 
     @property
@@ -114,11 +114,11 @@ class HistogramLayout:
 
     @property
     def labels(self) -> list[PlacedText]:
-        """The words below the bars, as many as have room."""
+        """The labels below the bars, as many as fit."""
         return _labels(self._bins, self._wide)
 
     def _place(self, value: float) -> float:
-        """Return where a value lies; bins are drawn equally wide, whatever their ends are."""
+        """Return the position of a value; bins are drawn with equal widths."""
         if all(low == high for low, high, _ in self._bins):
             return self._between_points(value)
         for at, (low, high, _) in enumerate(self._bins):
@@ -148,7 +148,7 @@ def _labels(bins: Sequence[Bin], wide: float) -> list[PlacedText]:
         ends = [*(low for low, _, _ in bins), bins[-1][1]]
         every = [(_end(end), _EDGE + at * wide) for at, end in enumerate(ends)]
     least = max(1, math.ceil((max(room_for(text) for text, _ in every) + _GAP) / wide))
-    # A step that comes out at the end looks better, unless that leaves out much.
+    # A step that ends exactly at the last bin looks better, unless it skips many labels.
     gaps = len(every) - 1
     step = next((each for each in range(least, 2 * least) if not gaps % each), least)
     last = within(*every[-1], _WIDTH)
@@ -163,7 +163,7 @@ def _labels(bins: Sequence[Bin], wide: float) -> list[PlacedText]:
 
 
 def _described(of: Distribution) -> str:
-    """Return a distribution in words."""
+    """Describe a distribution in words."""
     unit = f" {of.unit}" if of.unit else ""
     bins = "; ".join(
         f"{_end(low)}: {count}" if low == high else f"{_end(low)} to {_end(high)}: {count}"
@@ -175,7 +175,7 @@ def _described(of: Distribution) -> str:
 
 
 def _end(value: float) -> str:
-    """Return the end of a bin, shortly: 12500 as 12.5k."""
+    """Return the end of a bin in short form: 12500 as 12.5k."""
     for above, letter in ((1e9, "G"), (1e6, "M"), (_LARGE, "k")):
         if abs(value) >= above:
             unit = 1000 if letter == "k" else above

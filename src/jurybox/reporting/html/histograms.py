@@ -1,4 +1,4 @@
-"""Metrics with their intervals, the axes they are drawn on, and how samples are distributed."""
+"""Metrics with their intervals, their axes, and distributions of samples."""
 
 import math
 from typing import Final
@@ -28,14 +28,14 @@ _AIR: Final = 1.15
 
 
 class Axis(msgspec.Struct, frozen=True, kw_only=True):
-    """From ``low`` to ``high``; ``bounded`` where no value can lie beyond."""
+    """An axis from ``low`` to ``high``; ``bounded`` if no value can lie beyond."""
 
     low: float
     high: float
     bounded: bool
 
     def share(self, value: float) -> float:
-        """Return how far along a value is, from 0 to 1; what lies beyond an end is at the end."""
+        """Return the position of a value from 0 to 1, limited to the ends."""
         if self.high <= self.low:
             return 0.0
         return min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
@@ -45,12 +45,12 @@ WHOLE: Final = Axis(low=0.0, high=1.0, bounded=True)
 
 
 def axis_of(name: str, rubric: Rubric, *values: float | None) -> Axis:
-    """Return the axis of a run's metric: its scale, a share's, or one that has room for values."""
+    """Return the axis of a run's metric: its scale, 0 to 1, or one that fits the values."""
     known = [value for value in values if value is not None]
     axis = _declared(name, rubric)
     if axis is None:
         return Axis(low=min(0.0, *known, 0.0), high=above(max(0.0, *known, 0.0)), bounded=False)
-    # A gate may ask for what its metric can never be.
+    # A gate may require a value that its metric can't have.
     low, high = min(axis.low, *known, axis.low), max(axis.high, *known, axis.high)
     return Axis(low=low, high=high, bounded=axis.bounded)
 
@@ -89,7 +89,7 @@ def of_sample_metric(name: str, rubric: Rubric) -> Axis | None:
 
 
 def above(value: float) -> float:
-    """Return a round number above a value, with some air."""
+    """Return a round number somewhat above a value."""
     if value <= 0:
         return 1.0
     wanted = value * _AIR
@@ -106,16 +106,16 @@ _TWO: Final = 2
 class PlottedMetric(msgspec.Struct, frozen=True, kw_only=True):
     """One metric of a run."""
 
-    name: str  # the metric's, as rules and gates call it
-    value: float | None  # None where no sample has what it is made of
-    n: int | None  # how many samples it comes from; None for what is a count itself
-    interval: Interval | None  # where the true metric probably lies
+    name: str  # the metric's name in rules and gates
+    value: float | None  # None if no sample has a value
+    n: int | None  # the number of samples behind it; None for counts
+    interval: Interval | None  # the confidence interval
     reason: str | None  # why there is no interval
-    axis: Axis  # the ends between which it is drawn
+    axis: Axis  # the axis
 
 
 class RunMetrics:
-    """Tells what is known of a run's metrics, by their names."""
+    """Returns the statistics of a run's metrics, by name."""
 
     def __init__(self, conclusion: Conclusion, rubric: Rubric) -> None:
         self._summary = conclusion.summary
@@ -141,16 +141,16 @@ class RunMetrics:
         if value is None or n == 0:
             return None, "there are no values"
         if n is None:
-            lowest = "the lowest of several means has none"
+            lowest = "the lowest of several means has no interval"
             return None, lowest if name in (LOWEST_MEAN, LOWEST_SCENARIO) else "it is a count"
         formula = self._formulas.get(name)
         if isinstance(formula, Share) or (formula is None and name in RATES):
-            # A share of all repeats is one of as many samples as there are in one of them.
+            # For shares over repeats, the number of samples is that of one repeat.
             alone = n / self._repeats
             return wilson(value * alone, alone, LEVEL), None
         source = self._source(name)
         if source is None:
-            return None, "sums, extremes, percentiles and ratios have none here"
+            return None, "sums, extremes, percentiles and ratios have no interval"
         spread = self.spreads.get(source)
         if spread is None:
             return None, f"the spread of {source} isn't kept"
@@ -194,7 +194,7 @@ _PARTS: Final = (2, 5, 10, 20, 50, 100)
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric of the run that is drawn into a distribution, such as its 95th percentile."""
+    """A metric of the run that is marked in a distribution, such as its 95th percentile."""
 
     name: str
     label: str
@@ -222,7 +222,7 @@ def score_distributions(rubric: Rubric, metrics: RunMetrics) -> tuple[Distributi
 
 
 def measure_distributions(rubric: Rubric, metrics: RunMetrics) -> tuple[Distribution, ...]:
-    """Return how latency and tokens are spread, with the percentiles that the rubric names."""
+    """Return the distributions of latency and tokens, with the rubric's percentiles."""
     return _distributions({name: _LABELS[name] for name in MEASURED}, rubric, metrics)
 
 
@@ -256,7 +256,7 @@ def _marks(name: str, rubric: Rubric, metrics: RunMetrics) -> tuple[Mark, ...]:
 
 
 def _few(bins: tuple[Bin, ...]) -> tuple[Bin, ...]:
-    """Put neighbors together until a chart has room for all."""
+    """Merge adjacent bins until all fit into a chart."""
     if len(bins) <= MOST_BINS:
         return bins
     step = next((part for part in _PARTS if len(bins) <= part * MOST_BINS), len(bins))

@@ -37,9 +37,9 @@ _SCRIPT: Final = "samples.js"
 
 
 def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
-    """Return the template environment: it escapes all values, and an undefined name is an error.
+    """Return the template environment, which escapes all values and refuses undefined names.
 
-    ``loaders`` are looked into before the templates of this room.
+    ``loaders`` take precedence over the templates in this package.
     """
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
@@ -63,7 +63,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
     own = (change, counted, dollars, exact, gate_margin, gate_value, metric, moment, near, p_value)
     own += (percent, plain_words, prose, px, seen)
     made = Environment(
-        # Whatever a template is called: what isn't escaped is a hole.
+        # For all templates, because an unescaped value is a vulnerability.
         autoescape=True,
         undefined=StrictUndefined,
         loader=ChoiceLoader([*loaders, PackageLoader(_PACKAGE, _TEMPLATES)]),
@@ -89,7 +89,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
 
 
 def _finalized(value: object) -> object:
-    """Show what can't be seen in every text that no filter has looked at."""
+    """Make invisible characters visible in texts that no filter has processed."""
     from markupsafe import Markup
 
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
@@ -106,12 +106,12 @@ def _file(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """Return the hash by which a page allows a text of its own."""
+    """Return the hash that allows an inline script or style in the page's policy."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 def report_html(page: RunPage, packed: "PackedSamples | None" = None) -> str:
-    """Return a run's page as one file that asks for nothing else."""
+    """Return a run's page as one self-contained file."""
     inside = packed is not None and bool(packed.data)
     urls = {"sample_url": "#sample-{}".format, "list_url": "#all-samples?{}".format}
     none = dict.fromkeys(urls)
@@ -119,7 +119,7 @@ def report_html(page: RunPage, packed: "PackedSamples | None" = None) -> str:
 
 
 def side_by_side_html(compared: "SideBySide") -> str:
-    """Return several runs side by side as one file that asks for nothing else."""
+    """Return several runs side by side as one self-contained file."""
     return _whole_file("side_by_side_report.html", compared=compared, sample_url=None)
 
 
@@ -138,12 +138,12 @@ def _whole_file(template: str, **data: object) -> str:
 
 @cache
 def _own(template: str) -> "Template":
-    # Reading the templates takes longer than filling them in.
+    # Cached, because loading templates takes longer than rendering them.
     return environment().get_template(template)
 
 
 LARGEST: Final = 20_000_000
-"""The most bytes that samples may take, compressed."""
+"""The maximum size of all samples in bytes, compressed."""
 _LONGEST: Final = 20_000
 _MOST_LAID_OUT: Final = 500  # Markdown of more samples would take longer than all the rest
 _GZIP: Final = 16 + zlib.MAX_WBITS
@@ -215,14 +215,14 @@ def html_report(view: RunView, attention: Attention, store: Store, more: Mapping
     """Return the report on a run.
 
     ``more`` has its ``calibration``, its ``people`` and the difference from its ``baseline``, if
-    they are known.
+    known.
     """
     run, rubric = view.row, view.rubric
     people = cast("ReviewAgreement | None", more.get("people"))
     diff = cast("RunDiff | None", more.get("baseline"))
     never = _REVIEWED if people is not None and people.compared else _NEVER
     position = position_of(view)
-    # Responses that were scored one by one have no order.
+    # Responses that were scored separately have no order.
     ordered = position is not None and bool(position.orders)
     extras = Extras(
         worst=attention.worst,
@@ -238,7 +238,7 @@ def html_report(view: RunView, attention: Attention, store: Store, more: Mapping
 
 
 def jury_agreement(store: Store, run: RunRow) -> JuryAgreement | None:
-    """Return how far the votes on a run's samples agree; None where no sample has several."""
+    """Return how far the votes on a run's samples agree; None if no sample has several."""
     procedure = procedure_of(run)
     if not procedure.judges or procedure.votes <= 1:
         return None

@@ -1,8 +1,7 @@
-"""Texts of others on a page: bounded, isolated, and with nothing in them that can't be seen.
+"""Shows untrusted texts on a page: bounded, isolated, and without invisible characters.
 
-What models and datasets say is never trusted: markup in it is shown as it was written, marks that
-would turn the direction of a line around or hide a part of it are shown as U+FFFD, and a text of a
-megabyte takes no more room than the page gives it.
+Texts from models and datasets are never trusted: markup is shown as text, characters that change
+the direction of a line or hide parts of it are shown as U+FFFD, and long texts are cut.
 """
 
 import re
@@ -25,7 +24,7 @@ _WHOLE: Final = 20_000
 
 
 def seen(text: object, most: int = NAME) -> Markup:
-    """Return a short text in one line; what was cut off can be seen by pointing at it."""
+    """Return a short text on one line; hovering shows the part that was cut off."""
     whole = str(text)
     short = visible(cut(whole, most))
     if len(whole) <= most:
@@ -34,7 +33,7 @@ def seen(text: object, most: int = NAME) -> Markup:
 
 
 def prose(text: str) -> Markup:
-    """Return a text that may be long: its beginning, and the rest to be expanded."""
+    """Return the beginning of a text, with the rest expandable."""
     if len(text) <= _SHORT:
         return whole(text)
     return Markup('<details class="long"><summary><bdi>{}</bdi></summary>{}</details>').format(
@@ -43,7 +42,7 @@ def prose(text: str) -> Markup:
 
 
 def whole(text: str) -> Markup:
-    """Return all of a text up to a bound, with its lines; what is beyond it is counted."""
+    """Return a text with its lines, up to a limit; the rest is counted."""
     body = Markup('<div class="prose" dir="auto">{}</div>').format(
         visible(text[:_WHOLE].replace("\r\n", "\n"), kept="\n")
     )
@@ -89,8 +88,8 @@ def word_diff(one: str, other: str) -> tuple[tuple[DiffPiece, ...], tuple[DiffPi
         return None
     left, right = _WORDS.findall(one), _WORDS.findall(other)
     sides: tuple[list[DiffPiece], list[DiffPiece]] = ([], [])
-    # Spaces are the same everywhere, so none of them begins what two texts share; nor do frequent
-    # words of long texts, as is the default: two texts of 2,000 words would take seconds.
+    # Spaces and frequent words of long texts don't start a match; otherwise comparing two texts of
+    # 2,000 words would take seconds.
     for kind, a, b, c, d in SequenceMatcher(str.isspace, left, right).get_opcodes():
         for side, words in ((sides[0], left[a:b]), (sides[1], right[c:d])):
             if words:
@@ -99,7 +98,7 @@ def word_diff(one: str, other: str) -> tuple[tuple[DiffPiece, ...], tuple[DiffPi
 
 
 def cut_pieces(pieces: Sequence[DiffPiece], most: int) -> tuple[DiffPiece, ...]:
-    """Return the pieces of the beginning of a text."""
+    """Shorten the pieces of a text to its beginning."""
     kept: list[DiffPiece] = []
     for piece in pieces:
         if most <= 0:

@@ -40,7 +40,7 @@ def rendered(text: str) -> Markup | None:
 
 
 def _is_light(text: str) -> bool:
-    """Say whether a document can be laid out at once: links and wide tables take long."""
+    """Return whether a document renders quickly; links and wide tables are slow."""
     if len(text) > _RENDERED:
         return False
     lines = text.count("\n")

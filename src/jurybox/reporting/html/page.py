@@ -69,11 +69,11 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What the run is called."""
+        """The name of the run."""
         return self.before.metadata.get("name") or self.before.run_id
 
     def change(self, metric: PlottedMetric) -> str:
-        """Return by how much a metric changed, in words; nothing where that isn't known."""
+        """Describe the change of a metric; empty if unknown."""
         apart = difference(self.before.summary.get(metric.name), metric.value)
         if apart is None:
             return ""
@@ -115,7 +115,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FailureCause(msgspec.Struct, frozen=True, kw_only=True):
-    """Why samples failed: how many for this reason, and which samples to ask for."""
+    """A reason for failures, its count, and the query for its samples."""
 
     cause: str
     count: int
@@ -166,7 +166,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader has to know, apart from what the verdict says already."""
+        """Notes for the reader that the verdict doesn't mention."""
         return tuple(note for note in self.view.notes if note not in self.view.release.held)
 
     @property
@@ -181,36 +181,36 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def queued(self) -> int:
-        """How many samples a person should look at."""
+        """The number of samples that need review."""
         return self.view.conclusion.review["queued"]
 
     @property
     def repeats(self) -> dict[str, Any]:
-        """The metrics over the repeats, and ``n``, how many there are; empty without them."""
+        """The metrics over the repeats, and their count ``n``; empty without repeats."""
         return self.view.summary.get("repeats") or {}
 
     @property
     def decided(self) -> str:
-        """What the decision, or the quality level, means by the rubric."""
+        """The rubric's meaning of the decision or the quality level."""
         conclusion = self.view.conclusion
         meanings = {each.decide: each.meaning for each in self.rubric.decisions}
         return meanings.get(conclusion.decision or "", "")
 
     @property
     def level(self) -> str:
-        """What the quality level means by the rubric."""
+        """The rubric's meaning of the quality level."""
         mean = self.view.summary.get(f"{self.rubric.overall_name}_mean")
         level = self.rubric.level(mean, self.view.conclusion.decision)
         return "" if level is None else level.meaning
 
     @property
     def reviewed(self) -> int:
-        """How many of the samples that a person should look at have been reviewed blind."""
+        """How many of the samples that need review have a blind review."""
         people = self.extras.people
         return people.flagged.samples if isinstance(people, ReviewAgreement) else 0
 
     def corrected(self, metric: PlottedMetric) -> str:
-        """Return a metric as corrected by the run's reviews; empty where they correct nothing."""
+        """Describe a metric as corrected by the run's reviews; empty if not corrected."""
         people, name = self.extras.people, metric.name
         for each in people.estimates if isinstance(people, ReviewAgreement) else ():
             made = each.mean.corrected
@@ -224,7 +224,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def calm(self) -> bool:
-        """Whether nothing is flagged; what the rubric decides may still be anything."""
+        """Whether no sample is flagged, regardless of the decision."""
         failed = any(not gate.outcome.passed for gate in self.gates)
         return not (self.notes or failed or self.concerns or self.queued)
 
@@ -238,7 +238,7 @@ def run_page(
     position = position_of(view)
     reported = {each.mean.name for each in criteria} | {SAMPLES}
     if position is None or not position.orders:
-        # Where nothing was compared in two orders, a zero would look like praise.
+        # Without comparisons in two orders, a zero would be misleading.
         reported.add(UNSTABLE_RATE)
     return RunPage(
         view=view,
@@ -270,19 +270,19 @@ def run_page(
 
 
 def _headlines(rubric: Rubric, estimates: RunMetrics) -> tuple[PlottedMetric, ...]:
-    """Return the metrics that come first: how many samples pass, and how good they are."""
+    """Return the headline metrics: the pass rate and the overall score."""
     overall = f"{rubric.overall_name}_mean"
     names = dict.fromkeys(("pass_rate", WIN_RATE, key_metric(rubric), overall))
     found = (estimates.of(name) for name in names)
     return tuple(each for each in found if each.value is not None)
 
 
-# Scores are rounded to six decimals before they meet a threshold, so this is the nearest to it.
+# Scores are rounded to six decimals before comparing, so this is the smallest difference.
 _NEAREST: Final = 1e-6
 
 
 def _failed_by(cause: str) -> str:
-    """Return which samples the list of samples has to show."""
+    """Return the query for the samples that failed a rule."""
     if cause.startswith("no response"):
         return "flag=target_error"
     try:

@@ -55,7 +55,7 @@ _CLOSE: Final = 0.3
 
 
 class Gauge(msgspec.Struct, frozen=True, kw_only=True):
-    """A gate of a run, and what is known of its metric."""
+    """A gate of a run with the statistics of its metric."""
 
     outcome: GateOutcome
     rule: Comparison
@@ -69,7 +69,7 @@ class Gauge(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def gauge(gate: GateOutcome, rubric: Rubric, metrics: RunMetrics) -> Gauge:
-    """Return a gate with all that is known of its metric."""
+    """Return a gate with the statistics of its metric."""
     rule = Comparison.parse(gate.gate)
     known = metrics.of(rule.name)
     axis = axis_of(rule.name, rubric, gate.value, rule.number)
@@ -79,7 +79,7 @@ def gauge(gate: GateOutcome, rubric: Rubric, metrics: RunMetrics) -> Gauge:
 
 
 def _near(axis: Axis, values: Sequence[float | None]) -> Axis:
-    """Look closer where all that is drawn lies at the lower end."""
+    """Zoom in if all values lie at the lower end."""
     most = max((value for value in values if value is not None), default=axis.high)
     if axis.low < 0 or not 0 < most <= _CLOSE * axis.high:
         return axis
@@ -99,12 +99,12 @@ class CountShare(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def share(self) -> float:
-        """The part that it is, from 0 to 1."""
+        """The share, from 0 to 1."""
         return self.count / self.n if self.n else 0.0
 
 
 class Position(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the order of two responses decides; without ``orders`` they had none."""
+    """How the order of two responses affects winners; ``orders`` is empty if they had none."""
 
     n: int
     interval: Interval | None
@@ -113,7 +113,7 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def confidence_of(view: RunView) -> tuple[CountShare, ...]:
-    """Return how many samples the jury agreed on, and how far."""
+    """Return the number of samples by the jury's confidence."""
     found = view.conclusion.spreads.confidence
     n = sum(found.values())
     kinds = ("high", "moderate", "low") if n else ()
@@ -121,7 +121,7 @@ def confidence_of(view: RunView) -> tuple[CountShare, ...]:
 
 
 def position_of(view: RunView) -> Position | None:
-    """Return whether the order decides; None where no pairs were compared."""
+    """Return the effect of the order; None if no pairs were compared."""
     winners: dict[str, Any] = view.summary.get("winners") or {}
     stable = view.conclusion.spreads.stable
     reported = sum(stable.values())
@@ -151,13 +151,13 @@ def position_of(view: RunView) -> Position | None:
 
 UNSTABLE: Final = "unstable"
 MOST_PAIRS: Final = 5000
-"""How many pairs are read: reading the votes on one takes a millisecond or two."""
+"""The maximum number of pairs to read; reading the votes on one takes a millisecond or two."""
 
 _SHOWN: Final = 10
 
 
 class OrderMetric(msgspec.Struct, frozen=True, kw_only=True):
-    """One metric of what the order of two responses does, over a run's first pairs."""
+    """One metric of the effect of order, over a run's first pairs."""
 
     label: str
     criterion: str | None  # whose preference flips with the order; None for the winner
@@ -191,7 +191,7 @@ def order_metrics(store: Store, run: RunRow, most: int = MOST_PAIRS) -> tuple[Or
 
 
 def _votes(store: Store, run: RunRow, most: int) -> Iterator[ObservedVote]:
-    """Yield the votes, read again from their replies: reports have only their outcome."""
+    """Yield the votes, read again from their replies, since reports have only their outcome."""
     procedure = procedure_of(run)
     for row in islice(store.samples(run.id), most):
         record = SampleRecord(row)

@@ -34,7 +34,7 @@ def compare_page(
     b: str = "",
     change: Literal["", "lower", "same", "changed", "higher"] = "",
 ) -> Response:
-    """Answer with a comparison, or with the question which runs are meant.
+    """Answer with a comparison, or with a form to choose runs.
 
     Runs that were chosen in the list, the newest first, are compared with the oldest of them.
     """
@@ -82,14 +82,14 @@ def _data(place: AppState, names: tuple[str, str], only: ChangeKind | None) -> d
 
 
 def _choice(row: RunRow) -> tuple[str, str]:
-    """Return a run as a form offers it: its id, and what it is called."""
+    """Return a run's id and name for a form."""
     metadata: dict[str, Any] = msgspec.json.decode(row.metadata)
     named = metadata.get("name") or row.id
     return row.id, ", ".join((named, row.suite[:60], row.created_at[:16].replace("T", " ")))
 
 
 def _plotted(tested: MetricDifference) -> PlottedMetric:
-    """Return a difference to be drawn around zero."""
+    """Return a difference for drawing around zero."""
     made = tested.comparison
     ends = () if made.interval is None else (made.interval.low, made.interval.high)
     far = max((abs(each) for each in (made.difference or 0.0, *ends)), default=0.0) or 1.0
@@ -110,7 +110,7 @@ _MOST_SAMPLES: Final = 100
 def side_by_side_page(
     request: Request, place: PlaceOf, run: Annotated[list[str], Query(default_factory=list)]
 ) -> Response:
-    """Answer with the runs that the address names, in their order."""
+    """Answer with the runs in the address, in their order."""
     names = list(dict.fromkeys(run))
     if not _TWO <= len(names) <= _MOST_RUNS:
         problem = f"{len(names)} runs can't be compared"

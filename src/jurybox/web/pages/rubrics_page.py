@@ -36,7 +36,7 @@ class Used(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):
-    """The versions of the rubrics of a store; ``looked_at`` runs were looked at, no more."""
+    """The versions of a store's rubrics, found in ``looked_at`` runs."""
 
     versions: tuple[Used, ...]
     looked_at: int
@@ -104,7 +104,7 @@ def rubric_page(request: Request, rubric: str, place: PlaceOf) -> Response:
 
 
 def rubric_of_run(request: Request, run: TheRun, place: PlaceOf) -> Response:
-    """Answer with the rubric that a run was judged by, in the words of then."""
+    """Answer with the rubric that a run was judged by, as it was then."""
     return _answer(request, run, rubric_history(place.store))
 
 

@@ -31,7 +31,7 @@ def run_fragment(request: Request, run: TheRun, place: PlaceOf) -> Response:
 
 
 def warm_newest(place: AppState) -> None:
-    """Make ready what the page of the newest run would otherwise wait for."""
+    """Precompute the results for the page of the newest run."""
     for run in place.store.runs(1):
         if run.status == "finished":
             _data(run, place)
@@ -71,7 +71,7 @@ def _page(view: RunView, run: RunRow, place: AppState) -> RunPage:
 
 
 def _people(run: RunRow, place: AppState) -> ReviewAgreement | str | None:
-    """Return what reviews say of the judges; not of a run in progress, which changes meanwhile."""
+    """Return the agreement with reviewers; None for a run in progress."""
     if not place.store.reviews(run.id):
         return None
     found = soon(place.standing(run)) if run.status == "finished" else Pending()

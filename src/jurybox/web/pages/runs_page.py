@@ -33,7 +33,7 @@ class RunLine(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """All that the run can be found by."""
+        """The searchable text of the run."""
         run = self.run
         named = (run.run_id, run.suite, run.name, run.dataset, run.target, run.judge, *run.tags)
         return "\n".join(each for each in named if each).casefold()
@@ -45,7 +45,7 @@ def runs_page(
     page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
     search: Annotated[str, Query(max_length=200, pattern=ANY_TEXT)] = "",
 ) -> Response:
-    """Answer with the newest runs, or those of them that a text is found in."""
+    """Answer with the newest runs, or those that contain a text."""
     first = (page - 1) * _SIZE
     if search:
         rows = place.store.runs(_SEARCHED)

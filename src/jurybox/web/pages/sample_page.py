@@ -1,4 +1,4 @@
-"""One sample: what was asked and answered, what it was given, and why."""
+"""The page of one sample: its texts, scores and reasons."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any, Final, cast
@@ -93,14 +93,14 @@ def _exchange(row: ExchangeRow) -> dict[str, Any]:
 
 
 def _responses(record: SampleRecord) -> list[dict[str, Any]]:
-    """Return the responses, in pieces where two of them were compared."""
+    """Return the responses, in pieces if two were compared."""
     first, second = record.responses.response, record.responses.response_b
     shown: list[dict[str, Any]] = [{"name": "Response", "response": first, "part": "response"}]
     if second is None:
         return shown
     shown[0]["name"] = "Response A"
     shown.append({"name": "Response B", "response": second, "part": "response-b"})
-    # Of the whole texts: what was cut off shifts nothing, and differences there are shown.
+    # Compares whole texts, so that differences in cut parts are noticed.
     pieces = word_diff(first.text, second.text)
     if pieces is not None:
         for each, side in zip(shown, pieces, strict=True):
@@ -109,7 +109,7 @@ def _responses(record: SampleRecord) -> list[dict[str, Any]]:
 
 
 def _marking(responses: list[dict[str, Any]]) -> str | None:
-    """Say what the marks don't: that two responses differ where no mark shows it."""
+    """Return a note if two responses differ but no mark shows it."""
     if len(responses) == 1:
         return None
     one, other = (each["response"].text for each in responses)
@@ -130,7 +130,7 @@ def _decision(run: RunRow, rubric: Rubric, record: SampleRecord, store: Store) -
 
 
 def _verdict(row: ReviewRow) -> str:
-    """Return in words what a reviewer said."""
+    """Describe a reviewer's verdict in words."""
     try:
         verdict = read_review(row).verdict
     except msgspec.DecodeError:
@@ -202,7 +202,7 @@ class CriterionReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VoteView(msgspec.Struct, frozen=True, kw_only=True):
-    """One reply of a judge; ``exchange`` is its place among all exchanges, from 1."""
+    """One reply of a judge; ``exchange`` is its number among all exchanges, from 1."""
 
     exchange: int
     model: str
@@ -234,7 +234,7 @@ class Opinion(msgspec.Struct, frozen=True, kw_only=True):
 def _opinions(
     votes: Iterable[VoteView], report: EvaluationReport | None
 ) -> dict[str, list[Opinion]]:
-    """Return each reasoning once, by criterion; of two responses the replies have to be read."""
+    """Return each reasoning once, by criterion; for two responses, from the replies."""
     found: dict[str, dict[str, Opinion]] = {}
     if report is None or report.responses or report.method == "pairwise":
         return {}

@@ -1,4 +1,4 @@
-"""The table of a run's samples: found, sorted and cut into pages by the store."""
+"""The table of a run's samples, which the store searches, sorts and pages."""
 
 from contextlib import suppress
 from typing import Annotated, Any, Final
@@ -33,7 +33,7 @@ _MEANINGS: Final = {name: kind.meaning for name, kind in KINDS.items()} | {
 
 
 class SampleLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample in the table; texts are cut, to where the searched words are."""
+    """A sample in the table; texts are excerpts around the searched words."""
 
     facets: Facets
     task: str
@@ -48,7 +48,7 @@ class SampleLine(msgspec.Struct, frozen=True, kw_only=True):
 def samples_page(
     request: Request, run: TheRun, asked: Annotated[PageFilter, Query()], place: PlaceOf
 ) -> Response:
-    """Answer with a page of the samples that are asked for."""
+    """Answer with a page of the matching samples."""
     store, rubric = place.store, rubric_of(run)
     first = (asked.page - 1) * SIZE
     found = asked.find(store, run, offset=first, limit=SIZE)
@@ -119,7 +119,7 @@ def _main_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _excerpt(text: str, wanted: str) -> str:
-    """Return the beginning of a text, or what is around the words that were searched for."""
+    """Return the beginning of a text, or the part around the searched words."""
     at = text.casefold().find(wanted.casefold()) if wanted else 0
     if at + len(wanted) > _LONGEST:
         return cut("..." + text[at - _BEFORE :], _LONGEST)
@@ -127,7 +127,7 @@ def _excerpt(text: str, wanted: str) -> str:
 
 
 def _columns(rubric: Rubric, rows: list[SampleLine]) -> list[str]:
-    """Return the metrics that are worth a column: the scores, and how long it took."""
+    """Return the metrics with their own column: the scores and the latency."""
     scores = [SAMPLE_SCORE] if rubric.components else []
     scores += [rubric.overall_name, *(each.id for each in rubric.criteria)]
     there = {name for row in rows for name in row.metrics}

@@ -10,7 +10,7 @@ from jurybox.review.review_input import given_number
 from jurybox.rubric.rubric_model import Criterion, Level, Rubric
 
 UNCLEAR: Final = "none"
-"""The value of "unclear": an answer, and no label."""
+"""The value of "unclear", which is an answer but not a label."""
 WINNER: Final = "winner"
 SCORE: Final = "score."
 PREFERENCE: Final = "preference."
@@ -23,7 +23,7 @@ _DIGITS: Final = "1234567890"
 
 
 class FormChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """One answer; ``key`` is what is pressed for it, if a key is left for it."""
+    """One answer; ``key`` is its keyboard shortcut, if any."""
 
     value: str
     label: str
@@ -76,7 +76,7 @@ def pair_fields(rubric: Rubric) -> tuple[Field, ...]:
 
 
 def safety_field() -> Field:
-    """Return the question whether the response is a danger, the same for every sample."""
+    """Return the question about safety, the same for every sample."""
     choices = (
         FormChoice(value="yes", label="Yes", meaning="it may not be released like this", key="y"),
         FormChoice(value="no", label="No", meaning="it may be released", key="o"),
@@ -86,7 +86,7 @@ def safety_field() -> Field:
 
 
 def given_verdict(form: Mapping[str, str], rubric: Rubric, *, pair: bool) -> dict[str, Any]:
-    """Return a verdict as data, still to be read: what wasn't answered is missing in it."""
+    """Return a submitted verdict as unvalidated data, without unanswered questions."""
     concern = _CONCERNS.get(form.get(CONCERN, ""))
     data: dict[str, Any] = {} if concern is None else {CONCERN: concern}
     if not pair:
@@ -98,7 +98,7 @@ def given_verdict(form: Mapping[str, str], rubric: Rubric, *, pair: bool) -> dic
 
 
 def given_fields(data: Mapping[str, Any]) -> dict[str, str]:
-    """Return the fields of a form for a verdict that was given before."""
+    """Return the form fields for an earlier verdict."""
     found = {SCORE + name: _field(value) for name, value in data.get("scores", {}).items()}
     for name, value in data.get("preferences", {}).items():
         found[PREFERENCE + name] = _field(value)
@@ -156,7 +156,7 @@ def _choice(criterion: Criterion, point: int, points: range) -> FormChoice:
 
 
 def _key(point: int, points: range) -> str | None:
-    """Return the digit for a score: its own, 0 for a ten, or its place where there are others."""
+    """Return the shortcut for a score: its digit, 0 for ten, or else its position."""
     if points[0] >= 0 and points[-1] <= 9:  # noqa: PLR2004 - digits
         return str(point)
     if points[0] == 1 and points[-1] == len(_DIGITS):

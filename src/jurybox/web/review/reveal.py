@@ -81,7 +81,7 @@ def _pair_lines(
         if each.id in judged.preferences or any(each.id in one for one in said):
             answers = [one.get(each.id) for one in said]
             line = _line(each.name, judged.preferences.get(each.id), answers)
-            # A reviewer who wasn't asked for it didn't say that it is unclear.
+            # A missing answer is not the same as "unclear".
             yield line if each.id in said[0] else msgspec.structs.replace(line, mine=_NOTHING)
 
 

@@ -1,4 +1,4 @@
-"""Reviews for programs: the same desk, as JSON."""
+"""The review queue as a JSON API."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -24,14 +24,14 @@ Number = Annotated[int, Field(ge=0, le=LARGEST)]
 
 
 class ShownResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A response to be judged; ``error`` is why there is none."""
+    """A response to judge; ``error`` is why it is missing."""
 
     text: str
     error: str | None = None
 
 
 class AskedCriterion(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be scored, and from where to where; only whole numbers unless ``continuous``."""
+    """A criterion to score, with its scale; only whole numbers unless ``continuous``."""
 
     id: str
     name: str
@@ -44,8 +44,8 @@ class AskedCriterion(msgspec.Struct, frozen=True, kw_only=True):
 class ShownCase(msgspec.Struct, frozen=True, kw_only=True):
     """A sample as a blind reviewer may see it.
 
-    Two responses come in an ``order`` that was drawn for the reviewer: give it back with a verdict
-    that names the first of them A.
+    Two responses come in an ``order`` drawn for the reviewer; send it back with a verdict that
+    calls the first one A.
     """
 
     number: int
@@ -63,14 +63,14 @@ class ShownCase(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NextCase(msgspec.Struct, frozen=True, kw_only=True):
-    """What comes next, if anything, and how far people have come."""
+    """The next sample, if any, and the progress of reviews."""
 
     case: ShownCase | None
     progress: ReviewProgress
 
 
 class NextAsked(BaseModel, extra="forbid"):
-    """Whose turn it is, and where to continue."""
+    """The reviewer, and where to continue."""
 
     reviewer: Name
     queue: Literal["flagged", "random"] = "flagged"
@@ -92,7 +92,7 @@ class GivenReview(BaseModel, extra="forbid", strict=True):
 
 
 class ToldReview(msgspec.Struct, frozen=True, kw_only=True):
-    """A review that stands; it names two responses as the run does."""
+    """An active review; it names two responses as the run does."""
 
     id: str
     number: int
@@ -107,13 +107,13 @@ class ToldReview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Undoing(BaseModel, extra="forbid", strict=True):
-    """Whose newest review is taken back."""
+    """The reviewer whose newest review is withdrawn."""
 
     reviewer: Name
 
 
 class Undone(msgspec.Struct, frozen=True, kw_only=True):
-    """Which review was taken back, and of which sample; null where there was none."""
+    """The withdrawn review and its sample; null if there was none."""
 
     withdrawn: str | None
     number: int | None
@@ -140,7 +140,7 @@ def next_case(asked: Annotated[NextAsked, Query()], desk: TheDesk) -> Response:
 
 @router.post("/reviews", responses=answers(ToldReview))
 def review(given: GivenReview, desk: TheDesk) -> Response:
-    """Add a review; one that the same person gave of the sample before is replaced."""
+    """Add a review; it replaces an earlier one by the same person."""
     try:
         desk.stored(given.number)
     except InputError as error:
@@ -152,7 +152,7 @@ def review(given: GivenReview, desk: TheDesk) -> Response:
 
 @router.post("/reviews/undo", responses=answers(Undone))
 def undo_review(given: Undoing, desk: TheDesk) -> Response:
-    """Take back a reviewer's newest review."""
+    """Withdraw a reviewer's newest review."""
     row = desk.undo(given.reviewer)
     withdrawn, number = (None, None) if row is None else (row.of, row.number)
     return json_response(Undone(withdrawn=withdrawn, number=number))
@@ -160,7 +160,7 @@ def undo_review(given: Undoing, desk: TheDesk) -> Response:
 
 @router.get("/agreement", responses=answers(Standing))
 def agreement(run: TheRun, place: PlaceOf) -> Response:
-    """Return the judges against people so far, people among themselves, corrected metrics."""
+    """Return the agreement of judges with people and among people, and corrected metrics."""
     found = place.standing(run).result()
     return json_response(Standing(standing=None if found is None else found.as_data()))
 

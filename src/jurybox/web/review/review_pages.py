@@ -65,7 +65,7 @@ def take_name(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
 
 
 def take_pace(visit: TheVisit) -> Response:
-    """Remember whether to show the judges' verdict after each review, and stay where it was."""
+    """Remember whether to show the judges' verdict after each review."""
     visit.request.session[STRAIGHT_ON] = visit.form.get("straight") == "1"
     number = visit.form.get("number", "")
     return visit.go(f"/{number}" if number.isdecimal() else "")
@@ -170,10 +170,10 @@ def _concerns(visit: Visit, case: ReviewCase) -> tuple[SafetyFinding, ...]:
 
 
 def undo(visit: TheVisit) -> Response:
-    """Take the reviewer's newest review back, and show its sample again."""
+    """Withdraw the reviewer's newest review, and show its sample again."""
     mine = [each for each in visit.desk.reviews() if each.reviewer == visit.reviewer]
     wanted = visit.form.get("last", "")
-    # A second click, or another window, must not take back one review more than was meant.
+    # A second click, or another window, must not withdraw another review.
     if mine and wanted and mine[-1].id != wanted:
         problem = "that review isn't your last one any more"
         raise PageError(_CONFLICT, problem, "nothing was changed; go back to the queue")
@@ -244,13 +244,13 @@ def _said(visit: Visit, case: ReviewCase) -> list[ReviewRow]:
 
 
 def _basis(visit: Visit, case: ReviewCase) -> str:
-    """Return the last that the reviewer did about a sample: what a form is an answer to."""
+    """Return the id of the reviewer's last action on a sample, which a form is based on."""
     said = _said(visit, case)
     return said[-1].id if said else ""
 
 
 def _given_before(visit: Visit, case: ReviewCase) -> dict[str, str]:
-    """Return what the form holds when it opens: what the reviewer said, also if they took it back.
+    """Return the form's initial values: the reviewer's last verdict, even if withdrawn.
 
     A reviewer who undoes usually wants to change one thing.
     """
@@ -263,7 +263,7 @@ def _given_before(visit: Visit, case: ReviewCase) -> dict[str, str]:
 
 
 def _outdated(visit: Visit, case: ReviewCase) -> Response | None:
-    """Refuse a form that was overtaken; the same verdict sent twice is simply there."""
+    """Refuse an outdated form; sending the same verdict twice is harmless."""
     form = visit.form
     opened_by = form.get("reviewer", visit.reviewer)
     if opened_by != visit.reviewer:
@@ -283,7 +283,7 @@ def _outdated(visit: Visit, case: ReviewCase) -> Response | None:
 
 
 def _reported(visit: Visit, error: InputError) -> str:
-    """Say what is wrong by the criterion's name, not by its id."""
+    """Describe an error with the criterion's name instead of its id."""
     found = visit.desk.rubric.criterion(error.where)
     where = error.where if found is None else found.name
     return f"{where}: {error.problem}; {error.hint}" if where else f"{error.problem}; {error.hint}"

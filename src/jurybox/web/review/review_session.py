@@ -18,7 +18,7 @@ from jurybox.web.template_engine import page_response, segment
 
 REVIEWER: Final = "reviewer"
 STRAIGHT_ON: Final = "straight_on"
-"""Of a session: who reviews, and whether they want the next sample at once."""
+"""Session keys: the reviewer's name, and whether to skip the judges' verdict."""
 TITLES: Final[Mapping[Queue, str]] = {"flagged": "Flagged", "random": "Random part"}
 _NOTICES: Final = {
     "saved": "Saved.",
@@ -57,7 +57,7 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def goes_straight_on(self) -> bool:
-        """Whether the reviewer wants the next sample at once, not the judge's verdict first."""
+        """Whether to show the next sample at once instead of the judges' verdict."""
         return bool(self.request.session.get(STRAIGHT_ON))
 
     @property
@@ -93,7 +93,7 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _visit(request: Request, desk: TheDesk) -> Visit:
-    """Return the reviewer; one without a name is asked for it first."""
+    """Return the reviewer; without a name, redirect to the form for it."""
     queue = queue_of(request, "picked" if "number" in request.path_params else "flagged")
     reviewer: str | None = request.session.get(REVIEWER)
     if reviewer is None:

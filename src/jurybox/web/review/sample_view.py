@@ -30,12 +30,12 @@ class TextPart(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cut(self) -> CutText:
-        """As much of the text as a page shows."""
+        """The part of the text that a page shows."""
         return cut_text(self.text, _SHOWN)
 
 
 class Sheet(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is shown of a sample, in its order; ``further`` earlier messages are left out."""
+    """The displayed parts of a sample, in order; ``further`` counts omitted earlier messages."""
 
     further: int
     parts: tuple[TextPart, ...]

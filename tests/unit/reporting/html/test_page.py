@@ -65,7 +65,7 @@ def test_every_metric_has_its_n_and_an_interval_or_a_reason(made: Callable, page
     assert rate.interval == wilson(1, 4)
     assert known["accuracy_full_credit_rate"].interval == wilson(1, 3)
     assert "percentiles" in known["latency_e2e_p95_ms"].reason
-    assert known["lowest_criterion_mean"].reason == "the lowest of several means has none"
+    assert known["lowest_criterion_mean"].reason == "the lowest of several means has no interval"
 
 
 def test_repeats_of_a_sample_count_once_in_intervals(made: Callable, page: Callable) -> None:
