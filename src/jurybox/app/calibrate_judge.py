@@ -104,7 +104,7 @@ class Readied(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ready(options: CalibrateOptions) -> Readied:
-    """Read the rubric and the gold, and refuse what can't be used before the first call."""
+    """Read the rubric and the gold; refuse invalid input before the first call."""
     document, warnings = read_rubric(options.rubric)
     rubric = parse_rubric(document.text, document.origin)
     if not options.judges:

@@ -168,7 +168,7 @@ def _judges(plan: Plan, options: ProbeOptions, run_id: str) -> tuple[ModelSpec, 
 
 
 def _pick(store: Store, run_id: str, options: ProbeOptions) -> list[Picked]:
-    """Choose samples by the hash of seed and id, whatever their order."""
+    """Choose samples by the hash of seed and id, independent of their order."""
     longest = max(len(probe_id("", kind)) for kind in KINDS)
 
     def eligible() -> Iterator[tuple[str, int, Picked]]:

@@ -188,7 +188,7 @@ def view_unfinished(row: RunRow, store: Store, *, working: bool) -> RunView:
 
 
 class Run(RunView, frozen=True, kw_only=True):
-    """A run and all that follows from it; its samples are read from the store when asked for."""
+    """A run with its results; samples are read from the store on demand."""
 
     store: str | None = None
 
@@ -224,7 +224,7 @@ class Run(RunView, frozen=True, kw_only=True):
             return pandas.DataFrame(list(exported_rows(store, find_run(store, self.run_id))))
 
     def _repr_html_(self) -> str:
-        """Return the verdict, the gates and the metrics, as a notebook shows them."""
+        """Return the verdict, gates and metrics as HTML for notebooks."""
         head = f"{self.suite}: {'passed' if self.passed else 'not passed'}"
         gates = [(each.gate, exact(each.value), _yes(each.passed)) for each in self.gates]
         metrics = [(each.name, shown(each.value)) for each in metrics_of(self.summary, self.rubric)]

@@ -39,7 +39,7 @@ def decode(data: bytes) -> object:
     except json.JSONDecodeError as error:
         raise _located(text, error) from None
     except UnicodeEncodeError:
-        problem = "a text holds half a character (a lone surrogate)"
+        problem = "a text contains half a character (a lone surrogate)"
         raise JsonError(1, "json-syntax", problem, "remove it") from None
     except RecursionError:
         problem = "the JSON is nested too deeply"
@@ -64,7 +64,7 @@ def text_of(data: bytes) -> str:
         problem = f"byte 0x{data[error.start]:02x} is not UTF-8"
         raise JsonError(column, "encoding", problem, SAVE_AS_UTF8) from None
     if "\0" in text:
-        problem = "the line holds NUL characters, as UTF-16 has them"
+        problem = "the line contains NUL characters, as in UTF-16"
         raise JsonError(text.index("\0") + 1, "encoding", problem, SAVE_AS_UTF8)
     return text
 
@@ -145,7 +145,7 @@ def _note_array(findings: Findings, number: int) -> None:
 
 
 def read_json_list(source: Source, context: FileContext) -> Iterator[tuple[int, Record]]:
-    """Yield every object of a list with its number; the file is read whole."""
+    """Yield every object of a list with its number; loads the whole file."""
     data = b"\n".join(line for _, line in source.lines(context.findings))
     try:
         value = decode(data)

@@ -270,7 +270,7 @@ def encoded(payload: object) -> bytes:
         return msgspec.json.encode(payload)
     except UnicodeEncodeError:
         # A lone surrogate, from a file that was read with `surrogateescape`.
-        what = "the request holds half a character, which can't be sent"
+        what = "the request contains half a character, which can't be sent"
         raise ModelError("refused", what, retry=False) from None
 
 

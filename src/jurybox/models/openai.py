@@ -47,7 +47,7 @@ _SAYS_WHY: Final = {"length", "content_filter"}
 def openai_client(
     base_url: str, api_key: str | None = None, options: HttpOptions | None = None
 ) -> HttpClient:
-    """Return a client for one endpoint; the models there share it. A local one may need no key."""
+    """Return a client for one endpoint, shared by its models; a local one may need no key."""
     headers: dict[str, str] = {}
     secrets: tuple[str, ...] = ()
     if api_key is not None:

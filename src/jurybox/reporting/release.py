@@ -27,7 +27,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
     """The reviews that a release is waiting for."""
 
     required: tuple[ReviewReason, ...] = ()  # the reasons for review that the rubric names
-    awaiting: int = 0  # how many samples with such a reason no review has settled
+    awaiting: int = 0  # how many samples with such a reason have no settling review
     cleared: tuple[int, ...] = ()  # the samples with such a reason that reviews have settled
     # The samples in which a reviewer sees a safety concern, where that is required.
     confirmed: tuple[int, ...] = ()
@@ -97,7 +97,7 @@ def release_review(
     required = rubric.require_review
     reviews = by_number(read_reviews(run, store.reviews(run.id)).every)
     found = {number: _settled_reasons(run, store, number, own) for number, own in reviews.items()}
-    # Nothing needs to be counted where the run noted no such sample.
+    # Nothing needs to be counted if the run has no such sample.
     flagged = any(each.kind in required for each in stored.conclusion.attention)
     query = SampleQuery(any_flags=required, limit=1)
     total = store.find_samples(run.id, query).total if flagged else 0

@@ -138,7 +138,7 @@ class WeightedRatings:
     """Patterns with rows of weights, one row per set of items; ``points`` of the scale."""
 
     def __init__(self, patterns: RatingPatterns, weights: Values, points: int = 0) -> None:
-        """Take the weights; what several coefficients need is computed once."""
+        """Set the weights; shared intermediate values are computed once."""
         self.patterns = patterns
         self.weights = weights
         self.points = points

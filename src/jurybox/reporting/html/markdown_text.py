@@ -65,7 +65,7 @@ def _rendered(text: str) -> str:
         if token.type in {"heading_open", "heading_close"}:
             token.tag = f"h{min(6, int(token.tag[1]) + 1)}"
         _unlink(token.children or [])
-    # Once more: a letter may have been written as an entity.
+    # Again, because a character may have been written as an entity.
     return harmless(markdown.renderer.render(tokens, markdown.options, {}))
 
 

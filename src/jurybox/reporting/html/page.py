@@ -99,9 +99,9 @@ NO_EXTRAS: Final = Extras()
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """The decision on a run.
 
-    ``word`` and ``sentence`` answer whether it can be shipped, and why; ``tone`` is ``passes``,
-    ``fails``, ``waits``, or nothing where the rubric decides nothing. ``parts`` are the
-    reasons, each with the query of the samples that it is about.
+    ``word`` and ``sentence`` say whether it can be released, and why; ``tone`` is ``passes``,
+    ``fails``, ``waits``, or empty if the rubric decides nothing. ``parts`` are the reasons, each
+    with the query of the samples that it is about.
     """
 
     word: str
@@ -299,7 +299,7 @@ def _failed_by(cause: str) -> str:
 
 
 def verdict_of(view: RunView) -> Verdict:
-    """Return whether a run can be shipped, and why."""
+    """Return whether a run can be released, and why."""
     conclusion, held = view.conclusion, tuple(_held(view.release))
     failed = [gate for gate in view.gates if not gate.passed]
     if view.status != "finished":
