@@ -163,7 +163,7 @@ def print_installed(rows: Sequence[Row], names: Sequence[str], ready: Mapping[st
     versions = {row["name"]: row["version"] for row in rows if row.get("version")}
     print("versions: " + ", ".join(f"{n} {versions[n]}" for n in names if n in versions))
     for row in rows:
-        if row["kind"] == "trouble":
+        if row["kind"] == "problem":
             print(f"{row['name']}: {row['notes']}")
 
 

@@ -119,9 +119,9 @@ def prepared(bench: Bench, names: list[str]) -> dict[str, Peer]:
     ready: dict[str, Peer] = {}
     for name in names:
         peer = drive.load(name)
-        trouble = environments.prepare(name, peer)
-        if trouble:
-            bench.keep("trouble", {"name": name, "notes": trouble})
+        problem = environments.prepare(name, peer)
+        if problem:
+            bench.keep("problem", {"name": name, "notes": problem})
         else:
             ready[name] = peer
     return ready

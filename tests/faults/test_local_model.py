@@ -189,7 +189,7 @@ def test_a_model_that_was_made_for_shorter_texts_says_so(tmp_path: Path) -> None
     # The kind of the value, then the value.
     path.write_bytes(head + key + rest[:4] + (512).to_bytes(4, "little") + rest[8:])
     asked = LocalModel("short.gguf", ModelFile(path=path, sha256="0" * 64))
-    assert "the model reads 511 at most" in str(trouble(asked, ask("word " * 600)))
+    assert "the model reads at most 511" in str(trouble(asked, ask("word " * 600)))
 
 
 def test_a_schema_that_makes_no_sense_hurts_no_other_request_and_no_port_is_opened() -> None:

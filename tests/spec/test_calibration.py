@@ -382,7 +382,7 @@ def test_a_record_that_was_changed_is_told(
             replace_in(connection, column, f"{before} ")
         assert run(["calibrate", "--show", "last"]) == 3, column
         assert "was changed after it was stored" in capfd.readouterr().err
-        trouble = shown(capfd, "show", newest_run())["calibration"]["trouble"]
+        trouble = shown(capfd, "show", newest_run())["calibration"]["error"]
         assert "was changed after it was stored" in trouble
         with closing(sqlite3.connect(path)) as connection:
             replace_in(connection, column, before)

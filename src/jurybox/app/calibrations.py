@@ -130,7 +130,7 @@ def calibration_as_data(view: RunView, store: Store) -> dict[str, Any] | None:
     if found is None:
         return None
     if isinstance(found, str):
-        return {"trouble": found}
+        return {"error": found}
     return {**msgspec.to_builtins(found), "text": found.line}
 
 

@@ -95,7 +95,7 @@ def around_as_data(view: RunView, store: Store) -> dict[str, Any]:
     """Return a run's reviews, the calibration of its judges and its baseline; None without them."""
     from jurybox.app.calibrations import calibration_as_data
 
-    people, diff = standing_of(view, store), baseline_diff(view, store)
+    people, diff = reviewer_agreement(view, store), baseline_diff(view, store)
     return {
         "people": None if people is None else people.as_data(),
         "calibration": calibration_as_data(view, store),
@@ -114,7 +114,7 @@ def baseline_diff(view: RunView, store: Store) -> "RunDiff | None":
     return compare_runs(store, view_run(before, store), view, CompareOptions(limit=0))
 
 
-def standing_of(view: RunView, store: Store) -> "ReviewAgreement | None":
+def reviewer_agreement(view: RunView, store: Store) -> "ReviewAgreement | None":
     """Return how far judges and reviewers agree; None without reviews."""
     # Most runs have no reviews and needn't load the rubric and numpy.
     row = store.run(view.run_id) if store.reviews(view.run_id) else None
@@ -148,7 +148,7 @@ def corrected_by_reviews(row: RunRow, view: RunView, store: Store) -> RunView:
     """
     from jurybox.calibration.gold import gold_scales
 
-    rubric, found = rubric_of(row), standing_of(view, store)
+    rubric, found = rubric_of(row), reviewer_agreement(view, store)
     corrections = {} if found is None else {each.metric: each.mean for each in found.estimates}
     scored = {f"{name}_mean": name for name in gold_scales(rubric)} | {WIN_RATE: POINTS_OF_B}
     values, notes = dict(view.summary), list[str]()
@@ -174,7 +174,7 @@ def corrected_by_reviews(row: RunRow, view: RunView, store: Store) -> RunView:
         values[metric] = 1 - value if metric == WIN_RATE and value is not None else value
         notes.append(f"{scored[metric]}: {made.sentence}")
     gates = check_gates(rubric.gates, values)
-    ready = all(each.passed for each in gates) and not view.release.held
+    ready = all(each.passed for each in gates) and not view.release.blockers
     conclusion = msgspec.structs.replace(view.conclusion, gates=gates, release_ready=ready)
     return msgspec.structs.replace(view, conclusion=conclusion, notes=tuple(notes))
 

@@ -73,7 +73,7 @@ def command(
         _check_decision(rubric, decision, row.id)
         # Without gates, only a missing review can fail; accepting it would decide nothing.
         if not (rubric.gates or decision) and (
-            accept_unreviewed or not view_run(row, store).release.held
+            accept_unreviewed or not view_run(row, store).release.blockers
         ):
             raise _no_gates(rubric, row.id)
         if row.status != "finished":

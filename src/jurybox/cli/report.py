@@ -47,7 +47,7 @@ def command(
       jurybox report last -o - --format json
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.calibrations import calibration_of_run
-    from jurybox.app.view_run import around_as_data, baseline_diff, standing_of, view_run
+    from jurybox.app.view_run import around_as_data, baseline_diff, reviewer_agreement, view_run
     from jurybox.reporting.reports import report_format, write_report
 
     to_stdout = output == "-"
@@ -61,7 +61,7 @@ def command(
         if form == "json":
             more = around_as_data(view, store)
         elif form != "junit":
-            more["people"] = standing_of(view, store)
+            more["people"] = reviewer_agreement(view, store)
         if form == "html":
             more["calibration"] = calibration_of_run(view, store)
             more["baseline"] = baseline_diff(view, store)

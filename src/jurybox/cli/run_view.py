@@ -30,7 +30,7 @@ def print_view(view: RunView, store: "Store") -> None:
     print_verdict(view)
     _print_head(view)
     # The reasons that block a release are part of its verdict.
-    stated = view.release.held if view.conclusion.release_ready is not None else ()
+    stated = view.release.blockers if view.conclusion.release_ready is not None else ()
     notes = [_fitted(note) for note in view.notes if note not in stated]
     _print_some([plain(note, "bold red") for note in notes], _MOST_LINES)
     if view.summary[SAMPLES]:
@@ -86,12 +86,12 @@ def _release_reasons(view: RunView) -> list[str]:
     if failed:
         fail = "fails" if failed == 1 else "fail"
         reasons.append(f"{failed} of {len(view.gates)} gates {fail}")
-    return [*reasons, *view.release.held]
+    return [*reasons, *view.release.blockers]
 
 
 def _result(view: RunView) -> str:
     """Return the result of a run whose rubric has no decisions."""
-    held = "".join(f"; {each}" for each in view.release.held)
+    held = "".join(f"; {each}" for each in view.release.blockers)
     passed = view.summary["pass_rate"]
     if passed is None:
         name = key_metric(view.rubric)
@@ -223,9 +223,9 @@ def _print_in_short(view: RunView) -> None:
 def _print_people(view: RunView, store: "Store") -> None:
     """Print how far judges and people agree, in this run and in the calibration."""
     from jurybox.app.calibrations import calibration_of_run
-    from jurybox.app.view_run import standing_of
+    from jurybox.app.view_run import reviewer_agreement
 
-    people = standing_of(view, store)
+    people = reviewer_agreement(view, store)
     if people is not None:
         print_line(f"people so far  {people.lines[0]}", style="bold")
     found = calibration_of_run(view, store)

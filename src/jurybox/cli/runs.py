@@ -114,6 +114,6 @@ def _verdict(each: "ListedRun") -> str:
     parts = [] if each.decision is None else [each.decision]
     if each.gates is not None:
         passed = each.gates_passed == each.gates
-        whole = passed and not each.held
+        whole = passed and not each.blockers
         parts.append("gates pass" if whole else f"{each.gates_passed} of {each.gates} gates pass")
-    return ", ".join((*parts, *each.held))
+    return ", ".join((*parts, *each.blockers))

@@ -41,12 +41,12 @@ def command(run: str, digest: str | None, store_url: str | None, as_json: bool) 
     noted = None if digest is None else _read(digest)
     with opened_run(run, store_url) as (store, row):
         found = audit(store, row)
-    trouble = _trouble(found, row, noted)
+    problem = _problem(found, row, noted)
     if as_json:
-        print_json(_as_data(found, trouble))
-    elif trouble is None:
+        print_json(_as_data(found, problem))
+    elif problem is None:
         click.echo(_line(found))
-    return FINE if trouble is None else fail(harmless(trouble), INCOMPLETE)
+    return FINE if problem is None else fail(harmless(problem), INCOMPLETE)
 
 
 def _read(digest: str) -> str:
@@ -56,7 +56,7 @@ def _read(digest: str) -> str:
     return match[1].lower()
 
 
-def _trouble(found: "Audit", row: "RunRow", noted: str | None) -> str | None:
+def _problem(found: "Audit", row: "RunRow", noted: str | None) -> str | None:
     """Return the problem as one line."""
     if found.difference is not None:
         return f"run {row.id} differs: {found.difference}"
@@ -76,8 +76,8 @@ def _line(found: "Audit") -> str:
     return f"verified so far: {counts}; the run isn't finished, so it has no metrics to check yet"
 
 
-def _as_data(found: "Audit", trouble: str | None) -> dict[str, Any]:
+def _as_data(found: "Audit", problem: str | None) -> dict[str, Any]:
     import msgspec
 
     data: dict[str, Any] = msgspec.to_builtins(found)
-    return {"verified": trouble is None, **data, "trouble": trouble}
+    return {"verified": problem is None, **data, "error": problem}

@@ -42,11 +42,11 @@ class Concern(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CardResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A response; ``trouble`` is the error if the response is missing."""
+    """A response; ``error`` is why the response is missing."""
 
     label: str
     text: str
-    trouble: str | None = None
+    error: str | None = None
 
 
 class SampleCard(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,8 +116,8 @@ def _dangers(record: SampleRecord) -> Iterator[Reason]:
 
 
 def _answer(response: Response, label: str) -> CardResponse:
-    trouble = response.error or ("timed out" if response.timing.timed_out else None)
-    return CardResponse(label=label, text=response.text, trouble=trouble)
+    error = response.error or ("timed out" if response.timing.timed_out else None)
+    return CardResponse(label=label, text=response.text, error=error)
 
 
 def numbered_card(store: Store, run: RunRow, number: int, metric: str = "") -> SampleCard:

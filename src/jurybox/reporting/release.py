@@ -36,7 +36,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
     accepted: Acceptance | None = None  # that the unreviewed samples were accepted without review
 
     @property
-    def held(self) -> tuple[str, ...]:
+    def blockers(self) -> tuple[str, ...]:
         """Why missing reviews block the release; empty if they don't."""
         lines: list[str] = []
         if self.awaiting and self.accepted is None:
@@ -51,10 +51,10 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
     def notes(self) -> tuple[str, ...]:
         """Notes for the reader of a run: why release is blocked, and what was accepted."""
         if self.accepted is None:
-            return self.held
+            return self.blockers
         count = counted(self.accepted.samples, "sample")
         when = f"--accept-unreviewed, {self.accepted.at}"
-        return (*self.held, f"accepted without the required review: {count} ({when})")
+        return (*self.blockers, f"accepted without the required review: {count} ({when})")
 
     def done(self, *flags: str) -> tuple[int, ...]:
         """Return the samples of which reviews settled a reason, or all reasons if none is given."""
@@ -154,7 +154,7 @@ def _has_concern(reviews: Sequence[Review]) -> bool:
 
 def reviewed_conclusion(conclusion: Conclusion, rubric: Rubric, found: ReleaseReview) -> Conclusion:
     """Return the conclusion from a run's samples and their reviews."""
-    held = found.held
+    held = found.blockers
     left: Counter[str] = Counter(conclusion.review["reasons"])
     left.subtract({reason: len(numbers) for reason, numbers in found.settled.items()})
     review: dict[str, Any] = {

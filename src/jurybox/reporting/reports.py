@@ -172,8 +172,8 @@ def _gates(view: RunView) -> Iterator[ET.Element]:
         # An unfinished run must not look like a passed one.
         message = f"{view.summary['samples']} of {view.planned} samples are stored"
         yield _case(group, "the run is finished", ("error", "unfinished", message))
-    if view.release.held:
-        failed = ("failure", "review", "; ".join(view.release.held))
+    if view.release.blockers:
+        failed = ("failure", "review", "; ".join(view.release.blockers))
         yield _case(group, "required reviews", failed)
     for gate in view.gates:
         message = f"{gate.gate} fails: the value is {exact(gate.value)}"

@@ -85,7 +85,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     def passed(self) -> bool:
         """Whether the run is finished, no gate failed and no required review is missing."""
         gates_pass = all(gate.passed for gate in self.gates)
-        return self.status == "finished" and gates_pass and not self.release.held
+        return self.status == "finished" and gates_pass and not self.release.blockers
 
     @property
     def drifted(self) -> bool:
@@ -97,7 +97,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
         """Why the run isn't ready for release."""
         unfinished = () if self.status == "finished" else ("the run isn't finished",)
         failed = (f"{gate.gate} fails" for gate in self.gates if not gate.passed)
-        return (*unfinished, *failed, *self.release.held)
+        return (*unfinished, *failed, *self.release.blockers)
 
     @property
     def win_interval(self) -> "Interval | None":
@@ -333,7 +333,7 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
     gates_passed: int | None = None
     gates: int | None = None
     decision: str | None = None
-    held: tuple[str, ...] = ()
+    blockers: tuple[str, ...] = ()
     queued: int | None = None
     dollars: float | None = None
     derived_from: str | None = None
@@ -385,7 +385,7 @@ def _finished(row: RunRow, store: Store) -> dict[str, Any]:
         "gates_passed": sum(gate.passed for gate in view.gates) if view.gates else None,
         "gates": len(view.gates) or None,
         "decision": view.conclusion.decision,
-        "held": view.release.held,
+        "blockers": view.release.blockers,
         "queued": view.conclusion.review["queued"],
         "dollars": view.cost.get("dollars"),
     }

@@ -39,7 +39,7 @@ def decision_reasons(
         return tuple(dict.fromkeys((*explainer.missed(decision), *explainer.weakest())))
     held = [rule for rule in rules if rule.passes(metrics.get(rule.name))]
     lines = (
-        *explainer.held(held),
+        *explainer.met(held),
         *(() if explainer.names_criterion(held) else explainer.weakest()),
     )
     return tuple(dict.fromkeys(lines))
@@ -59,7 +59,7 @@ class _Explainer:
         """Whether a comparison is about a criterion."""
         return any(rule.name in (*self._means, LOWEST_MEAN) for rule in rules)
 
-    def held(self, rules: Iterable[Comparison]) -> Iterator[str]:
+    def met(self, rules: Iterable[Comparison]) -> Iterator[str]:
         """Yield the conditions that are met, one line per metric.
 
         The lowest mean is named by its criteria.

@@ -100,9 +100,9 @@ class AppState:
     def _last_review(self, run: RunRow) -> list[str]:
         return [row.id for row in self.store.reviews(run.id)[-1:]]
 
-    def standing(self, run: RunRow) -> "Future[ReviewAgreement | None]":
+    def agreement(self, run: RunRow) -> "Future[ReviewAgreement | None]":
         """Compute the judges' agreement with people in a run; None if there are no reviews."""
-        return self.kept("standing", lambda: review_agreement(ReviewDesk(self.store, run)), run)
+        return self.kept("agreement", lambda: review_agreement(ReviewDesk(self.store, run)), run)
 
     def comparison(self, one: RunRow, other: RunRow) -> "Future[RunDiff]":
         """Compare two runs."""

@@ -189,7 +189,7 @@ def runs(asked: Annotated[RunsAsked, Query()], place: PlaceOf) -> Response:
 def run(run: TheRun, place: PlaceOf) -> Response:
     """Return a run with its metrics, gates and decision, as `jurybox show --json` prints it."""
     view = view_run(run, place.store)
-    people = place.standing(run).result()
+    people = place.agreement(run).result()
     data = {
         **view.as_data(),
         "people": None if people is None else people.as_data(),

@@ -178,7 +178,7 @@ def _lines(store: Store, view: RunView, headline: str) -> Iterator[bytes]:
     for row in store.samples(view.run_id):
         sample, facets = card(row, headline), facets_of(row)
         texts = [("task", sample.task)]
-        texts += [(each.label, each.trouble or each.text) for each in sample.answers]
+        texts += [(each.label, each.error or each.text) for each in sample.answers]
         texts += [("reference", sample.reference)] if sample.reference else []
         texts += [(each.about, each.text) for each in sample.grounds]
         data: dict[str, Any] = {

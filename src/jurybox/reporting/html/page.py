@@ -167,7 +167,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes for the reader that the verdict doesn't mention."""
-        return tuple(note for note in self.view.notes if note not in self.view.release.held)
+        return tuple(note for note in self.view.notes if note not in self.view.release.blockers)
 
     @property
     def causes(self) -> tuple[Part, ...]:
@@ -309,7 +309,7 @@ def verdict_of(view: RunView) -> Verdict:
         word = conclusion.decision.replace("_", " ").capitalize().replace("Ab test", "A/B test")
         good = releases(view.rubric.decisions, conclusion.decision)
         tone = "passes" if good else "waits" if held else "fails"
-        stated = [each for each in conclusion.decision_reasons if each not in view.release.held]
+        stated = [each for each in conclusion.decision_reasons if each not in view.release.blockers]
         return Verdict(word=word, tone=tone, parts=_joined(held, _scenarios_in(stated, view)))
     if failed:
         parts = _joined(map(_why_failed, failed), held)

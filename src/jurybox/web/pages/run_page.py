@@ -74,7 +74,7 @@ def _people(run: RunRow, place: AppState) -> ReviewAgreement | str | None:
     """Return the agreement with reviewers; None for a run in progress."""
     if not place.store.reviews(run.id):
         return None
-    found = soon(place.standing(run)) if run.status == "finished" else Pending()
+    found = soon(place.agreement(run)) if run.status == "finished" else Pending()
     return _PENDING if isinstance(found, Pending) else found
 
 

@@ -119,10 +119,10 @@ class Undone(msgspec.Struct, frozen=True, kw_only=True):
     number: int | None
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class AgreementReply(msgspec.Struct, frozen=True, kw_only=True):
     """Agreement of judges with people so far; null without reviews."""
 
-    standing: dict[str, Any] | None
+    agreement: dict[str, Any] | None
 
 
 @router.get("/review/next", responses=answers(NextCase))
@@ -158,11 +158,11 @@ def undo_review(given: Undoing, desk: TheDesk) -> Response:
     return json_response(Undone(withdrawn=withdrawn, number=number))
 
 
-@router.get("/agreement", responses=answers(Standing))
+@router.get("/agreement", responses=answers(AgreementReply))
 def agreement(run: TheRun, place: PlaceOf) -> Response:
     """Return the agreement of judges with people and among people, and corrected metrics."""
-    found = place.standing(run).result()
-    return json_response(Standing(standing=None if found is None else found.as_data()))
+    found = place.agreement(run).result()
+    return json_response(AgreementReply(agreement=None if found is None else found.as_data()))
 
 
 def _shown(case: ReviewCase) -> ShownCase:

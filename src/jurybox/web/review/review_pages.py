@@ -77,7 +77,7 @@ def agreement_page(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
         "title": f"Agreement {desk.run.id}",
         "run": desk.run,
         "base": address(desk),
-        "standing": place.standing(desk.run).result(),
+        "agreement": place.agreement(desk.run).result(),
         "counts": Counter(each.reviewer for each in desk.reviews()),
     }
     return page_response(request, "review/agreement.html", data)

@@ -21,12 +21,12 @@ _TITLES: Final = {
 
 
 class TextPart(msgspec.Struct, frozen=True, kw_only=True):
-    """A text with its title; ``trouble`` says why there is none. ``name`` finds it again."""
+    """A text with its title; ``error`` says why it is missing. ``name`` identifies it."""
 
     name: str
     title: str
     text: str
-    trouble: str | None = None
+    error: str | None = None
 
     @property
     def cut(self) -> CutText:
@@ -68,9 +68,9 @@ def _responses(case: ReviewCase) -> Iterator[TextPart]:
     for letter, response in zip(letters, case.responses, strict=True):
         name = f"response-{letter}" if letter else "response"
         title = f"Response {letter.upper()}".strip()
-        trouble = None if response.answered else _trouble(response)
-        yield TextPart(name=name, title=title, text=response.text, trouble=trouble)
+        error = None if response.answered else _why_missing(response)
+        yield TextPart(name=name, title=title, text=response.text, error=error)
 
 
-def _trouble(response: Response) -> str:
+def _why_missing(response: Response) -> str:
     return (response.error or "it came too late")[:_LONGEST_TROUBLE]

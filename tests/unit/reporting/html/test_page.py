@@ -188,4 +188,4 @@ def test_cards_have_the_task_the_response_and_the_reasoning(made: Callable) -> N
     assert [(each.about, each.text) for each in poor.grounds] == [
         ("accuracy_score 0, faithfulness_score 1", "Wrong.")
     ]
-    assert late.answers[0].trouble == "timed out"
+    assert late.answers[0].error == "timed out"

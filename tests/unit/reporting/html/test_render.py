@@ -215,7 +215,7 @@ CARD = SampleCard(
     passed=False,
     flags=("safety",),
     task="task",
-    answers=(CardResponse(label="response", text="text", trouble="trouble"),),
+    answers=(CardResponse(label="response", text="text", error="error"),),
     grounds=(Reason(about="about", text="text"),),
     reasoning="about: text",
 )

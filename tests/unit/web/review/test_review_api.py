@@ -74,7 +74,7 @@ def test_a_review_is_taken_told_and_taken_back(made: Made, pages: PagesClient) -
         "so so",
         "random",
     )
-    assert pages.get(f"{BASE}/agreement").json()["standing"]["reviews"] == 1
+    assert pages.get(f"{BASE}/agreement").json()["agreement"]["reviews"] == 1
     undone = send(pages, "/reviews/undo", {"reviewer": "Anna"}).json()
     assert undone == {"withdrawn": taken.json()["id"], "number": 1}
     assert send(pages, "/reviews/undo", {"reviewer": "Anna"}).json()["withdrawn"] is None
@@ -83,7 +83,7 @@ def test_a_review_is_taken_told_and_taken_back(made: Made, pages: PagesClient) -
 
 def test_nobody_has_reviewed_yet(made: Made, pages: PagesClient) -> None:
     del made
-    assert pages.get(f"{BASE}/agreement").json() == {"standing": None}
+    assert pages.get(f"{BASE}/agreement").json() == {"agreement": None}
 
 
 @pytest.mark.parametrize(

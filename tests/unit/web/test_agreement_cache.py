@@ -79,19 +79,19 @@ def over(*rows: ReviewRow) -> tuple[AppState, Any]:
 
 def test_a_page_does_not_wait_and_the_next_one_finds_it_done() -> None:
     made, _ = over(REVIEW)
-    assert isinstance(soon(made.standing(RUN), 0.01), Pending)
-    assert isinstance(soon(made.standing(RUN), 0.01), Pending)
+    assert isinstance(soon(made.agreement(RUN), 0.01), Pending)
+    assert isinstance(soon(made.agreement(RUN), 0.01), Pending)
     Slow.go.set()
-    assert made.standing(RUN).result() == "standing 1"
-    assert soon(made.standing(RUN)) == "standing 1"
+    assert made.agreement(RUN).result() == "standing 1"
+    assert soon(made.agreement(RUN)) == "standing 1"
 
 
 def test_a_new_review_makes_it_anew() -> None:
     made, store = over(REVIEW)
     Slow.go.set()
-    assert made.standing(RUN).result() == "standing 1"
+    assert made.agreement(RUN).result() == "standing 1"
     store.rows = (REVIEW, msgspec.structs.replace(REVIEW, id="r2"))
-    assert made.standing(RUN).result() == "standing 2"
+    assert made.agreement(RUN).result() == "standing 2"
 
 
 def test_trouble_is_told_to_whoever_asks_and_tried_again() -> None:
@@ -99,14 +99,14 @@ def test_trouble_is_told_to_whoever_asks_and_tried_again() -> None:
     Slow.go.set()
     Slow.trouble = IncompleteError("out of reach")
     with pytest.raises(IncompleteError):
-        made.standing(RUN).result()
+        made.agreement(RUN).result()
     Slow.trouble = None
-    assert made.standing(RUN).result() == "standing 2"
+    assert made.agreement(RUN).result() == "standing 2"
 
 
 def test_what_is_known_of_an_unfinished_run_is_not_kept() -> None:
     made, _ = over(REVIEW)
     running = msgspec.structs.replace(RUN, status="running")
     Slow.go.set()
-    assert made.standing(running).result() == "standing 1"
-    assert made.standing(running).result() == "standing 2"
+    assert made.agreement(running).result() == "standing 1"
+    assert made.agreement(running).result() == "standing 2"
