@@ -384,7 +384,7 @@ def test_few_labels_are_told_to_be_few_and_no_interval_is_wider_than_the_scale(
 def test_how_an_interval_was_made_is_told_where_pairs_were_imagined(desk: ReviewDesk) -> None:
     by_people(desk, "random", 5)
     (line,) = (line for line in review_agreement(desk).lines if "random part, clarity" in line)
-    assert "two of them imagined" in line
+    assert "two of them added" in line
 
 
 def test_what_cant_be_told_of_a_continuous_scale_isnt_said(desk: ReviewDesk) -> None:

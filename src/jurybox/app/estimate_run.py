@@ -73,10 +73,10 @@ def estimate(
     cluster: str | None = None,
     level: float = 0.95,
 ) -> RunCorrections:
-    """Correct every metric of a run with human labels; ``cluster`` is a field.
+    """Correct every metric of a run that has human labels.
 
-    The repeats of a sample count as one value, their mean. Reviews are of single responses, so with
-    reviews every repeat counts, clustered by sample.
+    ``cluster`` is a field of the rows. The repeats of a sample count as one value, their mean.
+    Reviews are of single responses, so with reviews every repeat counts, clustered by sample.
     """
     rubric, plan = rubric_of(run), plan_of(run)
     values = _SampleValues(rubric, plan, labels, cluster)

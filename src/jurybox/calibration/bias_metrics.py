@@ -62,7 +62,7 @@ class _Observed(Protocol):
 
 R = TypeVar("R", bound=_Observed)
 Compute = Callable[[Sequence[R], Sequence[str], float], Estimate]
-"""Computes a metric from rows, the sample of each, and the level."""
+"""Computes a metric from rows, their samples, and the confidence level."""
 
 
 class _Words(msgspec.Struct, frozen=True, kw_only=True):

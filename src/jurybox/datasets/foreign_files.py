@@ -280,7 +280,7 @@ def _read_alpaca(annotations: list[Record], read: ForeignSuite) -> None:
 
 
 def _read_mt_bench(judgments: list[Record], read: ForeignSuite) -> None:
-    """Read judgments of single answers as ratings, of pairs as verdicts, one for each order."""
+    """Read judgments of single answers as ratings, and of pairs as one verdict per order."""
     read.scale = "1-10"
     for each in read.each(judgments):
         item = f"{each['question_id']}-{each.get('turn', 1)}"

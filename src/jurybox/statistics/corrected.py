@@ -92,7 +92,7 @@ def correction_sentence(made: CorrectedMean) -> str:
 
 
 class LabeledScores(msgspec.Struct, frozen=True, kw_only=True):
-    """People's and the judge's values of labeled samples, and the judge's of the ``rest``.
+    """Human and judge values of labeled samples, and judge values of the ``rest``.
 
     ``ends`` are those of the scale, if any.
     """

@@ -286,7 +286,7 @@ def wilson(successes: float, n: float, level: float = 0.95, *, z: float | None =
     ``z`` the normal quantile of the level unless another one is given.
     """
     if not 0 <= successes <= n or n == 0:
-        raise ValueError(f"{successes} of {n} is no share")
+        raise ValueError(f"{successes} of {n} isn't a share")
     z = normal_quantile((1 + level) / 2) if z is None else z
     p = successes / n
     center = p + z * z / (2 * n)

@@ -94,7 +94,7 @@ def mean_interval(
         both = [("imagined", i // rows) for i in range(2 * rows)]
         named = None if clusters is None else [*clusters, *both]
         found = mean_of(more, clusters=named, level=level)
-        units, note = units + 2, ", two of them imagined"
+        units, note = units + 2, ", two of them added"
     if found.interval is None:
         alone = clusters is None or units == len(differences)
         return "the runs are equal on every sample" if alone else "no cluster differs on the whole"

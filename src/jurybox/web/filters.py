@@ -63,7 +63,7 @@ class SampleFilter(BaseModel):
     queued: bool = Field(default=False, description="Only samples that a person should review.")
 
     def chosen(self, groups: Callable[[], Groups]) -> Self:
-        """Return the filter with groups that forms chose by digest replaced by their names."""
+        """Return the filter with the digests that forms submit replaced by group names."""
         changes: dict[str, str] = {}
         for name, every in (("scenario", "scenarios"), ("demographic", "demographics")):
             given: str = getattr(self, name) or ""

@@ -87,7 +87,7 @@ class Phrasebook(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=T
         return patterns
 
     def pattern(self, *entries: str) -> str:
-        """Return entries, any of which may match, as a regular expression."""
+        """Return a regular expression that matches any of the entries."""
         return "|".join(_pattern(entry, self._patterns) for entry in entries)
 
     def words(self, entries: Sequence[str]) -> re.Pattern[str]:

@@ -141,7 +141,7 @@ class LocalModel:
 
     @property
     def endpoint(self) -> str:
-        """The name."""
+        """The model's name, which has its own limits."""
         return f"local/{self._name}"
 
     async def complete(self, request: ModelRequest) -> ModelReply:

@@ -197,7 +197,7 @@ class Passage:
         return place + bisect_right(self._cuts, place)
 
     def quoting(self, numbers: Iterable[int], words: int = 1) -> Quoting:
-        """Return a function that quotes given words, each as the first of ``words`` words."""
+        """Return a function that quotes phrases of ``words`` words, given their first words."""
 
         def quote(name: str) -> tuple[Quote, ...]:
             spans = self._spans
