@@ -393,7 +393,7 @@ def langfuse_client() -> "LangfuseClient":
         if key is None:
             raise InputError(f"{name} is not set", "set it to the key of your project", "langfuse")
     keys = (public or "", secret or "")
-    # Stripped as in the client.
+    # The keys are masked in the encoded form of the Authorization header too.
     mask = SecretMask((*keys, b64encode(":".join(keys).encode()).decode()))
     address = settings.langfuse_base_url or settings.langfuse_host or _LANGFUSE_CLOUD
     return LangfuseClient(
