@@ -1,11 +1,11 @@
-# Everything runs from .venv, which the first target that needs it makes; nothing has to be activated.
-# `make demo` has a small environment of its own, .venv-demo, without the development tools.
+# Everything runs from .venv, which is created on first use and needn't be activated.
+# `make demo` has its own small environment, .venv-demo, without the development tools.
 
 PYTHON ?= python3
 VENV := .venv
 DEMO_VENV := .venv-demo
 BIN := $(VENV)/bin
-# Named for the interpreter, so that asking for another one re-makes the environment.
+# Named after the interpreter, so that another one recreates the environment.
 READY := $(VENV)/.ready-$(subst /,_,$(PYTHON))
 DEMO_READY := $(DEMO_VENV)/.ready-$(subst /,_,$(PYTHON))
 
@@ -28,10 +28,10 @@ SMALL_MODEL := smollm2-135m-instruct-q4_1
 JUDGE_MODEL := qwen2.5-coder-1.5b-instruct-q4_k_m
 pull = $(BIN)/jurybox model pull $(1)
 
-# Screenshots of the pages for people to look at: light, dark, in a narrow window.
+# Screenshots of the pages for manual inspection: light, dark, in a narrow window.
 SCREENSHOTS := .cache/screenshots
 
-test: $(READY) ## Run the test-suite in parallel
+test: $(READY) ## Run the test suite in parallel
 	@scripts/browser
 	@$(call pull,$(SMALL_MODEL))
 	@rm -rf $(SCREENSHOTS)
@@ -42,13 +42,13 @@ test-model: $(READY) ## Run the tests on the embedded judge (fetches 1.1 GB once
 	@$(call pull,$(JUDGE_MODEL))
 	@$(BIN)/python -m pytest -q -n 0 -m judge_model
 
-test-bench: $(READY) ## Run every benchmark with a few samples, to see that it works
+test-bench: $(READY) ## Check that every benchmark works, with a few samples
 	@$(BIN)/python -m pytest -q -n 0 -m benchmark
 
-# The major before the one in requirements.lock, put in front of it.
+# The previous major version of the SDK, placed before the one in requirements.lock.
 LANGFUSE4 := .cache/langfuse4
 
-test-langfuse4: $(READY) ## Run the tests of Langfuse with the major of its SDK before
+test-langfuse4: $(READY) ## Run the Langfuse tests with the previous major version of its SDK
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-input --no-deps --upgrade \
 		--require-hashes --only-binary :all: --target $(LANGFUSE4) -r requirements-langfuse4.lock
 	@PYTHONPATH=$(LANGFUSE4) $(BIN)/python -m pytest -q tests/spec/test_langfuse.py
@@ -85,7 +85,7 @@ MINUTES ?= 10
 torture: $(READY) ## Run storms, kills, fuzzing and a flood (MINUTES=0.1 for a short one)
 	@$(BIN)/python benchmarks/torture.py --minutes $(MINUTES)
 
-# Tools of their own environment: they have thirty dependencies, and nothing else needs them.
+# These tools have their own environment, because of their thirty dependencies.
 AUDIT := .cache/audit
 $(AUDIT)/bin/pip-audit:
 	@$(PYTHON) -m venv $(AUDIT)
@@ -97,7 +97,7 @@ audit: $(AUDIT)/bin/pip-audit ## Look for known vulnerabilities in the locked de
 sbom: $(AUDIT)/bin/pip-audit ## Write sbom.json (CycloneDX) from the locked dependencies
 	@$(AUDIT)/bin/cyclonedx-py requirements requirements.lock --output-format JSON --output-file sbom.json
 
-picture: $(READY) ## Make the pictures in README.md and docs/ again
+picture: $(READY) ## Update the pictures in README.md and docs/
 	@scripts/browser
 	@$(BIN)/python scripts/picture.py
 	@JURYBOX_PICTURES=docs/images $(BIN)/python -m pytest -q -n 0 tests/browser/test_looks.py
@@ -105,7 +105,7 @@ picture: $(READY) ## Make the pictures in README.md and docs/ again
 lock: ## Choose the newest dependencies and write the lock files
 	@scripts/lock "$(PYTHON)"
 
-clean: ## Remove everything that was made here
+clean: ## Remove all generated files
 	@rm -rf $(VENV) $(DEMO_VENV) .cache .jurybox/demo build dist
 	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
