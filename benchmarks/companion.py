@@ -71,7 +71,7 @@ def ranks(values: Sequence[float]) -> list[float]:
 
 
 def spearman(one: Sequence[float], other: Sequence[float]) -> float:
-    """Return the correlation of the ranks; 0 where one side never varies, for it says nothing."""
+    """Return the correlation of the ranks; 0 if one side never varies."""
     first, second = ranks(one), ranks(other)
     if len(set(first)) == 1 or len(set(second)) == 1:
         return 0.0
@@ -215,7 +215,7 @@ class PlainReading:
         }
 
     def has(self, text: str, criterion: str, lexicon: str) -> bool:
-        """Tell whether a phrase of a lexicon is in a text."""
+        """Return whether a text contains a phrase of a lexicon."""
         folded = fold(text)
         return any(phrase.search(folded) for phrase in self.lexicons[criterion, lexicon])
 
@@ -276,7 +276,7 @@ class PlainReading:
         return score
 
     def emotional_intelligence(self, user: str, response: str) -> float:
-        """Reward empathy and validation where the user is emotional."""
+        """Reward empathy and validation if the user is emotional."""
         score, name = 0.5, "emotional_intelligence"
         if self.has(user, name, "emotional_keywords"):
             if self.has(response, name, "empathy_phrases"):

@@ -65,7 +65,7 @@ def print_all(rows: Sequence[Row], names: Sequence[str], ready: Mapping[str, Pee
 
 
 def of(row: Row, name: str, size: int) -> bool:
-    """Tell whether a row is this tool's at this size."""
+    """Return whether a row is this tool's at this size."""
     return row["name"] == name and row["samples"] == size
 
 

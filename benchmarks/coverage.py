@@ -36,7 +36,7 @@ def yes(rng: Rng, rate: float, n: int) -> np.ndarray:
 
 
 def yes_in_clusters(rng: Rng, rate: float, clusters: int) -> tuple[np.ndarray, list[int]]:
-    """Draw which rows are yes where those of one cluster are alike."""
+    """Draw yes or no for each row, the same within a cluster."""
     strength = 1 / ALIKE - 1
     chance = np.repeat(rng.beta(rate * strength, (1 - rate) * strength, clusters), EACH)
     return rng.random(len(chance)) < chance, np.repeat(np.arange(clusters), EACH).tolist()
@@ -53,7 +53,7 @@ def mean_score(rate: float) -> float:
 
 
 def judged(rng: Rng, values: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Draw what a judge says who is right nine times in ten."""
+    """Draw the answers of a judge that is right nine times in ten."""
     return np.where(rng.random(len(values)) < 0.9, values, others)  # noqa: PLR2004 - its number
 
 
@@ -127,7 +127,7 @@ def difference_of_shares(rng: Rng, rate: float, n: int) -> Simulated:
 
 
 def rated(rng: Rng, n: int, cuts: Sequence[float], agreement: float) -> np.ndarray:
-    """Draw scores of 1 to 5 by two raters who see the same quality, and noise of their own."""
+    """Draw scores from 1 to 5 by two raters: a shared quality plus independent noise."""
     quality = rng.standard_normal(n) * agreement**0.5
     noise = rng.standard_normal((2, n)) * (1 - agreement) ** 0.5
     return np.digitize(quality + noise, cuts) + 1.0

@@ -64,7 +64,7 @@ def used(peer: Peer) -> tuple[float, float]:
 
 
 def judged(peer: Peer, job: Job) -> dict[str, Any]:
-    """Do the work, and return what is to be told of it."""
+    """Do the work, and return its measurements."""
     began = time.monotonic()
     setup = 0.0 if peer.commands else seconds_since_start()
     notes: list[str] = []

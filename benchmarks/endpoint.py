@@ -74,7 +74,7 @@ class Endpoint:
         return f"http://127.0.0.1:{self.listener.getsockname()[1]}/v1"
 
     def reset(self) -> None:
-        """Begin to count anew; what is in flight goes on being so."""
+        """Reset the counters, except for requests in flight."""
         self.calls = self.faults = 0
         self.flying = self.most = len(self.due)
         self.first = self.last = 0.0
@@ -103,7 +103,7 @@ class Endpoint:
                 self.send(connection, answer, close=close)
 
     def accept(self) -> None:
-        """Take all who wait at the door."""
+        """Accept all waiting connections."""
         while True:
             try:
                 sock, _ = self.listener.accept()
@@ -182,7 +182,7 @@ class Endpoint:
                 return http("200 OK", b'{"choices": [<html>'), False, self.latency
 
     def other(self, data: bytes, target: bytes) -> bytes:
-        """Answer what is no call of a model."""
+        """Answer requests that aren't model calls."""
         match data[:4], target.rpartition(b"/")[2]:
             case b"GET ", b"count":
                 return http("200 OK", json.dumps(self.counted()).encode())
@@ -233,7 +233,7 @@ FAILED = b'{"error": {"message": "a fault on purpose", "type": "server_error", "
 
 
 def whole(data: bytes) -> int:
-    """Return where the first request ends; 0 if it hasn't come in full."""
+    """Return where the first request ends; 0 if it is incomplete."""
     head = data.find(HEAD_END)
     if head < 0:
         return 0

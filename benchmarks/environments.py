@@ -1,4 +1,4 @@
-"""Gives every tool an environment of its own under `.cache/peers`, and tells how large it is."""
+"""Creates an environment for every tool under `.cache/peers`, and measures its size."""
 
 import importlib.metadata
 import json

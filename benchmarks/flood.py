@@ -105,7 +105,7 @@ async def flooded(store: str, slow: int, readers: int, seconds: float) -> list[s
 
 
 def main() -> int:
-    """Print the table; 1 where a reader got no answer."""
+    """Print the table; return 1 if a reader got no answer."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("store")
     parser.add_argument("--slow", type=int, default=400)

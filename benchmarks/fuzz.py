@@ -280,7 +280,7 @@ def fed(name: str, read: Reader, seeds: list[bytes], seconds: float) -> str:
 
 
 def main() -> int:
-    """Print one row a reader; 1 where one has failed."""
+    """Print one row per reader; return 1 if one has failed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=10)
     options = parser.parse_args()

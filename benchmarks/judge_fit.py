@@ -111,7 +111,7 @@ async def ask(judge: str, source: str, rows: Sequence[Case]) -> None:
 
 
 def main() -> None:
-    """Ask what is wanted, then fit and print the table."""
+    """Ask the questions, then fit and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--judge", default=f"local/{default_judge().name}")
     parser.add_argument("--ask", type=int, default=0, metavar="N")

@@ -20,7 +20,7 @@ ANSWER = (
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """One recorded response, with what it answers and what is right."""
+    """One recorded response, with its question and the right answer."""
 
     id: str
     task: str
@@ -69,8 +69,8 @@ class Peer:
     """How one tool is installed, driven and looked into.
 
     Attributes:
-        package: the distribution whose version is told.
-        install: what the registry is asked for; nothing where it is this repository itself.
+        package: the distribution whose version is reported.
+        install: the packages to install; empty for this repository itself.
         replies: what the endpoint says, by the names of models that the driver asks it by.
         judge: does the work.
         survey: counts the judged samples that its files hold.
@@ -118,7 +118,7 @@ def count(base_url: str) -> dict[str, Any]:
 
 
 def reset(base_url: str) -> None:
-    """Let the endpoint count anew."""
+    """Reset the endpoint's counters."""
     ask(f"{base_url.removesuffix('/v1')}/reset", post=True)
 
 

@@ -107,19 +107,19 @@ def _driven(name: str, base_url: str, samples: int, folder: Path, options: Seque
     command = [*command_of(name, base_url, samples, folder), *options]
     environment = surroundings(peer, folder.with_name(f"{folder.name}.home"))
     try:
-        told = subprocess.run(
+        finished = subprocess.run(
             command, env=environment, capture_output=True, text=True, check=False, timeout=1800
         )
     except subprocess.TimeoutExpired:
         return failed(name, samples, "it took more than half an hour")
-    lines = told.stdout.strip().splitlines()
+    lines = finished.stdout.strip().splitlines()
     try:
         row = json.loads(lines[-1])
     except (IndexError, ValueError):
-        words = " ".join(told.stderr.split())[-300:]
-        return failed(name, samples, f"no result, exit status {told.returncode}: {words}")
-    if row.get("judged", samples) != samples and told.stderr:
-        row["words"] = told.stderr[-2000:]
+        words = " ".join(finished.stderr.split())[-300:]
+        return failed(name, samples, f"no result, exit status {finished.returncode}: {words}")
+    if row.get("judged", samples) != samples and finished.stderr:
+        row["words"] = finished.stderr[-2000:]
     return row
 
 

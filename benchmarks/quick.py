@@ -5,7 +5,7 @@ CPU time a sample beside the floor of the same requests in the same run; startin
 where the time of a sample goes (see stages.py for how that is measured and what it can't tell).
 
 CPU time is that of the whole process minus that of a run of ten samples, divided by the rest: what
-a further sample costs. Elapsed time is told too, but on a busy machine it says little. A core that
+a further sample costs. Elapsed time is shown too, but means little on a busy machine. A core that
 others use too is slow for spells, in CPU time as well; "full speed" is the CPU time at the best
 pace that the machine had around any of the runs (see `processes.pace`).
 """
@@ -51,16 +51,16 @@ def record_body(base_url: str, folder: Path) -> Path:
 
 
 def print_calls(base_url: str, place: Path, samples: int, repeats: int) -> None:
-    """Print what a judged sample costs, beside the floor."""
+    """Print the cost of a judged sample, next to the floor."""
     numbers = iter(range(10**6))
     driven("jurybox", base_url, FEW, place / "body")
     body = ("--body", str(record_body(base_url, place)))
 
     def row(name: str, size: int) -> Row:
-        told = driven(name, base_url, size, place / f"{next(numbers)}", body)
-        if told["judged"] != size:
-            raise SystemExit(f"{name}: {told['notes']}\n{told.get('words', '')}")
-        return told
+        measured = driven(name, base_url, size, place / f"{next(numbers)}", body)
+        if measured["judged"] != size:
+            raise SystemExit(f"{name}: {measured['notes']}\n{measured.get('words', '')}")
+        return measured
 
     print(f"\none further sample, {samples:,} of them, median of {repeats}")
     heads = f"{'CPU ms':>9}{'full speed':>12}{'ms':>9}{'samples/s':>11}{'peak MB':>9}"
@@ -69,9 +69,9 @@ def print_calls(base_url: str, place: Path, samples: int, repeats: int) -> None:
     for _ in range(repeats):
         for name in ROWS:
             # The floors are so quick that a start would hide them.
-            told = row(name, samples * 10 if name.startswith("floor") else samples)
+            measured = row(name, samples * 10 if name.startswith("floor") else samples)
             few = min((row(name, FEW) for _ in range(2)), key=lambda each: each["cpu_seconds"])
-            taken[name].append((told, few))
+            taken[name].append((measured, few))
     best = best_pace(each for pairs in taken.values() for pair in pairs for each in pair)
     medians = {
         name: [
@@ -85,7 +85,7 @@ def print_calls(base_url: str, place: Path, samples: int, repeats: int) -> None:
         if min(cpu, at_best, elapsed, client) <= 0:
             print(f"{name:18}  lost in the noise: take more samples, or a quieter machine")
             continue
-        peak = max(told["peak_mb"] for told, _ in taken[name])
+        peak = max(measured["peak_mb"] for measured, _ in taken[name])
         print(
             f"{name:18}{cpu:9.3f}{at_best:12.3f}{elapsed:9.3f}{1000 / elapsed:11,.0f}"
             f"{peak:9.1f}{cpu / client:11.1f}"
@@ -145,21 +145,21 @@ def stage_seconds(base_url: str, place: Path, samples: int) -> tuple[dict[str, f
     job = Job(base_url=base_url, count=samples, concurrency=32, folder=place)
     command = [sys.executable, str(HERE / "stages.py"), "run", str(jurybox.write_suite(job))]
     command += ["--base-url", base_url, "--store", str(jurybox.store(job)), "--json"]
-    told = subprocess.run(
+    measured = subprocess.run(
         command,
         env=os.environ | {"OPENAI_API_KEY": "none"},
         capture_output=True,
         text=True,
         check=False,
     )
-    if told.returncode != 0:
-        raise SystemExit(f"the profile failed\n{told.stderr}")
-    found = json.loads(told.stdout.strip().splitlines()[-1])
+    if measured.returncode != 0:
+        raise SystemExit(f"the profile failed\n{measured.stderr}")
+    found = json.loads(measured.stdout.strip().splitlines()[-1])
     return found["seconds"], found["looks"]
 
 
 def print_stages(base_url: str, place: Path, samples: int) -> None:
-    """Print where the time of a sample goes."""
+    """Print how the time of a sample is spent."""
     few, _ = stage_seconds(base_url, place / "few", FEW)
     many, looks = stage_seconds(base_url, place / "many", samples)
     each = {stage: max(0.0, many[stage] - few[stage]) / (samples - FEW) * 1e6 for stage in many}

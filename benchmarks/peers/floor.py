@@ -89,7 +89,7 @@ def over_sockets(job: Job, body: bytes) -> int:
 
 
 def whole(answer: bytes) -> bool:
-    """Tell whether all of an answer is there."""
+    """Return whether an answer is complete."""
     head, end, body = answer.partition(b"\r\n\r\n")
     return bool(end) and len(body) >= int(head.rpartition(b"Content-Length: ")[2].split(b"\r")[0])
 

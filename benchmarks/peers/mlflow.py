@@ -1,7 +1,7 @@
 """Drives MLflow: `mlflow.genai.evaluate` with a judge of `make_judge`, tracked in SQLite.
 
 No server runs: the tracking store is a file. It allows itself ten calls a second and fifteen
-connections to the store unless it is told otherwise; it is told.
+connections to the store by default; both limits are raised here.
 """
 
 import json

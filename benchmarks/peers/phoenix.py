@@ -1,6 +1,6 @@
 """Drives Phoenix evals: a classifier of its own over a data frame, asynchronously.
 
-It holds itself to a few requests a second at first, unless it is told how many it may; it is told.
+By default it starts with a few requests per second; the limit is raised here.
 """
 
 import asyncio
