@@ -213,7 +213,7 @@ def test_warnings_come_before_the_first_call(jurybox: Callable, write: Write) ->
     write(more="target: python/judges:kind\n")
     done = jurybox("run", "suite.yaml")
     lines = done.err.splitlines()
-    assert lines[0].startswith("warning: `response` is read as a recorded response, and the target")
+    assert lines[0].startswith("warning: `response` is read as a recorded response, but the target")
     assert lines[1].startswith("run 20")
 
 
@@ -253,7 +253,7 @@ def test_nobody_can_command_the_terminal(jurybox: Callable, write: Write) -> Non
     [
         (["missing.yaml"], "missing.yaml: no such file"),
         (["suite.yaml", "--judge", "openai/gpt-x"], "openai/gpt-x: the name doesn't say which"),
-        (["suite.yaml", "--judge", "openai/gpt-latest"], "`openai/gpt-latest` means another"),
+        (["suite.yaml", "--judge", "openai/gpt-latest"], "`openai/gpt-latest` may mean another"),
         (["suite.yaml", "--judge", "python/judges:nobody"], "python/judges:nobody: there is no"),
         (["suite.yaml", "--limit", "0"], "jurybox run: invalid value for '--limit'"),
         (["suite.yaml", "--store", "mysql://x"], "`mysql:` doesn't begin the address of a store"),

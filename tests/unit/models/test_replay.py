@@ -139,10 +139,10 @@ def test_blank_lines_are_no_matter() -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("{", "that is no recorded exchange"),
-        ("[]", "that is no recorded exchange"),
-        ('{"key": "x"}', "that is no recorded exchange"),
-        ("\xff", "that is no recorded exchange"),
+        ("{", "that isn't a recorded exchange"),
+        ("[]", "that isn't a recorded exchange"),
+        ('{"key": "x"}', "that isn't a recorded exchange"),
+        ("\xff", "that isn't a recorded exchange"),
     ],
 )
 def test_a_line_that_is_none_is_refused_with_its_number(line: str, problem: str) -> None:
