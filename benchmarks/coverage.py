@@ -13,7 +13,8 @@ import numpy as np
 from jurybox.rubric.scale import Scale
 from jurybox.statistics.agreement import agree
 from jurybox.statistics.corrected import corrected_mean, labeled_scores
-from jurybox.statistics.intervals import Interval, mean_of, normal_cdf, proportion
+from jurybox.statistics.estimates import Interval
+from jurybox.statistics.intervals import mean_of, normal_cdf, proportion
 from jurybox.statistics.paired_comparison import compare_paired
 
 RATES = (0.02, 0.05, 0.1, 0.3)

@@ -29,7 +29,7 @@ from jurybox.statistics.corrected import (
     correction_sentence,
     labeled_scores,
 )
-from jurybox.statistics.intervals import Estimate
+from jurybox.statistics.estimates import Estimate
 from jurybox.statistics.metric_differences import SampleClusters
 from jurybox.storage.store import Store
 

@@ -17,16 +17,8 @@ from jurybox.calibration.observations import (
 )
 from jurybox.judging.formats.reply_format import Side
 from jurybox.statistics.cluster_regression import Numbers, coefficient, rank_correlation
-from jurybox.statistics.intervals import (
-    Estimate,
-    Interval,
-    Values,
-    codes_of,
-    mean_of,
-    proportion,
-    t_quantile,
-    wilson,
-)
+from jurybox.statistics.estimates import Estimate, Interval
+from jurybox.statistics.intervals import Values, codes_of, mean_of, proportion, t_quantile, wilson
 
 FEWEST_SAMPLES: Final = 10
 """The minimum number of samples; with fewer, an interval would be meaningless."""

@@ -9,7 +9,8 @@ import msgspec
 from jurybox.calibration.probes import KINDS, ProbeKind
 from jurybox.errors import InputError, ParseError
 from jurybox.rubric.metrics import Comparison
-from jurybox.statistics.intervals import Estimate, Interval, mean_of, proportion
+from jurybox.statistics.estimates import Estimate, Interval
+from jurybox.statistics.intervals import mean_of, proportion
 from jurybox.text_format import nearest
 
 _NARROW: Final = 0.02

@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from jurybox.documents.numbers import show_number
-from jurybox.statistics.intervals import Estimate, Interval
+from jurybox.statistics.estimates import Estimate, Interval
 
 
 class Ceiling(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ from jurybox.judging.formats.reply_format import SIDES, Side
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.statistics.agreement import PairAgreement, Ratings, agree, agree_all
-from jurybox.statistics.intervals import Estimate
+from jurybox.statistics.estimates import Estimate
 from jurybox.statistics.paired_comparison import PairedComparison, compare_paired
 
 SIDE_SCALE: Final = Scale(low=0, high=len(SIDES) - 1)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jurybox.datasets.ratings import RatingScale
     from jurybox.rubric.scale import Scale
     from jurybox.statistics.agreement import PanelAgreement
-    from jurybox.statistics.intervals import Estimate
+    from jurybox.statistics.estimates import Estimate
 
 _ENDS: Final = re.compile(r"\s*(-?[0-9.]+)\s*(?:\.\.|-|\u2013)\s*(-?[0-9.]+?)\s*")
 

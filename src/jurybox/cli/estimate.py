@@ -22,7 +22,7 @@ from jurybox.text_format import counted
 if TYPE_CHECKING:
     from jurybox.app.estimate_run import RunCorrections
     from jurybox.statistics.corrected import CorrectedRate
-    from jurybox.statistics.intervals import Estimate
+    from jurybox.statistics.estimates import Estimate
 
 
 @click.command("estimate")

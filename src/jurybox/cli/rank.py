@@ -13,7 +13,7 @@ from jurybox.text_format import counted
 
 if TYPE_CHECKING:
     from jurybox.datasets.ratings import Verdicts
-    from jurybox.statistics.intervals import Interval
+    from jurybox.statistics.estimates import Interval
     from jurybox.statistics.model_ranking import RankedModel, Ranking, StrengthDifference
 
 _MOST_IN_MATRIX: Final = 12

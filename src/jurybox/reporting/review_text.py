@@ -9,7 +9,7 @@ from jurybox.calibration.calibration_record import Agreement, Ceiling, Criterion
 from jurybox.documents.numbers import shown
 from jurybox.review.selection import FEWEST, needed_line
 from jurybox.statistics.corrected import CorrectedMetric
-from jurybox.statistics.intervals import Estimate
+from jurybox.statistics.estimates import Estimate
 from jurybox.text_format import counted
 
 _DECIMALS: Final = 4

@@ -32,7 +32,7 @@ from jurybox.scoring.summary import Conclusion, GateOutcome, RunTally
 from jurybox.storage.store import Store
 
 if TYPE_CHECKING:
-    from jurybox.statistics.intervals import Interval
+    from jurybox.statistics.estimates import Interval
 
 _LEVEL: Final = 0.95
 

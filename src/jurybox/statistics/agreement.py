@@ -18,7 +18,8 @@ from jurybox.documents.numbers import show_number
 from jurybox.rubric.scale import Scale
 from jurybox.statistics import pair_coefficients as pair
 from jurybox.statistics import panel_coefficients as panel
-from jurybox.statistics.intervals import Estimate, Values, wilson
+from jurybox.statistics.estimates import Estimate
+from jurybox.statistics.intervals import Values, wilson
 from jurybox.statistics.jackknife import Computed, Patterns, estimates_of
 
 # "Slight" agreement at best, in the words of J. R. Landis and G. G. Koch (1977).

@@ -12,7 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from jurybox.statistics.intervals import Codes, Estimate, Interval, Values, codes_of, t_quantile
+from jurybox.statistics.estimates import Estimate, Interval
+from jurybox.statistics.intervals import Codes, Values, codes_of, t_quantile
 from jurybox.statistics.jackknife import Patterns, estimates_of
 from jurybox.statistics.pair_coefficients import margins
 

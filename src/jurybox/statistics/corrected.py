@@ -7,15 +7,8 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from jurybox.statistics.intervals import (
-    Ends,
-    Estimate,
-    Interval,
-    Values,
-    mean_of,
-    normal_quantile,
-    proportion,
-)
+from jurybox.statistics.estimates import Estimate, Interval
+from jurybox.statistics.intervals import Ends, Values, mean_of, normal_quantile, proportion
 
 FEWEST_LABELS: Final = 10
 """With fewer (or fewer independent) labels, the judge's errors are unknown."""

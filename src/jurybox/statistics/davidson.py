@@ -8,7 +8,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from jurybox.statistics.intervals import Codes, Interval, Values, normal_quantile, t_quantile
+from jurybox.statistics.estimates import Interval
+from jurybox.statistics.intervals import Codes, Values, normal_quantile, t_quantile
 
 WinningSide = Literal["a", "b", "tie"]
 Links = NDArray[np.bool_]

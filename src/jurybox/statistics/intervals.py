@@ -1,4 +1,4 @@
-"""The result of every statistic: a value with its interval, or the reason why it is missing."""
+"""Means and shares with their intervals, over rows or over clusters of rows."""
 
 import math
 from collections.abc import Hashable, Sequence
@@ -10,28 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-
-class Interval(msgspec.Struct, frozen=True, kw_only=True):
-    """A confidence interval; ``method`` names how it was computed, such as ``Wilson``."""
-
-    low: float
-    high: float
-    level: float
-    method: str
-
-
-class Estimate(msgspec.Struct, frozen=True, kw_only=True):
-    """A statistic of ``n`` items.
-
-    ``value`` is ``None`` if it is undefined, never NaN or a substitute; ``reason`` says why it or
-    its interval is missing.
-    """
-
-    value: float | None
-    n: int
-    interval: Interval | None = None
-    reason: str | None = None
-
+from jurybox.statistics.estimates import Estimate, Interval
 
 _NORMAL: Final = NormalDist()
 # exp(-700) is close to the smallest float.

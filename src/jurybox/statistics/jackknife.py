@@ -22,7 +22,8 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from jurybox.statistics.intervals import Codes, Estimate, Interval, Values, codes_of, t_quantile
+from jurybox.statistics.estimates import Estimate, Interval
+from jurybox.statistics.intervals import Codes, Values, codes_of, t_quantile
 
 Computed = Mapping[str, Values]
 """Coefficients by name: one value per row of weights, NaN where undefined."""

@@ -9,7 +9,8 @@ import msgspec
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
 from jurybox.judging.formats.reply_format import Side
 from jurybox.scoring.evaluate_sample import Procedure
-from jurybox.statistics.intervals import Interval, wilson
+from jurybox.statistics.estimates import Interval
+from jurybox.statistics.intervals import wilson
 
 _SEVERAL: Final = 2
 

@@ -21,7 +21,8 @@ from jurybox.statistics.davidson import (
     majority_cycles,
     reachable,
 )
-from jurybox.statistics.intervals import Interval, Values
+from jurybox.statistics.estimates import Interval
+from jurybox.statistics.intervals import Values
 
 UNBOUNDED: Final = "verdicts against others went all one way, which sets its strength no bound"
 RUNAWAY: Final = "too few wins against the order: strengths and ties together have no bound"

@@ -12,9 +12,9 @@ import msgspec
 import numpy as np
 
 from jurybox.documents.numbers import short
+from jurybox.statistics.estimates import Interval
 from jurybox.statistics.intervals import (
     Codes,
-    Interval,
     Values,
     beta_quantile,
     binomial_cdf,

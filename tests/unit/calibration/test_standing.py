@@ -10,7 +10,7 @@ from jurybox.calibration.calibration_record import (
     JudgeSetting,
     calibration_status,
 )
-from jurybox.statistics.intervals import Estimate
+from jurybox.statistics.estimates import Estimate
 
 SETTING = JudgeSetting(
     rubric_version="1.0.0",

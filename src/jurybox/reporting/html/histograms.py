@@ -21,7 +21,8 @@ from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import JUDGE_SCORE, WIN
 from jurybox.scoring.summary import Conclusion
 from jurybox.scoring.tally import MEASURED, Bin, MetricSpread
-from jurybox.statistics.intervals import Interval, bounded_mean, t_quantile, wilson
+from jurybox.statistics.estimates import Interval
+from jurybox.statistics.intervals import bounded_mean, t_quantile, wilson
 
 _STEPS: Final = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 _AIR: Final = 1.15

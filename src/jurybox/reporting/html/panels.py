@@ -18,7 +18,8 @@ from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import Comparison
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.summary import GateOutcome
-from jurybox.statistics.intervals import Interval, wilson
+from jurybox.statistics.estimates import Interval
+from jurybox.statistics.intervals import wilson
 from jurybox.storage.store import Store
 
 _UNSTABLE: Final = "unstable_rate"

@@ -13,7 +13,7 @@ from jurybox.reporting.html.html_render import environment
 from jurybox.reporting.html.panels import CountShare, Gauge
 from jurybox.rubric.metrics import Comparison
 from jurybox.scoring.summary import GateOutcome
-from jurybox.statistics.intervals import Interval
+from jurybox.statistics.estimates import Interval
 
 CHARTS = environment().globals["charts"]
 SOME = Interval(low=0.4, high=0.9, level=0.95, method="t")

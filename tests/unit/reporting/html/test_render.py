@@ -31,7 +31,7 @@ from jurybox.reporting.html.page import Baseline, Extras, FailureCause
 from jurybox.reporting.html.panels import OrderMetric, order_metrics
 from jurybox.reporting.reasons import Reason
 from jurybox.reporting.review_text import ReviewAgreement, SubsetAgreement
-from jurybox.statistics.intervals import Estimate, Interval
+from jurybox.statistics.estimates import Estimate, Interval
 from jurybox.statistics.jury_agreement import CriterionVotes, JudgeDissent, JuryAgreement
 
 HOSTILE = (
