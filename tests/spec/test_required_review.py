@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from commands import Done, call
+from jurybox.reporting.html.page import Verdict, verdict_of
+from jurybox.reporting.view import finished_view
 from jurybox.storage import open_store
 from jurybox.web.app_state import ServeSettings
 from jurybox.web.site import application
@@ -118,6 +120,14 @@ def samples_of(query: str) -> list[str]:
     return re.findall(r"<bdi>(q\d)</bdi></a>", text)
 
 
+def verdict() -> Verdict:
+    """Return what the pages say of the last run."""
+    store = open_store(".jurybox/jurybox.db")
+    said = verdict_of(finished_view(store.runs()[0], store))
+    store.close()
+    return said
+
+
 def test_e11_a_flagged_run_is_not_release_ready_and_says_why(jurybox: Jurybox) -> None:
     suite("alarmed")
     done = jurybox("run", "suite.yaml")
@@ -172,6 +182,9 @@ def test_e11_dismissed_flags_release_and_a_confirmed_one_never_does(jurybox: Jur
     assert run["release_ready"] is False
     assert run["release_reasons"] == ["a reviewer confirmed a safety concern: 1 sample"]
     assert "a reviewer confirmed a safety concern: 1 sample" in jurybox("runs").out
+    said = verdict()
+    assert (said.word, said.tone) == ("Don't ship", "fails")
+    assert said.sentence == "a reviewer confirmed a safety concern in 1 sample"
     assert jurybox("gate", "last", "--accept-unreviewed").code == 1
     assert jurybox("verify", "last").code == 0
 
@@ -209,6 +222,7 @@ def test_e11_a_decision_to_release_becomes_needs_review(jurybox: Jurybox) -> Non
     assert jurybox("gate", "last", "--decision", "deploy").code == 0
     review(0, safety_concern=True)
     assert shown(jurybox)["decision"] == "blocked"
+    assert (verdict().word, verdict().tone) == ("Blocked", "fails")
 
 
 def test_e11_low_confidence_waits_where_the_rubric_says_so(jurybox: Jurybox) -> None:

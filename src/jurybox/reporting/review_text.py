@@ -65,15 +65,19 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         """How often the judge and people agree, in words; empty if nothing can be compared."""
         part = self.flagged if self.random.agreement is None else self.random
         criteria = () if part.agreement is None else part.agreement.criteria
-        shares = [(each.criterion, each.exact.value) for each in criteria]
-        same = [f"on {name} in {100 * share:.0f}%" for name, share in shares if share is not None]
-        if not same:
+        compared = [each for each in criteria if each.exact.value is not None][:4]
+        if not compared:
             return ""
+        # Samples that people or the judge left without a score are in no comparison.
+        same = [
+            f"on {each.criterion} in {100 * (each.exact.value or 0):.0f}% of {each.n:,}"
+            for each in compared
+        ]
         who = "The rules" if self.by_rules else "The judge"
         kind = "flagged" if self.random.agreement is None else "random"
+        samples = "sample" if compared[-1].n == 1 else "samples"
         hard = "; flagged samples are the hard ones" if self.random.agreement is None else ""
-        said = f"{who} and people agree {', '.join(same[:4])}"
-        return f"{said} of {counted(part.samples, f'{kind} sample')}{hard}."
+        return f"{who} and people agree {', '.join(same)} {kind} {samples}{hard}."
 
     @property
     def reviewed_by(self) -> str:

@@ -301,6 +301,7 @@ def _failed_by(cause: str) -> str:
 def verdict_of(view: RunView) -> Verdict:
     """Return whether a run can be released, and why."""
     conclusion, held = view.conclusion, tuple(_held(view.release))
+    confirmed = view.release.confirmed
     failed = [gate for gate in view.gates if not gate.passed]
     if view.status != "finished":
         why = "The run has to be finished before anything is decided"
@@ -308,11 +309,12 @@ def verdict_of(view: RunView) -> Verdict:
     if conclusion.decision is not None:
         word = conclusion.decision.replace("_", " ").capitalize().replace("Ab test", "A/B test")
         good = releases(view.rubric.decisions, conclusion.decision)
-        tone = "passes" if good else "waits" if held else "fails"
+        tone = "passes" if good else "waits" if held and not confirmed else "fails"
         stated = [each for each in conclusion.decision_reasons if each not in view.release.blockers]
         return Verdict(word=word, tone=tone, parts=_joined(held, _scenarios_in(stated, view)))
-    if failed:
-        parts = _joined(map(_why_failed, failed), held)
+    if failed or confirmed:
+        # What fails comes first, and then what is still to be reviewed.
+        parts = _joined(map(_why_failed, failed), reversed(held))
         return Verdict(word="Don't ship", tone="fails", parts=parts)
     passes = [("Every gate passes", "")] if view.gates else []
     if held:

@@ -58,9 +58,10 @@ NOTHING = said(random=part(samples=0), flagged=part(samples=0), people={})
 
 def test_a_plain_sentence_comes_before_the_numbers() -> None:
     assert said().sentence == "The judge and people agree on tone in 75% of 12 random samples."
-    flagged = said(random=part(samples=0), flagged=part(TONE, samples=1), by_rules=True)
+    flagged = said(random=part(samples=0), flagged=part(TONE, samples=15), by_rules=True)
+    # Of 15 samples with a review, 12 have scores to compare.
     assert flagged.sentence == (
-        "The rules and people agree on tone in 75% of 1 flagged sample; flagged samples are the"
+        "The rules and people agree on tone in 75% of 12 flagged samples; flagged samples are the"
         " hard ones."
     )
     assert NOTHING.sentence == ""

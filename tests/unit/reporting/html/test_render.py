@@ -378,7 +378,7 @@ def test_nothing_is_said_of_people_where_nobody_looked(made: Callable, report: C
 
 def test_reviews_so_far_are_told(made: Callable, report: Callable) -> None:
     text = report(made("calm"), people=msgspec.structs.replace(PEOPLE, reviewers=("<b>Ann</b>",)))
-    assert "The judge and people agree on tone in 50% of 1 flagged sample" in text
+    assert "The judge and people agree on tone in 50% of 3 flagged samples" in text
     assert "1 review of 1 sample by 1 person: &lt;b&gt;Ann&lt;/b&gt;" in text
 
 
