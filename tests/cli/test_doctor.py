@@ -55,7 +55,7 @@ def test_keys_are_set_or_not_and_no_secret_is_shown(jurybox: Any) -> None:  # no
     [
         ("JURYBOX_RUBRICS", "nowhere", "no such folder"),
         ("JURYBOX_PRICES", "nowhere.json", "nowhere.json"),
-        ("JURYBOX_STORE", "mysql://host/db", "begins no address"),
+        ("JURYBOX_STORE", "mysql://host/db", "begin the address of a store"),
     ],
 )
 def test_a_setting_that_names_what_is_broken_is_found(

@@ -241,7 +241,7 @@ def test_what_was_said_with_the_verdict_in_sight_counts_in_no_metric(desk: Revie
     by_people(ReviewDesk(desk.store, desk.run, blind=False, overlap=9), "random", 12)
     found = review_agreement(desk)
     assert (found.reviews, found.open, found.random.samples, found.needed) == (12, 12, 0, 10)
-    assert any("in sight" in line for line in found.lines)
+    assert any("after seeing the judges' verdict" in line for line in found.lines)
 
 
 def test_can_tell_nothing_is_no_label_of_the_random_part(desk: ReviewDesk) -> None:
@@ -269,7 +269,7 @@ def test_a_criterion_that_many_drawn_samples_have_no_label_for_isnt_corrected(
     for name in ("clarity", "overall"):
         assert made[name].mean.corrected.value is None
         assert made[name].missing > 2
-        assert f"gave {made[name].missing} of the 24 samples drawn" in made[name].mean.sentence
+        assert f"{made[name].missing} of the 24 samples drawn" in made[name].mean.sentence
 
 
 def test_a_slip_that_is_taken_back_before_the_verdict_is_shown_costs_no_label(

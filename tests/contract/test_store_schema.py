@@ -70,7 +70,7 @@ def test_a_store_of_another_version_is_refused(url: str, database: Database, ver
         session.execute("UPDATE jurybox_schema SET version = ?", (version,))
     for create in (True, False):
         with pytest.raises(
-            InputError, match=rf"have version {version}, and this jurybox reads ver"
+            InputError, match=rf"have version {version}, but this jurybox reads ver"
         ):
             open_store(url, create=create, patience=10)
 

@@ -179,7 +179,7 @@ def test_marks_of_the_template_in_a_response_do_not_end_the_message(
 def test_a_prompt_that_is_too_long_is_refused_with_both_lengths() -> None:
     caught = trouble(model(), ask("word " * 9000))
     assert str(caught).startswith("the prompt has 90")
-    assert "the model reads 8191 at most" in str(caught)
+    assert "the model reads at most 8191" in str(caught)
     assert (caught.kind, caught.retry, caught.fatal) == ("refused", False, False)
 
 

@@ -137,7 +137,7 @@ def test_what_failed_in_a_finished_run_is_asked_again_and_nothing_else(judge: Ju
         environment = {"OPENAI_API_KEY": "key", "JURYBOX_PATIENCE": "0.3"}
         stopped = call(monkeypatch, "resume", run_id, *options, **environment)
     assert stopped.code == 3
-    assert f"continue with: jurybox resume {run_id} --retry-failed; what" in stopped.err
+    assert f"continue with: jurybox resume {run_id} --retry-failed; samples" in stopped.err
     still = jurybox("show", run_id)
     assert (still["status"], lost_votes(run_id)) == ("finished", 3)
     assert unscored(still) == pytest.approx(1 / SAMPLES)

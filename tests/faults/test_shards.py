@@ -151,7 +151,7 @@ REFUSED = {
     "--address: it is empty; give HOST:PORT": ("--engine", "ray", "--address", ""),
     "--max-cost: workers don't know each other's costs": ("--engine", "ray", "--max-cost", "5"),
     "--engine ray: batches need a single process": ("--engine", "ray", "--batch"),
-    "--engine ray: workers can't look for replies": ("--engine", "ray", "--cache"),
+    "--engine ray: workers can't search a file for replies": ("--engine", "ray", "--cache"),
 }
 
 

@@ -108,7 +108,7 @@ def test_a_file_of_many_that_goes_away_during_a_run_stops_it(
     rows = dataset.rows(needs_response=True, expected=survey(dataset, needs_response=True))
     assert next(rows)[1].id == "a1"
     (home / "data" / "b.jsonl").unlink()
-    with pytest.raises(IncompleteError, match=r"while the run was going \(data/b.jsonl: no such"):
+    with pytest.raises(IncompleteError, match=r"during the run \(data/b.jsonl: no such"):
         next(rows)
 
 

@@ -123,7 +123,7 @@ def test_nothing_is_sent_unless_it_is_asked_for(server: LangfuseServer, jurybox:
     write_suite()
     jurybox("run", "suite.yaml")
     assert server.asked == []
-    assert "nothing was asked" in jurybox("langfuse", "status").out
+    assert "no run was scheduled" in jurybox("langfuse", "status").out
 
 
 def test_a_prompt_is_fetched_once_by_its_label_and_pinned(

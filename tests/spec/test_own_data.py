@@ -99,7 +99,7 @@ def test_two_columns_of_one_field_are_named_once_d1(run: Run) -> None:
 def test_a_near_miss_is_refused_and_other_data_kept_d2(run: Run) -> None:
     row = {"task": "x", "response": "y", "contxt": "z", "topic": "sums"}
     (line,) = run([row]).err.splitlines()
-    assert "the column `contxt` is nearly `context`; rename it, or write" in line
+    assert "the column `contxt` is almost `context`; rename it, or write" in line
     assert not prompts()
     assert run([row], "columns: {context: contxt}").code != 2
 

@@ -336,7 +336,7 @@ def test_a_large_dataset_that_changes_meanwhile_spoils_the_run_for_good(
     file.write_bytes(before.replace(b"Task", b"Tusk"))
     store = open_run_store(create=True)
     ended = start_run(prepared, store)
-    assert "the dataset changed while the run was going" in (ended.stopped or "")
+    assert "the dataset changed during the run" in (ended.stopped or "")
     assert ended.view.status == "stopped"
     file.write_bytes(before)
     with pytest.raises(InputError, match="samples of another version: line 1, sample `q1`"):

@@ -163,9 +163,10 @@ class ReviewDesk:
         """Return the next sample that needs this reviewer; None if there isn't one.
 
         No more reviewers get a sample than the overlap of the desk: one who was given it an hour
-        ago and didn't review it no longer counts, nor do those who left its flag undecided.
+        ago and didn't review it no longer counts.
 
-        The queue ``flagged`` has the samples that need review, most urgent first; ``random`` has
+        The queue ``flagged`` has the samples that need review, most urgent first, beyond the
+        overlap those whose flag all reviewers so far left undecided; ``random`` has
         all samples in the run's random order. The search starts after the number ``after`` and
         wraps around.
         """
@@ -173,7 +174,7 @@ class ReviewDesk:
         if read_queue(kind) == "picked":
             raise InputError("`picked` isn't a queue", "use `flagged` or `random`", "queue")
         rows = active_rows(self.store.reviews(self.run.id))
-        undecided = self.undecided()
+        undecided = self.undecided() if kind == "flagged" else frozenset[int]()
         known = {row.number for row in rows if row.reviewer == name}
         # Enough to find one sample that the reviewer doesn't know.
         page = min(MOST, len(known) + 1) if after is None else MOST

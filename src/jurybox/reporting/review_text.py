@@ -182,7 +182,7 @@ def _ranged(metric: Estimate, *, with_method: bool = False) -> str:
     made = metric.interval
     if made is None:
         return _near(metric.value)
-    unusual = ("imagined", "clusters")
+    unusual = ("added", "clusters")
     method = (
         f", {made.method}" if with_method and any(word in made.method for word in unusual) else ""
     )

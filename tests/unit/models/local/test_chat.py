@@ -95,7 +95,7 @@ def test_a_prompt_that_leaves_no_room_for_an_answer_is_refused() -> None:
     (tokens,) = prompts.segments(messages, (), most=100)
     assert prompts.segments(messages, (), most=len(tokens) + 1)
     with pytest.raises(
-        UnanswerableError, match=f"has {len(tokens)} tokens.* {len(tokens) - 1} at most"
+        UnanswerableError, match=f"has {len(tokens)} tokens.*at most {len(tokens) - 1}"
     ):
         prompts.segments(messages, (), most=len(tokens))
 
