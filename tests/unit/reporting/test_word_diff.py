@@ -4,8 +4,10 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markupsafe import Markup
 
-from jurybox.reporting.html.html_text import DiffPiece, cut_pieces, word_diff
+from jurybox.reporting.html.html_text import DiffPiece, cut_pieces, marked, word_diff
+from jurybox.reporting.html.markdown_text import render_markdown
 
 
 def test_words_that_differ_are_marked_on_their_own_side() -> None:
@@ -97,3 +99,16 @@ def test_the_beginning_can_be_had_alone() -> None:
     assert cut_pieces(pieces, 4) == (DiffPiece("abc", own=False), DiffPiece("d", own=True))
     assert cut_pieces(pieces, 3) == (DiffPiece("abc", own=False),)
     assert cut_pieces(pieces, 9) == pieces
+
+
+@given(st.text("ab *`&<>|-\n", max_size=30), st.text("ab *`&<>|-\n", max_size=30))
+def test_marks_change_nothing_else_of_what_is_laid_out(one: str, other: str) -> None:
+    first, second = render_markdown(one), render_markdown(other)
+    assert first is not None
+    assert second is not None
+    made = marked(first, second)
+    assert made.replace('<mark class="b">', "").replace("</mark>", "") == second
+
+
+def test_of_texts_with_little_in_common_nothing_is_marked() -> None:
+    assert marked(Markup("<p>One.</p>"), Markup("<p>Quite another.</p>")) == "<p>Quite another.</p>"

@@ -481,3 +481,16 @@ def test_compared_outputs_are_laid_out_as_markdown_without_power(
     page = pages.get(path).text
     assert "<p><strong>No</strong> &lt;b&gt;way&lt;/b&gt;</p>" in page
     assert '<div class="output" dir="auto">Plain.</div>' in page
+
+
+@pytest.mark.parametrize("path", ["/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"])
+def test_the_words_that_differ_are_marked_in_what_is_laid_out(
+    pages: PagesClient, make_run: MakeRun, path: str
+) -> None:
+    make_run([answered("s1", "Press the **red** button twice & wait.")], judge, rubric=RUBRIC)
+    other = "Press the **blue one** button twice & wait."
+    make_run([answered("s1", other)], changed, rubric=RUBRIC, run_id="run-b")
+    page = pages.get(path).text
+    assert '<strong><mark class="b">blue one</mark></strong> button twice &amp; wait.' in page
+    assert '**<mark class="b">blue one</mark>** button' in page  # as written
+    assert "<strong>red</strong> button" in page

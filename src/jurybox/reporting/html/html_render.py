@@ -45,7 +45,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
 
     from jurybox.reporting.html.charts import HistogramLayout, px, within
     from jurybox.reporting.html.histograms import WHOLE, Axis
-    from jurybox.reporting.html.html_text import moment, percent, prose, seen, whole, word_diff
+    from jurybox.reporting.html.html_text import marked, moment, percent, prose, seen, whole
     from jurybox.reporting.html.markdown_text import rendered
     from jurybox.reporting.metric_text import gate_margin, gate_value, plain_words
     from jurybox.reporting.run_diff import p_value
@@ -80,9 +80,9 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         "layout": HistogramLayout,
         "from_minus_1_to_1": Axis(low=-1.0, high=1.0, bounded=True),
         "from_0_to_1": WHOLE,
+        "marked": marked,
         "verdict_of": verdict_of,
         "within": within,
-        "word_diff": word_diff,
     }
     known["charts"] = made.get_template("charts.html").module
     return made

@@ -97,6 +97,28 @@ def word_diff(one: str, other: str) -> tuple[tuple[DiffPiece, ...], tuple[DiffPi
     return tuple(sides[0]), tuple(sides[1])
 
 
+_TOKENS: Final = re.compile(r"<[^>]*>|&[^;\s]+;|\s+|\w+|[^\w\s]")
+_BETWEEN_TAGS: Final = re.compile(r"(^|>)([^<>]*[^<>\s][^<>]*)")
+_MARKED: Final = 6000
+
+
+def marked(first: Markup, other: Markup) -> Markup:
+    """Return HTML with the words marked that the first doesn't have; as it is if most are."""
+    if max(len(first), len(other)) > _MARKED:
+        return other
+    left, right = _TOKENS.findall(first), _TOKENS.findall(other)
+    pieces, own = list[str](), 0
+    for kind, _, _, start, end in SequenceMatcher(str.isspace, left, right).get_opcodes():
+        words = "".join(right[start:end])
+        if kind != "equal":
+            own += sum(len(text) for _, text in _BETWEEN_TAGS.findall(words))
+            words = _BETWEEN_TAGS.sub(r'\1<mark class="b">\2</mark>', words)
+        pieces.append(words)
+    # Tags are whole tokens, so that no mark begins or ends within one.
+    few = own * 2 < len(other.striptags())
+    return Markup("".join(pieces)) if few else other  # noqa: S704 - both are HTML already
+
+
 def cut_pieces(pieces: Sequence[DiffPiece], most: int) -> tuple[DiffPiece, ...]:
     """Shorten the pieces of a text to its beginning."""
     kept: list[DiffPiece] = []
