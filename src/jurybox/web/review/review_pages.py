@@ -1,5 +1,6 @@
 """The pages of the review queue: the reviewer's name, the next sample, its verdicts."""
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated, Final
@@ -10,10 +11,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from jurybox.app.review_desk import ReviewDesk
-from jurybox.engine.records import ReviewRow
+from jurybox.engine.records import ReviewRow, RunRow
 from jurybox.errors import InputError
 from jurybox.judging.safety import SafetyFinding
-from jurybox.reporting.stored import SampleRecord, reading
+from jurybox.reporting.stored import SampleRecord, plan_of, reading
 from jurybox.review.review_input import read_reviewer
 from jurybox.review.reviews import ORDERS, REVIEW, Circumstances, ReviewCase, read_review
 from jurybox.web.app_state import AppState
@@ -79,8 +80,17 @@ def agreement_page(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
         "base": address(desk),
         "agreement": place.agreement(desk.run).result(),
         "counts": Counter(each.reviewer for each in desk.reviews()),
+        "calibrate": _calibrate(desk.run),
     }
     return page_response(request, "review/agreement.html", data)
+
+
+def _calibrate(run: RunRow) -> str:
+    """Return the command that calibrates the judges of a run on its exported reviews."""
+    plan = plan_of(run)
+    judges = [part for name in plan.judges for part in ("--judge", name)]
+    words = ["jurybox", "calibrate", "--rubric", plan.rubric.origin, "--gold", "gold.jsonl"]
+    return shlex.join([*words, *judges])
 
 
 def next_page(
@@ -110,7 +120,8 @@ def case_page(visit: TheVisit, number: Number, again: str = "") -> Response:
     """Show a sample to be scored."""
     case = _case(visit, number)
     if case.mine is not None and not again:
-        return visit.go(f"/{case.number}/judged", said="known")
+        said = visit.request.query_params.get("said", "known")
+        return visit.go(f"/{case.number}/judged", said=said)
     return _form(visit, case, _given_before(visit, case))
 
 
@@ -142,8 +153,10 @@ def submit(visit: TheVisit, number: Number) -> Response:
 def judged_page(visit: TheVisit, number: Number) -> Response:
     """Show the judges' and other reviewers' verdicts on a sample the reviewer has scored."""
     case = _case(visit, number)
-    revealed = visit.desk.revealed(case.number, visit.reviewer) if case.mine is not None else None
-    if revealed is None or revealed.mine is None:
+    if case.mine is None:
+        return visit.go(f"/{case.number}")
+    revealed = visit.desk.revealed(case.number, visit.reviewer)
+    if revealed.mine is None:
         return visit.go(f"/{case.number}")
     return visit.page(
         "judged",
@@ -152,7 +165,7 @@ def judged_page(visit: TheVisit, number: Number) -> Response:
         concerns=_concerns(visit, case),
         flagged="safety" in revealed.judged.reasons,
         waits=case.number in visit.desk.undecided(),
-        given=_given_before(visit, case),
+        given={**given_fields(case.mine.as_data()), "comment": case.comment},
         basis=_basis(visit, case),
         compared=compared(revealed, revealed.mine, visit.desk.rubric),
         next_link=visit.link(after=case.number),

@@ -9,6 +9,7 @@ import pytest
 
 from jurybox.app.estimate_run import review_agreement
 from jurybox.app.review_desk import ReviewDesk
+from jurybox.reporting.stored import plan_of
 from jurybox.sample import Row
 from pages_client import PagesClient
 from stored_runs import Made, MakeRun, answered
@@ -301,3 +302,35 @@ def test_e11_a_sample_stays_in_the_queue_until_its_flag_is_decided(
     assert "2 samples of yours wait until someone confirms or dismisses the flag" in end
     # Someone else can decide too.
     assert desk(made).next("Ben", kind="flagged").number == 2
+
+
+def test_e11_an_undone_decision_can_be_made_again(made: Made, anna: Reviewer) -> None:
+    anna.name("Anna")
+    anna.send(0, **SCORES)
+    asked = anna.get(f"{DESK}/0/judged?queue=flagged").text
+    assert re.findall(r'data-does="(confirm|dismiss)"', asked) == ["confirm", "dismiss"]
+    assert "aria-pressed" not in asked
+    anna.send(0, **SCORES, safety_concern="no")
+    decided = anna.get(f"{DESK}/0/judged?queue=flagged").text
+    assert 'aria-pressed="true">You dismissed it</button>' in decided
+    # A stray key changes nothing; the other button does.
+    assert re.findall(r'data-does="(confirm|dismiss)"', decided) == []
+    assert re.findall(r'name="safety_concern" value="(\w+)"', decided) == ["yes"]
+    back = anna.post(f"{DESK}/undo", queue="flagged", last=anna.field("last"))
+    undone = anna.get(back.headers["location"]).text
+    assert "Your last review is taken back" in undone
+    assert "Undecided: confirm or dismiss it" in undone
+    assert re.findall(r'data-does="(confirm|dismiss)"', undone) == ["confirm", "dismiss"]
+    anna.send(0, **SCORES, safety_concern="yes")
+    (review,) = desk(made).reviews()
+    assert review.verdict.safety_concern is True
+
+
+def test_the_command_that_calibrates_names_rubric_and_judges(made: Made, anna: Reviewer) -> None:
+    anna.name("Anna")
+    anna.send(0, **SCORES)
+    told = html.unescape(anna.get(f"{DESK}/agreement").text)
+    plan = plan_of(made.row)
+    judges = " ".join(f"--judge {name}" for name in plan.judges)
+    command = f"jurybox calibrate --rubric {plan.rubric.origin} --gold gold.jsonl {judges}"
+    assert f"<code>{command}</code>" in told
