@@ -90,6 +90,7 @@ def test_the_json_form_has_everything(jurybox: Callable, runs: tuple[str, ...]) 
         "higher": 1,
         "lower": 0,
         "changed": 0,
+        "unscored": 0,
         "only_in_a": 0,
         "only_in_b": 0,
         "identical_records": 0,

@@ -167,10 +167,10 @@ def _largest(
     most = sys.maxsize if limit is None else limit
     kept: dict[str, list[SampleChange]] = {}
     for change in changes:
-        is_same = change.change == "same"
+        is_same = change.change in {"same", "unscored"}
         if is_same and limit is None:
             continue  # all changes are asked for
-        for kind in ("same",) if is_same else (change.change, "any"):
+        for kind in (change.change,) if is_same else (change.change, "any"):
             some = kept.setdefault(kind, [])
             some.append(change)
             if len(some) > 2 * most:  # never all samples of a large run
@@ -289,7 +289,8 @@ def _kind(change: SampleChange, headline: str | None) -> ChangeKind:
     """Return how a sample changed; latency is shown but doesn't count as a change."""
     moved = [each for each in change.metrics if each.metric != _LATENCY and _moved(each)]
     if not moved and not change.flips():
-        return "same"
+        lacking = change.evaluator_error[1] or change.target_error[1]
+        return "unscored" if lacking is not None else "same"
     for each in moved:
         if each.metric == headline and each.difference is not None:
             return "higher" if each.difference > 0 else "lower"

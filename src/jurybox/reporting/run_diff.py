@@ -12,7 +12,7 @@ from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.metric_differences import RIGHT, MetricDifference
 from jurybox.text_format import as_text, counted, cut
 
-ChangeKind = Literal["higher", "lower", "changed", "same"]
+ChangeKind = Literal["higher", "lower", "changed", "same", "unscored"]
 RankedSample = tuple[float, SamplePlace]
 """The difference of a sample's overall score, and the sample's number in run B."""
 
@@ -63,7 +63,8 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
     """One sample that both runs have.
 
     ``change`` is how the sample changed as a whole: to a higher or lower score, otherwise
-    (`changed`: another verdict with the same score, or a score in only one run), or not at all.
+    (`changed`: another verdict with the same score, or a score in only one run), or not at all; one
+    that neither run could score is `unscored`.
     """
 
     id: str
@@ -115,6 +116,7 @@ class ChangeCounts(msgspec.Struct, frozen=True, kw_only=True):
     higher: int
     lower: int
     changed: int
+    unscored: int
     only_in_a: int
     only_in_b: int
     identical_records: int
@@ -123,7 +125,8 @@ class ChangeCounts(msgspec.Struct, frozen=True, kw_only=True):
         """Return the counts in words."""
         return (
             f"{self.higher} higher, {self.lower} lower, {self.changed} changed otherwise, "
-            f"{self.same} the same, {self.only_in_a} only in A, {self.only_in_b} only in B"
+            f"{self.same} the same, {self.unscored} without a score, "
+            f"{self.only_in_a} only in A, {self.only_in_b} only in B"
         )
 
 
@@ -189,7 +192,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         if self.identical:
             return "identical, to the hash"
         many = counted(self.counts.identical_records, "sample")
-        return f"{many} with the same input, response, votes and scores in both"
+        return f"{many} identical, to the hash, latency included"
 
     def cautions(self) -> Iterator[str]:
         """Yield possible explanations of the differences."""

@@ -32,7 +32,7 @@ def compare_page(
     run: Annotated[Sequence[str], Query(max_length=_RUNS)] = (),
     a: str = "",
     b: str = "",
-    change: Literal["", "lower", "same", "changed", "higher"] = "",
+    change: ChangeKind | Literal[""] = "",
 ) -> Response:
     """Answer with a comparison, or with a form to choose runs.
 
