@@ -236,6 +236,14 @@ def test_e11_low_confidence_waits_where_the_rubric_says_so(jurybox: Jurybox) -> 
     assert shown(jurybox)["release_ready"] is True
 
 
+def test_e11_only_the_reasons_that_are_open_are_named(jurybox: Jurybox) -> None:
+    suite("alarmed", f"{GATES}\nrequire_review: [safety, low_confidence]")
+    jurybox("run", "suite.yaml")
+    assert shown(jurybox)["release_reasons"] == ["awaiting review: 2 samples (safety)"]
+    assert shown(jurybox)["review"]["required"] == ["safety", "low_confidence"]
+    assert "2 samples have to be reviewed first (safety)" in verdict().sentence
+
+
 def test_e11_an_empty_list_waits_for_nothing(jurybox: Jurybox) -> None:
     suite("alarmed", f"{GATES}\nrequire_review: []")
     assert jurybox("run", "suite.yaml").code == 0

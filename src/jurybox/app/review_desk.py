@@ -5,7 +5,7 @@ reviewers can use one.
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from threading import Lock
@@ -96,7 +96,9 @@ class ReviewProgress(msgspec.Struct, frozen=True, kw_only=True):
 
     samples: int  # how many the run will have
     queued: int  # how many of its samples need review
-    mine: int  # how many queued samples this reviewer has reviewed
+    # How many queued samples are this reviewer's: all, unless they are assigned.
+    share: int
+    mine: int  # how many of these this reviewer has reviewed
     anyone: int  # how many queued samples have a review
     reviews: int  # the number of active reviews
     reviewers: tuple[str, ...]  # the names of the reviewers so far
@@ -149,7 +151,7 @@ class ReviewDesk:
         self.rubric = rubric_of(run)
         self.blind = blind
         self._overlap = overlap
-        self._reviewers = reviewers
+        self.reviewers = reviewers
         self._unrevealed = unrevealed or UnrevealedReviews()
         self.order = RandomOrder(run.id, plan_of(run).samples)
 
@@ -190,11 +192,11 @@ class ReviewDesk:
             known.add(number)
             page = MOST
 
-    def _share(self, numbers: Iterator[int], name: str) -> Iterator[int]:
+    def _share(self, numbers: Iterable[int], name: str | None) -> Iterator[int]:
         """Return the samples that a reviewer may get: all, unless they are assigned."""
-        if not self._reviewers:
-            return numbers
-        to, most = self._reviewers, self._overlap
+        if not self.reviewers:
+            return iter(numbers)
+        to, most = self.reviewers, self._overlap
         return (each for each in numbers if name in assigned(self.run.id, each, to, most))
 
     def undecided(self, reviewer: str | None = None) -> frozenset[int]:
@@ -339,10 +341,14 @@ class ReviewDesk:
         found = self._active(self.store.reviews(self.run.id))
         part = self.part_of(found)
         queued = [each for each in found.every if each.queued]
+        total = self.store.find_samples(self.run.id, SampleQuery(queued=True, limit=1)).total
+        share = sum(1 for _ in self._share(self._flagged(MOST), name)) if self.reviewers else total
+        mine = self._share((each.number for each in queued if each.reviewer == name), name)
         return ReviewProgress(
             samples=self.order.size,
-            queued=self.store.find_samples(self.run.id, SampleQuery(queued=True, limit=1)).total,
-            mine=sum(each.reviewer == name for each in queued),
+            queued=total,
+            share=share,
+            mine=sum(1 for _ in mine),
             anyone=len({each.number for each in queued}),
             reviews=len(found.every),
             reviewers=tuple(sorted({each.reviewer for each in found.every})),

@@ -28,6 +28,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
 
     required: tuple[ReviewReason, ...] = ()  # the reasons for review that the rubric names
     awaiting: int = 0  # how many samples with such a reason have no settling review
+    awaited: tuple[ReviewReason, ...] = ()  # the reasons of these samples that are still open
     cleared: tuple[int, ...] = ()  # the samples with such a reason that reviews have settled
     # The samples in which a reviewer sees a safety concern, where that is required.
     confirmed: tuple[int, ...] = ()
@@ -40,7 +41,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
         """Why missing reviews block the release; empty if they don't."""
         lines: list[str] = []
         if self.awaiting and self.accepted is None:
-            reasons = ", ".join(self.required)
+            reasons = ", ".join(self.awaited)
             lines.append(f"awaiting review: {counted(self.awaiting, 'sample')} ({reasons})")
         if self.confirmed:
             count = counted(len(self.confirmed), "sample")
@@ -98,9 +99,11 @@ def release_review(
     reviews = by_number(read_reviews(run, store.reviews(run.id)).every)
     found = {number: _settled_reasons(run, store, number, own) for number, own in reviews.items()}
     # Nothing needs to be counted if the run has no such sample.
-    flagged = any(each.kind in required for each in stored.conclusion.attention)
+    flagged = Counter({each.kind: each.count for each in stored.conclusion.attention})
     query = SampleQuery(any_flags=required, limit=1)
-    total = store.find_samples(run.id, query).total if flagged else 0
+    total = (
+        store.find_samples(run.id, query).total if any(flagged[each] for each in required) else 0
+    )
     cleared = tuple(
         number
         for number, (done, reasons) in found.items()
@@ -114,6 +117,7 @@ def release_review(
     return ReleaseReview(
         required=required,
         awaiting=total - len(cleared),
+        awaited=tuple(each for each in required if flagged[each] > len(settled.get(each, ()))),
         cleared=cleared,
         confirmed=tuple(concerned) if "safety" in required else (),
         reviewed=tuple(number for number, (done, all_) in found.items() if all_ and done == all_),

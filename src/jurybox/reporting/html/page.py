@@ -337,7 +337,7 @@ def _held(release: ReleaseReview) -> Iterator[Part]:
     """Yield what keeps a release from being made, apart from gates."""
     if release.awaiting and release.accepted is None:
         have = "has" if release.awaiting == 1 else "have"
-        what = ", ".join(map(plain_words, release.required))
+        what = ", ".join(map(plain_words, release.awaited))
         text = f"{counted(release.awaiting, 'sample')} {have} to be reviewed first ({what})"
         yield text, "review=awaiting"
     if release.confirmed:

@@ -25,7 +25,7 @@ _NOTICES: Final = {
     "undone": "Your last review is taken back; here is its sample again.",
     "nothing": "There is no review of yours to take back.",
     "known": "You have reviewed this sample already.",
-    "undecided": "All is scored; this sample's safety flag is still to be confirmed or dismissed.",
+    "undecided": "Only a decision is left for you: confirm or dismiss this sample's safety flag.",
 }
 
 
@@ -84,6 +84,8 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
             "queues": [{"name": name, "title": title} for name, title in TITLES.items()],
             "reviewer": self.reviewer,
             "progress": self.desk.progress(self.reviewer),
+            "reviewed": len(mine),
+            "assigned": bool(self.desk.reviewers),
             "undecided": self.undecided,
             "last": mine[-1].id if mine else "",
             "straight": self.goes_straight_on,

@@ -10,6 +10,8 @@ import pytest
 from jurybox.app.estimate_run import review_agreement
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.reporting.stored import plan_of
+from jurybox.review.reviews import Circumstances
+from jurybox.review.selection import assigned
 from jurybox.sample import Row
 from pages_client import PagesClient
 from stored_runs import Made, MakeRun, answered
@@ -37,6 +39,7 @@ KINDS = ("authority", "formatting", "position", "self_enhancement", "verbosity")
 LISTED = ", ".join(f'"{kind}": "had no effect"' for kind in KINDS)
 DESK = "/runs/run-a/review"
 SCORES = {"score.facts": "2", "score.tone": "5"}
+GIVEN = {"scores": {"facts": 2, "tone": 5}, "safety_concern": False}
 
 
 def judge(prompt: str) -> str:
@@ -90,6 +93,9 @@ class Reviewer:
 @pytest.fixture
 def anna(pages: PagesClient) -> Reviewer:
     return Reviewer(pages)
+
+
+Open = Callable[..., PagesClient]
 
 
 def desk(made: Made) -> ReviewDesk:
@@ -334,3 +340,34 @@ def test_the_command_that_calibrates_names_rubric_and_judges(made: Made, anna: R
     judges = " ".join(f"--judge {name}" for name in plan.judges)
     command = f"jurybox calibrate --rubric {plan.rubric.origin} --gold gold.jsonl {judges}"
     assert f"<code>{command}</code>" in told
+
+
+def test_the_end_of_the_queue_says_what_is_true(made: Made, anna: Reviewer) -> None:
+    anna.name("Anna")
+    anna.send(0, **SCORES, safety_concern="no")
+    for number in (1, 2):
+        desk(made).submit(number, "Ben", GIVEN, shown=Circumstances(queue="flagged"))
+    desk(made).next("Cleo")  # holds the last one
+    end = anna.get(DESK).text
+    assert "Nothing is left for you: you reviewed 1 of 4 flagged samples" in end
+    assert "You have reviewed every" not in end
+    assert (
+        "Nothing is left for you: you reviewed 1 of 4 samples"
+        in anna.get(f"{DESK}?queue=random").text
+    )
+
+
+def test_progress_counts_the_reviewers_own_share(made: Made, open_pages: Open) -> None:
+    names = ("Anna", "Ben")
+    shares = [
+        [each for each in range(4) if name in assigned("run-a", each, names, 1)] for name in names
+    ]
+    for name, share in zip(names, shares, strict=True):
+        reviewer = Reviewer(open_pages(reviewers=names))
+        reviewer.name(name)
+        assert f"0 of your {len(share)} flagged reviewed by you" in reviewer.last.text
+        for number in share:
+            desk(made).submit(number, name, GIVEN, shown=Circumstances(queue="flagged"))
+        end = reviewer.get(DESK).text
+        assert f"{len(share)} of your {len(share)} flagged reviewed by you" in end
+        assert "You have reviewed every flagged sample that is assigned to you." in end
