@@ -93,6 +93,8 @@ def test_a_report_holds_all_samples_and_finds_them_without_a_server(
     for link in page.locator("#failures a, #attention strong a, #scenarios a").all():
         link.click()
         expect(status).to_have_text(f"{link.inner_text().split()[0]} of 24 samples")
+        flag = re.search(r"flag=(\w+)", link.get_attribute("href") or "")
+        expect(page.get_by_label("Only")).to_have_value("" if flag is None else flag[1])
     page.get_by_role("link", name="show all").click()
     expect(status).to_have_text("24 samples")
     page.get_by_role("link", name="q5").first.click()

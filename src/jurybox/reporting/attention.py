@@ -7,7 +7,7 @@ import msgspec
 
 from jurybox.engine.records import RunRow, SampleRow
 from jurybox.reporting.metric_text import headline
-from jurybox.reporting.reasons import Reason, reasoning, reasons_of
+from jurybox.reporting.reasons import Reason, failed_rules, main_reason, reasoning, reasons_of
 from jurybox.reporting.stored import SampleRecord, damaged, reading
 from jurybox.reporting.view import RunView
 from jurybox.sample import Response
@@ -52,8 +52,9 @@ class CardResponse(msgspec.Struct, frozen=True, kw_only=True):
 class SampleCard(msgspec.Struct, frozen=True, kw_only=True):
     """A sample that is shown for the ``value`` of a metric, or for its flags.
 
-    ``passed`` is None if the rubric has no pass rules. ``grounds`` are quoted dangers and the
-    reasons of judges and rules, ``reasoning`` is all reasons as one text.
+    ``passed`` is None if the rubric has no pass rules, ``failed`` are those that fail. ``grounds``
+    are quoted dangers and the reasons of judges and rules, ``reasoning`` is all reasons as one
+    text, ``main_reason`` is that for the lowest score.
     """
 
     number: int
@@ -62,12 +63,14 @@ class SampleCard(msgspec.Struct, frozen=True, kw_only=True):
     metric: str
     value: float | None
     passed: bool | None
+    failed: str = ""
     flags: tuple[str, ...]
     task: str
     reference: str | None = None
     answers: tuple[CardResponse, ...]
     grounds: tuple[Reason, ...]
     reasoning: str
+    main_reason: str = ""
 
     def as_data(self) -> dict[str, Any]:
         """Return plain data, with the beginnings of the texts."""
@@ -97,12 +100,14 @@ def card(sample: SampleRow, metric: str = "") -> SampleCard:
         value=result.metrics.get(metric),
         # Without pass rules, samples neither pass nor fail, even without a score.
         passed=result.passed if result.rules else None,
+        failed=failed_rules(record),
         flags=result.review_reasons,
         task=record.inputs.task,
         reference=record.inputs.reference,
         answers=tuple(answers),
         grounds=(*_dangers(record), *reasons_of(record)),
         reasoning=reasoning(record),
+        main_reason=main_reason(record),
     )
 
 

@@ -22,7 +22,7 @@ from jurybox.reporting.view import RunView
 from jurybox.scoring.sample_result import facets_of, flag_names
 from jurybox.statistics.jury_agreement import JuryAgreement, JuryCounter
 from jurybox.storage.store import Store
-from jurybox.text_format import counted, visible
+from jurybox.text_format import counted, cut, visible
 
 if TYPE_CHECKING:
     from jinja2 import BaseLoader, Environment, Template
@@ -145,6 +145,7 @@ def _own(template: str) -> "Template":
 LARGEST: Final = 20_000_000
 """The maximum size of all samples in bytes, compressed."""
 _LONGEST: Final = 20_000
+_LONGEST_REASON: Final = 200
 _MOST_LAID_OUT: Final = 500  # Markdown of more samples would take longer than all the rest
 _GZIP: Final = 16 + zlib.MAX_WBITS
 
@@ -185,7 +186,10 @@ def _lines(store: Store, view: RunView, headline: str) -> Iterator[bytes]:
             "number": sample.number,
             "id": visible(sample.id) + (f" (repeat {sample.repeat})" if sample.repeat else ""),
             "score": sample.value,
+            "shown": metric_value(headline, sample.value),
             "passed": sample.passed,
+            "failed": visible(sample.failed),
+            "why": visible(cut(sample.main_reason, _LONGEST_REASON)),
             "reasons": sample.flags,
             "flags": flag_names(facets.flags),
             **view.release.of_sample(row.number, flag_names(facets.flags)),

@@ -30,9 +30,7 @@
     const made = element("details", undefined, "card");
     made.id = `sample-${sample.number}`;
     const summary = element("summary");
-    if (sample.score !== null) {
-      summary.append(element("span", String(Math.round(sample.score * 1000) / 1000), "card-value"), " ");
-    }
+    if (sample.score !== null) summary.append(element("span", sample.shown, "card-value"), " ");
     summary.append(element("span", sample.id, "card-name"), " ");
     if (sample.passed !== null) {
       const word = sample.passed ? "passes" : "fails";
@@ -40,6 +38,8 @@
     }
     for (const flag of sample.reasons) summary.append(element("span", flag.replaceAll("_", " "), "badge warned"), " ");
     summary.append(element("span", sample.texts[0][1].slice(0, 160), "card-why"));
+    if (sample.failed) summary.append(element("span", sample.failed, "card-why bad"));
+    if (sample.why) summary.append(element("span", sample.why, "card-why"));
     made.append(summary);
     made.addEventListener("toggle", () => {
       if (made.querySelector("dl")) return;
@@ -97,8 +97,7 @@
     asked.hidden = query.size === 0;
     asked.querySelector("strong").textContent = described();
     found = samples.filter((sample) => meets(sample) &&
-      (only.value === "" || only.value === (sample.passed ? "passes" : sample.passed === null ? "" : "fails") ||
-        sample.flags.includes(only.value)) &&
+      (only.value === "" || sample.flags.includes(only.value)) &&
       (wanted === "" || sample.id.toLowerCase().includes(wanted) ||
         sample.texts.some(([, text]) => text.toLowerCase().includes(wanted))));
     const [, sorted] = (query.get("sort") ?? "").split(":");
@@ -112,7 +111,8 @@
     const link = /^#all-samples\??(.*)$/.exec(location.hash);
     if (link) {
       query = new URLSearchParams(link[1]);
-      search.value = only.value = "";
+      search.value = "";
+      only.value = query.get("flag") ?? "";
       find();
       section.scrollIntoView();
       return;
@@ -126,14 +126,21 @@
     target.scrollIntoView();
   }
 
-  for (const flag of [...new Set(samples.flatMap((sample) => sample.flags))].sort().filter((flag) => flag !== "passed" && flag !== "failed")) {
+  for (const flag of [...new Set(samples.flatMap((sample) => sample.flags))].sort()) {
     const option = element("option", flag.replaceAll("_", " "));
     option.value = flag;
     only.append(option);
   }
   search.addEventListener("input", find);
-  only.addEventListener("change", find);
+  only.addEventListener("change", () => {
+    query.delete("flag");
+    find();
+  });
   more.addEventListener("click", showMore);
+  // Nobody can ask for more on paper.
+  addEventListener("beforeprint", () => {
+    while (shown < found.length) showMore();
+  });
   addEventListener("hashchange", follow);
   section.querySelector(".filters").hidden = false;
   find();
