@@ -1,6 +1,6 @@
 """The review form: a field for each criterion, and the verdict read from a submitted form."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -73,6 +73,13 @@ def pair_fields(rubric: Rubric) -> tuple[Field, ...]:
             for each in rubric.criteria
         ),
     )
+
+
+def digit_keys(fields: Sequence[Field]) -> list[str]:
+    """Return the digits that answer these questions, sorted; all if a number is typed."""
+    typed = any(field.low is not None for field in fields)
+    shortcuts = {each.key for field in fields for each in field.choices}
+    return [key for key in sorted(_DIGITS) if typed or key in shortcuts]
 
 
 def safety_field() -> Field:

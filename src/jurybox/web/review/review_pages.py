@@ -21,6 +21,7 @@ from jurybox.web.app_state import AppState
 from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import LARGEST, Number, PlaceOf
 from jurybox.web.review.form import (
+    digit_keys,
     given_fields,
     given_verdict,
     pair_fields,
@@ -236,13 +237,14 @@ def _form(
     problem: str = "",
     status: int = 200,
 ) -> Response:
-    fields = pair_fields if case.is_pair else score_fields
+    fields = (pair_fields if case.is_pair else score_fields)(visit.desk.rubric)
     return visit.page(
         "case",
         status,
         case=case,
         sheet=sheet_of(case),
-        fields=fields(visit.desk.rubric),
+        fields=fields,
+        digits=digit_keys(fields),
         safety=safety_field(),
         given=given,
         problem=problem,
