@@ -14,6 +14,7 @@ import pytest
 from commands import Done
 from jurybox.app.gold_sets import gold_rows
 from jurybox.app.review_desk import ReviewDesk, StoredSample
+from jurybox.documents.numbers import metric_value
 from jurybox.review.reviews import Circumstances
 from jurybox.storage import open_store
 from reviewed import make_run, worth
@@ -153,6 +154,10 @@ def test_a_gate_goes_by_the_corrected_metric_when_asked(
     assert gates(done)[wanted[1]][1] is True
     assert done.json["corrected"][0].startswith("clarity: corrected by 12 labels it is ")
     assert done.json["release_ready"] is False
+    # The verdict of the report goes by the judge, and says that people would decide otherwise.
+    jurybox("report", "last", "-o", "gated.html")
+    near = f"corrected by people&#39;s reviews, clarity mean is {metric_value('', estimated)} and"
+    assert f"{near} fails its gate" in Path("gated.html").read_text()
     review("random", 18)
     truth = sum(worth(number) for number in range(30)) / 30
     assert gates(jurybox(*corrected))[wanted[0]][0] == pytest.approx(truth)

@@ -243,7 +243,7 @@ def run_page(
     return RunPage(
         view=view,
         rubric=rubric,
-        verdict=verdict_of(view),
+        verdict=_with_reviews(verdict_of(view), view.gates, extras.people),
         concerns=tuple(concerns),
         headlines=_headlines(rubric, estimates),
         failures=tuple(
@@ -314,7 +314,7 @@ def verdict_of(view: RunView) -> Verdict:
         return Verdict(word=word, tone=tone, parts=_joined(held, _scenarios_in(stated, view)))
     if failed or confirmed:
         # What fails comes first, and then what is still to be reviewed.
-        parts = _joined(map(_why_failed, failed), reversed(held))
+        parts = _joined(map(_why_failed, failed), _not_passed(failed, view), reversed(held))
         return Verdict(word="Don't ship", tone="fails", parts=parts)
     passes = [("Every gate passes", "")] if view.gates else []
     if held:
@@ -324,6 +324,23 @@ def verdict_of(view: RunView) -> Verdict:
         return Verdict(word="No verdict", tone="", parts=((why, ""),))
     more = (*_unsure(view), *_optional(conclusion.review["queued"]))
     return Verdict(word="Ship", tone="passes", parts=_joined(passes, more))
+
+
+def _with_reviews(
+    verdict: Verdict, gates: Iterable[GateOutcome], people: ReviewAgreement | str | None
+) -> Verdict:
+    """Add the gates that a metric passes only until reviews correct it."""
+    known = people.estimates if isinstance(people, ReviewAgreement) else ()
+    values = {f"{each.metric}_mean": each.mean.corrected.value for each in known}
+    parts: list[Part] = []
+    for gate in gates:
+        rule = Comparison.parse(gate.gate)
+        value = values.get(rule.name)
+        if gate.passed and value is not None and not rule.passes(value):
+            said = f"{rule.name} is {compared_value(rule.name, value, rule.number)}"
+            text = f"corrected by people's reviews, {said} and fails its gate"
+            parts.append((text.replace("_", " "), ""))
+    return msgspec.structs.replace(verdict, parts=(*verdict.parts, *parts))
 
 
 def _joined(*reasons: Iterable[Part]) -> tuple[Part, ...]:
@@ -376,13 +393,29 @@ def _names(reason: str, scenario: str) -> bool:
 _REQUIRED: Final = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
 
 
+_NOT_PASSED: Final = {
+    "failed": ("fails a rule", "fail a rule"),
+    "unscored": ("has no score", "have no score"),
+    "target_error": ("has no response", "have no response"),
+}
+
+
+def _not_passed(failed: Iterable[GateOutcome], view: RunView) -> Iterator[Part]:
+    """Yield how many samples lower a pass rate that fails its gate, by cause."""
+    if not any(Comparison.parse(gate.gate).name == "pass_rate" for gate in failed):
+        return
+    counts = {noted.kind: noted.count for noted in view.conclusion.attention}
+    for kind, (one, many) in _NOT_PASSED.items():
+        if count := counts.get(kind):
+            yield f"{counted(count, 'sample')} {one if count == 1 else many}", f"flag={kind}"
+
+
 def _why_failed(gate: GateOutcome) -> Part:
     rule = Comparison.parse(gate.gate)
     name, number = rule.name.replace("_", " "), metric_value(rule.name, rule.number)
     value = "unknown" if gate.value is None else compared_value(rule.name, gate.value, rule.number)
     wanted = f"{_REQUIRED.get(rule.operator, rule.operator)} {number}"
-    query = "flag=failed" if rule.name == "pass_rate" else ""
-    return f"{name} is {value} and has to be {wanted}", query
+    return f"{name} is {value} and has to be {wanted}", ""
 
 
 def _criteria(rubric: Rubric, estimates: RunMetrics) -> tuple[CriterionMetric, ...]:

@@ -434,6 +434,8 @@ def test_the_headlines_say_how_they_changed_against_the_baseline(
 def test_a_failed_gate_is_the_reason_not_to_ship(made: Callable, report: Callable) -> None:
     sentence = re.search(r'id="decision-head">[^<]*</h2>\s*<p>(.*?)</p>', report(made("judged")))
     assert "pass rate is 25% and has to be at least 85%" in sentence[1]
+    counts = re.findall(r'flag=(\w+)"><bdi>(\d)', sentence[1])
+    assert dict(counts) == {"failed": "1", "unscored": "1", "target_error": "1"}
 
 
 def test_a_rate_of_unstable_pairs_needs_pairs(made: Callable, report: Callable) -> None:
