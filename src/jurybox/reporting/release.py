@@ -156,6 +156,15 @@ def _has_concern(reviews: Sequence[Review]) -> bool:
     return any(each.verdict.safety_concern for each in reviews)
 
 
+def settled_words(reasons: Collection[str], reviews: Sequence[Review]) -> dict[str, str]:
+    """Return what reviewers said of the reasons for review that they settled."""
+    found = {reason: "Reviewed" for reason in reasons if _settled(reason, reviews)}
+    if "safety" in found:
+        word = "confirmed" if _has_concern(reviews) else "dismissed"
+        found["safety"] = f"A reviewer {word} the safety concern"
+    return found
+
+
 def reviewed_conclusion(conclusion: Conclusion, rubric: Rubric, found: ReleaseReview) -> Conclusion:
     """Return the conclusion from a run's samples and their reviews."""
     held = found.blockers

@@ -1,6 +1,6 @@
 """The page of one sample: its texts, scores and reasons."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Final, cast
 
 import msgspec
@@ -13,9 +13,9 @@ from jurybox.engine.records import ExchangeRow, ReviewRow, RunRow, read_outcome,
 from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.judging.flow import Failure, ModelReply
 from jurybox.reporting.html.html_text import cut_pieces, word_diff
-from jurybox.reporting.release import read_reviews, sample_decision
+from jurybox.reporting.release import read_reviews, sample_decision, settled_words
 from jurybox.reporting.stored import SampleRecord, exchange_notes, plan_of, reading, rubric_of
-from jurybox.review.reviews import REVIEW, read_review
+from jurybox.review.reviews import REVIEW, Review, read_review
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scenarios import scenario_texts
 from jurybox.scoring.sample_result import KINDS
@@ -44,6 +44,7 @@ def sample_page(
         votes = votes_of(record.exchanges)
     responses = _responses(record)
     scenario = record.inputs.scenario
+    reviews = read_reviews(run, place.store.reviews_of(run.id, number)).every
 
     def text(part: str, most: int = LONG) -> CutText:
         return cut_text(texts[part], most)
@@ -61,7 +62,8 @@ def sample_page(
         "marking": _marking(responses),
         "reasons": {name: kind.meaning for name, kind in KINDS.items()},
         "overall": record.scores.get(rubric.overall_name),
-        "decision": _decision(run, rubric, record, place.store),
+        "decision": _decision(rubric, record, reviews),
+        "reviewed": settled_words(record.result.review_reasons, reviews),
         "exchanges": exchanges,
         "opinions": _opinions(votes, record.report),
         "votes": votes,
@@ -121,8 +123,7 @@ def _marking(responses: list[dict[str, Any]]) -> str | None:
     return None if shown else "They are too long for it to be marked."
 
 
-def _decision(run: RunRow, rubric: Rubric, record: SampleRecord, store: Store) -> str | None:
-    reviews = read_reviews(run, store.reviews_of(run.id, record.row.number)).every
+def _decision(rubric: Rubric, record: SampleRecord, reviews: Sequence[Review]) -> str | None:
     decision = sample_decision(rubric, record.result, reviews)
     meanings = {each.decide: each.meaning for each in rubric.sample_decisions}
     meaning = meanings.get(decision or "")
