@@ -104,7 +104,7 @@ def test_nothing_of_the_judge_is_in_the_page_until_the_reviewer_has_scored(
 ) -> None:
     begin(page)
     # Every sample has this question, flagged or not.
-    hidden = page.content().replace("safety_concern", "")
+    hidden = page.content().replace("safety_concern", "").replace("safety concern, none", "")
     assert [word for word in JUDGES_OWN if word in hidden] == []
     press(page, "3", "3")
     go(page, "Enter")
