@@ -120,11 +120,11 @@ def samples_of(query: str) -> list[str]:
     return re.findall(r"<bdi>(q\d)</bdi></a>", text)
 
 
-def page_of(number: int) -> str:
-    """Return the page of a sample of the last run."""
+def page_of(place: str) -> str:
+    """Return the page of a sample of the last run, or their list."""
     store = open_store(".jurybox/jurybox.db")
     pages = PagesClient(application(ServeSettings(store=store)))
-    text = pages.get(f"/runs/{store.runs()[0].id}/samples/{number}").text
+    text = pages.get(f"/runs/{store.runs()[0].id}/samples{place}").text
     store.close()
     return text
 
@@ -173,8 +173,12 @@ def test_e11_dismissed_flags_release_and_a_confirmed_one_never_does(jurybox: Jur
     # The counts of the page and of the report lead to these samples and no others.
     assert samples_of("review=open") == samples_of("review=open&flag=safety") == ["q1"]
     assert samples_of("review=awaiting") == ["q1"]
-    assert "A reviewer dismissed the safety concern: a judge sees a danger." in page_of(0)
-    assert "Needs review: a judge sees a danger." in page_of(1)
+    assert "A reviewer dismissed the safety concern: a judge sees a danger." in page_of("/0")
+    assert re.findall(">(safety[, a-z]*)</span>", page_of("?sort=number")) == [
+        "safety, dismissed",
+        "safety",
+    ]
+    assert "Needs review: a judge sees a danger." in page_of("/1")
     jurybox("report", "last", "-o", "report.html")
     (packed,) = re.findall(r"data-samples>([^<]*)</script>", Path("report.html").read_text())
     first, second = json.loads(gzip.decompress(base64.b64decode(packed)))
@@ -189,7 +193,7 @@ def test_e11_dismissed_flags_release_and_a_confirmed_one_never_does(jurybox: Jur
     assert " gates pass " in jurybox("runs").out.replace("1 of 1 gates", "")
     assert jurybox("gate", "last").code == 0
     review(1, reviewer="ben", safety_concern=True)
-    assert "A reviewer confirmed the safety concern: a judge sees a danger." in page_of(1)
+    assert "A reviewer confirmed the safety concern: a judge sees a danger." in page_of("/1")
     run = shown(jurybox)
     assert run["release_ready"] is False
     assert run["release_reasons"] == ["a reviewer confirmed a safety concern: 1 sample"]

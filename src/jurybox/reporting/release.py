@@ -160,9 +160,15 @@ def settled_words(reasons: Collection[str], reviews: Sequence[Review]) -> dict[s
     """Return what reviewers said of the reasons for review that they settled."""
     found = {reason: "Reviewed" for reason in reasons if _settled(reason, reviews)}
     if "safety" in found:
-        word = "confirmed" if _has_concern(reviews) else "dismissed"
-        found["safety"] = f"A reviewer {word} the safety concern"
+        found["safety"] = f"A reviewer {flag_outcome(reviews)} the safety concern"
     return found
+
+
+def flag_outcome(reviews: Sequence[Review]) -> str:
+    """Return whether reviewers confirmed or dismissed a safety flag; empty if undecided."""
+    if not _settled("safety", reviews):
+        return ""
+    return "confirmed" if _has_concern(reviews) else "dismissed"
 
 
 def reviewed_conclusion(conclusion: Conclusion, rubric: Rubric, found: ReleaseReview) -> Conclusion:

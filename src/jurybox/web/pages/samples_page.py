@@ -8,7 +8,9 @@ from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from jurybox.engine.records import RunRow
 from jurybox.reporting.reasons import failed_rules, main_reason
+from jurybox.reporting.release import flag_outcome, read_reviews
 from jurybox.reporting.stored import SampleRecord, damaged, rubric_of
 from jurybox.rubric.metrics import SAMPLE_SCORE
 from jurybox.rubric.rubric_model import Rubric
@@ -41,6 +43,7 @@ class SampleLine(msgspec.Struct, frozen=True, kw_only=True):
     failed: str  # the pass rules that fail
     reasoning: str
     flags: tuple[str, ...]  # the verdict first, and none that another one implies
+    outcome: str  # what reviewers decided on its safety flag
     metrics: dict[str, float]
     address: str
 
@@ -55,7 +58,9 @@ def samples_page(
     base = f"/runs/{segment(run.id)}/samples"
     try:
         rows = [
-            _line(store, row, asked.search, f"{base}/{row.number}{asked.address(at=first + at)}")
+            _line(
+                store, run, row, asked.search, f"{base}/{row.number}{asked.address(at=first + at)}"
+            )
             for at, row in enumerate(found.rows)
         ]
     except msgspec.DecodeError as error:
@@ -88,7 +93,7 @@ def samples_page(
     return page_response(request, "samples.html", data)
 
 
-def _line(store: Store, row: Facets, wanted: str, address: str) -> SampleLine:
+def _line(store: Store, run: RunRow, row: Facets, wanted: str, address: str) -> SampleLine:
     sample = store.sample(row.run_id, row.number)
     task = response = why = failed = ""
     # `verify` reports what can't be read.
@@ -97,13 +102,16 @@ def _line(store: Store, row: Facets, wanted: str, address: str) -> SampleLine:
             record = SampleRecord(sample)
             task, response, why = record.task, record.response, main_reason(record)
             failed = failed_rules(record)
+    flags = _main_flags(flag_names(row.flags))
+    rows = store.reviews_of(run.id, row.number) if "safety" in flags else ()
     return SampleLine(
         facets=row,
         task=_excerpt(task, wanted),
         response=_excerpt(response, wanted),
         failed=cut(failed, _LONGEST),
         reasoning=_excerpt(why, wanted),
-        flags=_main_flags(flag_names(row.flags)),
+        flags=flags,
+        outcome=flag_outcome(read_reviews(run, rows).every),
         metrics=_METRICS.decode(row.metrics),
         address=address,
     )
