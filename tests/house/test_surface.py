@@ -85,3 +85,7 @@ def test_the_help_of_the_command_loads_no_reader_and_no_terminal_library() -> No
     )
     assert loaded & {"yaml", "markdown_it", "rich"} == set()
     assert "click" in loaded
+
+
+def test_a_run_needs_no_numpy() -> None:
+    assert "numpy" not in modules_after("import jurybox.app.run_suite, jurybox.cli.run")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from jurybox.app.ids import kept_dataset
-from jurybox.datasets.foreign_files import langfuse_row
 from jurybox.errors import IncompleteError, InputError
 from jurybox.suite.target_spec import HUB, LANGFUSE
 from jurybox.text_format import listed, printable
@@ -134,6 +133,7 @@ def fetch_dataset(name: str) -> tuple[str, Path]:
 
     Returns a name that includes the time, and the file.
     """
+    from jurybox.datasets.foreign_files import langfuse_row  # it needs numpy, and runs don't
     from jurybox.integrations.langfuse_client import DeliveryError
 
     dataset, version = _dated(name.removeprefix(LANGFUSE))
