@@ -1,7 +1,7 @@
 """The reviews that a rubric requires before a run can be released (E11)."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, get_args
 
 import msgspec
@@ -97,7 +97,7 @@ def release_review(
     """Return the reviews that the release of a run still needs."""
     required = rubric.require_review
     reviews = by_number(read_reviews(run, store.reviews(run.id)).every)
-    found = {number: _settled_reasons(run, store, number, own) for number, own in reviews.items()}
+    found = _settled_by_sample(run, store, reviews)
     # Nothing needs to be counted if the run has no such sample.
     flagged = Counter({each.kind: each.count for each in stored.conclusion.attention})
     query = SampleQuery(any_flags=required, limit=1)
@@ -120,7 +120,7 @@ def release_review(
         awaited=tuple(each for each in required if flagged[each] > len(settled.get(each, ()))),
         cleared=cleared,
         confirmed=tuple(concerned) if "safety" in required else (),
-        reviewed=tuple(number for number, (done, all_) in found.items() if all_ and done == all_),
+        reviewed=tuple(number for number, (done, why) in found.items() if why and done == why),
         settled={reason: tuple(numbers) for reason, numbers in settled.items()},
         accepted=stored.accepted,
     )
@@ -130,10 +130,16 @@ def undecided_samples(run: RunRow, rubric: Rubric, store: Store) -> frozenset[in
     """Return the reviewed samples whose safety flag, or a required reason, no review settled."""
     wanted = {"safety", *rubric.require_review}
     reviews = by_number(read_reviews(run, store.reviews(run.id)).every)
-    found = {number: _settled_reasons(run, store, number, own) for number, own in reviews.items()}
+    found = _settled_by_sample(run, store, reviews)
     return frozenset(
         number for number, (done, reasons) in found.items() if wanted.intersection(reasons - done)
     )
+
+
+def _settled_by_sample(
+    run: RunRow, store: Store, reviews: Mapping[int, Sequence[Review]]
+) -> dict[int, tuple[set[str], set[str]]]:
+    return {number: _settled_reasons(run, store, number, own) for number, own in reviews.items()}
 
 
 def _settled_reasons(

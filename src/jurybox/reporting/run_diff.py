@@ -14,7 +14,7 @@ from jurybox.text_format import as_text, counted, cut
 
 ChangeKind = Literal["higher", "lower", "changed", "same", "unscored"]
 RankedSample = tuple[float, SamplePlace]
-"""The difference of a sample's overall score, and the sample's number in run B."""
+"""The difference of a sample's overall score, and the sample in run B."""
 
 VERDICTS: Final = (
     "passed",

@@ -95,7 +95,7 @@ class PageFilter(SampleFilter):
     """The query parameters of a page of samples; ``at`` is a sample's position in the list."""
 
     sort: str = Field(_WORST, pattern=rf"^({_WORST}|number|urgency|id|metric:[^\x00]{{1,200}})$")
-    # What no person has decided, what of it a release waits for, or where a person saw a concern.
+    # Still to be reviewed, awaited by a release, or with a confirmed safety concern.
     review: Literal["open", "awaiting", "confirmed"] | None = None
     page: int = Field(1, ge=1, le=10_000_000)
     at: int | None = Field(None, ge=0, le=_MAX_OFFSET)

@@ -344,7 +344,7 @@ def _with_reviews(
 
 
 def _joined(*reasons: Iterable[Part]) -> tuple[Part, ...]:
-    """Return the reasons in one; of very many, the first."""
+    """Return all reasons; of many, the first few and how many are left."""
     every = [part for some in reasons for part in some]
     left = len(every) - _MOST_REASONS
     return (*every[:_MOST_REASONS], *([(f"{left} more reasons", "")] if left > 0 else []))
