@@ -3,7 +3,7 @@
 Importing this package does no work: each public name is loaded when it is first used.
 """
 
-# Defined here because importing `typing` takes longer than everything else.
+# Not imported from `typing`, because that import would take longer than the rest of this module.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@
     │       └── DatasetError   in `jurybox.datasets`
     └── IncompleteError        the work could not be completed     (exit code 3)
 
-Every message says where, what and how to fix it. An expected error of a single sample is a value,
-never one of these. Any function may raise them, and only those that users call say so.
+Every message says where the problem is, what it is and how to fix it. The expected failure of a
+single sample is returned as a value, never raised. Any function may raise these errors; only the
+docstrings of public functions list them.
 """
 
 from collections.abc import Sequence
@@ -26,10 +27,10 @@ class JuryboxError(Exception):
 
 
 class InputError(JuryboxError):
-    """Something the user gave can't be used: where, what is wrong, how to fix it."""
+    """An input can't be used; the message says where, what is wrong and how to fix it."""
 
     def __init__(self, problem: str, hint: str, where: str = "") -> None:
-        """Build the message; a caller that knows ``where`` may add it later."""
+        """Build the message; a caller that knows ``where`` may raise the error again with it."""
         super().__init__(f"{where}: {problem}; {hint}" if where else f"{problem}; {hint}")
         self.where = where
         self.problem = problem
@@ -85,4 +86,4 @@ class RubricError(DocumentError):
 
 
 class IncompleteError(JuryboxError):
-    """The work could not be completed; what was done is kept."""
+    """The work could not be completed; finished parts are kept."""

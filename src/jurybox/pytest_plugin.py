@@ -1,6 +1,7 @@
 """Judgments as assertions in pytest: the fixture ``jury``, its marker and its recordings.
 
-Installed with the package. The rest of jurybox is loaded only when a test uses the fixture.
+The plugin is installed with the package. The rest of jurybox is loaded only when a test uses the
+fixture.
 """
 
 import re
@@ -21,7 +22,7 @@ _RECORD: Final = "--jury-record"
 _JUDGES: Final = "jury_judges"
 _FOLDER: Final = "jury_replies"
 _HOW: Final = frozenset(("rubric", "judges", "votes", "base_url", "allow_version_drift"))
-"""The arguments of `evaluate` that configure judging; the others are material."""
+"""The arguments of `evaluate` that configure judging; the others are the material to judge."""
 _OUTCOMES: Final = {True: "passes", False: "fails", None: "not measured"}
 _COUNTS: Final = ("jury_judgments", "jury_calls", "jury_replayed", "jury_dollars")
 
@@ -48,7 +49,7 @@ def jury(request: pytest.FixtureRequest) -> "Generator[JuryFixture]":
     """Judge responses by a rubric, and assert that they pass."""
     made = JuryFixture(request)
     yield made
-    # xdist workers and JUnit files pass these on.
+    # Workers of pytest-xdist pass these on, and JUnit files contain them.
     request.node.user_properties += zip(_COUNTS, made.close(), strict=True)
 
 
@@ -80,7 +81,7 @@ class JuryFixture:
             ...     jury.assert_passes(rubric="companion", task="Hi!", response=bot("Hi!"))
 
         Raises:
-            AssertionError: it doesn't pass, no judge gave a valid vote, or a review is missing.
+            AssertionError: the response doesn't pass, lacks a valid vote, or awaits review.
             InputError: an argument can't be used, or the rubric has no pass rules.
 
         """
@@ -102,7 +103,7 @@ class JuryFixture:
         """Judge a response, or compare two, and return the report; see `jurybox.evaluate`.
 
         Raises:
-            InputError: an argument can't be used, or nothing is recorded.
+            InputError: an argument can't be used, or, in CI, no replies are recorded.
 
         """
         __tracebackhide__ = True
@@ -122,7 +123,7 @@ class JuryFixture:
         return report
 
     def close(self) -> tuple[int, int, int, float | None]:
-        """Close the recording, and return what was judged, asked, replayed and spent."""
+        """Close the recording; return the counts of judgments, calls and replays, and the cost."""
         if self._recorder is not None:
             self._recorder.close()
         known = [each for each in self._dollars if each is not None]
@@ -223,7 +224,7 @@ def _indented(text: str) -> str:
 
 
 def pytest_terminal_summary(terminalreporter: "pytest.TerminalReporter") -> None:
-    """Print the judgments, calls and cost of all tests, including xdist workers'."""
+    """Print the number of judgments and calls, and the cost, of all tests on all workers."""
     totals: dict[str, list[Any]] = {name: [] for name in _COUNTS}
     for report in chain.from_iterable(terminalreporter.stats.values()):
         # Every report of a test repeats its properties; the teardown's is the last.

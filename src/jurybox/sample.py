@@ -125,7 +125,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """The row's own checks (D4); not stored if empty."""
 
     def sample(self, response: Response) -> Sample:
-        """Return the sample with its response."""
+        """Return the row as a sample with this response."""
         return Sample(
             id=self.id,
             task=self.task,
@@ -139,7 +139,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def added_usage(parts: Sequence[Usage]) -> Usage:
-    """Return the sum of the known counts; it is unknown only if all are."""
+    """Return the sum of the known counts; a sum is unknown only if all its parts are."""
     if len(parts) == 1:
         return parts[0]
     written = [each.written_tokens for each in parts if each.written_tokens is not msgspec.UNSET]

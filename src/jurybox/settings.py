@@ -38,28 +38,28 @@ VARIABLES: Final = (TRACEBACK, NO_COLOR, *_TEXTS.values())
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The values of the environment variables."""
 
-    rubrics: str | None = None  # the folder of rubrics that are found by name; None by default
+    rubrics: str | None = None  # the folder of rubrics that are found by name; None for the default
     traceback: bool = False  # show the traceback of an unexpected error
     color: bool = True  # use colors on a terminal
-    prices: str | None = None  # a file with your own token prices; None by default
-    # Where runs are stored, a path or the URL of a database; None by default.
+    prices: str | None = None  # a file with your own token prices; None for the default
+    # Where runs are stored, a path or the URL of a database; None for the default.
     store: str | None = None
-    region: str | None = None  # the region that this runs in, stored with each run
-    models: str | None = None  # the folder of embedded models; None by default
+    region: str | None = None  # the region that jurybox runs in, stored with each run
+    models: str | None = None  # the folder of embedded models; None for the default
     timeout: str | None = None  # seconds that a request to a model may take; None for the default
     # Seconds of failures after which an endpoint is given up; None for the default.
     patience: str | None = None
-    # The file of the client certificate; None for none.
+    # The file of the client certificate; None without one.
     client_cert: str | None = None
-    client_key: str | None = None  # the file of its key; None if it is in the same file
+    client_key: str | None = None  # the file of the certificate's key; None if they share one file
     token: str | None = None  # the token of the pages; None to generate one
     # A file of certificate authorities to trust; None for the system's.
     ssl_cert_file: str | None = None
-    requests_ca_bundle: str | None = None  # used if the one above is not set
+    requests_ca_bundle: str | None = None  # used if `ssl_cert_file` is not set
     langfuse_public_key: str | None = None  # the public key of a Langfuse project; None without one
-    langfuse_secret_key: str | None = None  # its secret key
+    langfuse_secret_key: str | None = None  # the project's secret key
     langfuse_base_url: str | None = None  # the address of Langfuse; None for its cloud
-    langfuse_host: str | None = None  # used if the one above is not set
+    langfuse_host: str | None = None  # used if `langfuse_base_url` is not set
 
     def __repr__(self) -> str:
         """Show nothing, because the settings contain keys."""

@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-# Comparing takes time quadratic in the length.
+# Longer names aren't compared, because that takes time quadratic in the length.
 _LONGEST = 60
-# The similarity of `assert` and `dataset` is 0.62, as is that of `--model` and `--help`.
+# Above 0.62, the similarity of `assert` and `dataset`, and of `--model` and `--help`.
 _ALIKE = 0.65
 _SELECTORS = ("\U000e0100", "\U000e01ef")
 
 
 def closest(name: str, known: Iterable[str], alike: float = _ALIKE) -> str | None:
-    """Return the known name that ``name`` most likely misspells."""
+    """Return the known name that ``name`` most likely misspells; None if none is similar."""
     if len(name) > _LONGEST:
         return None
     folded = {each.casefold(): each for each in known}

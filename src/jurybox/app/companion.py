@@ -1,7 +1,7 @@
 """The companion's criteria as plain functions (C16), scored by the rules of its bundled document.
 
-Only the bundled document is used, so these functions mean the same everywhere. Arguments that
-aren't text are refused with an `InputError`.
+Only the bundled document is used, so these functions give the same scores everywhere.
+Arguments of the wrong type are refused with an `InputError`.
 """
 
 from collections.abc import Mapping
@@ -55,10 +55,10 @@ def evaluate_trust_boundaries(user_input: str, response: str, context: object = 
 
 
 def overall_quality(scores: Mapping[str, float]) -> float:
-    """Return the weighted mean of the six scores, given by the ids of their criteria (C7).
+    """Return the weighted mean of the six scores, which are given by criterion id (C7).
 
     Raises:
-        InputError: a score is missing, isn't a number from 0 to 1, or has no criterion.
+        InputError: a score is missing, isn't a number from 0 to 1, or is of an unknown criterion.
 
     """
     rubric, where = _rubric(), "overall_quality"
@@ -79,8 +79,8 @@ def overall_quality(scores: Mapping[str, float]) -> float:
 
 
 def _score(criterion_id: str, user_input: str, response: str, context: object) -> float:
-    # The document's rules read the message and the response; a context is taken, as its
-    # functions take one, for callers that have it.
+    # The rules read only the message and the response. A context is accepted, but not used,
+    # because the functions in the document have that argument.
     where = f"evaluate_{criterion_id}"
     _check_type("`user_input`", user_input, str, "give it as text", where)
     _check_type("`response`", response, str, "give it as text", where)
@@ -109,7 +109,7 @@ def _rubric() -> Rubric:
 
 @cache
 def _rules_of(criterion_id: str) -> CompiledRules:
-    """Compile the rules of one criterion alone, so that nothing else is looked for."""
+    """Compile the rules of one criterion only, so that scoring searches for nothing else."""
     criteria = tuple(each for each in _rubric().criteria if each.id == criterion_id)
     compiled = compile_rules(replace(_rubric(), criteria=criteria))
     if compiled is None:

@@ -37,7 +37,7 @@ State = Literal["fine", "absent", "broken"]
 
 
 class DoctorCheck(msgspec.Struct, frozen=True):
-    """One check; ``absent`` isn't an error. ``setting`` is the variable that configures it."""
+    """One check; the state ``absent`` isn't an error. ``setting`` is its variable, if set."""
 
     about: str
     name: str

@@ -50,7 +50,7 @@ def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def _interruptible(work: Awaitable[T]) -> T:
-    """Await while waking every second, so that Ctrl-C is noticed."""
+    """Await the work, and wake up every second, so that Ctrl-C is noticed."""
 
     async def wake() -> None:
         while True:  # noqa: ASYNC110 - there is no event to wait for, that is the point

@@ -33,7 +33,7 @@ from jurybox.wiring import ModelBuilder, known_keys, read_limits, read_settings
 if TYPE_CHECKING:
     from jurybox.models.batched import BatchedModel, OpenBatch
 
-# These may answer differently under the same name, so their replies are never reused.
+# Such models may answer differently under the same name, so their replies are never reused.
 _UNCACHED: Final = ("command/", "python/", "replay/")
 
 # A batch may take hours regardless of its size, so it should have many requests; but their prompts
@@ -132,9 +132,9 @@ async def checked_route(
     allow_version_drift: bool,
     patience: float | None = None,
 ) -> AsyncGenerator[Call]:
-    """Provide one function to call several models; it refuses answers by another version.
+    """Provide one function to call several models; it refuses replies of other versions.
 
-    The function then raises `IncompleteError`. ``patience`` is how many seconds an endpoint may
+    For such a reply it raises `IncompleteError`. ``patience`` is how many seconds an endpoint may
     fail.
     """
     settings = read_settings()
@@ -165,7 +165,7 @@ class Budget:
     """
 
     def __init__(self, plan: Plan, settings: Settings, most: float) -> None:
-        """Take the maximum in US dollars."""
+        """Limit the cost to ``most`` US dollars."""
         if plan.batch:
             problem = "a batch is paid for as a whole, so nothing can limit its cost"
             raise InputError(problem, f"{_NO_BATCH}, or leave it out", "--max-cost")
@@ -247,7 +247,7 @@ def _router(
 
 
 def _window(plan: Plan) -> int:
-    """Return how many samples may be in flight: slightly more than the limits allow calls."""
+    """Return how many samples may be in flight: over twice the calls that the limits allow."""
     if plan.batch:
         return _BATCH_WINDOW
     calls = (plan.concurrency or Limits().concurrency) * (1 if plan.target is None else 2)

@@ -61,7 +61,8 @@ class _Words(msgspec.Struct, frozen=True, kw_only=True):
     """The wording of a metric's sentence.
 
     ``needs`` names what samples must have; ``sentence`` has ``{}`` for the value. With a ``fair``
-    value, the sentence ends with the words for an interval that contains it, is above or below it.
+    value, the sentence ends with ``none`` if the interval contains it, or else with ``above`` or
+    ``below``.
     """
 
     needs: str
@@ -205,7 +206,7 @@ def _ratio_interval(wins: Values, calls: Values, level: float) -> Interval:
     spread = m / (m - 1) * float(np.sum((won - center * asked) ** 2))
     half = t_quantile((1 + level) / 2, m - 1) * spread**0.5 / total
     return Interval(
-        # The pseudo-votes pull it towards the middle; it must still contain the observed value.
+        # The pseudo-votes move the interval to the middle; it must contain the observed value.
         low=max(0.0, min(value, center - half)),
         high=min(1.0, max(value, center + half)),
         level=level,
@@ -247,10 +248,10 @@ _OWN: Final = _Kind(
 
 
 class _Preference(NamedTuple):
-    """A vote on a pair with one response of a kind: the share that this response has.
+    """A vote on a pair with one response of a kind: the share of the vote that it gets.
 
-    ``people`` is its share of the human verdict; ``longer`` is how much longer it is, in hundreds
-    of words.
+    ``people`` is this response's share of the human verdict; ``longer`` is how much longer it is
+    than the other, in hundreds of words.
     """
 
     sample: str
@@ -284,7 +285,7 @@ def _wins(
 ) -> Iterator[BiasMetric]:
     """Yield how often a kind of response wins, and how much more often than with people.
 
-    Ties are left out of the first; in the second they count as half, and 0 is fair.
+    The first metric leaves ties out; the second counts them as half, and its fair value is 0.
     """
     rows = _preferences(votes, which)
     reason = reason or (None if votes else _NO_PAIRS)
@@ -403,7 +404,7 @@ def _is_own(vote: ObservedVote) -> tuple[bool, bool]:
 def _own_difference(
     rows: Sequence[GradedResponse], samples: Sequence[str], level: float
 ) -> Estimate:
-    """Return the difference of the means; with several judge families, within each.
+    """Return by how much own responses get higher mean scores, within each judge family.
 
     With gold, the means are of the judge's scores minus the human scores.
     """
@@ -461,7 +462,7 @@ def _difference(
     named: tuple[str, str],
     level: float,
 ) -> Estimate:
-    """Return how much higher responses of a kind are scored, at equal other columns."""
+    """Return how much higher responses of a kind are scored, if ``others`` are equal."""
     for kind, what in zip((True, False), named, strict=True):
         count = len({each for each, is_kind in zip(samples, has, strict=True) if is_kind is kind})
         if count < _FEWEST_OF_A_KIND:
@@ -472,7 +473,7 @@ def _difference(
 
 
 def _rate_at_equal(rows: Sequence[_Preference], samples: Sequence[str], level: float) -> Estimate:
-    """Return how often a kind of response wins against one of equal length; ties count half.
+    """Return how often a kind of response wins against a response of equal length (ties: half).
 
     The intercept of ``share = b0 + b1 longer`` by least squares over clusters, kept within 0 and 1.
     """

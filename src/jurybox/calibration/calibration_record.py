@@ -49,10 +49,10 @@ class JudgeBias(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CriterionAgreement(msgspec.Struct, frozen=True, kw_only=True):
-    """The judge's agreement with people on one criterion, or on the winner (`winner`)."""
+    """The judge's agreement with people on one criterion, or on the winner of pairs (`winner`)."""
 
     criterion: str
-    scale: tuple[float, float] | None  # None for pairs, as are spearman, bias and error
+    scale: tuple[float, float] | None  # None for pairs, like spearman, bias and error
     n: int
     unscored: int  # samples that only people have judged
     exact: Estimate  # how often both give the same score, with the human mean rounded to the scale
@@ -117,7 +117,7 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
 class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     """All rounds, and the result of the best rubric on samples that no round used."""
 
-    parts: dict[str, int]  # how many samples are in each
+    parts: dict[str, int]  # how many samples each part has
     level: float  # of the intervals that decide a round, adjusted for the number of rounds
     rounds: tuple[Round, ...]
     ended: str | None  # why there were fewer rounds than asked for
@@ -158,7 +158,7 @@ class JudgeSetting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Calibration(JudgeSetting, frozen=True, kw_only=True):
-    """A judge with one version of a rubric, compared with people."""
+    """How well a judge, with one version of a rubric, agrees with people's labels."""
 
     id: str
     created_at: str
@@ -202,7 +202,7 @@ class CalibrationStatus(msgspec.Struct, frozen=True, kw_only=True):
 def calibration_status(
     known: Sequence[Calibration], setting: JudgeSetting, methods: Collection[str] = ()
 ) -> CalibrationStatus | None:
-    """Return the newest valid calibration, or else the newest with what has changed.
+    """Return the newest calibration that still applies, or else the newest and what has changed.
 
     ``known`` are the calibrations of the rubric's id, the newest first; ``methods`` are the methods
     by which a run was judged, if known.
@@ -226,7 +226,7 @@ def _changes(then: Calibration, now: JudgeSetting, methods: Collection[str]) -> 
     if then.rubric_sha256 != now.rubric_sha256:
         found.append("the rubric has changed")
     elif then.prompt_sha256 != now.prompt_sha256:
-        # The rubric is part of the prompt, so another rubric always changes it.
+        # Only reported for the same rubric: another rubric always changes the prompt too.
         found.append("the prompt of the judges has changed")
     if sorted(then.judges) != sorted(now.judges):
         found.append(f"the judge has changed (it was {', '.join(then.judges)})")

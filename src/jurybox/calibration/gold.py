@@ -1,9 +1,9 @@
 """The human labels of a sample: its gold.
 
 A dataset's row may have ``gold``, scores by criterion, and ``gold_winner`` for two responses. Each
-is one value or several people's: a list with one entry per person, or an object by name. They are
-part of the row's metadata, which judges never see. In tables without nesting, such as CSV, they are
-JSON in cells.
+is one person's value, or the values of several people: a list, or an object by name. Both keys are
+part of the row's metadata, which judges never see. In tables without nesting, such as CSV, their
+cells contain JSON.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ class Gold(msgspec.Struct, frozen=True, kw_only=True):
     winners: dict[str, Side] = {}  # by person, which of two responses is better
 
     def score(self, criterion: str) -> float | None:
-        """Return the mean score; None without any."""
+        """Return the mean human score; None if there are no scores."""
         given = self.scores.get(criterion)
         return math.fsum(given.values()) / len(given) if given else None
 
@@ -52,7 +52,7 @@ class Gold(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def gold_scales(rubric: Rubric) -> dict[str, Scale]:
-    """Return the names that people can score, with scales: criteria, and the overall score."""
+    """Return the scale of each name that people can score: criteria, and the overall score."""
     return {rubric.overall_name: UNIT_SCALE} | {each.id: each.scale for each in rubric.criteria}
 
 
@@ -125,7 +125,7 @@ def _read_winners(value: object) -> Iterable[tuple[str, Side]]:
 
 
 def _people(value: object) -> Iterable[tuple[str, object]]:
-    """Return labels by rater; a single value is one rater's."""
+    """Return labels by rater; a single value belongs to one unnamed rater."""
     match value:
         case Mapping():
             return cast("Mapping[str, object]", value).items()
@@ -155,7 +155,7 @@ WORST: Final = 1.0
 
 
 class JudgeVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """The judges' values for one sample; None if they gave no valid one."""
+    """The judges' values for one sample; None for a value that they didn't give validly."""
 
     scores: dict[str, float | None] = {}
     reasoning: dict[str, str] = {}
@@ -222,9 +222,10 @@ def read_verdict(report: EvaluationReport | None, rubric: Rubric) -> JudgeVerdic
 def share_right(
     gold: Gold, winner: Side | None, scores: Mapping[str, float | None], scales: Mapping[str, Scale]
 ) -> float | None:
-    """Return the share of a sample's labels that a judge matches; None if it judged none.
+    """Return the share of a sample's labels that a judge matches; None if it gave no scores.
 
-    A score is right within half a point of the label, on a continuous scale within a tenth of it.
+    A score is right within half a point of the label; on a continuous scale, within a tenth of the
+    scale.
     """
     if gold.winners:
         return None if winner is None else float(winner == gold.winner)
@@ -238,7 +239,7 @@ def share_right(
 
 
 def usable(row: Row, gold: Gold | None) -> Gold | None:
-    """Return the part of a row's gold that its verdict can be compared with; None without any.
+    """Return the part of a row's gold that a verdict can be compared with; None if there is none.
 
     For two responses only a winner is comparable; for a single response, only scores.
     """
@@ -254,7 +255,7 @@ def loss_of(case: GoldCase, scales: Mapping[str, Scale]) -> float:
 
     The mean over the criteria that people scored of ``|judge - people|`` as a share of the scale;
     for two responses 0 if the winner is the same, else 1. Missing scores count as the worst, so
-    that a change can't win by making a judge give none.
+    that a change can't win by making a judge give no scores.
     """
     if case.gold.winners:
         return 0.0 if case.verdict.winner == case.gold.winner else WORST

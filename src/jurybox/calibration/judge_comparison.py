@@ -23,7 +23,7 @@ from jurybox.statistics.estimates import Estimate
 from jurybox.statistics.paired_comparison import PairedComparison, compare_paired
 
 SIDE_SCALE: Final = Scale(low=0, high=len(SIDES) - 1)
-"""Sides as numbers, for metrics that only compare for equality."""
+"""A, B and tie as numbers, for metrics that only use whether two of them are equal."""
 
 _CONTINUOUS: Final = "on a continuous scale, scores rarely are exactly equal"
 _BANDS: Final = 10
@@ -64,7 +64,7 @@ def _on_criterion(
     judge = [case.verdict.scores.get(name) or 0.0 for case in both]
     clusters = clusters_of(both)
     made = agree(judge, people, scale, clusters=clusters, level=options.level)
-    # People's mean may lie between two points; the nearest one is compared.
+    # People's mean may lie between two points; exact agreement uses the nearest point.
     near = agree(
         [scale.nearest(each) for each in judge],
         [scale.nearest(each) for each in people],

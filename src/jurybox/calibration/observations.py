@@ -33,7 +33,7 @@ def words_in(text: str) -> int:
     return len(text.split())
 
 
-# By name; the first match counts.
+# Each family with a pattern for the names of its models; the first match counts.
 _FAMILIES: Final[tuple[tuple[str, str], ...]] = (
     ("claude", r"claude"),
     ("gemini", r"gemini|gemma|palm|\bbard"),
@@ -114,11 +114,11 @@ class ObservedVote(msgspec.Struct, frozen=True, kw_only=True):
     marks: tuple[int, int] = (0, 0)  # their marks of layout
     judge: str = ""  # the family of the judge
     makers: tuple[str, str] | None = None  # the families of the models that wrote the responses
-    gold: Side | None = None  # which one people prefer
+    gold: Side | None = None  # which response people prefer
 
 
 class Observations(msgspec.Struct, kw_only=True):
-    """All observations of a run; ``criteria`` are those of its rubric."""
+    """All observations of a run; ``criteria`` are the ids of its rubric's criteria."""
 
     criteria: tuple[str, ...] = ()
     scored: list[ScoredResponse] = []

@@ -77,7 +77,7 @@ def with_level_note(rubric: Rubric, criterion: Criterion, place: int, note: str)
 
 
 def with_guidance(rubric: Rubric, about: str, note: str) -> Rubric:
-    """Add a line to the guidance, replacing one on the same subject."""
+    """Add a line to the guidance, replacing an earlier line on the same subject."""
     line = f"- `{about}`: {note}"
     if rubric.template is not None:
         opening = _Opening.of(rubric.template)

@@ -71,7 +71,7 @@ def command(
     with opened_run(run, store_url) as (store, row):
         rubric = rubric_of(row)
         _check_decision(rubric, decision, row.id)
-        # Without gates, only a missing review can fail; accepting it would decide nothing.
+        # Without gates, only a missing review can fail the run; once accepted, nothing can.
         if not (rubric.gates or decision) and (
             accept_unreviewed or not view_run(row, store).release.blockers
         ):

@@ -35,7 +35,7 @@ Passes every check of its row.
 - "{{checks}}"
 ```
 """
-# Pass rules apply to single responses.
+# Without pass rules, because these apply only to single responses.
 _PAIRS: Final = """---
 id: imported
 extends: general
@@ -93,7 +93,7 @@ def _summary(read: "ForeignSuite") -> str:
 
 
 def _texts(read: "ForeignSuite") -> dict[str, str]:
-    """Return the files by their names."""
+    """Return the texts of the files to write, by file name."""
     texts: dict[str, str] = {}
     if read.rows or read.rubric:
         texts["suite.yaml"] = _suite(read)

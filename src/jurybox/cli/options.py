@@ -133,7 +133,7 @@ def cluster_of(name: str, address: str | None) -> "Generator[RayCluster | None]"
 
 
 class CommandGroup(click.Group):
-    """A group that prints its help without a command, and suggests the nearest name."""
+    """A group that prints its help if no command is named, and suggests the nearest name."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Print the help if no command is named."""

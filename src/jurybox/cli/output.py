@@ -70,7 +70,7 @@ def write_new_files(place: Path, texts: Mapping[str, str]) -> None:
 
 def say(line: str) -> None:
     """Print one line on standard error."""
-    # Python has no standard error if it was closed. Click isn't used, since it would garble a
+    # `sys.stderr` is None if standard error was closed. Click isn't used, since it would garble a
     # progress bar.
     if sys.stderr is not None:
         # The work continues even if the line can't be written.
@@ -91,7 +91,7 @@ def plain(text: str, style: str = "") -> "Text":
 
 
 def print_line(*parts: "str | Text", style: str = "", wrap: bool = True) -> None:
-    """Print harmless text on one line; text to be copied isn't wrapped."""
+    """Print harmless text on one line; set ``wrap`` to False for text to be copied."""
     from rich.text import Text
 
     made = Text(style=style)
@@ -119,13 +119,13 @@ def print_table(headings: Sequence[str], rows: "Iterable[Iterable[str | Text]]")
 
 
 def yes_or_no(value: bool | None) -> "Text":
-    """Return whether something passes, in its color."""
+    """Return whether something passes, as a colored yes, no or dash."""
     return plain(*{True: ("yes", "green"), False: ("no", "red"), None: ("-", "")}[value])
 
 
 def console(*, stderr: bool = False) -> "Console":
-    """Return the console; a file or a pipe has unlimited width."""
-    # Only commands that draw need it.
+    """Return the console; a file or a pipe gets a fixed width, wider than most terminals."""
+    # Imported here, because only commands that draw need it.
     from rich.console import Console
 
     color = "auto" if read_settings().color else None

@@ -85,7 +85,7 @@ class _Display:
 
 
 def _parts(progress: "Progress", *, ended: bool) -> list[str]:
-    """Return everything except the number of samples; a run that has ended has no time left."""
+    """Return the parts of the line after the sample count; once ended, without the time left."""
     # Samples finished before the run was resumed don't count for its speed.
     fresh = progress.done - progress.before
     rate = fresh / progress.elapsed_s if progress.elapsed_s > 0 else 0.0

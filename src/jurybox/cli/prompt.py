@@ -47,7 +47,7 @@ def command(
 
 
 def print_prompts(prompts: Sequence[AgentPrompt]) -> None:
-    """Print prompts unchanged; several are separated by a line that names each."""
+    """Print prompts unchanged; if there are several, each follows a line that names it."""
     for number, each in enumerate(prompts, start=1):
         if each.asks:
             click.echo(f"--- prompt {number} of {len(prompts)}: {each.asks}")

@@ -342,5 +342,5 @@ def _exit_code(view: "RunView") -> int:
         return INCOMPLETE
     if not view.passed:
         return FAILED
-    # Without gates, a target that never answered wouldn't fail otherwise.
+    # Without gates, a run whose target never answered would otherwise count as fine.
     return INCOMPLETE if none_scored and not view.gates else FINE

@@ -51,7 +51,7 @@ def command(
         _delete(delete, store_url, yes=yes, as_json=as_json)
         return
     with opened(store_url) as store:
-        # One extra, to know whether there are more.
+        # One more than the limit, to know whether there are further runs.
         rows = store.runs(limit + 1)
         listed = [listed_run(row, store) for row in rows[:limit]]
     more = len(rows) > limit

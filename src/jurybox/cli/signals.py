@@ -32,7 +32,7 @@ def was_interrupted(reason: str) -> bool:
 
 def fail(message: str, code: int) -> int:
     """Print one line on standard error, and return the code."""
-    # Python has no standard error if it was closed.
+    # `sys.stderr` is None if standard error was closed.
     if sys.stderr is not None:
         # The exit code still reports the error if the line can't be written.
         with contextlib.suppress(OSError):
@@ -85,7 +85,7 @@ def close_on_signals(stopped: "asyncio.Event") -> None:
 
 
 def stop_on_signals(job: "Job") -> None:
-    """Stop a job on signals; to be called in its event loop, which removes the handlers."""
+    """Stop a job on signals; call this in the job's event loop, which removes the handlers."""
     import asyncio
 
     loop = asyncio.get_running_loop()
@@ -94,7 +94,7 @@ def stop_on_signals(job: "Job") -> None:
 
 
 def _active_signals() -> "dict[signal.Signals, str]":
-    """Return the signals to handle; a background job may ignore Ctrl-C."""
+    """Return the signals to handle, without ignored ones, such as Ctrl-C in a background job."""
     import signal
 
     known = {signal.Signals[name]: reason for name, reason in _REASONS.items()}

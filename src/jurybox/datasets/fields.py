@@ -139,7 +139,7 @@ def read_any_text(value: object, name: str) -> str:
 
 
 def _read_as(kind: Any, wanted: str) -> Reader:  # noqa: ANN401 - a type
-    """Return a reader for a type with bounds, which rounds and converts nothing."""
+    """Return a reader for values of a type with bounds; it neither rounds nor converts."""
     # Built once per type instead of for every value.
     holder: Any = msgspec.defstruct("Holder", [("value", kind)])
 
@@ -158,7 +158,7 @@ def _read_as(kind: Any, wanted: str) -> Reader:  # noqa: ANN401 - a type
 
 
 def _without_nulls(value: object) -> object:
-    """Return a list without nulls in its objects, since typed columns have every key in each."""
+    """Drop nulls from the objects in a list, since a typed column gives every object all keys."""
     if type(value) is not list:
         return value
     return [
@@ -169,8 +169,8 @@ def _without_nulls(value: object) -> object:
     ]
 
 
-# Thirty years, and more tokens than any model has: larger numbers are mistakes, and their sums
-# would be too large for other programs.
+# The maximum is thirty years, or more tokens than any model reads. Larger numbers are mistakes, and
+# their sums would be too large for other programs.
 read_latency: Final = _read_as(
     Annotated[float, msgspec.Meta(ge=0, le=1e12)], "a number of milliseconds from 0 to 1e12"
 )
@@ -296,7 +296,7 @@ FIELDS: Final[Mapping[str, RowField]] = MappingProxyType(
 FIELD_OF: Final[Mapping[str, str]] = MappingProxyType(
     {name: field for field, each in FIELDS.items() for name in (field, *each.aliases)}
 )
-"""The field of every name and alias."""
+"""The field that each name or alias refers to."""
 
 
 @cache
@@ -342,7 +342,7 @@ class Columns:
         return field, read_extra if field is None else FIELDS[field].read
 
     def column(self, field: str) -> str:
-        """Return a column of a field."""
+        """Return the column that the suite names for a field, or else the field's own name."""
         return self.given.get(field, field)
 
     def misspelled(self, column: str) -> str | None:

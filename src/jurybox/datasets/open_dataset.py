@@ -49,7 +49,7 @@ def read_recorded(path: Path, read: Format) -> Recorded:
 
 
 def joined(read: Format, recorded: Recorded) -> Format:
-    """Return a reader that replaces the rows' responses by recorded ones."""
+    """Return a reader that replaces the responses in rows with recorded responses."""
 
     def joining(source: Source, context: FileContext) -> Iterator[tuple[int, Record]]:
         columns = context.columns
@@ -57,7 +57,7 @@ def joined(read: Format, recorded: Recorded) -> Format:
         for number, (line, record) in enumerate(read(source, context), start=1):
             given = next((record[name] for name in record if columns.field(name) == "id"), None)
             row_id = str(number if given is None else given)
-            # The row reader decides whether a row without one needs one.
+            # If a row has no recorded response, the row reader decides whether it needs one.
             answer = recorded.answers.get(row_id, {})
             left.pop(row_id, None)
             asked = {n: value for n, value in record.items() if columns.field(n) not in ANSWERED}
@@ -70,7 +70,7 @@ def joined(read: Format, recorded: Recorded) -> Format:
 
 
 class _PartFindings(Findings):
-    """Notes the faults of a part with line numbers of the whole."""
+    """Notes the faults of one of several files, with line numbers of the whole dataset."""
 
     def __init__(self, whole: Findings, start: int) -> None:
         super().__init__()
@@ -199,7 +199,7 @@ def reader_or_lines(path: Path) -> Format:
 
 def reader_of(path: Path) -> Format:
     """Return the reader of a file's records."""
-    # Checked before the extension, since a folder has none either.
+    # Opened before the extension is checked, since a folder has no extension either.
     with open_source(path):
         ending = path.suffix.lower()
     read = FORMATS.get(ending)

@@ -15,7 +15,7 @@ from jurybox.errors import IncompleteError, InputError
 from jurybox.text_format import printable
 
 MAX_LINE: Final = 64_000_000
-"""The longest line; a longer one means a file of another kind, and would fill memory."""
+"""The maximum bytes per line; a longer line means another kind of file, and fills memory."""
 
 _PIECE = 1 << 18
 _BOM = b"\xef\xbb\xbf"
@@ -35,9 +35,9 @@ class Source:
         most: int = MAX_LINE,
         whole: "Source | None" = None,
     ) -> None:
-        """Read from the beginning of ``file``; a line may have ``most`` bytes.
+        """Read from the beginning of ``file``; a line may have at most ``most`` bytes.
 
-        If the file is a part of a ``whole``, its bytes are also added to that hash.
+        If the file is a part of a ``whole``, its bytes go into the hash of the whole.
         """
         self.file = file
         self.origin = origin
@@ -52,7 +52,7 @@ class Source:
         return self.digest.hexdigest()
 
     def lines(self, findings: Findings) -> Iterator[tuple[int, bytes]]:
-        """Yield every line with its number, without its line feed; note those that are too long."""
+        """Yield every line with its number, without its line feed; note lines that are too long."""
         number = 0
         # Two more bytes: the line feed, and one that shows that the line is too long.
         while line := self._read(self.file.readline, self.most + 2):

@@ -174,12 +174,12 @@ _QUOTED = re.compile('"[^"]*"')
 
 
 def read_csv(source: Source, context: FileContext) -> Iterator[tuple[int, Record]]:
-    """Yield every record of a file separated by commas, or by its header's separator."""
+    """Yield every record; if the header has no comma, another separator in it is used."""
     return _CsvFile(source, context, ",;\t|").records()
 
 
 def read_tsv(source: Source, context: FileContext) -> Iterator[tuple[int, Record]]:
-    """Yield every record of a file separated by tabs, or by its header's separator."""
+    """Yield every record; if the header has no tab, another separator in it is used."""
     return _CsvFile(source, context, "\t,;|").records()
 
 
@@ -193,13 +193,13 @@ class _CsvFile:
         self._columns = context.columns
         self._findings = context.findings
         self._note = context.note
-        self._delimiters = delimiters  # the first one in the header is used
+        self._delimiters = delimiters  # the first of them that the header contains is used
         # The current record: where it began, and how much of it has been read.
         self._start = 0
         self._held = 0
 
     def records(self) -> Iterator[tuple[int, Record]]:
-        # The limit is global, so it is only ever raised; `_texts` has its own.
+        # This limit is global in Python, so it is only raised; `_texts` enforces the actual limit.
         if csv.field_size_limit() < 2 * MAX_LINE:
             csv.field_size_limit(2 * MAX_LINE)
         rows = self._rows()

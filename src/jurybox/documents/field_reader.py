@@ -45,7 +45,7 @@ def parse_name(text: str) -> str:
 
 
 class TextForm(NamedTuple):
-    """Marks a type that is written as text, with its reader and the code of its findings."""
+    """Marks a type that is written as text, with its parser and the error code for invalid text."""
 
     code: str
     parse: Callable[[str], Any]
@@ -55,7 +55,7 @@ Name = Annotated[str, TextForm("bad-name", parse_name)]
 
 
 def kind_of(node: Node) -> str:
-    """Return the kind of a value in words."""
+    """Describe a value for a message: `a list`, `a mapping`, or the text of a scalar."""
     match node:
         case Items():
             return "a list"
@@ -68,7 +68,7 @@ def kind_of(node: Node) -> str:
 
 
 def node_at(node: Node | None, *path: str | int) -> Node | None:
-    """Return the value at a path of keys and indexes."""
+    """Return the value at a path of keys and indexes; None if nothing is there."""
     for step in path:
         match node:
             case Pairs():
@@ -86,12 +86,12 @@ def key_place(node: Pairs, key: str) -> Place:
 
 
 def plain_number(node: Node) -> float | None:
-    """Return the number in an unquoted scalar."""
+    """Return the number in an unquoted scalar; None for any other node."""
     return read_number(node.text) if isinstance(node, Scalar) and not node.quoted else None
 
 
 def parse_at(node: Scalar, code: str, parse: Callable[[str], T], findings: Findings) -> T | None:
-    """Read a scalar with ``parse``; note the fault if that fails."""
+    """Read a scalar with ``parse``; if it raises `ParseError`, note the fault and return None."""
     try:
         return parse(node.text)
     except ParseError as error:
@@ -123,14 +123,14 @@ def fields_of(kind: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ..
 
 
 class FieldReader:
-    """Reads values from nodes and remembers where each struct is written."""
+    """Reads values from nodes and remembers the place of each struct in the document."""
 
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
         self._places: dict[int, tuple[object, Place]] = {}
 
     def place_of(self, value: object, otherwise: Place) -> Place:
-        """Return the place of a struct that was read here."""
+        """Return the place of a struct that this reader read; for any other, ``otherwise``."""
         return self._places.get(id(value), (value, otherwise))[1]
 
     def struct(self, kind: type[S], node: Pairs, what: str) -> S | None:
@@ -153,7 +153,7 @@ class FieldReader:
     def fields(
         self, kind: type[msgspec.Struct], node: Pairs, skip: Container[str] = ()
     ) -> dict[str, Any]:
-        """Return those fields of a struct that the mapping has and that can be read."""
+        """Return the fields of a struct that are in the mapping and valid, except ``skip``."""
         values: dict[str, Any] = {}
         for field in fields_of(kind):
             given = node_at(node, field.encode_name)
@@ -164,7 +164,7 @@ class FieldReader:
         return values
 
     def value(self, declared: Any, node: Node, what: str) -> Any:  # noqa: ANN401, PLR0911 - as declared
-        """Return a value of the declared type; UNSET, with a finding, for another type."""
+        """Read a node as the declared type; if it is no such value, note it and return UNSET."""
         kind, marks = _bare(declared)
         text = next((mark for mark in marks if isinstance(mark, TextForm)), None)
         match node:
@@ -239,7 +239,7 @@ _WANTED: Final[dict[Any, str]] = {
 
 
 def _bare(declared: object) -> tuple[Any, tuple[Any, ...]]:
-    """Return a type without None and annotations."""
+    """Return a declared type without None, and the annotations that it had."""
     if get_origin(declared) in (Union, UnionType):
         declared = next(each for each in get_args(declared) if each is not type(None))
     if get_origin(declared) is Annotated:
@@ -259,7 +259,7 @@ def _example(declared: object) -> str:
 
 
 def _fix(node: Node) -> str:
-    """Return a hint for a value that is almost right."""
+    """Return the end of a hint for a value that is almost right; empty for others."""
     if isinstance(node, Scalar) and node.quoted and read_number(node.text) is not None:
         return ", without quotes"
     percent = read_number(node.text[:-1]) if isinstance(node, Scalar) and node.text else None

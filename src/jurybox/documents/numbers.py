@@ -17,18 +17,18 @@ _WIDE = Context(prec=400)
 
 
 def read_number(text: str) -> float | None:
-    """Return the finite number in ``text``, an int if written as one; None if it isn't a number."""
+    """Return the number in ``text``, an int if written as one; None if it is none or not exact."""
     if _NUMBER.fullmatch(text) is None:
         return None
     value = float(text)
-    # Neither infinite nor with more digits than a float keeps.
+    # Refuse infinite numbers, and those with more digits than a float keeps.
     if not math.isfinite(value) or Decimal(text) != Decimal(repr(value)):
         return None
     return value if any(mark in text for mark in ".eE") else int(text)
 
 
 def show_number(value: float) -> str:
-    """Return a short text that reads back as ``value``, if possible without an exponent."""
+    """Return a short text that parses back to ``value``, without an exponent if possible."""
     if value == int(value) and abs(value) < _LARGE:
         return str(int(value))
     return fixed(value) if _SMALL <= abs(value) < _LARGE else repr(value)
@@ -56,7 +56,7 @@ def round_half_up(value: float, decimals: int) -> float:
 
 
 def shown(value: float | None) -> str:
-    """Return a number for a table: integers in full, others to four decimals."""
+    """Return a number for a table: to four decimals, or to one from 1000 on."""
     if value is None:
         return MISSING
     rounded = round(value, 1 if abs(value) >= _IN_THOUSANDS else _DECIMALS)
@@ -65,7 +65,7 @@ def shown(value: float | None) -> str:
 
 
 def rounded(value: float) -> float:
-    """Round a metric as it is shown: to three decimals, or 0.1%."""
+    """Round a metric for display: to three decimals, or to one from 1000 on."""
     return round(value, 1 if abs(value) >= _IN_THOUSANDS else _SHORT)
 
 
@@ -86,7 +86,7 @@ def short(value: float | None) -> str:
 
 
 def metric_change(name: str, value: float | None) -> str:
-    """Return a signed difference of a metric for display; of a rate, in percentage points."""
+    """Format the difference of a metric with its sign; that of a rate in percentage points."""
     text = metric_value(name, value)
     if text.endswith("%"):
         text = f"{text[:-1]} {'point' if text in {'1%', '-1%'} else 'points'}"

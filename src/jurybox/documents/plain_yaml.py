@@ -1,7 +1,7 @@
 """Reads YAML as plain data with the place of every value.
 
 Nodes are built from the parser's events, so that tags never construct values and every scalar keeps
-its original text (``version: 1.10`` is not a number that lost a zero). Tags, anchors, aliases,
+its original text (``version: 1.10`` does not become 1.1). Tags, anchors, aliases,
 merge keys and repeated keys are refused.
 """
 
@@ -66,7 +66,7 @@ class _NotPlainError(Exception):
 
 
 WORDS: Final = {"true": True, "false": False, "null": None, "~": None, "": None}
-"""The values of unquoted words."""
+"""Unquoted words that are not text, with their values."""
 
 
 def value_of(node: Node) -> object:
@@ -84,7 +84,7 @@ def value_of(node: Node) -> object:
 
 
 def as_yaml(value: object) -> str:
-    """Return JSON that YAML reads back unchanged."""
+    """Return a value as JSON that a YAML reader reads back unchanged."""
     quoted = json.dumps(value, ensure_ascii=False)
     # JSON allows these unescaped; YAML reads them as line ends or drops them.
     return re.sub("[\u2028\u2029\ufeff]", lambda match: f"\\u{ord(match[0]):04x}", quoted)
@@ -142,7 +142,7 @@ class _YamlReader:
                 tag = str(event.tag).replace("tag:yaml.org,2002:", "!!")
                 self._refuse(place, f"the tag `{tag}`")
             case yaml.ScalarEvent():
-                # The two parsers mark a plain scalar differently: None or an empty text.
+                # The style of a plain scalar is None in one parser and an empty text in the other.
                 scalar = Scalar(text=str(event.value), quoted=bool(event.style), place=place)
                 if CONTROL.search(scalar.text):
                     self._refuse(place, "a control character")
@@ -159,7 +159,7 @@ class _YamlReader:
                 pass
 
     def _refuse(self, place: Place, what: str) -> NoReturn:
-        """Note what isn't plain data, without interpreting it."""
+        """Note a part that isn't plain data, and stop reading."""
         self._findings.add(place, "yaml-not-plain", f"{what} is not plain data", _PLAIN)
         raise _NotPlainError
 

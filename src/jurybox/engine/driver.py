@@ -41,7 +41,7 @@ async def drive(flow: Flow[T], call: Call, *, on_exchange: OnExchange | None = N
         step = _next(flow, None)
         while not isinstance(step, _Done):
             # Samples take turns, here and below, because recently used code runs faster. Without
-            # it, a sample with one vote takes 10 to 16% more CPU time (decision 18).
+            # turns, a sample with one vote takes 10 to 16% more CPU time (decision 18).
             await asyncio.sleep(0)
             if len(step) == 1:
                 # Most batches have one request; the bookkeeping for several would cost more
@@ -83,7 +83,7 @@ def drive_sync(
 
 
 class _Done(Generic[T]):
-    """The value a flow returned; a separate class, because a flow may return a tuple."""
+    """The value that a flow returned, wrapped so that a tuple isn't taken for requests."""
 
     def __init__(self, value: T) -> None:
         self.value = value
@@ -104,7 +104,7 @@ async def _together(
 ) -> tuple[Outcome, ...]:
     begun: list[Awaitable[Outcome]] = []
     try:
-        # One after the other, so that tasks before an immediate failure are known.
+        # In a loop, so that calls begun before an immediate failure can be dropped.
         for request in batch:
             begun.append(call(request))  # noqa: PERF401
         coming = [
@@ -138,7 +138,7 @@ async def _answer(
 
 
 def _drop(outcome: Awaitable[Outcome]) -> None:
-    """Cancel pending tasks; leave finished tasks unchanged."""
+    """Cancel a call if it is pending; leave a finished one unchanged."""
     if isinstance(outcome, Coroutine):
         outcome.close()
     elif isinstance(outcome, asyncio.Future):
@@ -156,10 +156,10 @@ _OUTAGE_HINTS: Final[Mapping[FailureKind, str]] = {
 }
 # A short request that shows whether an endpoint answers at all when one request keeps failing.
 _SHORT: Final = (Turn(role="user", content="Reply with the word: ok"),)
-# A model that has answered before is given up after this many refusals in a row.
+# The run gives up on a model that has answered before after this many refusals in a row.
 _REFUSALS: Final = 5
 _CHARACTERS_PER_TOKEN: Final = 4
-# Seconds; replies may have used less of a quota than expected.
+# Seconds between looks at a quota, because replies may use less of it than expected.
 _LOOK_EVERY: Final = 1.0
 
 
@@ -205,7 +205,7 @@ class Caller:
         began = latency = None
         while True:
             result, span = await self._attempt(request, state)
-            # If the endpoint is known to be down, the previous attempt was the last.
+            # There is no span if no attempt was made, because the endpoint is known to be down.
             if span is not None:
                 began = span[0] if began is None else began
                 latency = (span[1] - began) * 1000
@@ -227,9 +227,9 @@ class Caller:
     async def _give_up(
         self, request: ModelRequest, error: ModelError, attempts: int, at_fault: int, first: float
     ) -> Failure | None:
-        """Return the failure of a request that isn't retried; a fatal one stops the run.
+        """Return the failure if a request isn't retried, else None; a fatal one stops the run.
 
-        ``first`` is when it failed for the first time.
+        ``first`` is when the request failed for the first time.
         """
         endpoint, limits = self._endpoint, self._endpoint.limits
         if not error.retry:
@@ -241,7 +241,7 @@ class Caller:
             return Failure(kind=error.kind, message=message, fatal=broken)
         most = limits.rate_limit_attempts if error.kind == "rate-limit" else limits.attempts
         unknown = error.fatal and not endpoint.answered and attempts >= limits.first_attempts
-        # A single refusal may be an exception among good answers.
+        # A single request to wait that long may be an exception among good answers.
         asks_too_much = attempts > 1 and endpoint.asks_too_much(error)
         over = unknown or asks_too_much or at_fault >= most or endpoint.left() <= 0
         if not over and attempts % most:
@@ -282,7 +282,7 @@ class Caller:
     async def _attempt(
         self, request: ModelRequest, state: SampleState | None
     ) -> tuple[Outcome | ModelError, tuple[float, float] | None]:
-        """Return the result with its start and end; None if no attempt was made."""
+        """Return the result, and the attempt's start and end; None for these without an attempt."""
         endpoint = self._endpoint
         await endpoint.slots.acquire(first=state is not None and state.started)
         try:
@@ -348,7 +348,7 @@ class Caller:
             async with limit:
                 return await self._model.complete(request)
         except TimeoutError:
-            # Any other exception is a bug in the model.
+            # A TimeoutError from elsewhere is a bug in the model.
             if not limit.expired():
                 raise
             what = f"timed out after {seconds:g} s"
@@ -358,7 +358,7 @@ class Caller:
 def routed(
     target: Caller | None, judges: Mapping[str, Caller]
 ) -> Callable[[Role, ModelRequest, SampleState], Awaitable[Outcome]]:
-    """Return the function that sends a request of a sample to the caller of its model."""
+    """Return a function that sends a request to the target or to the judge that it names."""
 
     def call(role: Role, request: ModelRequest, state: SampleState) -> Awaitable[Outcome]:
         if role == "target" and target is not None:

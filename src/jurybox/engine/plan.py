@@ -113,9 +113,9 @@ class TargetPlan(msgspec.Struct, frozen=True, kw_only=True):
     columns: dict[str, str] = {}
 
     def request(self, row: Row) -> ModelRequest:
-        """Return the messages sent for one row: the earlier turns, then the task.
+        """Return the request for one row: the system prompt, the earlier turns, then the task.
 
-        If the prompt shows the turns itself, it is the only message.
+        If the prompt shows the turns itself, they aren't sent as messages.
         """
         turns = row.messages
         if self.prompt is not None:
@@ -152,7 +152,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     ``judge_models`` are the judges with their own endpoint or limits. ``batch`` means that judges
     are asked in batches. ``derived_from`` is the run whose replies a rescored run uses.
-    ``overlays`` are the overlays by demographic (C13).
+    ``overlays`` are the overlay documents by demographic (C13).
     """
 
     suite: str
@@ -162,7 +162,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     judges: tuple[str, ...]
     votes: int
     repeats: int
-    votes_raised_from: int | None = None  # before judges were given equal numbers
+    votes_raised_from: int | None = None  # the number before all judges got equal votes
     stop_when_decided: bool = False
     judge_models: tuple[ModelSpec, ...] = ()
     folder: str = ""
@@ -219,7 +219,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=16)
 def extended_rubric(overlay: DocumentPlan, base: DocumentPlan) -> Rubric:
-    """Return the document that results from applying an overlay to a base document."""
+    """Return the rubric that results from applying an overlay to a base document."""
     return parse_rubric(overlay.text, overlay.origin, lambda _: _base(base))
 
 

@@ -70,6 +70,6 @@ class Sink(Protocol):
     def append(self, samples: Sequence[SampleRow], exchanges: Sequence[ExchangeRow]) -> None:
         """Store finished samples and exchanges, all of them or none.
 
-        The facets of a sample are stored with it.
+        The facets of a sample, its index entry, are stored with it.
         """
         ...

@@ -59,7 +59,7 @@ def columns_hash(tag: str, columns: Sequence[str | int | None]) -> str:
 
 
 def encoded(text: str) -> bytes:
-    """Return the bytes to hash."""
+    """Return the bytes of a text for hashing."""
     # A damaged store may contain values that aren't text; verify reports them, so don't raise.
     return str(text).encode("utf-8", "surrogatepass")
 
@@ -255,14 +255,14 @@ class ExchangeHashes(NamedTuple):
 
 
 def hashes_of(row: ExchangeRow) -> ExchangeHashes:
-    """Return the value that represents an exchange in other hashes."""
+    """Return the hashes that represent an exchange in other hashes."""
     return ExchangeHashes(
         row.role, frame_hash(row.frame), text_hash(row.material), text_hash(row.outcome)
     )
 
 
 def seal_of(row: AnyRow) -> str:
-    """Return the hash of all other columns, with long ones replaced by their hashes."""
+    """Return a row's seal: the hash of its other columns, long ones replaced by their hashes."""
     match row:
         case SampleRow():
             return _sample_seal(row, row.record_sha256)

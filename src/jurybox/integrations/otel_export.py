@@ -1,6 +1,7 @@
 """Exports to OpenTelemetry: calls as spans, scores as events, durations and tokens as metrics.
 
-Follows the semantic conventions for generative AI. The exporters read the standard variables.
+Follows the semantic conventions for generative AI. The exporters read the standard environment
+variables of OpenTelemetry.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,7 +31,7 @@ _EVENT: Final = "gen_ai.evaluation.result"
 _OPERATION: Final = "chat"
 _PAGE: Final = 50
 _NS: Final = 1e9
-# The boundaries of the conventions.
+# The bucket boundaries that the conventions recommend.
 _SECONDS: Final = [0.01 * 2**step for step in range(14)]
 _TOKENS: Final = [float(4**step) for step in range(14)]
 
@@ -72,7 +73,7 @@ class RunExporter:
         self._metric_exporter: Any = OTLPMetricExporter() if "metrics" in signals else None
 
     def export(self, samples: Iterable[SampleTrace]) -> list[str]:
-        """Export samples, and return the signals that the receiver rejected."""
+        """Export samples, and return the signals whose export failed."""
         failed: dict[str, None] = {}
         remaining = iter(samples)
         while page := list(islice(remaining, _PAGE)):
@@ -151,7 +152,7 @@ class RunExporter:
         if isinstance(outcome, Failure):
             span.set_status(Status(StatusCode.ERROR, outcome.message))
         span.end(call.end)
-        # What an earlier run paid for is no measurement of this one.
+        # A cached reply belongs to an earlier run, so this run doesn't measure it.
         if isinstance(outcome, Failure) or not outcome.cached:
             if call.end > call.start:
                 self._duration.record((call.end - call.start) / _NS, common)

@@ -1,8 +1,8 @@
 """Runs parts of a run on the workers of a Ray cluster, within one shared budget per endpoint.
 
-The caller defines the parts and the function that does one. A `Coordinator`, an actor on the
-driver's node, leases calls and turns to the workers, collects their progress, and stops them. When
-a worker is lost, Ray gives its part to another.
+The caller defines the parts and the function that works on a part. A `Coordinator`, an actor on the
+driver's node, grants workers their concurrent calls and the start times of requests, collects their
+progress, and stops them. When a worker is lost, Ray gives its part to another worker.
 """
 
 import asyncio
@@ -26,12 +26,12 @@ from jurybox.suite.model_spec import ModelSpec
 
 Ray = Any  # The library is an extra, and has no types for most of what it does.
 
-# Seconds between two renewals of a worker's share, which also say how far it is.
+# Seconds between two renewals of a worker's share, each with a report of its progress.
 _BEAT: Final = 0.2
 _POLL: Final = 0.1
-# Seconds in which a cluster that is there takes a connection.
+# Seconds within which a running cluster accepts a connection.
 _PATIENCE: Final = 10.0
-# How often Ray gives a part to another worker, each time after it lost one.
+# How many times Ray gives a part to another worker after losing its worker.
 _MOST_LOSSES: Final = 20
 
 
@@ -98,7 +98,7 @@ class Coordinator:
 
 
 class _WorkerShare:
-    """This worker's share of an endpoint: turns are asked for several at a time."""
+    """This worker's share of an endpoint's limits; several requests get a start time at once."""
 
     def __init__(self, coordinator: Ray, limiter: EndpointLimiter) -> None:
         self.calls = 0
@@ -111,7 +111,7 @@ class _WorkerShare:
 
     @property
     def demand(self) -> tuple[int, int]:
-        """The concurrent calls that it wants and uses; before the first grant, all it may make."""
+        """The concurrent calls wanted and used; before the first grant, the limit is wanted."""
         limiter = self.limiter
         wanted = max(1, limiter.wanted) if self.is_known else limiter.concurrency.limit
         return wanted, limiter.used
@@ -131,7 +131,7 @@ class _WorkerShare:
         await turn
 
     def correct(self, spec: ModelSpec, reserved: float, used: float) -> None:
-        """Correct the estimate of a request when turns are asked for next."""
+        """Note by how many tokens an estimate was wrong; the next request for turns corrects it."""
         known = self._corrections.get(spec.model, 0.0)
         self._corrections[spec.model] = known + used - reserved
 
@@ -205,7 +205,7 @@ class WorkerLink:
 
 P = TypeVar("P")
 PartWork = Callable[[P, WorkerLink], str]
-"""Does a part in a worker; returns why it isn't finished, or an empty text. A module's function."""
+"""Does a part in a worker; returns why it isn't finished, or "". Must be a module's function."""
 
 
 def _do_part(work: PartWork[P], coordinator: Ray, holder: str, part: P) -> str:
@@ -230,7 +230,7 @@ def _knock(address: str) -> None:
 
 
 class RayCluster:
-    """A connection to Ray; without an address, to a cluster of its own on this machine."""
+    """A connection to Ray; without an address, to a new cluster on this machine."""
 
     def __init__(self, address: str | None) -> None:
         """Remember the address; the first use connects."""
@@ -268,7 +268,7 @@ class RayCluster:
         self._ray.get(self._coordinator.keep.remote(secrets))  # before any worker asks for them
 
     def _here(self) -> Ray:
-        # With the driver, so that the two are lost together.
+        # On the driver's node, so that the coordinator and the driver are lost together.
         strategies: Ray = importlib.import_module("ray.util.scheduling_strategies")
         node = self._ray.get_runtime_context().get_node_id()
         return strategies.NodeAffinitySchedulingStrategy(node, soft=False)

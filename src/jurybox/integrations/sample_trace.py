@@ -44,7 +44,7 @@ class TracedScore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SampleTrace(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample with its calls and scores; ``timed`` is false where no call's time is stored."""
+    """A sample with its calls and scores; ``timed`` is false if no call's time is stored."""
 
     record: SampleRecord
     calls: tuple[TracedCall, ...]

@@ -1,4 +1,4 @@
-"""The outcome for one sample."""
+"""The report of a jury on one sample."""
 
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ Method = Literal["reference", "rubric", "pairwise", "rules"]
 Confidence = Literal["high", "moderate", "low"]
 
 CONFIDENCES: tuple[Confidence, ...] = ("low", "moderate", "high")
-"""From the lowest to the highest."""
+"""All confidences, from the lowest to the highest."""
 
 
 class RubricName(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +34,7 @@ class RubricName(msgspec.Struct, frozen=True, kw_only=True):
 class CriterionReport(msgspec.Struct, frozen=True, kw_only=True):
     """The jury's result for one criterion: a score, or a preference for a pair; None if unscored.
 
-    Comparisons use ``vote_mean``, the mean of the valid votes, instead of the majority (E9).
+    Comparisons of runs use ``vote_mean``, the mean of the valid votes, not the majority (E9).
     """
 
     id: str
@@ -59,7 +59,7 @@ def show_vote(vote: float | Side) -> str:
 
 
 class LostVote(msgspec.Struct, frozen=True, kw_only=True):
-    """A vote without a valid reply, and why."""
+    """A vote without a valid reply, and the reason."""
 
     vote: int
     judge: str
@@ -118,7 +118,7 @@ class EvaluationReport(msgspec.Struct, frozen=True, kw_only=True):
     winner_votes: tuple[Side, ...] = ()
 
     def as_data(self) -> dict[str, Any]:
-        """Return it as plain data for JSON."""
+        """Return the report as plain data for JSON."""
         data: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         if self.responses is None:
             del data["responses"]

@@ -1,6 +1,6 @@
-"""The jury: which questions are asked about a sample, how many votes are taken, and its report.
+"""The jury: which questions are asked about a sample, how many votes are taken, and the report.
 
-A result that more than half of *all* votes agree on is final, regardless of the others. With
+A result that more than half of *all* votes agree on is final, whatever the rest would be. With
 ``stop_when_decided``, a jury asks in rounds: first for the minimum number of votes that can decide,
 then for as many as are still needed. Without it, all votes are asked for at once.
 """
@@ -100,7 +100,7 @@ def jury(
     """Judge one sample by the simplest applicable method (E2), with ``votes`` votes.
 
     With a reference, every response is scored against it, and two responses need no comparison.
-    Without one, a single response is scored by the rubric, and two are compared.
+    Without a reference, a single response is scored by the rubric, and two are compared.
     """
     panel = judging.panel(judges, votes)
     if panel.asks_for_verdicts:
@@ -129,7 +129,7 @@ def _vote(
     question = judging.score_question(sample, response) if panel.asks_for_verdicts else None
     flows = [_ballot(judging, sample, response, seat, question) for seat in panel.seats]
     ballots = yield from run_until_decided(flows, _votes_needed(judging))
-    # A valid vote takes precedence over unreadable ones.
+    # A fallback score is used only if no vote is valid.
     for ballot in ballots:
         if isinstance(ballot, Answer):
             return ballots
@@ -148,7 +148,7 @@ def _ballot(
 
 
 def _with_fallback(judging: Judging, ballot: Ballot) -> Ballot:
-    """Use the format's fallback score for an unreadable reply; it is counted."""
+    """Give an unreadable reply the format's fallback score, if any, marked as such."""
     if not isinstance(ballot, Unscored) or ballot.cause != "defect":
         return ballot
     scores = judging.format.fallback(judging.asked, ballot.replies[-1].text)
@@ -270,7 +270,7 @@ def _scored(
     name = criterion.id
     given = [vote.scores[name] for vote in votes]
     score, confidence = count_scores(given, requested)
-    # The reasoning shown is that of a vote for the score shown.
+    # Show the reasoning of a vote that gave the reported score.
     agreeing = None if score is None else votes[given.index(score)]
     reasoning = "" if agreeing is None else agreeing.remarks.reasoning.get(name, "")
     return CriterionReport(
@@ -336,7 +336,7 @@ def _completed(
     given = [each for cast in ballots for each in zip(panel.seats, cast, strict=False)]
     lost = [(seat, ballot) for seat, ballot in given if isinstance(ballot, Unscored)]
     unscored = [sum([isinstance(each, Unscored) for each in cast]) for cast in ballots]
-    # Of two responses, the one with fewer votes determines the confidence of the report.
+    # Of two responses, report the number of valid votes of the one with fewer.
     valid = min([len(cast) - count for cast, count in zip(ballots, unscored, strict=True)])
     replies = [reply for _, ballot in given for reply in ballot.replies]
     remarks = [each for _, ballot in given for each in _remarks(ballot)]
@@ -446,7 +446,7 @@ V = TypeVar("V", float, Side)
 
 
 def count_scores(votes: Sequence[float], requested: int) -> tuple[float | None, Confidence]:
-    """Return the majority's score; without a majority the median vote, the lower of two."""
+    """Return the majority's score, else the lower median, with its confidence."""
     leader, confidence = _majority(votes, requested)
     if leader is None and votes:
         leader = sorted(votes)[(len(votes) - 1) // 2]
@@ -454,7 +454,7 @@ def count_scores(votes: Sequence[float], requested: int) -> tuple[float | None, 
 
 
 def count_sides(votes: Sequence[Side], requested: int) -> tuple[Side | None, Confidence]:
-    """Return the majority's side; without a majority a tie."""
+    """Return the majority's side, else a tie, with its confidence."""
     leader, confidence = _majority(votes, requested)
     if leader is None and votes:
         leader = "tie"
@@ -464,7 +464,7 @@ def count_sides(votes: Sequence[Side], requested: int) -> tuple[Side | None, Con
 def _majority(votes: Sequence[V], requested: int) -> tuple[V | None, Confidence]:
     """Return the majority result of the votes, and its confidence.
 
-    Confidence is high if all of several votes agree and none was lost.
+    Confidence is high if all of several votes agree and none was lost or skipped.
     """
     for value in votes[: len(votes) // 2 + 1]:
         agreeing = votes.count(value)
@@ -477,7 +477,7 @@ P = TypeVar("P", EvaluationReport, SideReport)
 
 
 def _at_most_moderate(verdict: P) -> P:
-    """Cap the confidence at moderate if votes aren't independent (E9)."""
+    """Cap the confidence at moderate, for votes that aren't independent (E9)."""
     criteria = tuple(
         msgspec.structs.replace(each, confidence=lowest([each.confidence, "moderate"]))
         for each in verdict.criteria
@@ -487,7 +487,7 @@ def _at_most_moderate(verdict: P) -> P:
 
 
 def lowest(confidences: Sequence[Confidence]) -> Confidence:
-    """Return the lowest confidence; ``low`` without any."""
+    """Return the lowest confidence; ``low`` if there is none."""
     for confidence in CONFIDENCES:
         if confidence in confidences:
             return confidence

@@ -29,9 +29,9 @@ _Version = tuple[Literal["date", "number", "digest"], str]
 def check_version(model: str, reported: str | None) -> VersionCheck | None:
     """Compare ``provider/name[@version]`` with the reported name; None without a version.
 
-    With the same version, a name that begins with the same word and continues differently is
-    another model. Text that a gateway adds before the name or after the version, or its own alias,
-    is not.
+    If the versions agree, a reported name that begins with the same word and then differs is
+    another model. Text that a gateway adds before the name or after the version, or a gateway's
+    own alias, doesn't make it another model.
     """
     name, version = _parts(model.lower())
     wanted = _versions(f"-{version or name}") or _plain_version(version)
@@ -52,7 +52,7 @@ def check_version(model: str, reported: str | None) -> VersionCheck | None:
 
 @lru_cache(maxsize=256)
 def contradiction(model: str, reported: str | None) -> str | None:
-    """Return which other model answered instead of the requested one; None if none did."""
+    """Return an error message if another model or version answered than requested, else None."""
     if check_version(model, reported) != "contradicted" or reported is None:
         return None
     provider, (name, version) = model.partition("/")[0], _parts(model)

@@ -20,7 +20,7 @@ class PairVote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pairwise(judging: Judging, sample: Sample, seat: Seat) -> Flow[PairVote | Unscored]:
-    """Ask in both orders, map the second reply back, and reconcile."""
+    """Ask in both orders, exchange A and B in the second reply, and combine both replies."""
     a = sample.response.text
     b = "" if sample.response_b is None else sample.response_b.text
     form, policy, material = judging.pair_form, judging.reask_policy, sample.texts

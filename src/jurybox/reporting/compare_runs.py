@@ -47,7 +47,7 @@ from jurybox.storage.store import Store
 Key = tuple[str, int]
 Views = tuple[RunView, RunView]
 
-# Fields that differ between any two runs.
+# Fields that may differ between any two runs and explain nothing.
 _ALWAYS: Final = frozenset(
     {"run_id", "timestamp_utc", "name", "tags", "baseline", "group", "target_name", "max_cost"}
 )
@@ -78,7 +78,7 @@ class StoredSide(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str
     cluster: Hashable
     number: int
-    responses: int  # a hash of them
+    responses: int  # a hash of the responses
     result: SampleResult
 
 
@@ -163,13 +163,13 @@ def compare_runs(
 def _largest(
     changes: Iterable[SampleChange], size: Callable[[SampleChange], Any], limit: int | None
 ) -> dict[str, tuple[SampleChange, ...]]:
-    """Return the largest changes of each kind, and of ``any``; of equal ones, the first."""
+    """Return the largest changes of each kind, and of ``any`` kind; equal ones in order."""
     most = sys.maxsize if limit is None else limit
     kept: dict[str, list[SampleChange]] = {}
     for change in changes:
         is_same = change.change in {"same", "unscored"}
         if is_same and limit is None:
-            continue  # all changes are asked for
+            continue  # without a limit, only changes are listed
         for kind in (change.change,) if is_same else (change.change, "any"):
             some = kept.setdefault(kind, [])
             some.append(change)
@@ -179,7 +179,7 @@ def _largest(
 
 
 def _ranked(differences: Iterable[RankedSample]) -> tuple[RankedSample, ...]:
-    """Return samples sorted by difference: all of them, or of many every n-th and both ends."""
+    """Return samples sorted by difference; of many samples, only every n-th and both ends."""
     ordered = sorted(differences, key=itemgetter(0))
     step = max(1, math.ceil(len(ordered) / _MOST_RANKED))
     return (*ordered[:-1:step], *ordered[-1:])
@@ -219,7 +219,7 @@ class _Changes:
                 continue
             met = (self._share_right(left), self._share_right(right))
             if left.responses != right.responses:
-                met = (None, None)  # labels are of A's response
+                met = (None, None)  # the labels are for A's response only
             self.tests.add(left.result, right.result, left.cluster, met)
             change = self._change(left, right)
             self.counts[change.change] += 1

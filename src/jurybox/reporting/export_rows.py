@@ -114,7 +114,7 @@ class ExportShape:
     """
 
     def __init__(self, rubric: Rubric, params: Parameters, *, raw: bool = False) -> None:
-        """Set the rubric, the planned parameters by role, and what to export."""
+        """Set the rubric and the planned parameters by role; ``raw`` adds the exchanges."""
         self._params = params
         self._rubric = rubric
         criteria = {each.id: _free("criterion", each.id) for each in rubric.criteria}
@@ -182,7 +182,7 @@ def record_as_data(
 
 
 def _free(what: str, name: str) -> str:
-    """Return an unambiguous name for a score, using a dot, which no document's name has."""
+    """Return a unique column name for a score; names in rubrics can't contain the added dot."""
     return f"{what}.{name}" if name in _FIXED else name
 
 
@@ -203,7 +203,7 @@ def _inputs(sample: SampleRow) -> ExportedRow:
 
 
 def _judged(sample: SampleRow, result: SampleResult) -> ExportedRow:
-    """Return the scores of the rules, then those of the jury (C15)."""
+    """Return the criteria as scored by rules, or else by the jury, and the jury's report (C15)."""
     report = {} if sample.report is None else _OBJECT.decode(sample.report)
     automated = {} if sample.automated is None else _OBJECT.decode(sample.automated)
     by_jury = report.get("criteria")
@@ -219,7 +219,7 @@ def _judged(sample: SampleRow, result: SampleResult) -> ExportedRow:
 
 
 def _reasoning(criteria: Sequence[dict[str, Any]]) -> str | None:
-    """Return the judges' reasoning as one text, each once, with the criteria it is about."""
+    """Return the judges' reasoning as one text: each text once, with its criteria."""
     found: dict[str, list[str]] = {}
     for each in criteria:
         if each["reasoning"]:
@@ -230,7 +230,7 @@ def _reasoning(criteria: Sequence[dict[str, Any]]) -> str | None:
 
 
 def _exchange(row: ExchangeRow) -> dict[str, Any]:
-    """Return a request, as the text that its hash is of, and its outcome."""
+    """Return a request, as the text that was hashed, and its outcome."""
     return {
         "role": row.role,
         "request_sha256": text_hash(row.request),

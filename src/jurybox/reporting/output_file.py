@@ -14,9 +14,9 @@ from jurybox.errors import IncompleteError, InputError
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Generator[BinaryIO]:
-    """Provide a file to write to, which gets its name when it is complete.
+    """Open a temporary file that is renamed to ``path`` when the block ends without an error.
 
-    An existing file is replaced at the end, and stays unchanged if writing fails.
+    Until then, an existing file stays unchanged. A pipe or a device is written directly.
     """
     try:
         goal = path.resolve()
@@ -75,10 +75,10 @@ def whole_folder(path: Path) -> Generator[Path]:
 
 
 def _check_links(path: Path, goal: Path) -> None:
-    """Refuse to write through a link: the file itself, or a folder within the current one."""
+    """Refuse to write through a link: a linked file, or a linked folder in the current folder."""
     here = Path.cwd()
     plain = Path(os.path.normpath(here / path)).parent
-    # Links outside it belong to the system, such as /tmp on macOS.
+    # Links outside the current folder belong to the system, such as /tmp on macOS.
     ours = not path.is_absolute() or plain.is_relative_to(here)
     led_away = path.is_symlink() and goal.parent != path.parent.resolve()
     if led_away or (ours and goal.parent != plain):

@@ -81,7 +81,7 @@ def reasoning(record: SampleRecord) -> str:
 
 
 def _of_criteria(criteria: Iterable[CriterionReport], side: str) -> Iterator[Reason]:
-    """Yield each reasoning once: in some formats it is one for all criteria."""
+    """Yield each reasoning once; in some reply formats, all criteria share one."""
     found: dict[str, list[str]] = {}
     for each in sorted(criteria, key=_share):
         score = each.preference or ("unscored" if each.score is None else shown(each.score))

@@ -46,7 +46,7 @@ def plain(text: str) -> str:
 
 
 def code(name: str) -> str:
-    """Return a name as inline code, or as text if it contains a backtick."""
+    """Return a name as inline code, or as escaped text if it has unusual characters."""
     return f"`{name}`" if re.fullmatch(r"[\w .:<>=!/%+-]+", name, re.ASCII) else plain(name)
 
 
@@ -261,8 +261,9 @@ def write_report(
 ) -> None:
     """Write the report on a run.
 
-    ``more`` is added to JSON; HTML shows its `CalibrationStatus` as ``calibration``, its
-    `ReviewAgreement` as ``people`` and the `RunDiff` from its ``baseline``, Markdown the people.
+    ``more`` may have ``calibration`` (a `CalibrationStatus`), ``people`` (a `ReviewAgreement`) and
+    ``baseline`` (a `RunDiff`). HTML shows all three, Markdown only ``people``; JSON has all of
+    ``more``.
     """
     _FORMATS[form](file, view, store, more)
 

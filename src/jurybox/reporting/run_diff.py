@@ -32,7 +32,7 @@ _WORDS: Final = {True: "yes", False: "no", None: "-"}
 
 
 class MetricPair(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A metric in both runs, how much the second is above the first, and their samples."""
+    """A metric in both runs, the difference B minus A, and the numbers of samples."""
 
     metric: str
     a: float | None
@@ -62,9 +62,9 @@ class GatePair(msgspec.Struct, frozen=True, kw_only=True):
 class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
     """One sample that both runs have.
 
-    ``change`` is how the sample changed as a whole: to a higher or lower score, otherwise
-    (`changed`: another verdict with the same score, or a score in only one run), or not at all; one
-    that neither run could score is `unscored`.
+    ``change`` is how the sample changed as a whole: its score is `higher` or `lower`, it `changed`
+    otherwise (another verdict with the same score, or a score in only one run), or it is the
+    `same`. A sample that neither run could score is `unscored`.
     """
 
     id: str
@@ -133,11 +133,11 @@ class ChangeCounts(msgspec.Struct, frozen=True, kw_only=True):
 class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     """Two runs side by side.
 
-    ``identical`` says that all records are equal, to the hash; it is None where a run isn't
-    finished. ``headline`` is the metric by which samples are higher or lower, None where the two
-    rubrics have none in common. ``tested`` says which metrics differ by more than chance.
-    ``ranked`` has samples of both runs by their difference: of many every n-th, and both ends.
-    ``samples`` has the largest changes, ``by_kind`` those of each kind of change.
+    ``identical`` says whether the hashes of all records are equal; it is None if a run isn't
+    finished. ``headline`` is the metric by which samples are higher or lower, None if the two
+    rubrics have no such metric in common. ``tested`` says which metrics differ by more than chance.
+    ``ranked`` has the samples of both runs, sorted by their difference; of many samples, only every
+    n-th and both ends. ``samples`` has the largest changes, ``by_kind`` the largest of each kind.
     """
 
     a: RunView
@@ -163,7 +163,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(each.metric for each in self.tested if each.regression)
 
     def as_data(self) -> dict[str, Any]:
-        """Return it as plain data for JSON."""
+        """Return the comparison as plain data for JSON."""
         named = [name for name in self.__struct_fields__ if name not in {"ranked", "by_kind"}]
         data = {name: getattr(self, name) for name in named}
         tested: list[dict[str, Any]] = []
@@ -241,7 +241,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         return f"no metric is higher or lower by more than chance{at}"
 
     def verdicts(self) -> Iterator[tuple[str, str]]:
-        """Yield the conclusions from each run, by name."""
+        """Yield the conclusions of both runs, by name."""
         one, other = self.a.as_data(), self.b.as_data()
         for name in ("release_ready", "decision"):
             a, b = one.get(name), other.get(name)

@@ -1,4 +1,4 @@
-"""Reads the stored rows of a run and its samples; reports those that can't be read."""
+"""Reads the stored rows of a run and its samples; reports rows that can't be read."""
 
 import contextlib
 from collections.abc import Generator, Iterator, Sequence
@@ -76,7 +76,7 @@ def rubric_of(run: RunRow) -> Rubric:
 class SampleRecord:
     """A stored sample; each part is decoded when it is first used.
 
-    Decoding raises `msgspec.DecodeError`; use `reading` around it.
+    Decoding may raise `msgspec.DecodeError`, so use the parts within `reading`.
     """
 
     def __init__(self, row: SampleRow, exchanges: Sequence[ExchangeRow] = ()) -> None:
@@ -111,7 +111,7 @@ class SampleRecord:
 
     @property
     def passed(self) -> bool | None:
-        """Whether all pass rules pass; None for a rubric without any."""
+        """Whether all pass rules pass; None for a rubric without pass rules."""
         return self.result.passed
 
     @cached_property
@@ -211,7 +211,7 @@ def stored_votes(procedure: Procedure, record: SampleRecord, store: Store) -> It
 def pair_votes(
     procedure: Procedure, sample: Sample, exchanges: Sequence[ExchangeRow]
 ) -> Iterator[OrderedVote]:
-    """Yield the valid votes on a pair; those never requested or answered are left out."""
+    """Yield the valid votes on a pair, without votes that weren't requested or answered."""
     judging = procedure.judging
     asked = [each for each in exchanges if role_of(each) == "judge"]
     panel = judging.seats(procedure.judges, procedure.votes)
@@ -230,7 +230,7 @@ def ordered_vote(seat: Seat, vote: PairVote) -> OrderedVote:
     second = vote.second.preferences
     kept = {name: side == second.get(name) for name, side in vote.first.preferences.items()}
     if seat.way == "evidence":
-        # It compares the responses by probability, and measures the effect of the order.
+        # Evidence judges compare responses by probability, and measure the effect of the order.
         extra = vote.second.remarks.extra
         lead, bias = float(extra["lead_of_a"]), float(extra["position_bias"])
         straight, swapped, kept = _side(lead + bias), _side(lead - bias), {}

@@ -203,7 +203,7 @@ def _view(row: RunRow, plan: Plan, stored: StoredOutcome, store: Store) -> RunVi
 
 
 def _with_reported(metadata: Metadata, plan: Plan, conclusion: Conclusion) -> Metadata:
-    """Fill in the versions that providers reported, if the names state none or another."""
+    """Fill in the versions that providers reported, if names state no or another version."""
     target = () if plan.target is None else (plan.target.model,)
     for field, models in (("model_version", target), ("evaluator_model_version", plan.judges)):
         if metadata.get(field) is None or any(_drifted(each, conclusion) for each in models):
@@ -236,7 +236,7 @@ def _with_reported(metadata: Metadata, plan: Plan, conclusion: Conclusion) -> Me
 
 
 def _really_sent(metadata: Metadata, conclusion: Conclusion) -> dict[str, Any]:
-    """Return the parameters of each role as sent (A11); null if no reply had them."""
+    """Return each role's parameters as sent (A11); None for a parameter that no request had."""
     params: dict[str, Any] = dict(metadata.get("generation_params", {}))
     for role in ("target", "judge"):
         uses = [use for use in conclusion.uses if use.role == role]
@@ -319,7 +319,7 @@ def is_running(row: RunRow, store: Store) -> bool | None:
 
 
 class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run in a list; without ``planned`` it is unreadable."""
+    """A run in a list; ``planned`` is None if the run can't be read."""
 
     run_id: str
     suite: str
@@ -345,7 +345,7 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def listed_run(row: RunRow, store: Store) -> ListedRun:
-    """Return a run for a list; a damaged one has that status."""
+    """Return a run for a list; a run that can't be read has the status `damaged`."""
     names = ("suite", "status", "created_at", "finished_at")
     known: dict[str, Any] = {"run_id": row.id, **{name: getattr(row, name) for name in names}}
     try:
@@ -370,7 +370,7 @@ def listed_run(row: RunRow, store: Store) -> ListedRun:
 
 
 def _unfinished(row: RunRow, store: Store) -> dict[str, Any]:
-    """Return a stopped run with counts only, since metrics would require reading all samples."""
+    """Return an unfinished run's status and count; metrics would require reading all samples."""
     status = {True: "running", False: "stopped", None: row.status}[is_running(row, store)]
     return {"status": status, "samples": sum(1 for _ in store.numbers(row.id))}
 

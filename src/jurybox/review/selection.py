@@ -30,11 +30,11 @@ class RandomOrder:
         self._run_id = run_id
 
     def number(self, place: int) -> int:
-        """Return the number at a place, both from 0."""
+        """Return the sample number at a place; both count from 0."""
         return _shuffled(self._run_id, self.size)[place]
 
     def place(self, number: int) -> int:
-        """Return the place of a number."""
+        """Return the place of a sample number in this order."""
         return _places(self._run_id, self.size)[number]
 
     def until(self, last: int) -> tuple[int, ...]:
@@ -80,30 +80,30 @@ def needed_line(needed: int, unsure: int = 0) -> str:
 
 
 class RandomPart(msgspec.Struct, frozen=True, kw_only=True):
-    """The beginning of the random order that reviewers have worked through."""
+    """How far reviewers have worked through the random order, from its beginning."""
 
     size: int  # how many samples the run will have
-    reviewed: frozenset[int] = frozenset()  # the numbers of those that were drawn and reviewed
-    labeled: frozenset[int] = frozenset()  # those of them with a label
-    missed: frozenset[int] = frozenset()  # the numbers of those that were drawn and not reviewed
-    # The numbers of reviewed samples that don't count yet, since too many before them in the order
-    # are missing; ``passed`` is how many.
+    reviewed: frozenset[int] = frozenset()  # the numbers of the drawn samples with a review
+    labeled: frozenset[int] = frozenset()  # the numbers of reviewed samples with a label
+    missed: frozenset[int] = frozenset()  # the numbers of the drawn samples without a review
+    # The numbers of reviewed samples that don't count yet, since too many samples before them in
+    # the order have no review; ``passed`` counts these.
     waiting: frozenset[int] = frozenset()
     passed: int = 0
 
     @property
     def drawn(self) -> int:
-        """How many were drawn."""
+        """How many samples were drawn."""
         return len(self.reviewed) + len(self.missed)
 
     @property
     def skipped(self) -> int:
-        """How many of them have no review, though later ones do."""
+        """How many drawn samples have no review, though later ones do."""
         return len(self.missed)
 
     @property
     def unsure(self) -> int:
-        """How many of them were reviewed without a label."""
+        """How many drawn samples were reviewed without a label."""
         return len(self.reviewed) - len(self.labeled)
 
     @property
@@ -113,7 +113,7 @@ class RandomPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def too_many_missing(missing: int, drawn: int) -> bool:
-    """Return whether a random part has too many samples without a label to count as random."""
+    """Return whether too many samples of a random part lack a label, so it isn't random."""
     return missing > drawn * _SKIPPABLE
 
 
@@ -125,7 +125,7 @@ def random_part(
     present: Container[int],
     labeled: Collection[int],
 ) -> RandomPart:
-    """Return the beginning of the random order that reviewers have worked through.
+    """Return how far reviewers have worked through the random order.
 
     Only a sample's place in the order matters, not the queue it was reviewed from, because
     reviewers aren't shown a sample twice. The part ends at ``last``, the furthest number reviewed

@@ -1,4 +1,4 @@
-"""A criterion's checks as data; rows fill the placeholders in their values (D4)."""
+"""A criterion's checks as data; each row fills the placeholders in the checks' values (D4)."""
 
 import json
 import re
@@ -46,7 +46,7 @@ class CheckOutcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     where: str = ""
 
     def __str__(self) -> str:
-        """Return it as an assertion, on one line."""
+        """Return the outcome as an assertion, on one line."""
         word = {True: "passes", False: "fails", None: "not measured"}[self.passed]
         at = f" ({self.where})" if self.where else ""
         return f"{self.check} {word}: expected {self.expected}, found {self.found}{at}"

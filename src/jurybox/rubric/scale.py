@@ -25,7 +25,7 @@ Measurement = Literal["nominal", "ordinal", "interval"]
 
 
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
-    """From ``low`` to ``high``, in whole steps or continuous."""
+    """The scores from ``low`` to ``high``, in whole steps or continuous."""
 
     low: float
     high: float
@@ -105,7 +105,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
         return (score - self.low) / (self.high - self.low)
 
     def denormalize(self, share: float) -> float:
-        """Return the point at ``share`` of the scale, rounded up halfway between two."""
+        """Return the point at ``share`` of the scale; halfway between two, the higher one."""
         exact = self.low + share * self.span
         return round(exact, 6) if self.continuous else self.nearest(exact)
 

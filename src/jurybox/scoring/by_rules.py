@@ -55,13 +55,13 @@ _BESIDE: Final = (
 
 
 class SingleReport(EvaluationReport, frozen=True, kw_only=True):
-    """The report on a single evaluation, with the same result as a sample of a run has (A5)."""
+    """The report on a single evaluation, with the result that a sample of a run has (A5)."""
 
     result: SampleResult
 
     @property
     def passed(self) -> bool | None:
-        """Whether every pass rule passes; a rule that couldn't be measured doesn't."""
+        """Whether every pass rule passes; a rule whose metric wasn't measured doesn't pass."""
         return self.result.passed
 
     @property
@@ -81,7 +81,7 @@ class SingleReport(EvaluationReport, frozen=True, kw_only=True):
 
 
 class RulesReport(SingleReport, frozen=True, kw_only=True):
-    """A report whose scores come from rules alone.
+    """A report whose scores come from rules or checks alone.
 
     ``automated`` explains each score; ``judge`` is the separate report of the judges on the same
     response.
@@ -112,7 +112,7 @@ class RulesReport(SingleReport, frozen=True, kw_only=True):
 def with_rules(
     rubric: Rubric, report: EvaluationReport, automated: AutomatedReport
 ) -> EvaluationReport:
-    """Return a judges' report on one response with the criteria that rules score (D4)."""
+    """Add the criteria that rules or checks score to the judges' report on one response (D4)."""
     if not rubric.is_mixed or report.winner is not None or report.responses:
         return report
     judged = {each.id: each for each in report.criteria}
@@ -150,7 +150,7 @@ def single_report(
 
 
 def _unanswered(rubric: Rubric, sample: Sample, result: SampleResult) -> EvaluationReport:
-    """Return the report on a late response, which isn't judged (A7)."""
+    """Return the report on a failed, late or empty response, which isn't judged (A7)."""
     criteria = [
         CriterionReport(
             id=each.id,

@@ -42,7 +42,7 @@ from jurybox.scoring.sample_result import (
 T = TypeVar("T")
 
 _DECIMALS: Final = 6
-_APART: Final = 0.3  # a judge's score and the rules' disagree from this difference on
+_APART: Final = 0.3  # a judge and the rules disagree if their scores differ by more than this
 Metrics = Mapping[str, float | None]
 
 
@@ -59,7 +59,7 @@ class Procedure(msgspec.Struct, frozen=True, kw_only=True):
 
     ``target`` is None if the dataset contains the responses; ``judges`` is empty if the rubric's
     rules and checks score everything. ``price`` is the target's, for checks on the cost of a
-    response. ``overlays`` are the overlays by demographic (C13).
+    response. ``overlays`` are the procedures for demographics with an overlay (C13).
     """
 
     judging: Judging
@@ -164,7 +164,7 @@ def conclude(
     automated: AutomatedReport | None,
     exchanges: Iterable[Exchange] = (),
 ) -> SampleResult:
-    """Return a sample's result from its responses, the jury's report and the rubric's rules."""
+    """Compute a sample's result from its responses, the jury's report and the rules' scores."""
     failure = sample.failure
     answered = failure is None
     metrics, judge_score = _metrics(rubric, report, automated, answered=answered)
@@ -345,7 +345,7 @@ def _metrics(
 
 
 def _without_response(rubric: Rubric) -> dict[str, float | None]:
-    """Return the scores of a sample without a response, and the overall score if it has all."""
+    """Return the scores of a sample without a response, and if complete, its overall score."""
     scores: dict[str, float | None] = dict(rubric.without_response)
     if len(scores) == len(rubric.criteria):
         scores[rubric.overall_name] = overall_score(rubric, rubric.without_response)

@@ -31,17 +31,17 @@ Prices = Mapping[str, Price]
 
 
 def cost(model: str, usage: Usage, prices: Prices, *, batched: bool = False) -> float | None:
-    """Return US dollars; None if the price or the tokens are unknown.
+    """Return the cost in US dollars; None if the price or the tokens are unknown.
 
     ``model`` is looked up by its full name, then without its ``@version``, then without its date,
-    so a dated release has the price of its family unless the table lists it. A price of
-    ``provider/`` applies to all its other models.
+    so a dated release has the price of its family unless the table lists it. A price for
+    ``provider/`` applies to all other models of that provider.
     """
     return cost_at(price_of(model, prices), usage, batched=batched)
 
 
 def cost_at(price: Price | None, usage: Usage, *, batched: bool = False) -> float | None:
-    """Return US dollars at a price; None if the price or the tokens are unknown."""
+    """Return the cost in US dollars at a price; None if the price or the tokens are unknown."""
     if price is not None and not price.input and not price.output:
         return 0.0
     if price is None or usage.input_tokens is None or usage.output_tokens is None:

@@ -96,8 +96,8 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     """The results of a run, computed from its samples.
 
     ``quality_level`` is the band of the average overall score, if the rubric has bands (C11).
-    ``votes_independent`` is None if no judge was asked, and false if all votes on a sample had the
-    same parameters. ``versions_changed`` means that one model answered under several versions
+    ``votes_independent`` is None if no judge was asked, and false if all votes on some sample had
+    the same parameters. ``versions_changed`` means that one model answered under several versions
     during the run. ``attention`` lists reasons to look at samples, and ``spreads`` shows how values
     vary.
     """
@@ -180,7 +180,7 @@ class _Causes:
 
 
 def _why_failed(result: SampleResult) -> Iterator[str]:
-    """Yield the pass rules that a sample fails; without scores, the reason instead."""
+    """Yield the pass rules that a sample fails, or why it has no scores."""
     if result.target_error is not None:
         yield "no response"
     elif result.evaluator_error is not None and not result.by_rules:
@@ -347,7 +347,7 @@ class RunTally:
         return decision_reasons(self._rubric, decision, metrics, self._scenarios.metrics())
 
     def _decidable(self, metrics: Mapping[str, float | None]) -> bool:
-        """Return whether all metrics that decisions use are known."""
+        """Return whether there are samples, and all metrics that decisions use are known."""
         decisions = self._rubric.decisions
         rules = (rule for each in decisions for rule in (*each.when_any, *each.when_all))
         return bool(self.samples) and all(metrics.get(rule.name) is not None for rule in rules)

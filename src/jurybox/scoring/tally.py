@@ -57,9 +57,8 @@ class MetricSpread(msgspec.Struct, frozen=True, kw_only=True):
     n: int  # how many samples have it, in all repeats
     mean: float  # of all of them
     # The standard deviation, ``sqrt(m / (m - 1) * v)`` with the variance ``v`` about the mean and
-    # ``m`` as ``independent``; without repeats, the sample standard deviation. Repeats contribute
-    # their differences, but don't count as independent. None with fewer than two independent
-    # values.
+    # ``m = independent``; without repeats, the sample standard deviation. Repeats contribute their
+    # differences, but don't count as independent. None with fewer than two independent values.
     sd: float | None
     # The minimum number of independent samples, since repeats of a sample depend on each other: the
     # count in the repeat with the most values.
@@ -117,7 +116,7 @@ class MetricColumn:
         fresh.clear()
 
     def values(self, *, ordered: bool = False) -> Values:
-        """Return the data that statistics are computed from; all values only if they are kept."""
+        """Return the data for statistics; with ``ordered``, also all values, if they are kept."""
         self._add_up()
         return Values(
             count=self._count,
@@ -128,7 +127,7 @@ class MetricColumn:
         )
 
     def statistic(self, by: str) -> float | None:
-        """Return one of `AGGREGATES`; None without any value."""
+        """Compute one of `AGGREGATES`; None if there are no values."""
         aggregate = AGGREGATES[by]
         values = self.values(ordered=aggregate.needs_all)
         return aggregate.compute(values) if self.count else None
@@ -263,7 +262,7 @@ class MetricTally:
             counts[name] = self.samples
         if not self._rubric.pass_rules:
             metrics["pass_rate"], counts["pass_rate"] = None, 0
-        # Among samples with a judge's reply; the others have no reply to read (C15).
+        # A share of the samples with a vote, since the others have no reply to read (C15).
         fallen = self.flags["judge_fallback_rate"]
         reported = self._judged if self._rubric.fallback_score is not None else 0
         metrics["judge_fallback_rate"] = fallen / reported if reported else None
@@ -292,8 +291,8 @@ def _bins_of(rubric: Rubric) -> dict[str, ScoreBins]:
     return bins | dict.fromkeys(MEASURED, _MEASURE_BINS)
 
 
-def _flags_of(result: SampleResult, overall: str) -> Iterator[str]:  # noqa: C901 - one line a rate
-    """Yield the rates that count a sample."""
+def _flags_of(result: SampleResult, overall: str) -> Iterator[str]:  # noqa: C901 - a line per rate
+    """Yield the names of the rates that count a sample."""
     if result.passed is True:
         yield "pass_rate"
     unmeasured = result.by_rules and result.metrics.get(overall, 0) is None

@@ -16,9 +16,9 @@ Links = NDArray[np.bool_]
 
 
 class PairVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """Which of two models' answers, that of ``a`` shown first, ``judge`` preferred.
+    """Which of two models' answers ``judge`` preferred.
 
-    ``item`` identifies the question.
+    The answer of ``a`` was shown first. ``item`` identifies the question.
     """
 
     a: str
@@ -29,7 +29,7 @@ class PairVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WinCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """How often each model won against each other one, and tied.
+    """How often each model won against, and tied with, every other model.
 
     ``wins[i, j]`` is how often model i won against model j; ``ties`` is symmetric.
     """
@@ -50,7 +50,7 @@ class WinCounts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def linked(self) -> Links:
-        """Which models won against or tied with each other."""
+        """Which model (row) won against or tied with which (column)."""
         return (self.wins > 0) | (self.ties > 0)
 
     def rate(self, i: int, j: int) -> float | None:
@@ -123,7 +123,7 @@ def has_finite_fit(counts: WinCounts) -> bool:
 def majority_cycles(counts: WinCounts) -> tuple[tuple[str, ...], ...]:
     """Return a shortest cycle of majorities for each set of models that has any.
 
-    Each begins with the first of its models' names: A beats B beats C beats A.
+    Each cycle begins with the first of its models by name: A beats B beats C beats A.
     """
     beats = counts.wins > counts.wins.T
     found = [
@@ -209,7 +209,7 @@ def fit_strengths(counts: WinCounts, free: Codes) -> StrengthFit:
 def _probabilities(gap: Values, log_tie: float | None) -> tuple[Values, Values, Values]:
     """Return the probabilities that the first wins, the second wins, and both tie."""
     tie = np.full_like(gap, -np.inf) if log_tie is None else np.full_like(gap, log_tie)
-    # All three over sqrt(w_i w_j), and over the largest of them against overflow.
+    # All three divided by sqrt(w_i w_j), and by the largest of them to avoid overflow.
     powers = np.stack([gap / 2, -gap / 2, tie])
     weights = np.exp(powers - powers.max(axis=0))
     first, second, tied = weights / weights.sum(axis=0)
@@ -286,9 +286,9 @@ def by_items(
 
     With the slopes ``u_g`` of the log-likelihood of each of G items and the inverse information
     ``H``, it is ``G / (G - 1) H (sum u_g u_g') H``, with Student's t on G - 1 degrees. ``None`` if
-    there are hardly more items than strengths, since it would be far too small. With fewer than ten
-    items it is at least ``H``, the covariance of independent verdicts; with more items, ``H``
-    replaces it only where it would be zero.
+    there are hardly more items than strengths, as the covariance would be far too small. With fewer
+    than ten items it is at least ``H``, the covariance of independent verdicts; with more items,
+    ``H`` replaces it only where it would be zero.
 
     Reference: K.-Y. Liang and S. L. Zeger (1986), "Longitudinal data analysis using generalized
     linear models", Biometrika 73, 13-22.
@@ -321,10 +321,10 @@ def by_items(
 
 
 def _raised(covariance: Values, floor: Values, below: float) -> Values:
-    """Return the covariance, raised to ``floor`` in directions in which it is smaller.
+    """Return the covariance, raised to ``floor`` where it is less than ``below`` times that.
 
-    With ``floor = L L'``, these are the eigenvectors of ``L^-1 covariance L^-1'`` whose eigenvalues
-    are less than ``below``; so no combination of strengths has less than the larger of the two.
+    With ``floor = L L'``, the raised directions are the eigenvectors of ``L^-1 covariance L^-1'``
+    whose eigenvalues are less than ``below``.
     """
     moving = np.flatnonzero(np.diag(floor) > 0)
     within = np.ix_(moving, moving)

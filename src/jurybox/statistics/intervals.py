@@ -45,7 +45,7 @@ def normal_tail(x: float) -> float:
 def t_quantile(p: float, df: float) -> float:
     """Return the quantile of Student's t with ``df`` degrees at ``p``.
 
-    ``df / (df + t^2)`` has a beta distribution, of the parameters ``df / 2`` and ``1/2``.
+    ``df / (df + t^2)`` has a beta distribution with the parameters ``df / 2`` and ``1/2``.
     """
     tail = min(p, 1 - p)
     if tail <= 0:
@@ -208,8 +208,9 @@ def bounded_mean(
 
     Half a value at each end is added to the data, as in Jeffreys' interval, so that a mean near an
     end stays uncertain. With random weights as in the Bayesian bootstrap, the mean then has nearly
-    a beta distribution, with parameters from its mean and variance. Its quantiles are those of
-    Student's t on ``degrees``. ``variance`` is about the mean, over ``n``.
+    a beta distribution, with parameters from its mean and variance. The ends are its quantiles at
+    the normal probabilities of Student's t on ``degrees``. ``variance`` is the sum of squares about
+    the mean, divided by ``n``.
 
     References: L. D. Brown, T. T. Cai and A. DasGupta (2001), "Interval estimation for a binomial
     proportion", Statistical Science 16, 101-133; D. B. Rubin (1981), "The Bayesian bootstrap",
@@ -229,7 +230,7 @@ def bounded_mean(
     else:
         lower, upper = beta_quantile(normal_cdf(-t), a, b), beta_quantile(normal_cdf(t), a, b)
     return Interval(
-        # At an end of the scale, the interval extends to that end.
+        # The interval includes the mean, even at an end of the scale.
         low=low + width * max(0.0, min(lower, at)),
         high=low + width * min(1.0, max(upper, at)),
         level=level,
@@ -285,8 +286,8 @@ def proportion(
 ) -> Estimate:
     """Return the share of true outcomes with Wilson's interval; a single cluster has none.
 
-    With clusters the number of rows is that of independent ones with the same uncertainty, and
-    Student's quantile of ``m - 1`` degrees replaces the normal one.
+    With clusters, the number of independent rows with the same uncertainty replaces that of rows,
+    and Student's quantile of ``m - 1`` degrees replaces the normal one.
     """
     y = np.asarray(outcomes, dtype=np.float64)
     n, successes = len(y), int(y.sum())

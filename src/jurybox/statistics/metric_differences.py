@@ -19,7 +19,7 @@ from jurybox.scoring.sample_result import JUDGE_SCORE, POINTS, POINTS_OF_B, Samp
 from jurybox.statistics.paired_comparison import PairedComparison, adjusted, compare_paired
 
 Wanted = Literal["higher", "lower", "neither"]
-"""Which way is better."""
+"""Which direction of a metric is better."""
 
 _PASSED: Final = "passed"
 _YES_OR_NO: Final[Mapping[str, Wanted]] = {
@@ -29,14 +29,14 @@ _YES_OR_NO: Final[Mapping[str, Wanted]] = {
     "target_error": "lower",
 }
 RIGHT: Final = "right"
-"""How many of a sample's labels by people its judge meets, as a share."""
+"""The share of a sample's human labels that the judge agrees with."""
 
 
 def comparable_scores(one: Rubric, other: Rubric) -> tuple[str, ...]:
     """Return the scores that mean the same in two rubrics.
 
     The same name on another scale is a different metric. With a single criterion, the overall score
-    is left out, because it tests the same values again.
+    is left out, because that would test the same values twice.
     """
     scales = {each.id: each.scale for each in other.criteria}
     names = [each.id for each in one.criteria if scales.get(each.id) == each.scale]
@@ -129,7 +129,7 @@ class MetricDifference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Pairs:
-    """The values of one metric, as plain numbers: there may be a hundred thousand."""
+    """The values of one metric in both runs, in arrays: there may be a hundred thousand."""
 
     def __init__(self) -> None:
         self.a = array("d")
@@ -152,7 +152,7 @@ class DifferenceTests:
     """Collects the pairs of two runs, and tests them."""
 
     def __init__(self, scores: Iterable[str]) -> None:
-        """Take the names of the scores; more of each is better."""
+        """Set the names of the scores to test; higher is better."""
         self._scores = tuple(scores)
         self._pairs: dict[str, _Pairs] = {}
         self._clusters: list[Hashable] = []
@@ -185,7 +185,7 @@ class DifferenceTests:
     def tested(
         self, *, clustered: bool, level: float = 0.95, seed: int = 0
     ) -> tuple[MetricDifference, ...]:
-        """Test every metric that both runs have; labels are corrected for on their own.
+        """Test every metric that both runs have, with Holm's correction.
 
         Agreement with labels is tested separately, so that a new review doesn't change the tests of
         the responses.
@@ -208,7 +208,7 @@ class DifferenceTests:
         )
 
     def _is_tested(self, name: str) -> bool:
-        """Return whether a metric is tested; every test makes the others stricter."""
+        """Return whether to test a metric; flags that are never set aren't, as tests cost power."""
         pairs = self._pairs[name]
         return name not in _YES_OR_NO or name == _PASSED or any(pairs.a) or any(pairs.b)
 

@@ -32,7 +32,7 @@ def open_store(url: str, *, create: bool = True, patience: float = PATIENCE) -> 
 
 
 def _database(url: str, *, create: bool, patience: float) -> Database:
-    # Messages quote only its beginning, because the rest may contain a password.
+    # Messages quote only the scheme of the URL, because the rest may contain a password.
     match = _SCHEME.match(url)
     scheme, rest = (match[1].lower(), url[match.end() :]) if match else ("", "")
     if scheme in _SERVERS and rest.startswith("//"):

@@ -118,7 +118,7 @@ class PostgresDatabase:
     like = "ILIKE"
 
     def __init__(self, url: str, *, patience: float) -> None:
-        """Connect to the server first, because the pool would wait for an unreachable one."""
+        """Connect once without the pool, which would wait for an unreachable server."""
         self.patience = patience
         self.address = url
         self._parameters = _parameters(url)

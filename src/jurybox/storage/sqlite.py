@@ -73,7 +73,7 @@ class SqliteSession:
 
     @contextmanager
     def stream(self, statement: str, values: Values = ()) -> Generator[Iterator[Found]]:
-        """Return the rows in pages; until it is closed, the log can't be truncated."""
+        """Return the rows in pages; until the block ends, the log can't be truncated."""
         cursor = self._raw.execute(statement, values)
         try:
             yield iter(partial(cursor.fetchmany, _AT_ONCE), [])

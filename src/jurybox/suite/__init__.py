@@ -172,7 +172,7 @@ def _count_rows(node: Pairs, findings: Findings) -> int:
 
 
 def _read_langfuse(node: Node | None, reader: FieldReader) -> LangfuseSpec | None:
-    """Read `langfuse`: true, or a mapping with the name of a `queue`."""
+    """Read `langfuse`: true or false, or a mapping that may name a `queue`."""
     if isinstance(node, Scalar):
         return LangfuseSpec() if reader.value(bool, node, "`langfuse`") is True else None
     spec = msgspec.UNSET if node is None else reader.value(LangfuseSpec, node, "`langfuse`")

@@ -33,7 +33,7 @@ def pretty(text: str) -> str:
 
 
 def texts_of(record: SampleRecord, most: int | None = None) -> Iterator[tuple[str, str]]:
-    """Yield all texts of a sample by name, with those of ``most`` exchanges."""
+    """Yield all texts of a sample by name, with the texts of at most ``most`` exchanges."""
     row = record.inputs
     yield "task", row.task
     yield "context", row.context or ""

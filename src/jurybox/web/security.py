@@ -32,8 +32,8 @@ _POLICY: Final = (
 _TEXT_POLICY: Final = "default-src 'none'; frame-ancestors 'none'; sandbox"
 _HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
-    # With `no-referrer`, a browser would send `Origin: null` for our own forms, by which writes are
-    # checked. Other sites get no referrer either way.
+    # With `no-referrer`, a browser would send `Origin: null` with our own forms, and writes are
+    # checked by their origin. Other sites get no referrer either way.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -96,7 +96,7 @@ class Guard:
     async def _check(self, request: Request) -> None:
         query = parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True)
         if "\x00" in request.scope["path"] or any("\x00" in text for _, text in query):
-            raise PageError(400)  # stores refuse it
+            raise PageError(400)  # stores refuse NUL
         if not is_api(request.scope):
             # A form sends its empty fields too; they count as not given.
             given = urlencode([(name, text) for name, text in query if text])
@@ -147,7 +147,7 @@ class Guard:
 
 
 class _AnyAddress(TrustedHostMiddleware):
-    """Accepts any IP address as host, for a server that listens on all.
+    """Accepts any IP address as host, for a server that listens on all addresses.
 
     Another site's host name can point here (DNS rebinding), but an IP address can't.
     """
@@ -187,7 +187,7 @@ def _is_foreign(request: Request) -> bool:
     headers = request.headers
     site = headers.get("sec-fetch-site", "none")
     if request.method == "POST":
-        # Beside the CSRF token: pages at another port of this machine could set our cookie.
+        # Checked next to the CSRF token: pages at another port of this host could set our cookie.
         origin = headers.get("origin")
         foreign = origin is not None and urlsplit(origin).netloc != headers["host"]
         return foreign or site not in _OURS
@@ -208,7 +208,7 @@ async def _take_form(request: Request, *, by_token: bool) -> None:
     form = dict(parse_qsl(body.decode("latin-1"), keep_blank_values=True)) if is_form else {}
     sent = form.get("csrf") or request.headers.get(_HEADER, "")
     ours: str = request.session.get(CSRF, "")
-    # Other sites can't make a browser send the token.
+    # No CSRF token is needed with the access token, which other sites can't make a browser send.
     if not by_token and not (ours and secrets.compare_digest(sent.encode(), ours.encode())):
         raise PageError(403)
     request.state.form = form

@@ -51,7 +51,7 @@ def application(settings: ServeSettings) -> FastAPI:
     app.state.place = AppState(settings)
     for router in (review.router, pages.router, guard.router(), run_api.router, review_api.router):
         app.include_router(router)
-    # The report has it inlined; here it is a file like the others.
+    # A report contains the style sheet; here it is served as a file.
     app.add_route("/static/report.css", _report_style)
     app.mount("/static", StaticFiles(packages=[("jurybox.web", "static")]))
     return app

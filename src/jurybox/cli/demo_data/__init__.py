@@ -1,1 +1,1 @@
-"""The data of ``jurybox demo``: answers to score, pairs to compare, replies for rules."""
+"""The data of ``jurybox demo``: a suite of answers, a pair to compare, replies scored by rules."""

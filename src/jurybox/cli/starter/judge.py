@@ -1,7 +1,8 @@
 """A judge without a model: it compares words, so that the suite runs without a key or a network.
 
-It stands in for a model until you name one in suite.yaml. It knows words and no meaning: a right
-answer in other words counts as wrong, and a wrong one in the context's own words as faithful.
+It stands in for a model until you name one in suite.yaml. It doesn't understand meanings: a right
+answer in other words may count as wrong, and a wrong answer that uses only words of the context
+counts as faithful.
 """
 
 import json
@@ -45,16 +46,16 @@ def words(text: str) -> list[str]:
 
 
 def accuracy(missing: list[str], reference: list[str]) -> int:
-    """Return 2 where nothing of the reference is missing, 1 where at most half of it is."""
+    """Return 2 if no word of the reference is missing, 1 if at most half are missing, else 0."""
     if not reference:
-        return 0  # nothing to hold the answer against
+        return 0  # nothing to compare the answer with
     if not missing:
         return 2
     return 1 if len(missing) <= HALF * len(reference) else 0
 
 
 def faithfulness(unsupported: list[str], candidate: list[str]) -> int:
-    """Return 2 where all is supported, 0 for a number from nowhere or too much that isn't."""
+    """Return 2 if all words are supported, 0 if a number or too many words aren't, else 1."""
     if not unsupported:
         return 2
     invented = any(word.isdigit() for word in unsupported)

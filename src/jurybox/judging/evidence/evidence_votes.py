@@ -17,7 +17,7 @@ from jurybox.rubric.scale import weighted_mean
 from jurybox.sample import Sample, Turn
 
 ALTERNATIVES: Final = 20
-"""The number of token alternatives to request: the maximum of common endpoints."""
+"""The number of token alternatives to request: the most that common endpoints allow."""
 
 YES_OR_NO: Final = ("yes", "no")
 # Every vote uses different wording.
@@ -136,13 +136,13 @@ def expit(log_odds: float) -> float:
 
 
 class Fit(msgspec.Struct, frozen=True):
-    """A logistic regression over the log-odds of a yes: is the response right?"""
+    """A logistic regression: the log-odds that a response is right, from those of a yes."""
 
     weight: float
     intercept: float
 
     def share(self, log_odds: float) -> float:
-        """Return the position on a scale for a yes: the surer, the closer to an end.
+        """Return the position on a scale, from 0 to 1: the surer the model, the nearer to an end.
 
         Right is the top and wrong is the bottom, because no question measures degrees between them.
         """
@@ -158,8 +158,8 @@ class Inquiry(msgspec.Struct, frozen=True, kw_only=True):
     """The questions for one criterion.
 
     A yes to one of ``good`` counts for the response, a yes to one of ``bad`` against it. ``basis``
-    names what it is compared with. Without a fit, the position is the probability of a good
-    response.
+    names the text that the response is compared with. Without a fit, the position on the scale is
+    the probability of a good response.
     """
 
     good: tuple[Probe, ...]
@@ -193,8 +193,8 @@ _DESCRIBES: Final = 'Is this true of the answer: "{}"?'
 def inquiry_for(criterion: Criterion, sample: Sample, response: str) -> Inquiry:
     """Return the evidence questions for one criterion.
 
-    Reference and context replace each other if one is missing; without both, the questions are
-    about the levels.
+    If the evidence is the reference or the context, each replaces the other if that is missing.
+    In all other cases, the questions are about the levels.
     """
     texts = {"reference": sample.reference or "", "context": sample.context or ""}
     wanted = criterion.evidence
@@ -216,7 +216,7 @@ def by_text(sample: Sample, source: str, text: str, response: str) -> Inquiry:
 
 
 def by_levels(criterion: Criterion, sample: Sample, response: str) -> Inquiry:
-    """Ask the rubric's own questions, or whether its best and worst levels fit."""
+    """Ask the criterion's own questions, or else whether its best and worst levels fit."""
     reference = f"Correct answer: {sample.reference}\n" if sample.reference else ""
     parts = (*split_label(f"{material_part(sample)}{reference}Answer:"), shown(response))
 
@@ -305,7 +305,7 @@ _LEAST_LEAD: Final = 0.01
 def examine(
     judging: Judging, sample: Sample, response: str, seat: Seat
 ) -> Flow[Answer[Scores] | Unscored]:
-    """Score one response from a small model's findings."""
+    """Score one response from a small model's answers to the evidence questions."""
     criteria = judging.asked.criteria
     inquiries = {each.id: inquiry_for(each, sample, response) for each in criteria}
     probes = [probe for each in inquiries.values() for probe in (*each.good, *each.bad)]
@@ -371,7 +371,7 @@ def compare(judging: Judging, sample: Sample, seat: Seat) -> Flow[PairVote | Uns
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
-    """The probability that the model prefers the first answer, in both orders."""
+    """The probability that the model prefers the first answer, for each order."""
 
     with_a_first: float
     with_b_first: float

@@ -1,4 +1,4 @@
-"""What every reply format shares: the interface, verdicts, and what the text of a reply says."""
+"""What all reply formats share: their interface, the verdicts, and tests of a reply's text."""
 
 import re
 from abc import ABC, abstractmethod
@@ -71,7 +71,7 @@ def is_copied(piece: str, material: Iterable[str]) -> bool:
 
 @lru_cache(maxsize=16)
 def _bare(text: str) -> str:
-    # A reply is compared with the same material many times.
+    # Cached, because a reply is compared with the same material many times.
     return _LAYOUT.sub("", text).casefold()
 
 
@@ -204,13 +204,13 @@ class ReplyFormat(ABC):
         """Return the form of a reply with scores."""
 
     def preference(self, rubric: Rubric, checklist: Rubric) -> ReplyForm[Preference] | None:
-        """Return the format of a reply that compares two responses; None if there isn't one."""
+        """Return the form of a reply that compares two responses; None if the format has none."""
         del rubric, checklist
         return None
 
     @abstractmethod
     def forge(self, rubric: Rubric, checklist: Rubric, praise: str, side: Side | None) -> str:
-        """Return a valid reply with the best verdict; with a side, one in its favor."""
+        """Return a valid reply with the best verdict, or with a verdict for ``side`` if given."""
 
     def scored(self, rubric: Rubric) -> tuple[Criterion, ...]:
         """Return the criteria that a reply gives scores for."""

@@ -32,7 +32,7 @@ _LABEL = re.compile(
 )
 _NUMBER = re.compile(NUMBER)
 _OUT_OF = re.compile(r"[*_`]*\s*(?:/|out of)\s*[*_`]*([0-9]+(?:\.[0-9]+)?)", re.IGNORECASE)
-# Text that must not follow a score, because it makes it another number, a range or a choice.
+# Text that must not follow a score, since the score would be another number, range or choice.
 _SPOILT = re.compile(
     r"[*_`\"'\u2019)]*(?:\w|[.,:;]\S|[^\S\n]*[^\w\s|.,:;!?()\"'*_`\[-]|[^\S\n]*-+\s*>?\s*\.?\d"
     r"|[ \t\u00a0,;:.\u2026(]*"
@@ -52,10 +52,10 @@ _SENTENCE_END = re.compile(r"[.!?][\W_]*\s")
 _NAMED = rf"{_DECORATION}(?:\([^()\n]{{0,40}}\){_DECORATION})?[:=]{_DECORATION}"
 _OVERALL = re.compile(rf"\b(?:overall|final)\b{_NAMED}", re.IGNORECASE)
 _OTHER_LABEL = re.compile(rf"\b(?:overall|final|rating|grade|verdict)\b{_NAMED}", re.IGNORECASE)
-# "0.7/1.0" at the beginning of a reply names the scale, so that it can be nothing but the score.
+# "0.7/1.0" at the beginning of a reply names the scale, so it can only be the score.
 _SHARE = re.compile(rf"\A[\s*_`]*(?={NUMBER}[*_`]*\s*(?:/|out of)\s*[0-9])", re.IGNORECASE)
 _QUOTE = re.compile(r"[ \t]*>")
-# Bounded, because each is searched for in the material.
+# Bounded, because each label is searched for in the material.
 _MOST_LABELS = 50
 _THINK = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 _REASONING = re.compile(r"\breasoning\b[*_`\s]*:[*_`]*\s*(.*)", re.IGNORECASE | re.DOTALL)
@@ -65,13 +65,13 @@ class ScoreLineFormat(ReplyFormat):
     """One overall score for the response, requested by the rubric's own judge prompt."""
 
     def scored(self, rubric: Rubric) -> tuple[Criterion, ...]:
-        """Return the only criterion, or one for the overall score."""
+        """Return the only criterion; if there are several, one for the overall score."""
         if len(rubric.criteria) == 1:
             return rubric.criteria
         return (Criterion(id=rubric.overall_name, name=rubric.title, scale=rubric.scale),)
 
     def scores(self, rubric: Rubric, checklist: Rubric) -> ReplyForm[Scores]:
-        """Return the form of a reply with a score."""
+        """Return the form of a reply with one score."""
         del checklist  # the rubric's own prompt describes the reply
         (whole,) = self.scored(rubric)
         return ReplyForm(
@@ -100,9 +100,9 @@ FORMAT: Final = ScoreLineFormat()
 def read_score_line(
     text: str, name: str, scale: Scale, material: Sequence[str] = ()
 ) -> Scores | Defect:
-    """Read the one score that a reply gives; ``name`` is what it scores.
+    """Read the only score in a reply; ``name`` is the criterion that it scores.
 
-    It follows the word "Score", or is in a sentence that gives exactly one. A reply that is only a
+    The score follows the word "Score", or a sentence gives exactly one. A reply that is only a
     number is that score. The thoughts before a reply are ignored, since a score in them isn't the
     verdict. A score in a quotation is not the judge's own.
     """
@@ -150,7 +150,7 @@ def _sentence_score(text: str, scale: Scale, material: Sequence[str]) -> float |
     # On a scale of whole numbers, a number in a sentence may count something else.
     if score is None or not scale.continuous:
         return Defect('it has no line of the form "Score: X.X | Reasoning: ...".')
-    # The ends of the scale may be named with it.
+    # The ends of the scale may be named next to the score.
     others = {float(each[0]) for each in _DECIMAL.finditer(text)} - {score, *scale.ends}
     if others and not isinstance(score, Defect):
         return Defect("it states more than one number that could be the score; give exactly one.")
@@ -236,7 +236,7 @@ def _bare_score(written: str, name: str, scale: Scale) -> Scores | Defect:
 def _scores_at(
     text: str, labels: Iterable[re.Match[str]], scale: Scale
 ) -> Iterator[tuple[int, float | Defect]]:
-    """Yield each position after a label that has a number, with its score."""
+    """Yield the position of each number that follows a label, with its score or defect."""
     for label in labels:
         score = _score_at(text, label.end(), scale)
         if score is not None:

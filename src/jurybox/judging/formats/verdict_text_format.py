@@ -1,7 +1,7 @@
 """The ``verdict-text`` reply format: prose with a verdict in the notation of other benchmarks.
 
-``[[A]]``, ``Output (a) is better``, a last line that is a letter or a digit, ``Rating: [[7]]``, two
-scores in a line. If several occur, they must agree.
+Accepted are ``[[A]]``, ``Output (a) is better``, a last line that is a letter or a digit, ``Rating:
+[[7]]``, and two scores in a line. If a reply has several of them, they must agree.
 """
 
 import re
@@ -34,7 +34,7 @@ _THING: Final = r"(?:output|response|answer|assistant|summary|option|model|candi
 _NAMED: Final = rf"{_THING}\s*[*_`\"']*\(?\[?(?P<side>[ab12])\b\]?\)?[*_`\"']*"
 _BRACKETS: Final = re.compile(r"\[\[\s*(?P<side>[abc12]|tie)\s*\]\]", re.IGNORECASE)
 _OTHER: Final = rf"(?:than|to)\s+(?:the\s+other|{_THING}|[(\[]?[ab12]\b)"
-# Only a preference as a whole: not "better written", and not "better than expected".
+# Only an overall preference: not "better written", and not "better than expected".
 _BETTER: Final = re.compile(
     rf"\b{_NAMED}\s+(?:is|was|does|performs|wins)\s+"
     r"(?:(?:clearly|slightly|overall|much|significantly|marginally|definitely|the)\s+)*"
@@ -102,7 +102,7 @@ class VerdictTextFormat(ReplyFormat):
     """One overall verdict on the response or the pair."""
 
     def scored(self, rubric: Rubric) -> tuple[Criterion, ...]:
-        """Return the only criterion, or one for the overall verdict."""
+        """Return the only criterion; if there are several, one for the overall verdict."""
         if len(rubric.criteria) == 1:
             return rubric.criteria
         return (Criterion(id=rubric.overall_name, name=rubric.title, scale=rubric.scale),)
@@ -158,7 +158,7 @@ def _remarks(whole: Criterion, text: str) -> Remarks:
 def _verdict(
     text: str, forms: Sequence[Iterable[tuple[re.Match[str], T | None]]], material: Sequence[str]
 ) -> T | Defect:
-    """Return the verdict that all forms agree on; one that isn't on the scale is None."""
+    """Return the verdict that all forms agree on; in ``forms``, None is a score off the scale."""
     found = [each for form in forms for each in form if not is_quoted(text, each[0].start())]
     own = [value for match, value in found if _is_own(text, match, material)]
     if found and not own:
@@ -173,7 +173,7 @@ def _verdict(
 
 
 def _is_own(text: str, match: re.Match[str], material: Sequence[str]) -> bool:
-    """Return whether a verdict is the judge's own; if the material has it too, it must be last."""
+    """Return whether a verdict is the judge's own: at the end, or not in the material."""
     ends = not text[match.end() :].strip(" \t\n.*_`\"')")
     return ends or len(match[0]) == len(text.strip()) or not is_copied(match[0], material)
 

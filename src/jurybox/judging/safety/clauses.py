@@ -1,7 +1,8 @@
-"""Whether the clause around a danger denies it, names it or promotes it.
+"""Decides whether the clause around a danger denies it, names it or promotes it.
 
-The steps: mark every word that turns, joins, denies, refuses or promotes; find the beginning of the
-clause around the danger; read the marks from there to the danger; look at what directly follows.
+The steps: mark every word that contrasts ("but"), joins, denies, refuses or promotes; find the
+beginning of the clause around the danger; read the marks from there to the danger; look at the
+words directly after it.
 """
 
 import re
@@ -13,7 +14,7 @@ import msgspec
 
 from jurybox.judging.safety.phrasebook import Phrasebook
 
-_REACH: Final = 120  # characters before a danger in which its clause may begin, and after it
+_REACH: Final = 120  # characters before and after a danger that may belong to its clause
 # Denials that govern a verb with an ending: "never insults, threatens or encourages".
 _FINITE_DENIALS: Final = frozenset(
     {"never", "nothing", "none", "nobody", "no one", "neither", "nor"}
@@ -22,7 +23,7 @@ _ADDRESSED: Final = re.compile(r"(?<!\w)(?:you|your|yourself|kys)(?!\w)")
 
 
 class Span(NamedTuple):
-    """A position in a text: start, end and what was found."""
+    """The position of a finding in a text, and its category."""
 
     start: int
     end: int
@@ -34,7 +35,7 @@ class Grammar:
 
     def __init__(self, book: Phrasebook) -> None:
         kinds = (f"(?P<{kind}>{book.pattern(*entries)})" for kind, entries in book.clauses.items())
-        # A word is read from its beginning; punctuation may follow one directly.
+        # A match begins at the start of a word, or at a space or punctuation mark.
         begins = r"(?:\b(?=\w)|(?=[\s.,:;!?…|(\u2013\u2014]))"
         self.signal = re.compile(f"{begins}(?:{'|'.join(kinds)})")
         self.promoted_after = self._after(book, book.after.promoted)
@@ -61,11 +62,11 @@ class Clauses:
         self._starts = [signal.start for signal in self._signals]
 
     def affirm(self, danger: Span) -> bool:
-        """Whether nothing denies ``danger``."""
+        """Return whether nothing denies ``danger``."""
         return not self._deny(danger, self._clause(danger))
 
     def promote(self, danger: Span) -> bool:
-        """Whether the clause promotes or asserts ``danger`` without denying it."""
+        """Return whether the clause promotes or asserts ``danger`` without denying it."""
         clause = self._clause(danger)
         after = self._grammar.promoted_after.match(self._words, danger.end)
         return (clause.promoted or after is not None) and not self._deny(danger, clause)

@@ -28,7 +28,7 @@ from jurybox.models.local.prompt_cache import (
     plan,
 )
 
-# More tokens than any rubric needs; memory grows with it. Smaller models get less.
+# More tokens than any rubric needs; memory grows with the context. Some models support fewer.
 _CONTEXT: Final = 8192
 # Tokens per step; a stop is noticed between steps.
 _BATCH: Final = 128
@@ -110,7 +110,7 @@ class AnswerStream:
         """Add an event; return True to end the answer."""
         try:
             self._take(event)
-        except Exception as error:  # noqa: BLE001 - none can pass through the server's code
+        except Exception as error:  # noqa: BLE001 - no exception can pass through the server's code
             self._error = f"{type(error).__name__}: {error}"
         self._was_stopped = self._was_stopped or self._stopped()
         return self._was_stopped or self._error is not None
@@ -190,7 +190,7 @@ class _CacheMismatchError(Exception):
 
 
 class Engine:
-    """One file in one server of this process, without a port; used by one thread at a time."""
+    """A model file in a server inside this process, without a port; for one thread at a time."""
 
     def __init__(self, path: str) -> None:
         """Load the file.
@@ -210,7 +210,7 @@ class Engine:
                 self._server: Any = xllamacpp.Server(parameters)
         except Exception as error:
             shutil.rmtree(self._folder, ignore_errors=True)
-            # Its own error says no more than that it failed.
+            # The runtime's own error says only that loading failed.
             problem = "it is damaged, or of a type that the runtime doesn't support"
             raise LoadError(problem) from error
         self._cache = CacheState()
@@ -278,7 +278,7 @@ class Engine:
     def _probe(self) -> None:
         """Check whether the model returns log probabilities, and whether its cache can be reused.
 
-        Some model types can't keep a part of it, so they read every prompt from the start.
+        Some types of models can't keep only a part of their cache; they read every prompt anew.
         """
         reading = plan(CacheState(), _PROBE)
         try:
@@ -389,7 +389,7 @@ def _parameters(xllamacpp: Any, path: str, socket_path: str, key: str) -> Any:  
     parameters.ui = False
     parameters.endpoint_slots = False
     parameters.n_threads_http = 1
-    # Keep-alive lines between events, which the binding can't parse.
+    # Turns off keep-alive lines between events, which the binding can't parse.
     parameters.sse_ping_interval = -1
     parameters.verbosity = _SILENT
     parameters.warmup = False
@@ -402,9 +402,9 @@ def _parameters(xllamacpp: Any, path: str, socket_path: str, key: str) -> Any:  
     parameters.n_ubatch = _BATCH
     parameters.cpuparams.n_threads = cores()
     parameters.cpuparams_batch.n_threads = cores()
-    # Would choose the context size by the free memory, which varies.
+    # If true, the runtime would choose the context size by the free memory, which varies.
     parameters.fit_params = False
-    # Keeps only the cache of the one slot, and all of it.
+    # The one slot's cache is kept completely, and no other cache.
     parameters.cache_ram_mib = 0
     parameters.n_ctx_checkpoints = 0
     parameters.swa_full = True

@@ -25,7 +25,7 @@ from jurybox.models.local.llama import (
 )
 from jurybox.sample import Usage
 
-# The highest value means a random seed to llama.cpp.
+# llama.cpp reads the highest 32-bit number, which is excluded, as a random seed.
 _SEEDS: Final = 2**32 - 1
 _SHOWN_DIGITS: Final = 12
 
@@ -34,7 +34,7 @@ _EXIT_TIMEOUT: Final = 30.0
 
 
 class QueuedRequest:
-    """A queued request with its answer and its duration without waiting."""
+    """A queued request, its answer, and its duration without the time in the queue."""
 
     def __init__(self, request: ModelRequest) -> None:
         self.request = request
@@ -52,7 +52,7 @@ class QueuedRequest:
 
 
 class Worker:
-    """The thread of a file: it loads once, then answers requests one at a time."""
+    """The thread of a model file: loads the file once, then answers requests one at a time."""
 
     def __init__(self, load: Callable[[], Engine]) -> None:
         self._load = load
@@ -83,7 +83,7 @@ class Worker:
                 continue
             try:
                 if self._stopped(queued):
-                    raise RequestCancelledError  # noqa: TRY301 - it takes the way of every other failure
+                    raise RequestCancelledError  # noqa: TRY301 - handled like every other failure
                 # Loading is retried, since the file may have been replaced.
                 engine = engine or self._load()
                 queued.answer.set_result(self._answer(engine, queued))
@@ -106,7 +106,7 @@ _workers: dict[Hashable, Worker] = {}
 
 
 def worker_for(key: Hashable, load: Callable[[], Engine]) -> Worker:
-    """Return the one worker of this process for a file."""
+    """Return this process's only worker for a file."""
     return _workers.setdefault(key, Worker(load))
 
 
@@ -130,7 +130,7 @@ def open_local_model(name: str, folder: str, models: Path) -> "LocalModel":
 
 
 class LocalModel:
-    """A model file on this machine; all models of this process with that file share it."""
+    """A model file on this machine; all models of this process share one loaded copy of it."""
 
     def __init__(self, name: str, file: ModelFile) -> None:
         """Set the file, which is loaded with the first request."""
@@ -141,7 +141,7 @@ class LocalModel:
 
     @property
     def endpoint(self) -> str:
-        """The model's name, which has its own limits."""
+        """The model's name, because every embedded model has its own limits."""
         return f"local/{self._name}"
 
     async def complete(self, request: ModelRequest) -> ModelReply:

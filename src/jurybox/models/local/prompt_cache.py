@@ -1,12 +1,12 @@
 """Tokenizes prompts safely, and plans which tokens of the cache to reuse.
 
-A conversation may contain text that looks like a mark of the template, such as the one that ends a
-message; read as a mark, it would let a response speak as another role. So the template is filled
-with placeholders, which are replaced by the texts only after tokenizing.
+A conversation may contain text that looks like a mark of the chat template, such as the mark at the
+end of a message. Read as a mark, it would let a response speak as another role. So the template is
+filled with placeholders, and the texts of the conversation are tokenized separately.
 
-The last digits of a model's probabilities depend on which tokens are read together. To make them
+The last digits of a model's probabilities depend on which tokens are read together. To make answers
 independent of earlier prompts, every segment of a prompt is read separately, and the cache of an
-earlier prompt is reused only up to a segment boundary that both have.
+earlier prompt is reused only up to a segment boundary that both prompts have.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ from jurybox.sample import Turn
 # Characters of a private use area, which have no meaning in templates and tokenizers.
 _OPEN: Final = "\ue0f0"
 _SHUT: Final = "\ue0f1"
-# Caches the tokens of repeated texts: the template's, and what prompts share.
+# How many texts to cache with their tokens: those of the template, and parts that prompts share.
 _REMEMBERED: Final = 256
 
 
@@ -32,8 +32,8 @@ class UnanswerableError(Exception):
 class Piece(msgspec.Struct, frozen=True):
     """A text to tokenize.
 
-    ``marks`` means that it is part of the template, whose marks count; ``opens`` that it begins a
-    prompt.
+    ``marks`` means that the text belongs to the template, so its marks are read as marks; ``opens``
+    means that the text begins a prompt.
     """
 
     text: str
@@ -59,8 +59,8 @@ class Prompts:
         """Return the tokens of each segment.
 
         Raises:
-            UnanswerableError: the template or the tokenizer fails, or ``most`` tokens or more leave
-            no room for an answer.
+            UnanswerableError: the template or the tokenizer fails, or the prompt has ``most``
+            tokens or more, which leaves no room for an answer.
 
         """
         around = self._around(tuple(turn.role for turn in messages))
@@ -170,7 +170,7 @@ def plan(cache: CacheState, segments: Sequence[Sequence[int]]) -> ReadPlan:
 
 
 def _holds(cache: CacheState, tokens: tuple[int, ...], starts: tuple[int, ...], start: int) -> bool:
-    """Return whether the cache before ``start`` is equal to that of reading ``tokens``."""
+    """Return whether reading ``tokens`` would give the same cache before ``start``."""
     if start not in cache.cuts and start != len(cache.tokens):
         return False
     before = tuple(cut for cut in cache.cuts if cut < start)

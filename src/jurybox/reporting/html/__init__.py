@@ -1,1 +1,1 @@
-"""Renders a run as a page: plain data, then charts and panels, without scripts."""
+"""Renders a run as a page: plain data, then panels and charts that need no scripts."""

@@ -105,7 +105,7 @@ _TWO: Final = 2
 
 
 class PlottedMetric(msgspec.Struct, frozen=True, kw_only=True):
-    """One metric of a run."""
+    """A metric of a run, with its interval and the axis to plot it on."""
 
     name: str  # the metric's name in rules and gates
     value: float | None  # None if no sample has a value
@@ -146,7 +146,7 @@ class RunMetrics:
             return None, lowest if name in (LOWEST_MEAN, LOWEST_SCENARIO) else "it is a count"
         formula = self._formulas.get(name)
         if isinstance(formula, Share) or (formula is None and name in RATES):
-            # For shares over repeats, the number of samples is that of one repeat.
+            # Repeats of a sample aren't independent, so only the samples of one repeat count.
             alone = n / self._repeats
             return wilson(value * alone, alone, LEVEL), None
         source = self._source(name)
@@ -158,7 +158,7 @@ class RunMetrics:
         return mean_interval(spread, axis)
 
     def _source(self, name: str) -> str | None:
-        """Return the metric of the samples that a metric of the run is the mean of."""
+        """Return the sample metric of which a run metric is the mean; None if it isn't a mean."""
         formula = self._formulas.get(name)
         if formula is not None:
             return formula.of if isinstance(formula, Statistic) and formula.by == "mean" else None
@@ -168,7 +168,7 @@ class RunMetrics:
 
 
 def mean_interval(spread: MetricSpread, axis: Axis) -> tuple[Interval | None, str | None]:
-    """Return the interval of a mean on its scale, else Student's; or why it is missing."""
+    """Return the interval of a mean, Student's if its axis has no bounds, or why there is none."""
     n, sd = spread.independent, spread.sd
     if n < _TWO:
         return None, "one sample can't show how samples vary"

@@ -16,7 +16,7 @@ from jurybox.documents.numbers import shown
 from jurybox.text_format import cut, visible
 
 NAME: Final = 80
-"""The most characters of a name shown."""
+"""The maximum number of characters of a name that are shown."""
 
 _TITLE: Final = 1000
 _SHORT: Final = 320
@@ -103,7 +103,7 @@ _MARKED: Final = 6000
 
 
 def marked(first: Markup, other: Markup) -> Markup:
-    """Return HTML with the words marked that the first doesn't have; as it is if most are."""
+    """Return ``other`` with the words marked that ``first`` lacks; unmarked if it lacks most."""
     if max(len(first), len(other)) > _MARKED:
         return other
     left, right = _TOKENS.findall(first), _TOKENS.findall(other)

@@ -27,7 +27,7 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Heading(Block, frozen=True, kw_only=True):
-    """A heading; the mark of an underlined one is on the line below its text."""
+    """A heading; ``underlined`` if a line of dashes or equals signs below the text marks it."""
 
     rank: int
     text: str
@@ -43,7 +43,7 @@ class Fence(Block, frozen=True, kw_only=True):
 
 
 class TableRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of a table; ``written`` counts the cells as written, which Markdown may drop."""
+    """A row of a table; ``written`` counts the cells in the source; Markdown may drop some."""
 
     line: int
     cells: tuple[str, ...]
@@ -211,9 +211,9 @@ _FENCE = "---"
 
 
 class MarkdownSource(msgspec.Struct, frozen=True, kw_only=True):
-    """A document split in two.
+    """A document, split into front matter and body.
 
-    The body still has the front matter's lines, left empty, so its line numbers are the file's.
+    In the body, the front matter's lines are empty, so that line numbers match the file.
     """
 
     sha256: str
@@ -223,7 +223,7 @@ class MarkdownSource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_source(data: bytes, findings: Findings) -> MarkdownSource | None:
-    """Decode and split a document; None if that fails."""
+    """Decode and split a document; None if it is not text or its front matter has no end."""
     text = decode(data, findings)
     if text is None:
         return None

@@ -46,7 +46,7 @@ class DocumentPart(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def structure(self) -> str | None:
-        """The name of the structural section that this is, ignoring case."""
+        """The name of the structural section that has this title (ignoring case), or None."""
         title = self.title.casefold()
         return next((name for name in _STRUCTURAL if name.casefold() == title), None)
 
@@ -150,7 +150,7 @@ def _stem(title: str) -> str:
 def below(
     headings: Sequence[Heading], blocks: Sequence[Block], end: int
 ) -> Iterator[tuple[Heading, tuple[Block, ...], int]]:
-    """Yield each heading with the blocks down to the next one and the line where that one is."""
+    """Yield each heading with the blocks below it and the line of the next heading, or ``end``."""
     starts = [block.start for block in blocks]
     ends = [*(heading.start for heading in headings[1:]), end]
     for heading, stop in zip(headings, ends, strict=False):
@@ -166,7 +166,7 @@ def criterion_headings(part: DocumentPart) -> list[Heading]:
 
 
 def read_sections(body: Body, parts: Sequence[DocumentPart]) -> tuple[Section, ...]:
-    """Return all other text, including the rest of structural sections.
+    """Return all text that isn't structure, including the rest of structural sections.
 
     Structural sections come first, since their position in a document doesn't matter.
     """
@@ -192,7 +192,7 @@ RULES_INFO = "yaml rules"
 CHECKS_INFO = "yaml checks"
 LEXICONS_INFO = "yaml lexicons"
 
-# Blocks that are read in their place: rules, checks, lexicons and tables of levels.
+# Blocks that are read if they are in the right place: rules, checks, lexicons and levels.
 _LOOKS_READ = re.compile(
     r"[\s>*+.)0-9-]*(?:(?:```+|~~~+)\s*(?P<info>(?:ya?ml)?[\s_-]*(?P<word>rule|check|lexicon)s?)\s*$"
     r"|\|[\s*_`]*score[\s*_`]*\|)",
@@ -224,7 +224,7 @@ def check_unread(body: Body, read: Iterable[Block], inside: range, findings: Fin
 
 
 def _missing_end(body: Body, block: Block) -> str | None:
-    """Return the missing end of a block; None if nothing is missing."""
+    """Return the missing end of a block; None if there is none, empty for closed HTML."""
     if isinstance(block, Fence):
         return None if block.closed else "the marks that open it"
     text = "\n".join(body.lines[block.start : block.end]).strip().lower()
@@ -240,7 +240,7 @@ def _check_text(body: Body, block: Block, inside: range, findings: Findings) -> 
     lines = range(block.start, block.start + 1 if isinstance(block, Fence) else block.end)
     looks = _STRUCTURE if block.start in inside else _HEADING
     if not isinstance(block, Html | Text):
-        # Below a list, a row at the margin continues the last item.
+        # Below a list, a table row without indentation continues the last item.
         looks = _ROW if isinstance(block, Listing) and block.start in inside else _LOOKS_READ
     for line in lines:
         found = _LOOKS_READ.match(body.lines[line])

@@ -52,7 +52,7 @@ def render_rubric(rubric: Rubric) -> str:
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def _as_data(value: Any, *, whole: bool = False) -> Any:  # noqa: ANN401 - whatever it says
+def _as_data(value: Any, *, whole: bool = False) -> Any:  # noqa: ANN401 - any value
     """Return a value as the document writes it, without defaults unless ``whole``."""
     match value:
         case msgspec.Struct() if type(value).__str__ is object.__str__:
@@ -80,7 +80,7 @@ def _default(field: msgspec.structs.FieldInfo) -> object:
 
 
 def _lines(data: Mapping[str, Any]) -> Iterator[str]:
-    """Yield YAML: a line for each key, and one for each entry of long lists and mappings."""
+    """Yield YAML: a line for each key, and for each entry of complex lists and some mappings."""
     for key, value in data.items():
         entries = cast("list[Any]", value) if isinstance(value, list) else []
         if any(not isinstance(each, str) or not _PLAIN_TEXT.fullmatch(each) for each in entries):

@@ -1,6 +1,6 @@
 """Reads rules, checks and lexicons from fenced YAML blocks.
 
-In a document that extends another one, a block lists changes to the base's.
+In a document that extends another one, a block lists changes to the base's block.
 """
 
 import re
@@ -44,11 +44,11 @@ from jurybox.text_format import listed, nearest
 
 LEXICON_KEYS: Final = ("match", "phrases")
 CHANGE_KEYS: Final = ("add", "remove")
-"""The keys of a lexicon that changes one of the base's."""
+"""The keys by which a lexicon changes the base's lexicon of the same name."""
 RULES_KEYS: Final = ("base", "adjust", "lexicons")
 ADJUSTMENT_KEYS: Final = ("add", "subtract", "when", "why")
 RULE_CHANGE_KEYS: Final = ("replace", "remove")
-"""The keys of an adjustment that changes one of the base's."""
+"""The keys by which an adjustment changes one of the base's adjustments."""
 
 _PHRASE_KEYS: Final[dict[str, tuple[Source, bool]]] = {
     "response_has": ("response", True),
@@ -134,7 +134,7 @@ def _changed_lexicon(
 
 
 def _read_phrases(node: Node, what: str, known: Iterable[str], findings: Findings) -> Iterator[str]:
-    """Yield the phrases of a list, each once and none of them empty."""
+    """Yield the phrases of a list; note duplicates and empty ones instead."""
     if not isinstance(node, Items) or not node.items:
         problem = f"{what} is {'empty' if isinstance(node, Items) else kind_of(node)}"
         hint = "list its phrases: `[first phrase, second]`"
@@ -155,7 +155,7 @@ def _read_phrases(node: Node, what: str, known: Iterable[str], findings: Finding
 
 
 def _checked(lexicon: Lexicon, node: Node, findings: Findings) -> Lexicon:
-    """Note phrases that would never be found in a text."""
+    """Return the lexicon; note its phrases that would never be found in a text."""
     for phrase in lexicon.phrases:
         parts = [part.strip() for part in phrase.split(GAP)]
         problem, hint = "", ""
@@ -173,14 +173,14 @@ def _checked(lexicon: Lexicon, node: Node, findings: Findings) -> Lexicon:
 
 
 class _ConditionReader:
-    """Reads conditions against the lexicons that a criterion can name."""
+    """Reads conditions, and checks that the lexicons they name exist."""
 
     def __init__(self, lexicons: Sequence[Lexicon], findings: Findings) -> None:
         self._lexicons = [lexicon.name for lexicon in lexicons]
         self._findings = findings
 
     def read_sets(self, node: Node) -> Iterator[tuple[Condition, ...]]:
-        """Yield one set of conditions, or each of a list of them."""
+        """Yield each set of conditions: a mapping is one set, a list has several."""
         for each in node.items if isinstance(node, Items) and node.items else (node,):
             if not isinstance(each, Pairs) or not each.pairs:
                 problem = f"a condition is {kind_of(each) if value_of(each) else 'empty'}"
@@ -247,7 +247,7 @@ class _ConditionReader:
 
 
 def _ends_of(node: Node, *, whole: bool) -> Ends | None:
-    """Return the ends of a range of numbers, or of counts if ``whole``."""
+    """Return the ends of a range of numbers, or of counts if ``whole``; None if not valid."""
     written = node.text if isinstance(node, Scalar) else ""
     ends: Ends | None = None
     if match := _RANGE.fullmatch(written):
@@ -275,7 +275,7 @@ def build_rules(
     shared: Sequence[Lexicon],
     findings: Findings,
 ) -> Rules | None:
-    """Return the rules in a mapping, or the base's rules with its changes."""
+    """Return the rules of a block, or the base's rules as changed by the block."""
     if node is None:
         return base
     reader = FieldReader(findings)

@@ -194,7 +194,7 @@ _FADED = 0.5  # the weight of distress in an earlier turn
 
 
 def _sentiment(reading: Conversation, lists: Lists) -> Amount:
-    """Return (bright - dark) / (bright + dark), or 0 if there is neither.
+    """Return the balance of mood words, (bright - dark) / (bright + dark); 0 without any.
 
     A negation affects the next mood word within three words: a bright one becomes dark ("not
     happy"), a dark one is ignored ("don't worry"), because not being sad isn't being happy.
@@ -218,7 +218,7 @@ def _sentiment(reading: Conversation, lists: Lists) -> Amount:
 
 
 def _distress(reading: Conversation, lists: Lists) -> Amount:
-    """Return 1 if the message shows distress, and 0.5 if only a recent one does."""
+    """Return 1 if the message shows distress, and 0.5 if only a recent earlier one does."""
     if lists.hits:
         return Amount(1, reading.message.quoting_spans([hit[1:] for hit in lists.hits]))
     if not lists.earlier:
@@ -244,7 +244,7 @@ _LONGEST_CLAIM = 300  # characters in which a recollection is searched
 
 
 def _earlier_words(reading: Conversation, lists: Lists) -> Amount:
-    """Count words from earlier turns that aren't in the current message."""
+    """Count the response's words from earlier turns that aren't in the current message."""
     if not reading.messages:
         return NONE
     (stop_words,) = lists.words
@@ -259,9 +259,9 @@ def _earlier_words(reading: Conversation, lists: Lists) -> Amount:
 def _claims(text: str, span: Span) -> Iterator[tuple[str, ...]]:
     """Yield possible subjects of a claim to remember something, most likely first.
 
-    That is the rest of its sentence ("you told me that ..."), or only the first clause of it; if
-    nothing follows, the whole sentence ("your cat is ill, like you said"). The first one that
-    contains words counts.
+    These are the rest of its sentence ("you told me that ...") or only the first clause of that;
+    if nothing follows, the whole sentence ("your cat is ill, like you said"). The first subject
+    with content words counts.
     """
     start, end = span
     stop = _END.search(text, end, end + _LONGEST_CLAIM)
@@ -278,8 +278,8 @@ def _was_said(
 ) -> bool | None:
     """Return whether at least half of a claim's content words occurred before.
 
-    If most of its words are new, it is made up. None if they occur in the current message, since
-    that is neither a memory nor an invention.
+    A claim of mostly new words is made up. None if the words are in the current message, since
+    repeating that is neither a memory nor an invention.
     """
     if any(2 * len(each & before) >= len(each) for each in contents):
         return True
@@ -304,7 +304,7 @@ def _memories(reading: Conversation, lists: Lists, *, kept: bool) -> Amount:
     found: list[Span] = []
     for hit in claims:
         span = hit[1:]
-        was_said: bool | None = bool(reading.messages)  # about nothing: "as we discussed."
+        was_said: bool | None = bool(reading.messages)  # without content: "as we discussed."
         for texts in _claims(text, span):
             contents = [
                 each for one in texts if (each := _heads(Passage(fold(one), "response"), lists))

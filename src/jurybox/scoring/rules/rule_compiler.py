@@ -1,4 +1,4 @@
-"""Compiles a rubric's rules: what to search for, and the points of each finding.
+"""Compiles a rubric's rules: what to search for, and the points that each match gives.
 
 Every condition is about a *fact*: a text has a phrase of a lexicon, a signal is present, a length
 is within a range. Facts are numbered; a rule lists the facts that it needs and those that forbid
@@ -52,13 +52,13 @@ from jurybox.scoring.rules.text_reader import (
 from jurybox.scoring.rules.text_signals import LEAST, NUMERIC, OWN_PHRASES, TEXT, UNSAFE_CONTENT
 
 DECIMALS: Final = 6
-"""A score is rounded before it is compared with a threshold (C10)."""
+"""Scores are rounded to this many decimals before they are compared (C10)."""
 _NO_FACT: Final = 0
 _SEE: Final = {**TEXT, **NUMERIC}
 
 
 class AskedNumber(NamedTuple):
-    """A numeric signal that rules use, with its lexicons and all their ranges.
+    """A numeric signal that rules use, with its lexicons and the ranges that rules name.
 
     ``marks`` is the fact that its phrases show in the response; ``user_marks`` and ``earlier`` are
     those in the user's messages.
@@ -149,7 +149,7 @@ class CompiledRules:
         self.sources = facts.sources
         self.reads_earlier = any(group.text == "earlier" for group in facts.groups)
         self.scans = any(asked.name == UNSAFE_CONTENT for asked in facts.numbers)
-        # Cached, because the same few sets of facts recur: without it, a run by rules alone takes
+        # Cached, because the same few sets of facts recur; uncached, a run by rules alone takes
         # 30% more CPU time.
         self.outcome = lru_cache(4096)(self._outcome)
 

@@ -1,4 +1,4 @@
-"""The results of automated scoring as plain data: scores, and the parts of each."""
+"""The results of automated scoring as plain data: scores, and how each was computed."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ from jurybox.rubric.rules import Source
 from jurybox.text_format import counted
 
 MOST_QUOTES: Final = 3
-"""The most words quoted for a condition; a long text may have thousands."""
+"""The maximum number of quotes per condition; a long text may have thousands of matches."""
 
 # These values have no reference cycles: `gc=False` spares the garbage collector from visiting them.
 
@@ -18,7 +18,7 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The words that triggered a rule, as in the text, and where they start.
 
     ``source`` is the lexicon (empty for phrases listed in place) or the signal that found them.
-    Safety findings are quoted like in the scan: masked, with a few words around them. The
+    Safety findings are quoted as in the scan: masked, with a few words around them. The
     ``earlier`` text is the user's earlier messages with an empty line between them.
     """
 
@@ -41,7 +41,7 @@ class FiredRule(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class CriterionScore(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The score of one criterion: its base and the fired rules, limited to the scale."""
+    """The score of one criterion: its base plus the fired rules' points, limited to the scale."""
 
     id: str
     score: float

@@ -109,7 +109,7 @@ class WordList:
         self.other = lru_cache(_MOST_REMEMBERED)(self._other)
 
     def _other(self, word: str) -> str:
-        """Return the stem of a word that isn't in the list; nothing for one that is."""
+        """Return the stem of a word; empty if it is in the list or a single letter."""
         bare = without_tail(word)
         if word in self.words or bare in self.words or (len(bare) == 1 and bare.isascii()):
             return ""
@@ -127,7 +127,7 @@ class Families:
                 self._heads.setdefault(each, family[0])
 
     def heads(self, stems: Iterable[str]) -> dict[str, str]:
-        """Return each stem's family, named by its first stem; without a family, the stem itself."""
+        """Map each family (its first stem, or a stem without family) to one of the given stems."""
         heads = self._heads
         return {heads.get(each, each): each for each in stems}
 
@@ -197,7 +197,7 @@ class Passage:
         return place + bisect_right(self._cuts, place)
 
     def quoting(self, numbers: Iterable[int], words: int = 1) -> Quoting:
-        """Return a function that quotes phrases of ``words`` words, given their first words."""
+        """Return a function that quotes runs of ``words`` words, which begin at ``numbers``."""
 
         def quote(name: str) -> tuple[Quote, ...]:
             spans = self._spans

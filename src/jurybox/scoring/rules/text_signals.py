@@ -1,6 +1,6 @@
-"""The text signals (C9): what rules can use besides phrases and lengths.
+"""The text signals (C9): what rules can use apart from phrases and lengths.
 
-Each signal returns its amount and quotes its first occurrence. Quotes contain letters or marks,
+Each signal returns its amount and quotes its first occurrences. Quotes contain letters or marks,
 never numbers or addresses, because they must not show what the safety scan masks.
 """
 
@@ -45,7 +45,7 @@ def _formatting(reading: Conversation, lists: Lists) -> Amount:
     folded, marks = reading.response, lists.hits
     text = folded.original
     if folded.one_line and not marks and "_" not in text and text[:1].isalpha():
-        return NONE  # as most responses are
+        return NONE  # most responses are like this
     spans = [folded.span(start, end) for _, start, end in marks]
     spans += _line_marks((text,) if folded.one_line else text.splitlines(keepends=True))
     return Amount(len(spans), _quoting(reading, sorted(spans)[:MOST_QUOTES]))
@@ -80,7 +80,7 @@ def _question(reading: Conversation, _: Lists) -> Amount:
     place = text.find("?")
     if place < 0:
         return NONE
-    # Includes the word before it, if that is a plain word.
+    # The quote includes the word before the question mark, if it has only letters.
     word = text[max(0, place - _LONGEST_WORD) : place].rpartition(" ")[2]
     start = place - len(word) if word.isalpha() else place
     return Amount(text.count("?"), _quoting(reading, [(start, place + 1)]))
@@ -135,7 +135,7 @@ def _line_breaks(reading: Conversation, _: Lists) -> Amount:
 
 
 def _shared_words(reading: Conversation, _: Lists) -> Amount:
-    """Count shared words, split at spaces as in the companion's source."""
+    """Count the words that both texts have, split at spaces as the companion rubrics require."""
     response = reading.response
     text = response.text if response.one_line else response.text.replace("\n", " ")
     words = set(text.split())
@@ -176,13 +176,13 @@ TEXT: Final[Mapping[str, NumericSignal]] = {
 """All signals that ``jurybox.rubric.rules.SIGNALS`` declares."""
 
 LEAST: Final = {"excessive_line_breaks": 3}
-"""The minimum amount for a signal to be present, if more than one is needed."""
+"""The minimum amount for a signal to be present, if it is more than 1."""
 
 OWN_PHRASES: Final[Mapping[str, tuple[Lexicon, ...]]] = {
     "formatting": (Lexicon(name="", phrases=_MARKS, match="whole-word"),),
     "helpful_question": (Lexicon(name="", phrases=("you", "your"), match="whole-word"),),
 }
-"""The phrases of signals, which are searched in the same pass as all others."""
+"""The phrases of signals, which are searched in the same pass as those of rules."""
 
 NUMERIC: Final[Mapping[str, NumericSignal]] = {**MOOD, **TOPICS, **CONTINUITY, **SPEECH}
 """All of ``jurybox.rubric.rules.NUMERIC_SIGNALS``, and the numbers of words."""

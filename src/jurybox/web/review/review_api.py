@@ -44,8 +44,8 @@ class AskedCriterion(msgspec.Struct, frozen=True, kw_only=True):
 class ShownCase(msgspec.Struct, frozen=True, kw_only=True):
     """A sample as a blind reviewer may see it.
 
-    Two responses come in an ``order`` drawn for the reviewer; send it back with a verdict that
-    calls the first one A.
+    Two responses come in an ``order`` drawn for each reviewer; send it back with the verdict, in
+    which A is the first response.
     """
 
     number: int
@@ -131,7 +131,7 @@ def next_case(asked: Annotated[NextAsked, Query()], desk: TheDesk) -> Response:
     try:
         name = read_reviewer(asked.reviewer)
     except InputError as error:
-        # The document can't say which letters a name may have, so that it isn't a bad request.
+        # The API's schema can't express which characters a name may have, so this isn't a 400.
         raise PageError(404, error.problem, error.hint, error.where) from None
     case = desk.next(name, kind=asked.queue, after=asked.after)
     shown = None if case is None else _shown(case)
