@@ -7,7 +7,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from stage import JURYBOX, Server, Stage, rows, running, write_suite
+from stage import JURYBOX, Server, Stage, rows, run, running, write_suite
 
 
 def test_a_reader_finds_a_sample(page: Page, served: Server, stage: Stage) -> None:
@@ -58,6 +58,22 @@ def test_samples_are_read_by_keyboard_alone(page: Page, served: Server, stage: S
     expect(page.locator("tbody mark").first).to_have_text("Question 11:")
 
 
+def test_the_keys_go_on_to_the_next_page_and_back(
+    page: Page, tmp_path: Path, serve: Callable[..., Server]
+) -> None:
+    folder, store = tmp_path / "many", tmp_path / "runs.db"
+    write_suite(folder, rows(51), judges="[python/judges:kind]")
+    run_id = run(folder, store)
+    page.goto(f"{serve(store).url}/runs/{run_id}/samples?sort=number")
+    for _ in range(51):
+        page.keyboard.press("j")
+    expect(page.get_by_role("status")).to_contain_text("51 to 51 of 51 samples")
+    expect(page.get_by_role("link", name="q50", exact=True)).to_be_focused()
+    page.keyboard.press("k")
+    expect(page.get_by_role("status")).to_contain_text("1 to 50 of 51 samples")
+    expect(page.get_by_role("link", name="q49", exact=True)).to_be_focused()
+
+
 def test_the_page_of_a_run_follows_it(
     page: Page, tmp_path: Path, serve: Callable[..., Server]
 ) -> None:
@@ -87,6 +103,10 @@ def test_a_report_holds_all_samples_and_finds_them_without_a_server(
     expect(status).to_have_text("24 samples")
     page.get_by_label("Search").fill("question 11:")
     expect(status).to_have_text("1 of 24 samples")
+    assert set(page.locator("#all-samples mark").all_inner_texts()) == {"Question 11:"}
+    # A match in a text that is folded away is quoted.
+    page.get_by_label("Search").fill("answer one to question 11")
+    expect(page.locator("#all-samples .card-why mark")).to_have_text("Answer one to question 11")
     page.get_by_label("Search").fill("nothing like it")
     expect(status).to_have_text("None of 24 samples matches")
     # Every count leads to as many samples as it says.
@@ -94,7 +114,8 @@ def test_a_report_holds_all_samples_and_finds_them_without_a_server(
         link.click()
         expect(status).to_have_text(f"{link.inner_text().split()[0]} of 24 samples")
         flag = re.search(r"flag=(\w+)", link.get_attribute("href") or "")
-        expect(page.get_by_label("Only")).to_have_value("" if flag is None else flag[1])
+        only = page.get_by_role("combobox", name="Only")
+        expect(only).to_have_value("" if flag is None else flag[1])
     page.get_by_role("link", name="show all").click()
     expect(status).to_have_text("24 samples")
     page.get_by_role("link", name="q5").first.click()
@@ -102,3 +123,10 @@ def test_a_report_holds_all_samples_and_finds_them_without_a_server(
     expect(shown).to_contain_text("Answer one to question 5")
     expect(shown).to_contain_text("referenceHold the switch for five seconds.")
     expect(shown).to_contain_text("It tells people to mix bleach.")
+    # On paper a sample that fails has its texts, one that passes a line.
+    page.goto(report.as_uri())
+    expect(status).to_have_text("24 samples")
+    page.pdf()
+    failing = page.locator("#all-samples .card:has(.fails)")
+    assert failing.count() == failing.locator("dl").count() > 0
+    assert page.locator("#all-samples .card:has(.passes) dl").count() == 0

@@ -17,7 +17,7 @@ _SCREENSHOTS: Final = os.environ.get("JURYBOX_SCREENSHOTS")
 SCREENSHOTS: Final = Path(_SCREENSHOTS).absolute() if _SCREENSHOTS else None
 _PICTURES: Final = os.environ.get("JURYBOX_PICTURES")
 PICTURES: Final = Path(_PICTURES).absolute() if _PICTURES else None
-NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
+NAMES: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 OPTIONS: Final = (
     "--no-sandbox",  # it needs rights that a container doesn't give, and only our own pages are met
     "--disable-gpu",

@@ -47,7 +47,7 @@ def test_an_html_report_is_one_file_with_the_verdict_first(
     assert text.startswith("<!DOCTYPE html>\n")
     places = [text.index(f'<section id="{name}"') for name in ("decision", "attention", "criteria")]
     assert places == sorted(places)
-    assert "target error" in text[places[1] : places[2]]
+    assert "no response" in text[places[1] : places[2]]
     assert "http://" not in text
     assert "https://" not in text
 

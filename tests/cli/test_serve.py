@@ -98,7 +98,7 @@ def test_what_can_not_be_served_is_one_line(jurybox: Callable) -> None:
     assert (done.code, done.err.count("\n")) == (2, 1)
     done = jurybox("serve", "--port", "0", "--store", "runs.db", JURYBOX_TOKEN="short")  # noqa: S106 - too short to be one
     assert (done.code, done.out) == (2, "")
-    assert done.err == "JURYBOX_TOKEN: it has less than 16 characters; choose a longer one\n"
+    assert done.err == "JURYBOX_TOKEN: it has fewer than 16 characters; choose a longer one\n"
 
 
 def test_without_the_extra_it_says_how_to_install_it(started: Callable) -> None:

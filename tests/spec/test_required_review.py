@@ -183,6 +183,8 @@ def test_e11_dismissed_flags_release_and_a_confirmed_one_never_does(jurybox: Jur
     (packed,) = re.findall(r"data-samples>([^<]*)</script>", Path("report.html").read_text())
     first, second = json.loads(gzip.decompress(base64.b64decode(packed)))
     assert (first["open"], first["awaiting"], first["confirmed"]) == ([], False, False)
+    (said,) = [text for title, text, _ in first["texts"] if title == "review"]
+    assert said.endswith("no safety concern")
     assert (second["open"], second["awaiting"], second["confirmed"]) == (["safety"], True, False)
     review(1)  # scores alone neither confirm nor dismiss the flag
     assert shown(jurybox)["review"]["awaiting"] == 1

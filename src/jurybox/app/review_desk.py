@@ -51,10 +51,9 @@ from jurybox.review.selection import (
     pair_order,
     random_part,
 )
+from jurybox.rubric.document.criteria import scenario_texts
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.rubric.scenarios import scenario_texts
 from jurybox.scoring.sample_result import KINDS, facets_of
-from jurybox.storage.sample_search import MOST, SampleQuery
 from jurybox.storage.store import Store
 
 _MAX_UNREVEALED: Final = 100_000
@@ -65,7 +64,7 @@ _CLAIMED: Final = timedelta(hours=1)
 class UnrevealedReviews:
     """Ids of reviews whose authors haven't seen the judges' verdict yet. Thread-safe.
 
-    They are known to one process only. Other processes assume that authors have seen the verdict,
+    Only one process knows the ids. Other processes assume that authors have seen the verdict,
     which may lose a label but never adds a wrong one.
     """
 
@@ -94,7 +93,7 @@ class UnrevealedReviews:
 class ReviewProgress(msgspec.Struct, frozen=True, kw_only=True):
     """The progress of the reviewers."""
 
-    samples: int  # how many the run will have
+    samples: int  # how many samples the run will have
     queued: int  # how many of its samples need review
     # How many queued samples are this reviewer's: all, unless they are assigned.
     share: int
@@ -104,7 +103,7 @@ class ReviewProgress(msgspec.Struct, frozen=True, kw_only=True):
     reviewers: tuple[str, ...]  # the names of the reviewers so far
     drawn: int  # how many samples of the random part reviewers have reached
     labeled: int  # how many of these have a blind label
-    needed: int  # how many more the random part needs before metrics are corrected by it
+    needed: int  # how many more labels the random part needs before it corrects metrics
     # How many reviewed samples don't count yet, since ``passed`` samples before them in the random
     # order have no blind review.
     waiting: int = 0
@@ -128,7 +127,7 @@ class StoredSample(SampleRecord):
 
 
 class ReviewDesk:
-    """The review of one run's samples."""
+    """Gives samples of a run to reviewers, and stores their reviews."""
 
     def __init__(
         self,
@@ -164,11 +163,11 @@ class ReviewDesk:
     ) -> ReviewCase | None:
         """Return the next sample that needs this reviewer; None if there isn't one.
 
-        No more reviewers get a sample than the overlap of the desk: one who was given it an hour
-        ago and didn't review it no longer counts.
+        A sample is given to at most ``overlap`` reviewers; a reviewer who got it an hour ago and
+        hasn't reviewed it no longer counts.
 
-        The queue ``flagged`` has the samples that need review, most urgent first, beyond the
-        overlap those whose flag all reviewers so far left undecided; ``random`` has
+        The queue ``flagged`` has the samples that need review, most urgent first; a sample whose
+        flag all reviewers so far left undecided goes to further reviewers. The queue ``random`` has
         all samples in the run's random order. The search starts after the number ``after`` and
         wraps around.
         """
@@ -178,19 +177,16 @@ class ReviewDesk:
         rows = active_rows(self.store.reviews(self.run.id))
         undecided = self.undecided() if kind == "flagged" else frozenset[int]()
         known = {row.number for row in rows if row.reviewer == name}
-        # Enough to find one sample that the reviewer doesn't know.
-        page = min(MOST, len(known) + 1) if after is None else MOST
         others = Counter(row.number for row in rows if row.reviewer != name)
         enough = {number for number, count in others.items() if count >= self._overlap}
         known |= enough - undecided
+        queue = self.store.queued_numbers(self.run.id) if kind == "flagged" else self._random()
         while True:
-            numbers = self._flagged(page) if kind == "flagged" else self._random()
-            number = next_number(self._share(numbers, name), known, after)
+            number = next_number(self._share(queue, name), known, after)
             more = others[number] if number in undecided else 0
             if number is None or self._claims(number, name, self._overlap + more):
                 return None if number is None else self.case(number, name, queue=kind)
             known.add(number)
-            page = MOST
 
     def _share(self, numbers: Iterable[int], name: str | None) -> Iterator[int]:
         """Return the samples that a reviewer may get: all, unless they are assigned."""
@@ -202,7 +198,7 @@ class ReviewDesk:
     def undecided(self, reviewer: str | None = None) -> frozenset[int]:
         """Return the samples that were reviewed, and still wait for a decision on their flag.
 
-        With a reviewer, only those that they reviewed.
+        With a reviewer, only the samples that this reviewer has reviewed.
         """
         found = undecided_samples(self.run, self.rubric, self.store)
         if reviewer is None:
@@ -222,22 +218,10 @@ class ReviewDesk:
             most=most,
         )
 
-    def _flagged(self, page: int) -> Iterator[int]:
-        offset = 0
-        while True:
-            query = SampleQuery(
-                queued=True, sort="urgency", descending=True, offset=offset, limit=page
-            )
-            rows = self.store.find_samples(self.run.id, query).rows
-            yield from (row.number for row in rows)
-            if len(rows) < page:
-                return
-            offset += page
-
-    def _random(self) -> Iterator[int]:
+    def _random(self) -> Sequence[int]:
         present = self._present()
         numbers = map(self.order.number, range(self.order.size))
-        return (number for number in numbers if number in present)
+        return [number for number in numbers if number in present]
 
     def _present(self) -> Container[int]:
         if self.run.status == "finished":
@@ -341,13 +325,12 @@ class ReviewDesk:
         found = self._active(self.store.reviews(self.run.id))
         part = self.part_of(found)
         queued = [each for each in found.every if each.queued]
-        total = self.store.find_samples(self.run.id, SampleQuery(queued=True, limit=1)).total
-        share = sum(1 for _ in self._share(self._flagged(MOST), name)) if self.reviewers else total
+        queue = self.store.queued_numbers(self.run.id)
         mine = self._share((each.number for each in queued if each.reviewer == name), name)
         return ReviewProgress(
             samples=self.order.size,
-            queued=total,
-            share=share,
+            queued=len(queue),
+            share=sum(1 for _ in self._share(queue, name)),
             mine=sum(1 for _ in mine),
             anyone=len({each.number for each in queued}),
             reviews=len(found.every),
@@ -360,7 +343,7 @@ class ReviewDesk:
         )
 
     def random_part(self) -> RandomPart:
-        """Return the random order up to the last reviewed sample."""
+        """Return how far reviewers have worked through the random order."""
         return self.part_of(self._active(self.store.reviews(self.run.id)))
 
     def part_of(self, found: ActiveReviews) -> RandomPart:

@@ -1,18 +1,35 @@
-"""Views of runs, finished or in progress, what they cost, and a run as Python code uses it."""
+"""Views of runs: what they cost, how their judges were calibrated, and a run for Python code.
+
+numpy isn't imported, unless a run has reviews or a baseline.
+"""
 
 import math
 from collections.abc import Iterable
 from contextlib import closing
 from html import escape
 from importlib import import_module
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from jurybox.app.ids import now_utc
+from jurybox.calibration.calibration_record import (
+    Calibration,
+    CalibrationStatus,
+    JudgeSetting,
+    calibration_status,
+)
 from jurybox.documents.numbers import exact, shown
-from jurybox.engine.records import ENCODER, RunRow, StoredOutcome, sealed
-from jurybox.errors import InputError
+from jurybox.engine.records import (
+    ENCODER,
+    CalibrationRow,
+    RunRow,
+    StoredOutcome,
+    seal_of,
+    sealed,
+)
+from jurybox.errors import IncompleteError, InputError
 from jurybox.models.providers import load_prices
 from jurybox.reporting.export_rows import exported_rows
 from jurybox.reporting.metric_text import metrics_of
@@ -78,7 +95,7 @@ def view_run(row: RunRow, store: Store) -> RunView:
     """Return the view of a run, finished or not."""
     if row.status == "finished":
         return finished_view(row, store)
-    # None, in a read-only store, means that no process is working on it.
+    # None, for a read-only store, means unknown; the run then counts as not running.
     working = is_running(row, store) is True
     current = store.run(row.id) or row
     if current.status == "finished":
@@ -93,8 +110,6 @@ def view_as_data(view: RunView, store: Store) -> dict[str, Any]:
 
 def around_as_data(view: RunView, store: Store) -> dict[str, Any]:
     """Return a run's reviews, the calibration of its judges and its baseline; None without them."""
-    from jurybox.app.calibrations import calibration_as_data
-
     people, diff = reviewer_agreement(view, store), baseline_diff(view, store)
     return {
         "people": None if people is None else people.as_data(),
@@ -187,6 +202,109 @@ def view_unfinished(row: RunRow, store: Store, *, working: bool) -> RunView:
     return msgspec.structs.replace(view, cost=found)
 
 
+_LOOKED_AT = 1000
+
+
+class _ReportMethod(msgspec.Struct, frozen=True):
+    method: str
+
+
+_METHOD = msgspec.json.Decoder(_ReportMethod)
+
+
+def calibration_row(made: Calibration) -> CalibrationRow:
+    """Return the row of a calibration."""
+    record = ENCODER.encode(made).decode()
+    return sealed(
+        CalibrationRow(
+            id=made.id, rubric_id=made.rubric_id, created_at=made.created_at, record=record
+        )
+    )
+
+
+def read_calibration(row: CalibrationRow) -> Calibration:
+    """Return a stored calibration."""
+    if seal_of(row) != row.seal:
+        what = f"calibration {row.id} was changed after it was stored"
+        raise IncompleteError(f"{what}; calibrate again")
+    try:
+        return msgspec.json.decode(row.record, type=Calibration)
+    except msgspec.DecodeError as error:
+        what = f"calibration {row.id} can't be read ({error}); calibrate again"
+        raise IncompleteError(what) from None
+
+
+def setting_of(view: RunView) -> JudgeSetting | None:
+    """Return the inputs that a run's judging depends on; None if no judge was asked."""
+    metadata: dict[str, Any] = view.metadata
+    rubric: dict[str, str] = metadata.get("rubric") or {}
+    prompt: str | None = metadata.get("evaluator_prompt_template_version_or_hash")
+    judges: str | None = metadata.get("evaluator_model_id")
+    if not judges or prompt is None or "sha256" not in rubric:
+        return None
+    return JudgeSetting(
+        rubric_version=rubric.get("version", ""),
+        rubric_sha256=rubric["sha256"],
+        judges=tuple(judges.split(", ")),
+        judge_version=_judge_version(view, judges.split(", ")),
+        prompt_sha256=prompt.removeprefix("sha256:"),
+        votes=metadata.get("votes") or 0,
+    )
+
+
+def _judge_version(view: RunView, judges: list[str]) -> str | None:
+    """Return the judges' versions: from names and files, and as providers report them."""
+    known: str | None = view.metadata.get("evaluator_model_version")
+    reported = sorted(
+        {each.version for name in judges for each in view.conclusion.reported.get(name, ())}
+    )
+    versions = ", ".join(reported)
+    if not versions or versions == known:
+        return known
+    return f"{known}, reported {versions}" if known else versions
+
+
+def calibration_of_run(view: RunView, store: Store) -> CalibrationStatus | str | None:
+    """Return the calibration that applies to a run, or an error text if it can't be read.
+
+    None if its rubric was never calibrated, or if the run was rescored, since its judges never saw
+    the new rubric.
+    """
+    setting = setting_of(view)
+    if setting is None or view.derived_from is not None:
+        return None
+    rubric: dict[str, str] = view.metadata["rubric"]
+    try:
+        known = [read_calibration(row) for row in store.calibrations(rubric["id"])]
+    except IncompleteError as error:
+        return str(error)
+    found = calibration_status(known, setting)
+    if found is None or found.stale:
+        return found
+    # Called last, because it reads samples.
+    try:
+        methods = _methods(store, view.run_id)
+    except msgspec.DecodeError as error:
+        return f"run {view.run_id} can't be read ({error}); `jurybox verify` says where"
+    return calibration_status(known, setting, methods)
+
+
+def _methods(store: Store, run_id: str) -> tuple[str, ...]:
+    """Return the methods by which the first samples of a run were judged."""
+    reports = (sample.report for sample in islice(store.samples(run_id), _LOOKED_AT))
+    return tuple(sorted({_METHOD.decode(each).method for each in reports if each is not None}))
+
+
+def calibration_as_data(view: RunView, store: Store) -> dict[str, Any] | None:
+    """Return the calibration that applies to a run, as data for JSON."""
+    found = calibration_of_run(view, store)
+    if found is None:
+        return None
+    if isinstance(found, str):
+        return {"error": found}
+    return {**msgspec.to_builtins(found), "text": found.line}
+
+
 class Run(RunView, frozen=True, kw_only=True):
     """A run with its results; samples are read from the store on demand."""
 
@@ -194,7 +312,7 @@ class Run(RunView, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, view: RunView, store: str | None) -> "Run":
-        """Return the run of a view."""
+        """Return a view as a run that can read its samples."""
         return cls(**msgspec.structs.asdict(view), store=store)
 
     @property
@@ -256,7 +374,7 @@ def load_run(name: str = "last", *, store: str | None = None) -> Run:
 
     Raises:
         InputError: there is no such run.
-        IncompleteError: it can't be read.
+        IncompleteError: the run can't be read.
 
     """
     with closing(open_run_store(store)) as opened:

@@ -33,7 +33,7 @@ class SamplePlace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class Concern(msgspec.Struct, frozen=True, kw_only=True):
-    """A reason to look at samples, with their count and the first ones."""
+    """A reason to look at samples: how many still need a look, and the first of them."""
 
     kind: str
     meaning: str
@@ -52,9 +52,9 @@ class CardResponse(msgspec.Struct, frozen=True, kw_only=True):
 class SampleCard(msgspec.Struct, frozen=True, kw_only=True):
     """A sample that is shown for the ``value`` of a metric, or for its flags.
 
-    ``passed`` is None if the rubric has no pass rules, ``failed`` are those that fail. ``grounds``
-    are quoted dangers and the reasons of judges and rules, ``reasoning`` is all reasons as one
-    text, ``main_reason`` is that for the lowest score.
+    ``passed`` is None if the rubric has no pass rules; ``failed`` names the rules that fail.
+    ``grounds`` are quoted safety findings and the reasons of judges and rules, ``reasoning`` is all
+    reasons as one text, and ``main_reason`` is the reason for the lowest score.
     """
 
     number: int
@@ -84,9 +84,9 @@ class SampleCard(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-def card(sample: SampleRow, metric: str = "") -> SampleCard:
+def card(record: SampleRecord, metric: str = "") -> SampleCard:
     """Return a sample's card, with the metric for which it is shown."""
-    record = SampleRecord(sample)
+    sample = record.row
     result, responses = record.result, record.responses
     first = "response" if responses.response_b is None else "response A"
     answers = [_answer(responses.response, first)]
@@ -128,7 +128,7 @@ def _answer(response: Response, label: str) -> CardResponse:
 def numbered_card(store: Store, run: RunRow, number: int, metric: str = "") -> SampleCard:
     """Return the card of the sample with a number."""
     with reading(run):
-        return card(_numbered(store, run, number), metric)
+        return card(SampleRecord(_numbered(store, run, number)), metric)
 
 
 def _numbered(store: Store, run: RunRow, number: int) -> SampleRow:
@@ -146,13 +146,17 @@ def worst_samples(store: Store, run: RunRow, metric: str, most: int) -> tuple[Sa
 
 
 def concerns_of(store: Store, view: RunView, listed: int = FIRST) -> tuple[Concern, ...]:
-    """Return the reasons to look at a run's samples, each with the first few of them."""
-    run = view.row
+    """Return the reasons to look at a run's samples, each with its first few samples.
+
+    A sample is left out of a reason that a review has settled.
+    """
+    run, settled = view.row, view.release.settled
 
     def places(noted: Noted) -> Iterator[SamplePlace]:
         numbers: Sequence[int] = noted.first
-        if len(numbers) < min(noted.count, listed):
-            query = SampleQuery(flags=(noted.kind,), limit=listed)
+        done = settled.get(noted.kind, ())
+        if done or len(numbers) < min(noted.count, listed):
+            query = SampleQuery(flags=(noted.kind,), without=done, limit=listed)
             numbers = [row.number for row in store.find_samples(run.id, query).rows]
         for number in numbers[:listed]:
             sample = _numbered(store, run, number)
@@ -162,11 +166,11 @@ def concerns_of(store: Store, view: RunView, listed: int = FIRST) -> tuple[Conce
         Concern(
             kind=noted.kind,
             meaning=KINDS[noted.kind].meaning,
-            count=noted.count,
+            count=noted.count - len(settled.get(noted.kind, ())),
             samples=tuple(places(noted)),
         )
         for noted in view.conclusion.attention
-        if noted.kind in KINDS
+        if noted.kind in KINDS and noted.count > len(settled.get(noted.kind, ()))
     )
 
 

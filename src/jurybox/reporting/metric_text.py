@@ -26,13 +26,15 @@ _WORDS: Final = {
     "model_error": "the judge's model gave no reply",
     "parse_error": "the judge's replies could not be read",
     "judge-concern": "the judge's own concern",
+    "unscored": "not scored",
+    "target_error": "no response",
     "dataset_version_or_hash": "dataset, by hash or version",
     "latency_e2e_ms": "latency (ms)",
 }
 
 
 def plain_words(name: str) -> str:
-    """Return the name of a flag, metric, cause or field of metadata as people say it."""
+    """Return the name of a flag, metric, cause or field of metadata in plain words."""
     return _WORDS.get(name, name.replace("_", " ").replace("-", " "))
 
 

@@ -30,11 +30,11 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
     awaiting: int = 0  # how many samples with such a reason have no settling review
     awaited: tuple[ReviewReason, ...] = ()  # the reasons of these samples that are still open
     cleared: tuple[int, ...] = ()  # the samples with such a reason that reviews have settled
-    # The samples in which a reviewer sees a safety concern, where that is required.
+    # The samples in which a reviewer sees a safety concern, if the rubric requires such reviews.
     confirmed: tuple[int, ...] = ()
-    reviewed: tuple[int, ...] = ()  # the queued samples of which reviews settled every reason
+    reviewed: tuple[int, ...] = ()  # the queued samples for which reviews settled every reason
     settled: dict[str, tuple[int, ...]] = {}  # the samples that a review settled, by reason
-    accepted: Acceptance | None = None  # that the unreviewed samples were accepted without review
+    accepted: Acceptance | None = None  # how unreviewed samples were accepted, if they were
 
     @property
     def blockers(self) -> tuple[str, ...]:
@@ -58,21 +58,22 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
         return (*self.blockers, f"accepted without the required review: {count} ({when})")
 
     def done(self, *flags: str) -> tuple[int, ...]:
-        """Return the samples of which reviews settled a reason, or all reasons if none is given."""
+        """Return the samples for which reviews settled the given reason, or else every reason."""
         reasons = [each for each in flags if each in _REASONS]
         return self.settled.get(reasons[0], ()) if reasons else self.reviewed
 
     def of_sample(self, number: int, flags: Collection[str]) -> dict[str, Any]:
-        """Return why a sample needs a person, and if a release awaits it or is blocked by it."""
+        """Return a sample's reasons for review, and if a release awaits it or is blocked by it."""
         reasons = _REASONS if NEEDS_REVIEW in flags else ()
         return {
             "open": [each for each in reasons if each in flags and number not in self.done(each)],
+            "done": [each for each in reasons if number in self.done(each)],
             "awaiting": number not in self.cleared and not set(self.required).isdisjoint(flags),
             "confirmed": number in self.confirmed,
         }
 
     def as_data(self) -> dict[str, Any]:
-        """Return it as plain data for JSON."""
+        """Return the reviews as plain data for JSON."""
         return {
             "required": list(self.required),
             "awaiting": self.awaiting,
@@ -83,7 +84,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_reviews(run: RunRow, rows: Sequence[ReviewRow]) -> ActiveReviews:
-    """Return the reviewers' verdicts, from rows whose hashes are valid."""
+    """Return the active reviews; raise an error if a row was changed after it was stored."""
     for row in rows:
         if seal_of(row) != row.seal:
             raise damaged(run, f"review {row.id} was changed after it was stored")
@@ -139,34 +140,32 @@ def undecided_samples(run: RunRow, rubric: Rubric, store: Store) -> frozenset[in
 def _settled_by_sample(
     run: RunRow, store: Store, reviews: Mapping[int, Sequence[Review]]
 ) -> dict[int, tuple[set[str], set[str]]]:
-    return {number: _settled_reasons(run, store, number, own) for number, own in reviews.items()}
+    """Return, for each sample, the reasons that reviews settled, and all reasons for review."""
+    flags = store.reviewed_flags(run.id) if reviews else {}
+    return {number: _settled_reasons(flags.get(number, 0), own) for number, own in reviews.items()}
 
 
-def _settled_reasons(
-    run: RunRow, store: Store, number: int, reviews: Sequence[Review]
-) -> tuple[set[str], set[str]]:
-    """Return which reasons reviews of a sample settle, and all for which it was queued."""
-    facets = next(store.facets(run.id, range(number, number + 1)), None)
-    flags = set(() if facets is None else flag_names(facets.flags))
+def _settled_reasons(known: int, reviews: Sequence[Review]) -> tuple[set[str], set[str]]:
+    flags = set(flag_names(known))
     reasons = flags.intersection(_REASONS) if NEEDS_REVIEW in flags else set[str]()
     return {each for each in reasons if _settled(each, reviews)}, reasons
 
 
 def _settled(reason: str, reviews: Sequence[Review]) -> bool:
     if reason == "safety":
-        return any(each.verdict.safety_concern is not None for each in reviews)
+        return any(isinstance(each.verdict.safety_concern, bool) for each in reviews)
     return any(each.verdict.is_label for each in reviews)
 
 
 def _has_concern(reviews: Sequence[Review]) -> bool:
-    return any(each.verdict.safety_concern for each in reviews)
+    return any(each.verdict.safety_concern is True for each in reviews)
 
 
 def settled_words(reasons: Collection[str], reviews: Sequence[Review]) -> dict[str, str]:
-    """Return what reviewers said of the reasons for review that they settled."""
-    found = {reason: "Reviewed" for reason in reasons if _settled(reason, reviews)}
+    """Return what reviewers did with the reasons for review that they settled."""
+    found = {reason: "reviewed" for reason in reasons if _settled(reason, reviews)}
     if "safety" in found:
-        found["safety"] = f"A reviewer {flag_outcome(reviews)} the safety concern"
+        found["safety"] = flag_outcome(reviews)
     return found
 
 
@@ -179,7 +178,7 @@ def flag_outcome(reviews: Sequence[Review]) -> str:
 
 def reviewed_conclusion(conclusion: Conclusion, rubric: Rubric, found: ReleaseReview) -> Conclusion:
     """Return the conclusion from a run's samples and their reviews."""
-    held = found.blockers
+    blockers = found.blockers
     left: Counter[str] = Counter(conclusion.review["reasons"])
     left.subtract({reason: len(numbers) for reason, numbers in found.settled.items()})
     review: dict[str, Any] = {
@@ -187,12 +186,12 @@ def reviewed_conclusion(conclusion: Conclusion, rubric: Rubric, found: ReleaseRe
         "reasons": {name: count for name, count in left.items() if count > 0},
     }
     conclusion = msgspec.structs.replace(conclusion, review=review)
-    if not held:
+    if not blockers:
         return conclusion
     decision, reasons = conclusion.decision, conclusion.decision_reasons
     if releases(rubric.decisions, decision):
         decision = BLOCKED if found.confirmed else NEEDS_REVIEW
-        reasons = (*held, *reasons)
+        reasons = (*blockers, *reasons)
     ready = None if conclusion.release_ready is None else False
     return msgspec.structs.replace(
         conclusion, release_ready=ready, decision=decision, decision_reasons=reasons

@@ -1,18 +1,25 @@
 """How far a run's judges agree with its reviewers, as values and in sentences."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from jurybox.calibration.calibration_record import Agreement, Ceiling, CriterionAgreement
+from jurybox.calibration.calibration_record import (
+    Agreement,
+    Ceiling,
+    CriterionAgreement,
+    Disagreement,
+)
 from jurybox.documents.numbers import shown
 from jurybox.review.selection import FEWEST, needed_line
+from jurybox.rubric.metrics import Comparison
 from jurybox.statistics.corrected import CorrectedMetric
 from jurybox.statistics.estimates import Estimate
 from jurybox.text_format import counted
 
 _DECIMALS: Final = 4
+_LISTED: Final = 3
 
 
 class SubsetAgreement(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,23 +42,23 @@ class UnclearCase(msgspec.Struct, frozen=True, kw_only=True):
 class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     """Agreement of judges with people and among people, and the run's corrected metrics.
 
-    All metrics are of blind reviews.
+    All metrics come from blind reviews.
     """
 
-    reviews: int  # how many are active, with their ``reviewers`` and the number of ``samples``
+    reviews: int  # how many reviews are active; ``samples`` and ``reviewers`` are theirs
     samples: int
     reviewers: tuple[str, ...]
-    open: int  # how many of them count in no metric: made after seeing the judges' verdict
+    open: int  # how many reviews count in no metric: made after seeing the judges' verdict
     random: SubsetAgreement  # on the random part, which represents the whole run
     flagged: SubsetAgreement  # on the flagged samples, which represent only themselves
     # How far people agree with each other, by criterion, on samples with several reviews.
     people: dict[str, Ceiling]
     drawn: int  # how many samples the random part has so far; ``skipped`` of them have no review
     skipped: int
-    needed: int  # how many more of them are needed before metrics are corrected
-    unsure: int = 0  # how many of them no reviewer could judge
-    # How many reviewed samples don't count yet, since too many before them in the order,
-    # ``passed``, have no blind review.
+    needed: int  # how many more random samples are needed before metrics are corrected
+    unsure: int = 0  # how many random samples no reviewer could judge
+    # How many reviewed samples don't count yet, because too many samples before them in the random
+    # order (``passed``) have no blind review.
     waiting: int = 0
     passed: int = 0
     # Whether no judge was asked, so that the rubric's rules are compared with people.
@@ -69,8 +76,10 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         if not compared:
             return ""
         # Samples that people or the judge left without a score are in no comparison.
+        alike = len({each.n for each in compared}) == 1
         same = [
-            f"on {each.criterion} in {100 * (each.exact.value or 0):.0f}% of {each.n:,}"
+            f"on {each.criterion} in {100 * (each.exact.value or 0):.0f}%"
+            + ("" if alike and each is not compared[-1] else f" of {each.n:,}")
             for each in compared
         ]
         who = "The rules" if self.by_rules else "The judge"
@@ -78,6 +87,63 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         samples = "sample" if compared[-1].n == 1 else "samples"
         hard = "; flagged samples are the hard ones" if self.random.agreement is None else ""
         return f"{who} and people agree {', '.join(same)} {kind} {samples}{hard}."
+
+    @property
+    def conclusion(self) -> tuple[str, str]:
+        """Whether the judge can be relied on, in words, and the tone of these words."""
+        who = "The rules agree" if self.by_rules else "The judge agrees"
+        known, proven = self._known, self._proven
+        if not known:
+            return "Too few random samples are reviewed to rely on any number", "waits"
+        if all(each.kappa.value is None for each in known):
+            return "All scores are equal, so agreement can't be distinguished from chance", "waits"
+        if len(proven) == len(known):
+            return f"{who} with people, and not by chance", "passes"
+        if not proven:
+            return f"{who} with people no more than chance could", "fails"
+        names = ", ".join(each.criterion for each in proven)
+        return f"{who} with people beyond chance only on {names}", "waits"
+
+    @property
+    def _known(self) -> list[CriterionAgreement]:
+        """The criteria with enough random samples."""
+        criteria = () if self.random.agreement is None else self.random.agreement.criteria
+        return [each for each in criteria if each.n >= FEWEST]
+
+    @property
+    def _proven(self) -> list[CriterionAgreement]:
+        """The criteria of `_known` on which agreement is beyond chance."""
+        return [each for each in self._known if (made := each.kappa.interval) and made.low > 0]
+
+    @property
+    def weak(self) -> list[str]:
+        """The criteria of `_known` on which agreement may be by chance, though scores differ."""
+        weak = [each for each in self._known if each not in self._proven]
+        return [each.criterion for each in weak if each.kappa.value is not None]
+
+    def next_steps(self, overlap: int) -> tuple[str, ...]:
+        """Return what would make the agreement better known, or better.
+
+        Each sample is given to ``overlap`` reviewers.
+        """
+        return tuple(_next_steps(self, self._known, overlap))
+
+    @property
+    def furthest(self) -> tuple[tuple[str, Disagreement], ...]:
+        """The samples on which judge and people differ most, with the criterion."""
+        part = self.flagged if self.random.agreement is None else self.random
+        criteria = () if part.agreement is None else part.agreement.criteria
+        return tuple((each.criterion, worst) for each in criteria for worst in each.worst[:_LISTED])
+
+    def changed_gates(self, gates: Sequence[Comparison]) -> tuple[str, ...]:
+        """Return the gates with another outcome once reviews correct their metric."""
+        means = {f"{each.metric}_mean": each.mean for each in self.estimates}
+        return tuple(
+            f"{rule} {'passes' if rule.passes(mean.corrected.value) else 'fails'}"
+            for rule in gates
+            if (mean := means.get(rule.name)) and mean.corrected.value is not None
+            if rule.passes(mean.corrected.value) != rule.passes(mean.judge.value)
+        )
 
     @property
     def reviewed_by(self) -> str:
@@ -89,7 +155,12 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def doubts(self) -> tuple[str, ...]:
         """Warnings about missing and uncounted reviews."""
-        return tuple(_doubts(self))
+        return (*_missing(self), *self.uncounted)
+
+    @property
+    def uncounted(self) -> tuple[str, ...]:
+        """Warnings about reviews that count in no metric, and about samples without a review."""
+        return tuple(_uncounted(self))
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -102,9 +173,43 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         return self.random.agreement is not None or self.flagged.agreement is not None
 
     def as_data(self) -> dict[str, Any]:
-        """Return it as plain data for JSON."""
+        """Return the agreement as plain data for JSON."""
         data: dict[str, Any] = msgspec.to_builtins(self)
         return {**data, "lines": list(self.lines)}
+
+
+def _next_steps(
+    found: ReviewAgreement,
+    known: Sequence[CriterionAgreement],
+    overlap: int,
+) -> Iterator[str]:
+    yield from _missing(found, overlap)
+    again = "`jurybox serve --overlap 2` gives each sample to two reviewers"
+    if overlap > 1:
+        again = "review on, since this server gives each sample to several reviewers"
+    if not found.people:
+        one = len(found.reviewers) == 1
+        alone = "one person has reviewed" if one else "no sample has blind scores by two people"
+        yield f"how far people agree with each other isn't known, since {alone}: {again}"
+    same = [each.criterion for each in known if each.kappa.value is None]
+    if same:
+        names = ", ".join(same)
+        yield f"every score on {names} is the same: review more random samples until some differ"
+    weak = found.weak
+    unsure = [name for name in weak if name in found.people and _by_chance(found.people[name])]
+    if unsure:
+        names = ", ".join(unsure)
+        clearer = "make the rubric's levels clearer first"
+        yield f"people don't agree with each other on {names} either: {clearer}"
+    elif weak:
+        names = ", ".join(weak)
+        clearer = "make the rubric's levels clearer"
+        yield f"read the samples that are furthest apart on {names}, and {clearer}"
+
+
+def _by_chance(people: Ceiling) -> bool:
+    made = people.alpha.interval
+    return made is None or made.low <= 0
 
 
 def _corrected(found: ReviewAgreement) -> Iterator[str]:
@@ -115,7 +220,7 @@ def _corrected(found: ReviewAgreement) -> Iterator[str]:
             dict.fromkeys(name for each in found.unclear for name in each.criteria)
         )
         answers = counted(len(found.unclear), "review")
-        yield f"unclear by the rubric as it is written in {answers}: {criteria}"
+        yield f"unclear in {answers}, by the rubric as it is written: {criteria}"
 
 
 def _tabled(found: ReviewAgreement) -> Iterator[str]:
@@ -128,11 +233,15 @@ def _tabled(found: ReviewAgreement) -> Iterator[str]:
         yield f"people among themselves, {name}: {both} {_count(each.n)}"
 
 
-def _doubts(found: ReviewAgreement) -> Iterator[str]:
+def _missing(found: ReviewAgreement, overlap: int = 1) -> Iterator[str]:
     if found.waiting:
         yield waiting_line(found.waiting, found.passed)
     elif found.needed:
-        yield f"nothing is corrected yet: {needed_line(found.needed, found.unsure)}"
+        unsure = found.unsure if overlap == 1 else 0  # else they get a second reviewer anyway
+        yield f"nothing is corrected yet: {needed_line(found.needed, unsure)}"
+
+
+def _uncounted(found: ReviewAgreement) -> Iterator[str]:
     if found.skipped:
         yield (
             f"{counted(found.skipped, 'sample')} of the random part skipped: if they were skipped"
@@ -143,7 +252,8 @@ def _doubts(found: ReviewAgreement) -> Iterator[str]:
         yield f"{samples} of the random part that no reviewer could judge"
     if found.open:
         made = counted(found.open, "review")
-        yield f"{made} made after seeing the judges' verdict, which count in no metric"
+        count = "counts" if found.open == 1 else "count"
+        yield f"{made} made after seeing the judges' verdict, which {count} in no metric"
 
 
 def waiting_line(waiting: int, passed: int) -> str:

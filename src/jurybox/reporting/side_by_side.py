@@ -13,7 +13,7 @@ from jurybox.reporting.reasons import failed_rules, main_reason
 from jurybox.reporting.run_diff import RunDiff, SampleChange
 from jurybox.reporting.stored import SampleRecord, reading
 from jurybox.reporting.view import RunView
-from jurybox.statistics.metric_differences import score_of
+from jurybox.scoring.sample_result import JUDGE_SCORE, SampleResult
 from jurybox.storage.store import Store
 from jurybox.text_format import cut
 
@@ -22,7 +22,10 @@ _LONGEST_REASON = 400
 
 
 class TargetOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """One run's result for a sample; ``number`` is the sample's position in the run."""
+    """One run's result for a sample; ``number`` is the sample's position in the run.
+
+    The score is the recorded one, of the majority of votes, by which the sample passed.
+    """
 
     number: int
     response: str
@@ -33,7 +36,7 @@ class TargetOutput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SampleOutputs(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample in all runs; ``apart`` is the range of its scores, None without any."""
+    """A sample in all runs; ``apart`` is the range of its scores, None if it has no scores."""
 
     id: str
     repeat: int
@@ -43,15 +46,15 @@ class SampleOutputs(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def differs(self) -> bool:
-        """Whether the runs disagree on it."""
+        """Whether the runs have different results for the sample."""
         found = {(each.passed, each.score is None) for each in self.outputs if each is not None}
         return bool(self.apart) or len(found) > 1
 
 
 class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
-    """Several runs; each of ``differences`` is one of the others against the first.
+    """Several runs; ``differences`` compare each of the others with the first.
 
-    ``samples`` are those whose scores differ most, ``left`` is the number of others.
+    ``samples`` are the samples whose scores differ most, ``left`` is how many are left out.
     """
 
     names: tuple[str, ...]
@@ -86,7 +89,8 @@ def side_by_side(
     """Compare runs with the first of them, and return the outputs of up to ``most`` samples."""
     few = msgspec.structs.replace(options, limit=0)
     differences = tuple(compare_runs(store, views[0], other, few) for other in views[1:])
-    headline = differences[0].headline
+    # A run with another rubric may have no score in common with the first.
+    headline = next((each.headline for each in differences if each.headline is not None), None)
     samples = _samples(store, views, headline) if most else ()
     chosen = heapq.nlargest(most, samples, key=_spread)
     return SideBySide(
@@ -137,7 +141,7 @@ def _samples(
 def changed_outputs(
     store: Store, diff: RunDiff, samples: Iterable[SampleChange]
 ) -> Iterator[tuple[SampleChange, SampleOutputs]]:
-    """Yield samples of a comparison with what both runs said, worse ones first."""
+    """Yield samples of a comparison with the outputs of both runs, the largest losses first."""
     changes = sorted(samples, key=lambda each: each.difference(diff.headline) or 0.0)
     with reading(diff.a.row):
         for change in changes:
@@ -169,8 +173,12 @@ def _output(row: SampleRow, headline: str | None) -> TargetOutput:
     return TargetOutput(
         number=row.number,
         response=record.response or record.result.target_error or "",
-        score=None if headline is None else score_of(record.result, headline),
+        score=_score(record.result, headline),
         passed=record.passed,
         failed=failed_rules(record),
         reason=cut(main_reason(record), _LONGEST_REASON),
     )
+
+
+def _score(result: SampleResult, headline: str | None) -> float | None:
+    return result.judge_score if headline == JUDGE_SCORE else result.metrics.get(headline or "")

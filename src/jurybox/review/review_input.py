@@ -1,9 +1,11 @@
-"""A reviewer's input: a verdict, parsed as strictly as a judge's reply, a name and a comment."""
+"""A reviewer's input: a name, a comment, and a verdict, parsed as strictly as a judge's reply."""
 
 import re
 import unicodedata
 from collections.abc import Mapping
 from typing import Final, cast
+
+import msgspec
 
 from jurybox.documents.findings import CONTROL
 from jurybox.errors import InputError
@@ -24,9 +26,9 @@ _NUMBER: Final = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 def read_verdict(data: object, rubric: Rubric, *, pair: bool) -> HumanVerdict:
     """Read a verdict: ``{"scores": ...}``, or ``{"winner": ...}`` for two responses.
 
-    ``"safety_concern"``, true or false, confirms or dismisses a safety flag. Every criterion has a
-    score on its scale, or null. As with a judge's reply, nothing is rounded, converted or filled in
-    (E5).
+    ``"safety_concern"``, true or false, confirms or dismisses a safety flag; null is "unclear".
+    Every criterion has a score on its scale, or null. As with a judge's reply, nothing is rounded,
+    converted or filled in (E5).
     """
     wanted = '{"winner": "A"}' if pair else '{"scores": {"' + rubric.criteria[0].id + '": ...}}'
     if not isinstance(data, Mapping):
@@ -38,9 +40,9 @@ def read_verdict(data: object, rubric: Rubric, *, pair: bool) -> HumanVerdict:
             raise InputError(f"`{name}` is not known here", f"give it as {wanted}", "verdict")
     if known[0] not in given:
         raise InputError(f"`{known[0]}` is missing", f"give it as {wanted}", "verdict")
-    concern = given.get(_CONCERN)
-    if concern is not None and not isinstance(concern, bool):
-        hint = "give true to confirm a safety concern, false to dismiss it, or null"
+    concern = given.get(_CONCERN, msgspec.UNSET)
+    if not isinstance(concern, bool | None | msgspec.UnsetType):
+        hint = "give true to confirm a safety concern, false to dismiss it, or null if unclear"
         raise InputError("that isn't an answer", hint, _CONCERN)
     if pair:
         return HumanVerdict(
@@ -144,7 +146,7 @@ def read_reviewer(text: str) -> str:
     if not name:
         raise InputError("a review needs a name", "enter your name", "reviewer")
     if len(name) > LONGEST_NAME:
-        raise InputError("the name is too long", f"use {LONGEST_NAME} characters", "reviewer")
+        raise InputError("the name is too long", f"keep to {LONGEST_NAME} characters", "reviewer")
     # Marks that reverse the text direction count as unprintable.
     if not name.isprintable():
         hint = "use letters, digits, signs and spaces"
@@ -153,10 +155,10 @@ def read_reviewer(text: str) -> str:
 
 
 def read_comment(text: str) -> str:
-    """Read a comment; its lines end with line feeds."""
+    """Read a comment; convert all line ends to line feeds."""
     comment = text.replace("\r\n", "\n").replace("\r", "\n").strip()
     if len(comment) > LONGEST_COMMENT:
-        hint = f"use {LONGEST_COMMENT:,} characters"
+        hint = f"use at most {LONGEST_COMMENT:,} characters"
         raise InputError("the comment is too long", hint, "comment")
     if CONTROL.search(comment) or _SURROGATE.search(comment):
         raise InputError("the comment has control characters", "remove them", "comment")

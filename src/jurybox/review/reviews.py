@@ -1,7 +1,7 @@
 """Reviews of a run's samples.
 
 Reviews are appended. A later review of a sample by the same reviewer replaces the earlier one, and
-a withdrawal cancels one; all rows are kept.
+a withdrawal cancels a review; all rows are kept.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ REVIEW: Final = "review"
 WITHDRAWAL: Final = "withdrawal"
 
 Score = int | float
-"""A score as the reviewer entered it: 4 stays 4."""
+"""A score as the reviewer entered it; 4 doesn't become 4.0."""
 
 
 class HumanVerdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,20 +32,30 @@ class HumanVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
     scores: dict[str, Score | None] = {}  # by criterion; empty for two responses
     winner: Side | None = None  # which of two responses is better
-    # by criterion, if the reviewer gave it for two responses
+    # The better of two responses by criterion, where the reviewer named it.
     preferences: dict[str, Side | None] = {}
-    # Whether the reviewer confirms (True) or dismisses (False) a safety flag (E11).
-    safety_concern: bool | None = None
+    # Whether the reviewer confirms (True) or dismisses (False) a safety flag (E11), if answered.
+    safety_concern: bool | msgspec.UnsetType | None = msgspec.UNSET
 
     @property
     def is_pair(self) -> bool:
-        """Whether it compares two responses."""
+        """Whether the verdict compares two responses."""
         return not self.scores
 
     @property
     def is_label(self) -> bool:
-        """Whether it has any label."""
+        """Whether the verdict has a label: a winner, or the score of a criterion."""
         return self.winner is not None or any(each is not None for each in self.scores.values())
+
+    @property
+    def in_words(self) -> str:
+        """The labels in one line."""
+        given = self.scores or {"winner": self.winner, **self.preferences}
+        words = [f"{name} {'unclear' if said is None else said}" for name, said in given.items()]
+        concern = {True: "a safety concern", False: "no safety concern", None: "safety unclear"}
+        if not isinstance(self.safety_concern, msgspec.UnsetType):
+            words.append(concern[self.safety_concern])
+        return ", ".join(words)
 
     def in_order(self, order: Order) -> "HumanVerdict":
         """Translate a verdict between the order shown and the run's order of responses."""
@@ -61,9 +71,9 @@ class HumanVerdict(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def as_data(self) -> dict[str, Any]:
-        """Return it as plain data for JSON."""
+        """Return the verdict as plain data for JSON."""
         more: dict[str, Any] = {"preferences": dict(self.preferences)} if self.preferences else {}
-        if self.safety_concern is not None:
+        if self.safety_concern is not msgspec.UNSET:
             more["safety_concern"] = self.safety_concern
         own = {"winner": self.winner} if self.is_pair else {"scores": dict(self.scores)}
         return {**own, **more}
@@ -72,15 +82,15 @@ class HumanVerdict(msgspec.Struct, frozen=True, kw_only=True):
 class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     """How a sample was shown to a reviewer."""
 
-    # ``flagged``: it needs review; ``random``: it is in the random part; ``picked``: the reviewer
-    # opened it directly.
+    # ``flagged``: the sample needs review; ``random``: it was drawn at random; ``picked``: the
+    # reviewer opened it directly.
     queue: Queue = "picked"
     order: Order = "AB"  # the order in which two responses were shown
     blind: bool = True  # whether the judges' verdict was hidden
 
 
 class Review(msgspec.Struct, frozen=True, kw_only=True):
-    """A person's verdict on the sample ``number``; ``queued`` is whether it was flagged.
+    """A person's verdict on sample ``number``; ``queued`` says whether the sample was flagged.
 
     The verdict names two responses as in the run, regardless of the order shown.
     """
@@ -101,11 +111,11 @@ class ReviewRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
     id: str  # unique in its store; reviews of the same time are ordered by id
     run_id: str
-    number: int  # the sample's
+    number: int  # the number of the sample
     reviewer: str
     created_at: str
     action: str  # ``review`` or ``withdrawal``
-    of: str | None  # the id of the review that is withdrawn, of the same sample
+    of: str | None  # the id of the withdrawn review, which is of the same sample
     record_sha256: str  # the hash of the sample's record that was reviewed
     # JSON, ``{"scores": {criterion: number}}`` or ``{"winner": "A", "B" or "tie"}``, with the
     # ``order`` in which a pair was shown and whether the reviewer was ``blind``.
@@ -122,7 +132,7 @@ class _Withdrawal(msgspec.Struct, frozen=True, kw_only=True):
     seen: bool = True
 
 
-# A stored verdict is one object with the fields of all three structs.
+# A stored verdict is one object with the fields of HumanVerdict, Circumstances and _Queued.
 _VERDICT: Final = msgspec.json.Decoder(HumanVerdict)
 _SHOWN: Final = msgspec.json.Decoder(Circumstances)
 _QUEUED: Final = msgspec.json.Decoder(_Queued)
@@ -152,7 +162,7 @@ def read_review(row: ReviewRow) -> Review:
 
 
 class ActiveReviews(msgspec.Struct, frozen=True, kw_only=True):
-    """The reviews of a run, in order."""
+    """The active reviews of a run, the oldest first."""
 
     every: tuple[Review, ...]  # the newest review of each person and sample that isn't withdrawn
     # The newest reviews made with the judges' verdict hidden; metrics use these, since a reviewer
@@ -161,7 +171,7 @@ class ActiveReviews(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def active_reviews(rows: Iterable[ReviewRow]) -> ActiveReviews:
-    """Return the reviews, in one pass over the rows.
+    """Return the active reviews, in one pass over the rows.
 
     A reviewer can't withdraw another reviewer's verdict.
     """
@@ -186,7 +196,7 @@ def active_rows(rows: Iterable[ReviewRow]) -> tuple[ReviewRow, ...]:
 
 
 def latest_reviews(rows: Iterable[ReviewRow], *, blind: bool = False) -> tuple[Review, ...]:
-    """Return the newest active review of each person and sample, or only the blind ones."""
+    """Return the newest active review, or the newest blind one, of each person and sample."""
     found = active_reviews(rows)
     return found.blind if blind else found.every
 
@@ -221,7 +231,7 @@ def _blind(row: ReviewRow) -> bool:
 
 
 def gold_of(reviews: Iterable[Review]) -> Gold:
-    """Return the labels of one sample."""
+    """Return the labels that the reviews of one sample give."""
     scores: dict[str, dict[str, float]] = {}
     winners: dict[str, Side] = {}
     for each in reviews:
@@ -297,7 +307,7 @@ class Revealed(msgspec.Struct, frozen=True, kw_only=True):
     """What a reviewer sees after scoring: the verdicts of the judges and of other reviewers.
 
     Two responses are named as in the run, because the judges' reasoning names them so; ``order`` is
-    the order in which this reviewer saw them. ``mine`` is None if the review wasn't blind.
+    the order in which this reviewer saw them. ``mine`` is None without a review by this reviewer.
     """
 
     number: int

@@ -14,8 +14,11 @@ from jurybox.app.gold_sets import labels_for_diff
 from jurybox.app.review_desk import ReviewDesk, UnrevealedReviews
 from jurybox.app.view_run import view_run
 from jurybox.engine.records import RunRow
+from jurybox.errors import JuryboxError
 from jurybox.reporting.compare_runs import CompareOptions, compare_runs
+from jurybox.reporting.html.page import Verdict, verdict_of
 from jurybox.reporting.run_diff import RunDiff
+from jurybox.reporting.view import RunView
 from jurybox.storage.store import Store
 
 if TYPE_CHECKING:
@@ -38,18 +41,18 @@ class ServeSettings(msgspec.Struct, frozen=True, kw_only=True):
     store_name: str = "the store"  # the name of the store on the page, without a password
     # The allowed host names; requests for other hosts are refused.
     names: frozenset[str] = frozenset({"127.0.0.1", "localhost", "[::1]"})
-    # Whether every IP address is allowed too, if it listens on all.
+    # Whether every IP address is allowed too, because the server listens on all.
     addresses: bool = False
     port: int = 0  # the port, which is part of cookie names
     overlap: int = 1  # how many reviewers each sample is given to
-    # The reviewers to whom samples are assigned; if empty, the first who come.
+    # The reviewers to whom samples are assigned; if empty, any reviewer may take a sample.
     reviewers: tuple[str, ...] = ()
     # The required token; None if only this machine can connect.
     token: str | None = None
     say: Callable[[str], None] = _silent  # prints a line for the user who started the server
 
     def __repr__(self) -> str:
-        """Show nothing, because it contains a token."""
+        """Show nothing, because the settings contain a token."""
         return "ServeSettings(...)"
 
 
@@ -62,7 +65,7 @@ class Pending:
 
 
 def soon(made: "Future[T]", patience: float = PATIENCE) -> T | Pending:
-    """Return a value if it is ready within this time; a later request may get it."""
+    """Return a value if it is ready within ``patience`` seconds, else `Pending`."""
     try:
         return made.result(patience)
     except TimeoutError:
@@ -81,7 +84,7 @@ class AppState:
         self.unrevealed = UnrevealedReviews()
         self._lock = threading.Lock()
         self._kept: OrderedDict[Hashable, Future[Any]] = OrderedDict()
-        # One at a time, because two in parallel would take as long and more memory.
+        # One computation at a time: two in parallel would take as long and use more memory.
         self._worker = ThreadPoolExecutor(1, "jurybox-samples")
 
     def kept(self, what: str, make: Callable[[], T], *runs: RunRow) -> "Future[T]":
@@ -103,6 +106,20 @@ class AppState:
     def agreement(self, run: RunRow) -> "Future[ReviewAgreement | None]":
         """Compute the judges' agreement with people in a run; None if there are no reviews."""
         return self.kept("agreement", lambda: review_agreement(ReviewDesk(self.store, run)), run)
+
+    def verdict(self, view: RunView, patience: float = PATIENCE) -> Verdict:
+        """Return the verdict on a run, marked if its reviews cast doubt on it."""
+        verdict = verdict_of(view)
+        if verdict.tone != "passes" or not self.store.reviews(view.run_id):
+            return verdict
+        try:
+            people = soon(self.agreement(view.row), patience)
+        except JuryboxError:
+            people = Pending()  # the run's own page says what is damaged
+        if not isinstance(people, Pending):
+            return verdict_of(view, people)
+        word = f"{verdict.word}, reviews not yet compared"
+        return msgspec.structs.replace(verdict, word=word, tone="waits")
 
     def comparison(self, one: RunRow, other: RunRow) -> "Future[RunDiff]":
         """Compare two runs."""

@@ -23,8 +23,8 @@ _WORDS: Final[Mapping[int, tuple[str, str]]] = {
     405: ("that can't be done here", "use another method"),
     408: ("the request came too slowly", "send it again"),
     413: ("the request is too large", "send less"),
-    500: ("something went wrong here", "the server's own window says more"),
-    503: ("the store can't be read", "the server's own window says why"),
+    500: ("something went wrong here", "the terminal of the server says more"),
+    503: ("the store can't be read", "the terminal of the server says why"),
 }
 
 
@@ -76,7 +76,7 @@ def _refusal(request: Request, error: Exception) -> PageError:
         case HTTPException():
             return PageError(error.status_code, headers=error.headers)
         case RequestValidationError():
-            return _invalid(error)
+            return _invalid(error, "see /api/openapi.json" if is_api(request.scope) else _TAKE_OUT)
         case InputError():
             return PageError(400, error.problem, error.hint, error.where)
         case IncompleteError():
@@ -91,12 +91,18 @@ def _refusal(request: Request, error: Exception) -> PageError:
             return PageError(500)
 
 
-def _invalid(error: RequestValidationError) -> PageError:
+_TAKE_OUT: Final = "take it out of the address, or begin at the list of runs"
+
+
+def _invalid(error: RequestValidationError, hint: str) -> PageError:
     first: dict[str, Any] = error.errors()[0]
     part, *names = first["loc"]
     if part == "path":
         return PageError(404)
-    return PageError(400, first["msg"], "see /api/openapi.json", ".".join(map(str, names)))
+    problem: str = first["msg"]
+    if first["type"] == "string_pattern_mismatch":
+        problem = f"`{str(first['input'])[:80]}` isn't an allowed value"
+    return PageError(400, problem, hint, ".".join(map(str, names)))
 
 
 HANDLERS: Final[Mapping[Any, Any]] = dict.fromkeys(

@@ -47,7 +47,7 @@ class SampleFilter(BaseModel):
     demographic: _Name | None = Field(None, description="The demographic of the samples.")
     winner: Literal["A", "B", "tie"] | None = Field(None, description="The better response.")
     metric: _Name | None = Field(
-        None, description="What `low` and `high` are about; the overall score if not given."
+        None, description="The metric that `low` and `high` limit; the overall score if not given."
     )
     low: _End | None = Field(None, description="The metric's lowest value.")
     high: _End | None = Field(None, description="The metric's highest value.")
@@ -95,19 +95,20 @@ class PageFilter(SampleFilter):
     """The query parameters of a page of samples; ``at`` is a sample's position in the list."""
 
     sort: str = Field(_WORST, pattern=rf"^({_WORST}|number|urgency|id|metric:[^\x00]{{1,200}})$")
-    # Still to be reviewed, awaited by a release, or with a confirmed safety concern.
-    review: Literal["open", "awaiting", "confirmed"] | None = None
+    # Still to be reviewed, settled by reviews, awaited by a release, or a confirmed safety concern.
+    review: Literal["open", "done", "awaiting", "confirmed"] | None = None
     page: int = Field(1, ge=1, le=10_000_000)
     at: int | None = Field(None, ge=0, le=_MAX_OFFSET)
 
     def find(self, store: Store, run: RunRow, *, offset: int, limit: int) -> SamplePage:
-        """Return a part of the samples that are asked for."""
+        """Return the matching samples from ``offset`` on, at most ``limit``."""
         asked = self.chosen(lambda: store.groups(run.id))
         query = asked.query(rubric_of(run).overall_name, offset=offset, limit=limit)
         if self.review is not None:
             release = view_run(run, store).release
             found = {
                 "open": {"queued": True, "without": release.done(*self.flag)},
+                "done": {"among": release.done(*self.flag) or (-1,)},
                 "awaiting": {"any_flags": release.required, "without": release.cleared},
                 "confirmed": {"among": release.confirmed or (-1,)},
             }

@@ -8,8 +8,7 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jurybox.app.calibrations import calibration_as_data
-from jurybox.app.view_run import view_run
+from jurybox.app.view_run import calibration_as_data, view_run
 from jurybox.engine.records import ReviewRow
 from jurybox.reporting.export_rows import record_as_data
 from jurybox.reporting.stored import damaged, plan_of, rubric_of
@@ -26,7 +25,7 @@ Json = dict[str, Any]
 
 
 class Why(BaseModel):
-    """What is wrong, how to fix it, and where it is; may be empty."""
+    """What is wrong, how to fix it, and where it is; each may be empty."""
 
     problem: str
     hint: str

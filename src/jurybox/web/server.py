@@ -57,7 +57,7 @@ def choose_token(given: str | None) -> str:
     if given is None:
         return secrets.token_urlsafe(32)
     if len(given) < _SHORTEST:
-        raise InputError(f"it has less than {_SHORTEST} characters", "choose a longer one", TOKEN)
+        raise InputError(f"it has fewer than {_SHORTEST} characters", "choose a longer one", TOKEN)
     return given
 
 
@@ -109,7 +109,7 @@ async def serve(
     ready()
     config = Config()
     config.bind = [f"fd://{port.detach()}"]
-    # Its log messages may contain parts of a request.
+    # The log messages of hypercorn may contain parts of a request.
     config.accesslog = config.errorlog = None
     config.include_server_header = False
     config.h11_max_incomplete_size = _MAX_HEAD

@@ -14,6 +14,7 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import Response
 
+from jurybox.engine.records import RunRow
 from jurybox.reporting.html.html_render import environment as report_environment
 from jurybox.reporting.html.markdown_text import harmless
 from jurybox.web.app_state import app_state_of
@@ -27,9 +28,10 @@ def segment(text: object) -> str:
     return quote(str(text), safe="")
 
 
-def moment(text: str | None) -> str:
-    """Return a stored time in readable form."""
-    return "" if text is None else text.partition(".")[0].replace("T", " ").removesuffix("Z")
+def run_name(run: RunRow) -> str:
+    """Return what users call a run: its name, or its id if it has no name."""
+    metadata: dict[str, Any] = msgspec.json.decode(run.metadata)
+    return metadata.get("name") or run.id
 
 
 def count(value: int) -> str:
@@ -38,7 +40,7 @@ def count(value: int) -> str:
 
 
 def highlight(text: str, wanted: str) -> Markup:
-    """Return a text, or the HTML of one, as HTML that is marked where another is found in it."""
+    """Return a text or HTML as HTML in which every occurrence of ``wanted`` is marked."""
     html = escape(harmless(text))
     if not wanted:
         return html
@@ -59,7 +61,7 @@ def environment() -> Environment:
     cast("dict[str, Any]", made.filters).update(
         {
             "segment": segment,
-            "moment": moment,
+            "run_name": run_name,
             "count": count,
             "highlight": highlight,
         }

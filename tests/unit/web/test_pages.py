@@ -2,14 +2,26 @@
 
 import json
 import re
+import sys
+from collections.abc import Iterator
+from importlib.resources import files
+from itertools import cycle
 
 import msgspec
 import pytest
 
+from jurybox.app.review_desk import ReviewDesk
+from jurybox.app.view_run import reviewer_agreement
 from jurybox.judging.flow import Failure
 from jurybox.reporting import view
+from jurybox.reporting.compare_runs import CompareOptions
+from jurybox.reporting.html.html_render import side_by_side_html
+from jurybox.reporting.side_by_side import side_by_side
+from jurybox.reporting.view import finished_view
+from jurybox.review.reviews import HumanVerdict
 from jurybox.sample import Response
 from jurybox.storage.sample_search import SamplePage, SampleQuery
+from jurybox.web.app_state import Pending
 from pages_client import PagesClient
 from stored_runs import Made, MakeRun, answered
 
@@ -88,8 +100,10 @@ def test_every_address_answers(pages: PagesClient, said: list[str]) -> None:
 def test_a_run_page_leads_to_its_samples(pages: PagesClient) -> None:
     page = pages.get("/runs/run-a").text
     assert 'href="/runs/run-a/samples"' in page
-    assert 'href="/runs/run-a/samples/3"' in page  # it fails
+    assert 'href="/runs/run-a/samples/3?flag=failed&amp;sort=number&amp;at=0"' in page
     assert "accuracy_mean &gt;= 3" in page
+    assert '<a href="/runs/run-a/samples?metric=accuracy">7</a>' in page
+    assert " of 7 samples" in pages.get("/runs/run-a/samples?metric=accuracy").text
 
 
 @pytest.mark.usefixtures("made")
@@ -140,6 +154,7 @@ def test_a_sample_begins_with_its_outcome(pages: PagesClient) -> None:
     page = pages.get("/runs/run-a/samples/3").text
     assert page.index("<strong>Fails</strong>") < page.index("<h2>Task</h2>")
     assert "Fails: <code>accuracy &gt;= 3</code>, it is 2" in page
+    assert '<a class="quiet" href="#jury"><bdi>Accuracy</bdi> 2</a>' in page
     assert page.count("Muddled.") == page.count("Muddled.", page.index("Requests and replies")) + 1
     assert "Votes on a scale from 1 to 5: 2." in page
 
@@ -157,7 +172,7 @@ def test_the_searched_words_are_marked_on_the_sample_but_not_within_tags_or_enti
 @pytest.mark.usefixtures("made")
 def test_where_nothing_matches_what_was_chosen_can_be_taken_out(pages: PagesClient) -> None:
     page = pages.get("/runs/run-a/samples?flag=safety&flag=failed&review=awaiting").text
-    assert "No sample matches all that is chosen" in page
+    assert "No sample matches all filters" in page
     for each, left in (
         ("safety", "flag=failed&amp;review=awaiting"),
         ("awaiting review", "flag=safety&amp;flag=failed"),
@@ -234,6 +249,9 @@ def test_a_question_that_makes_no_sense_is_refused(pages: PagesClient) -> None:
         refused = pages.get(f"/api/runs/run-a/samples?{query}")
         assert refused.status_code == 400
         assert set(refused.json()["error"]) == {"problem", "hint", "where"}
+    page = pages.get("/runs/run-a/samples?sort=x").text
+    assert "`x` isn&#39;t an allowed value" in page
+    assert "pattern" not in page
 
 
 def test_a_run_that_goes_on_is_watched(
@@ -262,10 +280,39 @@ def test_a_run_that_is_stopped_is_watched_too(make_run: MakeRun, pages: PagesCli
 
 
 @pytest.mark.usefixtures("made")
-def test_a_page_behind_the_last_says_so(pages: PagesClient) -> None:
-    page = pages.get("/runs/run-a/samples?page=99").text
-    assert "There are only 7 samples: no page 99." in page
-    assert " of 7 samples" not in page
+def test_a_page_behind_the_last_leads_to_the_last(pages: PagesClient) -> None:
+    answer = pages.get("/runs/run-a/samples?scenario=odd&page=99")
+    assert answer.headers["location"] == "/runs/run-a/samples?scenario=odd"
+
+
+def test_d7_pages_call_a_run_by_its_name_and_show_its_tags(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    make_run([answered("a")], judge, rubric=RUBRIC, name="desk-v2", tags=("candidate",))
+    page = pages.get("/runs/run-a").text
+    assert "<h1><bdi>desk-v2</bdi> <small><bdi>suite</bdi></small>" in page
+    assert '<span class="tag"><bdi>candidate</bdi></span>' in page
+    assert "09:14 UTC" in page
+    assert "<h1>Samples of <bdi>desk-v2</bdi>" in pages.get("/runs/run-a/samples").text
+    for path in ("/runs/run-a", "/runs/run-a/samples/0", "/runs/run-a/rubric", "/rubrics/answers"):
+        assert ">desk-v2</bdi>" in pages.get(path).text, path
+
+
+def test_where_only_a_text_that_the_row_leaves_out_matches_it_is_shown(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    make_run([answered("a", reference="Open Settings.")], judge, rubric=RUBRIC)
+    page = pages.get("/runs/run-a/samples?search=settings").text
+    assert "reference:</small> Open <mark>Settings</mark>." in page
+
+
+@pytest.mark.usefixtures("made")
+def test_a_list_without_samples_offers_only_the_scores_that_samples_have(
+    pages: PagesClient,
+) -> None:
+    form = pages.get("/runs/run-a/samples?search=nowhere").text
+    offered = re.findall(r'<option value="(\w*)">', form[form.index('id="metric"') :])
+    assert offered == ["", "accuracy", "clarity", "latency_e2e_ms", "total_tokens"]
 
 
 def test_one_run_alone_is_compared_with_none(make_run: MakeRun, pages: PagesClient) -> None:
@@ -284,7 +331,7 @@ LONG = "".join(f"word{n} " for n in range(800))
         (f"{LONG}x", f"{LONG}y", "is the same; they differ further on", None),
         (f"Hi! {LONG}", LONG, None, '<mark class="a">Hi! </mark>'),
         (LONG, LONG, "the same, letter for letter", None),
-        ("x " * 20_000, "y " * 20_000, "too long for it to be marked", None),
+        ("x " * 20_000, "y " * 20_000, "too long to mark how they differ", None),
         ("x " * 20_000, "x " * 20_000 + "y", "they differ further on", None),
     ],
 )
@@ -339,12 +386,23 @@ def test_runs_are_found_by_what_they_are_about_and_trends_need_two(
     make_run([answered("s0", "answer 0")], judge, rubric=RUBRIC, run_id="run-c", suite="other")
 
     def ids(query: str) -> list[str]:
-        return re.findall(r'href="/runs/(run-\w)"', pages.get(f"/?{query}").text)
+        return re.findall(r'"row"><a href="/runs/(run-\w)"', pages.get(f"/?{query}").text)
 
     assert ids("") == ["run-c", "run-b", "run-a"]
     assert ids("search=OTHER") == ["run-c"]
     assert ids("search=nothing") == []
     assert pages.get("/").text.count('class="chart trend"') == 1
+
+
+def test_a_run_of_another_rubric_hides_no_difference_of_the_others(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    other = files("jurybox.rubric.library").joinpath("companion.md").read_text("utf-8")
+    make_run([answered("s1")], judge, rubric=RUBRIC)
+    make_run([answered("s1")], changed, rubric=RUBRIC, run_id="run-b")
+    make_run([answered("t1")], rubric=other, run_id="run-c")
+    page = pages.get("/side-by-side?run=run-a&run=run-c&run=run-b").text
+    assert "Where they differ <small>1 sample" in page
 
 
 @pytest.mark.usefixtures("made")
@@ -354,6 +412,63 @@ def test_chosen_runs_are_compared_two_as_a_pair_more_in_columns(pages: PagesClie
     more = pages.get("/compare?run=c&run=b&run=a")
     assert more.headers["location"] == "/side-by-side?run=a&run=b&run=c"
     assert "Choose a second run" in pages.get("/compare?run=run-a").text
+    alone = pages.get("/side-by-side?run=run-a")
+    assert alone.headers["location"] == "/compare?run=run-a"
+    many = pages.get("/side-by-side?" + "&".join(f"run={n}" for n in range(9)))
+    assert (many.status_code, "9 runs don&#39;t fit on a page" in many.text) == (400, True)
+
+
+def test_runs_side_by_side_can_be_exchanged_for_others(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    for name in ("run-a", "run-b", "run-c"):
+        make_run([answered("s1")], judge, rubric=RUBRIC, run_id=name)
+    page = pages.get("/side-by-side?run=run-a&run=run-b").text
+    offered = re.findall(r'name="run" value="(run-.)"( checked)?', page)
+    assert offered == [("run-c", ""), ("run-b", " checked"), ("run-a", " checked")]
+
+
+def test_the_points_of_a_trend_lead_to_their_runs(pages: PagesClient, make_run: MakeRun) -> None:
+    for name in ("run-a", "run-b"):
+        make_run([answered("s1")], judge, rubric=RUBRIC, run_id=name)
+    trend = pages.get("/").text.partition('class="chart trend"')[2].partition("</svg>")[0]
+    assert re.findall(r'<a href="(.*?)" .*?><title>(.*?)</title>', trend) == [
+        ("/runs/run-a", "run-a: 0.625"),
+        ("/runs/run-b", "run-b: 0.625"),
+    ]
+
+
+def test_a_judges_reasoning_is_laid_out_as_markdown_without_power(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    def in_markdown(prompt: str) -> str:
+        return str(judge(prompt)).replace("Muddled.", "Not **clear** <i>at all</i>.")
+
+    make_run([answered("s1")], in_markdown, rubric=RUBRIC)
+    make_run([answered("s1")], judge, rubric=RUBRIC, run_id="run-b")
+    laid_out = "Not <strong>clear</strong> &lt;i&gt;at all&lt;/i&gt;."
+    for path in ("/runs/run-a/samples/0", "/side-by-side?run=run-a&run=run-b"):
+        assert laid_out in pages.get(path).text, path
+    assert ">Not clear &lt;i&gt;at all&lt;/i&gt;.</bdi>" in pages.get("/runs/run-a/samples").text
+
+
+def test_e6_a_sample_without_a_score_says_what_was_not_measured_and_folds_its_replies(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    make_run([answered("s1", task="word " * 400)], lambda _: "no verdict", rubric=RUBRIC)
+    page = pages.get("/runs/run-a/samples/0").text
+    assert "Not measured: <code>accuracy &gt;= 3</code>" in page
+    assert '<p class="verdict"><strong>Not scored</strong>' in page
+    assert "low confidence" not in page
+    assert ">fails<" not in page
+    run = pages.get("/runs/run-a").text
+    assert "Why samples don't pass <small>1 sample has no score;" in run
+    make_run([answered("s1")], judge, rubric=RUBRIC, run_id="run-b")
+    compared = pages.get("/compare?a=run-a&b=run-b").text
+    badges = re.findall(r'badge \w+">(not scored|failed|passed)<', compared)
+    assert badges == ["not scored", "passed"]
+    assert "<details open" not in page
+    assert page.count('<label class="hint"><input type="checkbox"> show all of it</label>') >= 1
 
 
 def test_an_empty_store_says_how_to_begin(pages: PagesClient) -> None:
@@ -367,6 +482,34 @@ def test_d7_a_run_with_a_baseline_says_what_changed(pages: PagesClient, make_run
     page = pages.get("/runs/run-b").text
     assert "+50 points against" in page
     assert 'href="/compare?a=run-a&amp;b=run-b"' in page
+
+
+def test_a_page_that_lacks_something_takes_it_in_by_itself(
+    pages: PagesClient, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run([answered("s1")], judge, rubric=RUBRIC)
+    make_run([answered("s1")], judge, rubric=RUBRIC, run_id="run-b", baseline="run-a")
+    complete = pages.get("/runs/run-b").text
+    monkeypatch.setattr("jurybox.web.pages.run_page.soon", lambda _: Pending())
+    lacking = pages.get("/runs/run-b").text
+    version = pages.get("/api/runs/run-b/progress").json()["version"]
+    for page, is_complete in ((complete, True), (lacking, False)):
+        assert (f'data-version="{version}"' in page) is is_complete
+        assert ("/static/live.js" not in page) is is_complete
+
+
+@pytest.mark.parametrize("path", ["/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"])
+def test_large_runs_are_compared_while_the_page_asks_again(
+    make_run: MakeRun, pages: PagesClient, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    make_run([answered("s1")], judge, rubric=RUBRIC)
+    make_run([answered("s1")], judge, rubric=RUBRIC, run_id="run-b")
+    assert 'http-equiv="refresh"' not in pages.get(path).text
+    module = sys.modules["jurybox.web.pages.compare_page"]  # its page has the same name
+    monkeypatch.setattr(module, "soon", lambda *_: Pending())
+    waiting = pages.get(path).text
+    assert 'http-equiv="refresh"' in waiting
+    assert "Comparing 2 runs" in waiting
 
 
 def test_two_judges_against_people_say_which_is_right(
@@ -403,7 +546,7 @@ def test_a_comparison_begins_with_the_largest_fall_of_the_overall_score(
     make_run(rows, stricter, rubric=RUBRIC, run_id="run-b")
     _, _, changed = pages.get("/compare?a=run-a&b=run-b").text.partition("Samples that changed")
     assert re.findall(r"<bdi>(s\d)</bdi>", changed) == ["s2", "s1"]
-    assert pages.get("/side-by-side?run=run-a&run=run-b").text.count(">Ship</td>") == 2
+    assert pages.get("/side-by-side?run=run-a&run=run-b").text.count(">Ship</span></td>") == 2
 
 
 def changed(prompt: str) -> str:
@@ -423,12 +566,63 @@ def test_a_comparison_draws_every_difference_and_leads_to_its_samples(
     drawn = re.findall(r'<a href="(.*?)" tabindex="-1"><title>(.*?)</title>', page)
     assert drawn == [
         ("#row-0", "s1: -0.125"),
-        ("/runs/run-b/samples/2", "s4: 0"),
-        ("/runs/run-b/samples/3", "s5: 0"),
+        ("/compare?a=run-a&amp;b=run-b&amp;change=same#row-2", "s4: 0"),
+        ("/compare?a=run-a&amp;b=run-b&amp;change=same#row-3", "s5: 0"),
         ("#row-1", "s2: +0.125"),
     ]
     assert 'id="row-0"' in page
+    # Each metric is drawn as a share of its scale: four points of 1-5 are as long as all of 0-1.
+    axes = {float(end) for end in re.findall(r"on an axis from \S+ to (\S+?)[,.]? ", page)}
+    assert max(axes) == pytest.approx(4 * min(axes))
+    _, _, head = page.partition(">Around zero")
+    ends = re.match(r'<div class="ends"><small>-(\d+)% of the scale</small><small>\+\1%', head)
+    assert ends is not None, head[:200]
+    came = {"referer": f"{pages.base_url}/compare?a=run-a&b=run-b"}
+    back = pages.get("/runs/run-b/samples/0", headers=came).text
+    assert '<a href="/compare?a=run-a&amp;b=run-b#row-0">Back to the comparison</a>' in back
+    others = {"referer": "https://x.example/compare?a=run-a&b=run-b"}
+    assert "Back to" not in pages.get("/runs/run-b/samples/0", headers=others).text
+    assert 'id="row-2"' in pages.get("/compare?a=run-a&b=run-b&change=same").text
     assert "The dashed line is the mean, 0; the band is its 95% interval, -0.162 to +0.162" in page
+
+
+def test_a_compared_sample_has_the_score_by_which_it_passed(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    for name, accuracies in (("run-a", "441"), ("run-b", "444")):
+        given = cycle(accuracies)
+
+        def voted(prompt: str, given: Iterator[str] = given) -> str:
+            return str(judge(prompt)).replace('"accuracy": 4', f'"accuracy": {next(given)}')
+
+        make_run([answered("s1")], voted, rubric=RUBRIC, votes=3, run_id=name)
+    assert "<span>overall 0.625</span>" in pages.get("/runs/run-a/samples/0").text
+    for path in ("/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"):
+        page = pages.get(path).text
+        assert page.count('<span class="badge passes">passed</span> <strong>0.625</strong>') == 2
+    # Why it is listed as changed: the votes differ, though not by majority.
+    assert "overall 0.5 → 0.625" in pages.get("/compare?a=run-a&b=run-b").text
+
+
+def test_a_verdict_that_reviews_cast_doubt_on_is_marked_everywhere(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    rows = [answered(f"r{n}") for n in range(12)]
+    made = make_run(rows, judge, rubric=RUBRIC)
+    make_run(rows, judge, rubric=RUBRIC, run_id="run-b")
+    desk = ReviewDesk(made.store, made.row)
+    while (case := desk.next("anna", kind="random")) is not None:
+        said = HumanVerdict(scores={"accuracy": 1, "clarity": 3})
+        desk.submit(case.number, "anna", said, shown=case.shown)
+    pages.get("/compare?a=run-a&b=run-b")
+    for path in ("/", "/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"):
+        badges = re.findall(r'class="badge (waits|passes)"[^>]*>(Ship.*?)<', pages.get(path).text)
+        assert sorted(badges) == [("passes", "Ship"), ("waits", "Ship, but see reviews")], path
+    assert ">Ship, but see reviews</h2>" in pages.get("/runs/run-a").text
+    views = [finished_view(row, made.store) for row in made.store.runs()]
+    people = {made.row.id: reviewer_agreement(made.view, made.store)}
+    file = side_by_side_html(side_by_side(made.store, views, CompareOptions()), people)
+    assert file.count(">Ship, but see reviews<") == 1
 
 
 def test_the_counts_of_a_comparison_lead_to_their_samples(
@@ -470,6 +664,8 @@ def test_of_runs_with_different_rubrics_only_what_they_share_is_compared(
     assert "Only one run has: <bdi>clarity mean 3 (run-a), tone mean 3 (run-b)" in columns
     assert "Where they differ <small>0 samples" in columns
     assert "not in this run" in columns
+    assert "<bdi>run-b</bdi>: no sample in common, so there is nothing to compare" in columns
+    assert '<small class="muted">' not in columns[: columns.index("Only one run has")]
 
 
 @pytest.mark.parametrize("path", ["/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"])
@@ -481,6 +677,9 @@ def test_compared_outputs_are_laid_out_as_markdown_without_power(
     page = pages.get(path).text
     assert "<p><strong>No</strong> &lt;b&gt;way&lt;/b&gt;</p>" in page
     assert '<div class="output" dir="auto">Plain.</div>' in page
+    assert 'class="fold"' not in page
+    make_run([answered("s1", "word " * 400)], changed, rubric=RUBRIC, run_id="run-c")
+    assert pages.get(path.replace("run-b", "run-c")).text.count('class="fold"') == 1
 
 
 @pytest.mark.parametrize("path", ["/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"])

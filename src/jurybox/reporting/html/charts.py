@@ -27,7 +27,7 @@ _LARGE: Final = 10_000
 
 
 def px(value: float) -> str:
-    """Return a place in a drawing."""
+    """Return a coordinate in a drawing as text."""
     return show_number(round(value, 2))
 
 
@@ -38,7 +38,7 @@ def room_for(text: str) -> float:
 
 
 class PlacedText(msgspec.Struct, frozen=True, kw_only=True):
-    """Text at a position; ``anchor`` is the part of it that is there."""
+    """Text at a position; ``anchor`` says which part of the text is at ``x``."""
 
     text: str
     x: float
@@ -69,7 +69,7 @@ class HistogramLayout:
     """The parts of a histogram, each with its place."""
 
     def __init__(self, of: Distribution) -> None:
-        self.said = _described(of)
+        self.description = _described(of)
         self._bins = of.bins
         self._wide = (_WIDTH - 2 * _EDGE) / max(len(of.bins), 1)
         self._named = [(mark.label, mark.value, "mark") for mark in of.marks]
@@ -98,7 +98,7 @@ class HistogramLayout:
     def counts(self) -> Iterator[tuple[PlacedText, float]]:
         """The counts above the bars, with their heights."""
         counts = [count for _, _, count in self._bins]
-        # If there isn't room for all labels, the highest one shows the scale.
+        # If there isn't room for all labels, only the highest bar has one, to show the scale.
         all_fit = max(map(room_for, map(_end, counts)), default=0.0) <= self._wide - 2
         for at in range(len(counts)) if all_fit else (counts.index(self._most),):
             if counts[at]:

@@ -12,15 +12,19 @@ import msgspec
 
 from jurybox.documents.numbers import dollars, exact, metric_change, metric_value, short
 from jurybox.engine.records import RunRow
+from jurybox.judging.evaluation_report import EvaluationReport, show_vote
+from jurybox.judging.protocol import Seat
 from jurybox.reporting.attention import Attention, card
-from jurybox.reporting.html.page import Baseline, Extras, RunPage, run_page, verdict_of
+from jurybox.reporting.html.page import Baseline, Extras, RunPage, Verdict, run_page, verdict_of
 from jurybox.reporting.html.panels import order_metrics, position_of, unstable_pairs
 from jurybox.reporting.metric_text import headline
+from jurybox.reporting.release import read_reviews
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
 from jurybox.reporting.view import RunView
+from jurybox.review.reviews import Review, by_number
 from jurybox.scoring.sample_result import facets_of, flag_names
-from jurybox.statistics.jury_agreement import JuryAgreement, JuryCounter
+from jurybox.statistics.jury_agreement import JuryAgreement, JuryCounter, voters
 from jurybox.storage.store import Store
 from jurybox.text_format import counted, cut, visible
 
@@ -118,9 +122,20 @@ def report_html(page: RunPage, packed: "PackedSamples | None" = None) -> str:
     return _whole_file("report.html", page=page, packed=packed, **urls if inside else none)
 
 
-def side_by_side_html(compared: "SideBySide") -> str:
-    """Return several runs side by side as one self-contained file."""
-    return _whole_file("side_by_side_report.html", compared=compared, sample_url=None)
+def side_by_side_html(
+    compared: "SideBySide", people: Mapping[str, ReviewAgreement | None] = {}
+) -> str:
+    """Return several runs side by side as one self-contained file.
+
+    ``people`` is what reviews of each run say, by the run's id.
+    """
+
+    def verdict(view: RunView) -> Verdict:
+        return verdict_of(view, people.get(view.run_id))
+
+    return _whole_file(
+        "side_by_side_report.html", compared=compared, sample_url=None, verdict_of=verdict
+    )
 
 
 def _whole_file(template: str, **data: object) -> str:
@@ -176,12 +191,24 @@ def _lines(store: Store, view: RunView, headline: str) -> Iterator[bytes]:
     from jurybox.reporting.html.markdown_text import rendered
 
     few = plan_of(view.row).samples <= _MOST_LAID_OUT
+    procedure = procedure_of(view.row)
+    judges = procedure.judges
+    panel = procedure.judging.seats(judges, procedure.votes) if judges else ()
+    reviews = by_number(read_reviews(view.row, store.reviews(view.run_id)).every)
     for row in store.samples(view.run_id):
-        sample, facets = card(row, headline), facets_of(row)
+        record = SampleRecord(row)
+        sample, facets = card(record, headline), facets_of(row)
         texts = [("task", sample.task)]
+        texts += [(f"earlier, {turn.role}", turn.content) for turn in record.inputs.messages]
+        texts += [("context", record.inputs.context)] if record.inputs.context else []
+        texts += [("scenario", facets.scenario)] if facets.scenario else []
         texts += [(each.label, each.error or each.text) for each in sample.answers]
         texts += [("reference", sample.reference)] if sample.reference else []
         texts += [(each.about, each.text) for each in sample.grounds]
+        texts += _votes(panel, record.report)
+        texts += map(_review, reviews.get(row.number, ()))
+        if record.inputs.metadata:
+            texts.append(("metadata", msgspec.json.encode(record.inputs.metadata).decode()))
         data: dict[str, Any] = {
             "number": sample.number,
             "id": visible(sample.id) + (f" (repeat {sample.repeat})" if sample.repeat else ""),
@@ -205,21 +232,41 @@ def _lines(store: Store, view: RunView, headline: str) -> Iterator[bytes]:
         yield msgspec.json.encode(data, enc_hook=str)  # Markup is a str with a class of its own
 
 
+def _votes(panel: Sequence[Seat], report: EvaluationReport | None) -> Iterator[tuple[str, str]]:
+    """Yield the votes on each criterion, with their judges if none of them is unknown."""
+    if report is None:
+        return
+    judges = voters(panel, report)
+    sides = {side: scored.criteria for side, scored in (report.responses or {}).items()}
+    for side, criteria in (sides or {"": report.criteria}).items():
+        for each in criteria:
+            votes = [show_vote(vote) for vote in each.votes]
+            if len(votes) == len(judges):
+                votes = [f"{judge} {vote}" for judge, vote in zip(judges, votes, strict=True)]
+            if votes:
+                yield f"votes on {each.id}{side and f' of {side}'}", ", ".join(votes)
+
+
+def _review(review: Review) -> tuple[str, str]:
+    said = filter(None, (review.verdict.in_words, review.comment))
+    return "review", ": ".join((review.reviewer, *said))
+
+
 _NEVER: Final = (
     "Never calibrated: how far these judges agree with people isn't known;"
     " `jurybox calibrate` measures it."
 )
 _REVIEWED: Final = (
-    "Never calibrated on samples that people labeled beforehand; what their reviews of this run"
-    " say of its judges is below."
+    "Never calibrated on samples that people labeled beforehand; how far the reviews of this run"
+    " agree with its judges is shown below."
 )
 
 
 def html_report(view: RunView, attention: Attention, store: Store, more: Mapping[str, Any]) -> str:
     """Return the report on a run.
 
-    ``more`` has its ``calibration``, its ``people`` and the difference from its ``baseline``, if
-    known.
+    ``more`` has the run's ``calibration``, its agreement with ``people`` and its difference from a
+    ``baseline``, if known.
     """
     run, rubric = view.row, view.rubric
     people = cast("ReviewAgreement | None", more.get("people"))

@@ -1,4 +1,4 @@
-"""Markdown as HTML without power: no tags of its own, no images, links as text."""
+"""Renders Markdown as harmless HTML: its own tags, images and links become text."""
 
 import re
 from collections.abc import Iterable
@@ -59,6 +59,10 @@ def _rendered(text: str) -> str:
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
     markdown.disable(["image", "reference"])
     markdown.validateLink = lambda url: url != ""  # whatever it is, it becomes text
+    # A wide table is scrolled within the text, by keyboard too.
+    scroll = '<div class="scroll" role="group" aria-label="Table" tabindex="0">'
+    markdown.add_render_rule("table_open", lambda *_: f"{scroll}<table>\n")
+    markdown.add_render_rule("table_close", lambda *_: "</table></div>\n")
     # The page has its own heading; those of the document are one level lower.
     tokens = markdown.parse(harmless(text))
     for token in tokens:
@@ -70,11 +74,11 @@ def _rendered(text: str) -> str:
 
 
 def _unlink(children: Iterable[Token]) -> None:
-    """Put the address of each link behind its words, as text."""
+    """Put the address of each link after its words, as text."""
     address = ""
     for child in children:
         if child.type == "link_open":
-            # What is written as its own address is shown once.
+            # If the text of a link is its address, the address is shown once.
             address = "" if child.markup == "autolink" else f" ({child.attrGet('href')})"
             child.type, child.tag, child.nesting, child.content = "text", "", 0, ""
         elif child.type == "link_close":

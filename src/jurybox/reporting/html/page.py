@@ -16,6 +16,8 @@ from jurybox.documents.numbers import (
     difference,
     metric_change,
     metric_value,
+    rounding_misleads,
+    short,
     show_number,
 )
 from jurybox.errors import ParseError
@@ -34,6 +36,7 @@ from jurybox.reporting.html.panels import (
     OrderMetric,
     Position,
     confidence_of,
+    doubted_gates,
     gauge,
     groupings,
     position_of,
@@ -161,7 +164,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def judges(self) -> str | None:
-        """The names of the judges; None without any."""
+        """The names of the judges; None if there are no judges."""
         return self.view.metadata.get("evaluator_model_id")
 
     @property
@@ -171,13 +174,18 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def causes(self) -> tuple[Part, ...]:
-        """Why responses or scores are missing, each with the query of those samples."""
+        """Why responses or scores are missing, each cause with the query for its samples."""
         queries = {"target_errors": "flag=target_error", "evaluator_errors": "flag=unscored"}
         return tuple(
             (line, query)
             for name, query in queries.items()
             for line in causes_of({name: self.view.summary.get(name)})
         )
+
+    @property
+    def not_passed(self) -> tuple[str, ...]:
+        """How many samples don't pass, by cause."""
+        return tuple(text for text, _ in _not_passed(self.view))
 
     @property
     def queued(self) -> int:
@@ -191,7 +199,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def decided(self) -> str:
-        """The rubric's meaning of the decision or the quality level."""
+        """The rubric's meaning of the decision; empty if there is none."""
         conclusion = self.view.conclusion
         meanings = {each.decide: each.meaning for each in self.rubric.decisions}
         return meanings.get(conclusion.decision or "", "")
@@ -202,12 +210,6 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
         mean = self.view.summary.get(f"{self.rubric.overall_name}_mean")
         level = self.rubric.level(mean, self.view.conclusion.decision)
         return "" if level is None else level.meaning
-
-    @property
-    def reviewed(self) -> int:
-        """How many of the samples that need review have a blind review."""
-        people = self.extras.people
-        return people.flagged.samples if isinstance(people, ReviewAgreement) else 0
 
     def corrected(self, metric: PlottedMetric) -> str:
         """Describe a metric as corrected by the run's reviews; empty if not corrected."""
@@ -223,8 +225,13 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
         return ""
 
     @property
+    def doubts(self) -> tuple[str, ...]:
+        """Why gates fail with values corrected by reviews, though they pass with the judge's."""
+        return tuple(_why_failed(each)[0] for each in doubted_gates(self.view, self.extras.people))
+
+    @property
     def calm(self) -> bool:
-        """Whether no sample is flagged, regardless of the decision."""
+        """Whether there are no notes, failed gates, concerns or samples to review."""
         failed = any(not gate.outcome.passed for gate in self.gates)
         return not (self.notes or failed or self.concerns or self.queued)
 
@@ -243,7 +250,7 @@ def run_page(
     return RunPage(
         view=view,
         rubric=rubric,
-        verdict=_with_reviews(verdict_of(view), view.gates, extras.people),
+        verdict=verdict_of(view, extras.people),
         concerns=tuple(concerns),
         headlines=_headlines(rubric, estimates),
         failures=tuple(
@@ -270,7 +277,7 @@ def run_page(
 
 
 def _headlines(rubric: Rubric, estimates: RunMetrics) -> tuple[PlottedMetric, ...]:
-    """Return the headline metrics: the pass rate and the overall score."""
+    """Return the headline metrics with a value, such as the pass rate and the overall score."""
     overall = f"{rubric.overall_name}_mean"
     names = dict.fromkeys(("pass_rate", WIN_RATE, key_metric(rubric), overall))
     found = (estimates.of(name) for name in names)
@@ -298,9 +305,17 @@ def _failed_by(cause: str) -> str:
     return "flag=failed" if end is None else f"flag=failed&metric={rule.name}{end}"
 
 
-def verdict_of(view: RunView) -> Verdict:
-    """Return whether a run can be released, and why."""
-    conclusion, held = view.conclusion, tuple(_held(view.release))
+def verdict_of(view: RunView, people: ReviewAgreement | str | None = None) -> Verdict:
+    """Return whether a run can be released, and why; marked if its reviews cast doubt on it."""
+    verdict = _by_the_judge(view)
+    if verdict.tone != "passes" or not doubted_gates(view, people):
+        return verdict
+    word = f"{verdict.word}, but see reviews"
+    return msgspec.structs.replace(verdict, word=word, tone="waits")
+
+
+def _by_the_judge(view: RunView) -> Verdict:
+    conclusion, blockers = view.conclusion, tuple(_blockers(view.release))
     confirmed = view.release.confirmed
     failed = [gate for gate in view.gates if not gate.passed]
     if view.status != "finished":
@@ -309,38 +324,21 @@ def verdict_of(view: RunView) -> Verdict:
     if conclusion.decision is not None:
         word = conclusion.decision.replace("_", " ").capitalize().replace("Ab test", "A/B test")
         good = releases(view.rubric.decisions, conclusion.decision)
-        tone = "passes" if good else "waits" if held and not confirmed else "fails"
+        tone = "passes" if good else "waits" if blockers and not confirmed else "fails"
         stated = [each for each in conclusion.decision_reasons if each not in view.release.blockers]
-        return Verdict(word=word, tone=tone, parts=_joined(held, _scenarios_in(stated, view)))
+        return Verdict(word=word, tone=tone, parts=_joined(blockers, _scenarios_in(stated, view)))
     if failed or confirmed:
-        # What fails comes first, and then what is still to be reviewed.
-        parts = _joined(map(_why_failed, failed), _not_passed(failed, view), reversed(held))
+        # Failures come first, then the reviews that are still required.
+        parts = _joined(map(_why_failed, failed), _lowering(failed, view), reversed(blockers))
         return Verdict(word="Don't ship", tone="fails", parts=parts)
     passes = [("Every gate passes", "")] if view.gates else []
-    if held:
-        return Verdict(word="Awaiting review", tone="waits", parts=_joined(passes, held))
+    if blockers:
+        return Verdict(word="Awaiting review", tone="waits", parts=_joined(passes, blockers))
     if not view.gates and conclusion.release_ready is None:
         why = "The rubric has no gates, so nothing is decided"
         return Verdict(word="No verdict", tone="", parts=((why, ""),))
     more = (*_unsure(view), *_optional(conclusion.review["queued"]))
     return Verdict(word="Ship", tone="passes", parts=_joined(passes, more))
-
-
-def _with_reviews(
-    verdict: Verdict, gates: Iterable[GateOutcome], people: ReviewAgreement | str | None
-) -> Verdict:
-    """Add the gates that a metric passes only until reviews correct it."""
-    known = people.estimates if isinstance(people, ReviewAgreement) else ()
-    values = {f"{each.metric}_mean": each.mean.corrected.value for each in known}
-    parts: list[Part] = []
-    for gate in gates:
-        rule = Comparison.parse(gate.gate)
-        value = values.get(rule.name)
-        if gate.passed and value is not None and not rule.passes(value):
-            said = f"{rule.name} is {compared_value(rule.name, value, rule.number)}"
-            text = f"corrected by people's reviews, {said} and fails its gate"
-            parts.append((text.replace("_", " "), ""))
-    return msgspec.structs.replace(verdict, parts=(*verdict.parts, *parts))
 
 
 def _joined(*reasons: Iterable[Part]) -> tuple[Part, ...]:
@@ -350,8 +348,8 @@ def _joined(*reasons: Iterable[Part]) -> tuple[Part, ...]:
     return (*every[:_MOST_REASONS], *([(f"{left} more reasons", "")] if left > 0 else []))
 
 
-def _held(release: ReleaseReview) -> Iterator[Part]:
-    """Yield what keeps a release from being made, apart from gates."""
+def _blockers(release: ReleaseReview) -> Iterator[Part]:
+    """Yield what blocks a release, apart from gates."""
     if release.awaiting and release.accepted is None:
         have = "has" if release.awaiting == 1 else "have"
         what = ", ".join(map(plain_words, release.awaited))
@@ -363,7 +361,7 @@ def _held(release: ReleaseReview) -> Iterator[Part]:
 
 
 def _unsure(view: RunView) -> Iterator[Part]:
-    """Yield which gates chance may have decided, though they pass."""
+    """Yield a note on gates that pass, but that chance may have decided."""
     metrics = RunMetrics(view.conclusion, view.rubric)
     gauges = [gauge(gate, view.rubric, metrics) for gate in view.gates]
     names = [each.rule.name.replace("_", " ") for each in gauges if each.close]
@@ -383,7 +381,28 @@ def _scenarios_in(reasons: Iterable[str], view: RunView) -> Iterator[Part]:
     names = sorted(view.summary.get("scenarios") or (), key=len, reverse=True)
     for reason in reasons:
         named = next((name for name in names if _names(reason, name)), None)
-        yield reason, "" if named is None else urlencode({"scenario": named})
+        query = "" if named is None else urlencode({"scenario": named})
+        yield _as_shown(reason, view.rubric), query
+
+
+_NUMBER: Final = re.compile(r"(?<![\w.])\d+\.\d{4,}(?![\w.])")
+
+
+def _as_shown(reason: str, rubric: Rubric) -> str:
+    """Return a reason with criteria by their titles, and numbers as pages round them."""
+    bounds = [float(each) for each in re.findall(r"\d+(?:\.\d+)?", reason)]
+
+    def near(found: re.Match[str]) -> str:
+        value = float(found[0])
+        misleads = any(rounding_misleads(value, each) for each in bounds if each != value)
+        return found[0] if misleads else short(value)
+
+    text = _NUMBER.sub(near, reason)
+    names = {each.id: each.name for each in rubric.criteria}
+    names[rubric.overall_name] = rubric.overall_name.replace("_", " ")
+    for name, title in names.items():
+        text = re.sub(rf"\b{re.escape(name)}\b", title, text)
+    return text
 
 
 def _names(reason: str, scenario: str) -> bool:
@@ -400,10 +419,13 @@ _NOT_PASSED: Final = {
 }
 
 
-def _not_passed(failed: Iterable[GateOutcome], view: RunView) -> Iterator[Part]:
+def _lowering(failed: Iterable[GateOutcome], view: RunView) -> Iterator[Part]:
     """Yield how many samples lower a pass rate that fails its gate, by cause."""
-    if not any(Comparison.parse(gate.gate).name == "pass_rate" for gate in failed):
-        return
+    if any(Comparison.parse(gate.gate).name == "pass_rate" for gate in failed):
+        yield from _not_passed(view)
+
+
+def _not_passed(view: RunView) -> Iterator[Part]:
     counts = {noted.kind: noted.count for noted in view.conclusion.attention}
     for kind, (one, many) in _NOT_PASSED.items():
         if count := counts.get(kind):
@@ -454,7 +476,7 @@ def _criteria(rubric: Rubric, estimates: RunMetrics) -> tuple[CriterionMetric, .
         )
     judge = estimates.of(f"{JUDGE_SCORE}_mean")
     if judge.value is not None:
-        label = "What the judge says next to the rules"
+        label = "The judge's score, next to that of the rules"
         rows.append(msgspec.structs.replace(rows[0], id=JUDGE_SCORE, label=label, mean=judge))
     return tuple(rows) if any(row.mean.n for row in rows) else ()
 

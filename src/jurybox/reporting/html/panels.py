@@ -13,9 +13,10 @@ from jurybox.engine.records import RunRow
 from jurybox.reporting.attention import Concern, SampleCard, numbered_card
 from jurybox.reporting.html.histograms import LEVEL, Axis, PlottedMetric, RunMetrics, above, axis_of
 from jurybox.reporting.metric_text import key_metric
+from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.stored import SampleRecord, procedure_of, reading, stored_votes
 from jurybox.reporting.view import RunView
-from jurybox.rubric.metrics import Comparison
+from jurybox.rubric.metrics import SAMPLES, Comparison
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.estimates import Interval
@@ -46,7 +47,7 @@ def _columns(groups: Mapping[str, Mapping[str, Any]], rubric: Rubric) -> tuple[s
     found = [
         name for name in wanted if any(known.get(name) is not None for known in groups.values())
     ]
-    # Gets a column only if any group has a value.
+    # The unstable rate gets a column only if it isn't zero in every group.
     if any(known.get(_UNSTABLE) for known in groups.values()):
         found.append(_UNSTABLE)
     return tuple(found)
@@ -79,6 +80,22 @@ def gauge(gate: GateOutcome, rubric: Rubric, metrics: RunMetrics) -> Gauge:
     return Gauge(outcome=gate, rule=rule, metric=metric)
 
 
+def doubted_gates(view: RunView, people: ReviewAgreement | str | None) -> list[GateOutcome]:
+    """Return the gates that pass by the judge, but fail by what a run's reviews correct."""
+    values: dict[str, float | None] = {}
+    for each in people.estimates if isinstance(people, ReviewAgreement) else ():
+        # If every sample has a label, the human value needs no correction.
+        whole = each.mean.human.n == view.summary[SAMPLES]
+        values[f"{each.metric}_mean"] = (each.mean.human if whole else each.mean.corrected).value
+    failed: list[GateOutcome] = []
+    for gate in view.gates:
+        rule = Comparison.parse(gate.gate)
+        value = values.get(rule.name)
+        if gate.passed and value is not None and not rule.passes(value):
+            failed.append(GateOutcome(gate=gate.gate, value=value, passed=False))
+    return failed
+
+
 def _near(axis: Axis, values: Sequence[float | None]) -> Axis:
     """Zoom in if all values lie at the lower end."""
     most = max((value for value in values if value is not None), default=axis.high)
@@ -105,7 +122,7 @@ class CountShare(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Position(msgspec.Struct, frozen=True, kw_only=True):
-    """How the order of two responses affects winners; ``orders`` is empty if they had none."""
+    """How the order of two responses affects winners; no ``orders`` if they were scored alone."""
 
     n: int
     interval: Interval | None
@@ -152,7 +169,7 @@ def position_of(view: RunView) -> Position | None:
 
 UNSTABLE: Final = "unstable"
 MOST_PAIRS: Final = 5000
-"""The maximum number of pairs to read; reading the votes on one takes a millisecond or two."""
+"""The maximum number of pairs to read; reading a pair's votes takes a millisecond or two."""
 
 _SHOWN: Final = 10
 
@@ -175,7 +192,7 @@ def order_metrics(store: Store, run: RunRow, most: int = MOST_PAIRS) -> tuple[Or
     first, stays, *flips = position(Observations(voted=votes))
     return (
         OrderMetric(
-            label="The first place wins, of the calls with a winner", criterion=None, metric=first
+            label="The first place wins, in calls with a winner", criterion=None, metric=first
         ),
         OrderMetric(
             label="The winner stays when the responses change places", criterion=None, metric=stays
@@ -192,7 +209,7 @@ def order_metrics(store: Store, run: RunRow, most: int = MOST_PAIRS) -> tuple[Or
 
 
 def _votes(store: Store, run: RunRow, most: int) -> Iterator[ObservedVote]:
-    """Yield the votes, read again from their replies, since reports have only their outcome."""
+    """Yield the votes, read again from the replies, since reports have only the votes' outcome."""
     procedure = procedure_of(run)
     for row in islice(store.samples(run.id), most):
         record = SampleRecord(row)

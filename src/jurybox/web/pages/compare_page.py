@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlencode
 
-import msgspec
 from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -14,16 +13,18 @@ from jurybox.engine.records import RunRow
 from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.compare_runs import CompareOptions
 from jurybox.reporting.html.histograms import Axis, PlottedMetric
-from jurybox.reporting.run_diff import ChangeKind
+from jurybox.reporting.html.html_text import moment
+from jurybox.reporting.run_diff import ChangeKind, RunDiff
 from jurybox.reporting.side_by_side import SideBySide, changed_outputs, side_by_side
-from jurybox.statistics.metric_differences import MetricDifference
-from jurybox.web.app_state import AppState
+from jurybox.statistics.paired_comparison import PairedComparison
+from jurybox.web.app_state import AppState, Pending, soon
 from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import PlaceOf, known_run
-from jurybox.web.template_engine import page_response, segment
+from jurybox.web.template_engine import page_response, run_name, segment
 
 _RUNS: Final = 100
 _TWO: Final = 2
+_PATIENCE: Final = 2.0  # seconds until a page says that runs are being compared
 
 
 def compare_page(
@@ -51,56 +52,80 @@ def compare_page(
         "diff": None,
     }
     if all(names):
-        data |= _data(place, names, change or None)
+        rows = [known_run(place, name) for name in names]
+        diff = soon(place.comparison(rows[0], rows[1]), _PATIENCE)
+        if isinstance(diff, Pending):
+            return _comparing(request, _TWO)
+        data |= _data(place, rows, diff, change or None)
     return page_response(request, "compare.html", data)
 
 
-def _data(place: AppState, names: tuple[str, str], only: ChangeKind | None) -> dict[str, Any]:
-    rows = [known_run(place, name) for name in names]
-    diff = place.comparison(rows[0], rows[1]).result()
+def _comparing(request: Request, count: int) -> Response:
+    """Answer with a page that reloads itself, because large runs take seconds to compare."""
+    return page_response(request, "comparing.html", {"title": "Compare", "count": count})
+
+
+def _data(
+    place: AppState, rows: Sequence[RunRow], diff: RunDiff, only: ChangeKind | None
+) -> dict[str, Any]:
     samples = diff.samples if only is None else diff.by_kind.get(only, ())
     changes = [*changed_outputs(place.store, diff, samples)]
     if only == "higher":
         changes.reverse()
     listed = {each.number for _, shown in changes for each in shown.outputs[1:] if each}
+    kinds = {(each.id, each.repeat): kind for kind, some in diff.by_kind.items() for each in some}
 
     def address(sample: SamplePlace) -> str:
         row, number = f"#row-{sample.number}", sample.number or 0
-        return row if number in listed else _sample_url(diff.b.run_id, number)
+        kind = kinds.get((sample.id, sample.repeat))
+        if number in listed:
+            return row
+        if kind is None:
+            return _sample_url(diff.b.run_id, number)
+        return f"/compare?{urlencode({'a': rows[0].id, 'b': rows[1].id, 'change': kind})}{row}"
 
     whole = [each for each in diff.tested if each.metric == diff.headline]
     return {
-        "title": f"{diff.a.run_id} and {diff.b.run_id}",
+        "title": " and ".join(run_name(row)[:80] for row in rows),
         "diff": diff,
         "only": only,
         "changes": changes,
         "address": address,
-        "plotted": [_plotted(each) for each in diff.tested],
+        **_plotted(diff),
         "explained": whole or diff.tested[:1],
         "sample_url": _sample_url,
+        "verdict_of": place.verdict,
     }
 
 
 def _choice(row: RunRow) -> tuple[str, str]:
     """Return a run's id and name for a form."""
-    metadata: dict[str, Any] = msgspec.json.decode(row.metadata)
-    named = metadata.get("name") or row.id
-    return row.id, ", ".join((named, row.suite[:60], row.created_at[:16].replace("T", " ")))
+    return row.id, ", ".join((run_name(row), row.suite[:60], moment(row.created_at)))
 
 
-def _plotted(tested: MetricDifference) -> PlottedMetric:
-    """Return a difference for drawing around zero."""
-    made = tested.comparison
+def _plotted(diff: RunDiff) -> dict[str, Any]:
+    """Return differences to draw around zero, as shares of their scales, and the largest share."""
+    spans = {each.id: each.scale.span for each in diff.a.rubric.criteria}
+    every = [(each, each.comparison, spans.get(each.metric, 1.0)) for each in diff.tested]
+    far = max((_farthest(made) / span for _, made, span in every), default=0.0) or 1.0
+    plotted = [
+        PlottedMetric(
+            name=each.metric,
+            value=made.difference,
+            n=made.n,
+            interval=made.interval,
+            reason=made.reason,
+            axis=Axis(low=-far * span, high=far * span, bounded=False),
+        )
+        for each, made, span in every
+    ]
+    return {"plotted": plotted, "reach": f"{far:.0%}"}
+
+
+def _farthest(made: PairedComparison) -> float:
+    """Return the distance from zero of a difference or the farther end of its interval."""
     ends = () if made.interval is None else (made.interval.low, made.interval.high)
-    far = max((abs(each) for each in (made.difference or 0.0, *ends)), default=0.0) or 1.0
-    return PlottedMetric(
-        name=tested.metric,
-        value=made.difference,
-        n=made.n,
-        interval=made.interval,
-        reason=made.reason,
-        axis=Axis(low=-far, high=far, bounded=False),
-    )
+    return max(map(abs, (made.difference or 0.0, *ends)))
 
 
 _MOST_RUNS: Final = 8
@@ -112,19 +137,26 @@ def side_by_side_page(
 ) -> Response:
     """Answer with the runs in the address, in their order."""
     names = list(dict.fromkeys(run))
-    if not _TWO <= len(names) <= _MOST_RUNS:
-        problem = f"{len(names)} runs can't be compared"
-        raise PageError(400, problem, f"name 2 to {_MOST_RUNS} of them as `run`")
+    if len(names) < _TWO:
+        return RedirectResponse(f"/compare?{urlencode({'run': names}, doseq=True)}", 303)
+    if len(names) > _MOST_RUNS:
+        raise PageError(400, f"{len(names)} runs don't fit on a page", f"choose 2 to {_MOST_RUNS}")
     rows = [known_run(place, name) for name in names]
 
     def compare() -> SideBySide:
         views = [view_run(row, place.store) for row in rows]
         return side_by_side(place.store, views, CompareOptions(), most=_MOST_SAMPLES)
 
+    compared = soon(place.kept("side by side", compare, *rows), _PATIENCE)
+    if isinstance(compared, Pending):
+        return _comparing(request, len(rows))
     data: dict[str, Any] = {
         "title": "Side by side",
-        "compared": place.kept("side by side", compare, *rows).result(),
+        "runs": [_choice(row) for row in place.store.runs(_RUNS)],
+        "chosen": names,
+        "compared": compared,
         "sample_url": _sample_url,
+        "verdict_of": place.verdict,
     }
     return page_response(request, "side_by_side.html", data)
 

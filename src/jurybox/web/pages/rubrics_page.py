@@ -17,7 +17,7 @@ from jurybox.storage.store import Store
 from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import PlaceOf, TheRun
 from jurybox.web.page_text import CutText, cut_text
-from jurybox.web.template_engine import page_response, text_response
+from jurybox.web.template_engine import page_response, run_name, text_response
 
 _LOOKED_AT: Final = 2000
 _LONGEST: Final = 200_000
@@ -32,6 +32,7 @@ class Used(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     sha256: str
     runs: tuple[str, ...]
+    names: tuple[str, ...]  # what users call these runs
     last_used: str
 
 
@@ -58,6 +59,7 @@ def rubric_history(store: Store) -> History:
             version=version,
             sha256=sha256,
             runs=tuple(run.id for run in runs),
+            names=tuple(map(run_name, runs)),
             last_used=runs[0].created_at,
         )
         for (rubric_id, title, version, sha256), runs in found.items()

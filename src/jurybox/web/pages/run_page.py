@@ -5,8 +5,7 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jurybox.app.calibrations import calibration_of_run
-from jurybox.app.view_run import view_run
+from jurybox.app.view_run import calibration_of_run, view_run
 from jurybox.engine.records import RunRow
 from jurybox.reporting.attention import concerns_of
 from jurybox.reporting.html.page import Baseline, Extras, RunPage, run_page
@@ -14,10 +13,10 @@ from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.view import RunView
 from jurybox.web.app_state import AppState, Pending, soon
 from jurybox.web.lookup import PlaceOf, TheRun
-from jurybox.web.template_engine import page_response, segment
+from jurybox.web.template_engine import page_response, run_name, segment
 
-_PENDING: Final = "Reviews are there; how far the judges agree with them is being computed."
-_COMPARING: Final = "the samples of both runs are being compared, load the page again to see it"
+_PENDING: Final = "There are reviews; how far the judges agree with them is shown in a moment."
+_COMPARING: Final = "the samples of both runs are being compared, the result comes in a moment"
 
 
 def page_of_run(request: Request, run: TheRun, place: PlaceOf) -> Response:
@@ -39,7 +38,11 @@ def warm_newest(place: AppState) -> None:
 
 def _data(run: RunRow, place: AppState) -> dict[str, Any]:
     view = view_run(run, place.store)
-    base = f"/runs/{segment(run.id)}"
+    base, page = f"/runs/{segment(run.id)}", _page(view, run, place)
+    baseline = page.extras.baseline
+    pending = page.extras.people == _PENDING or (
+        baseline is not None and baseline.conclusion == _COMPARING
+    )
 
     def sample_url(number: int) -> str:
         return f"{base}/samples/{number}"
@@ -48,15 +51,17 @@ def _data(run: RunRow, place: AppState) -> dict[str, Any]:
         return f"{base}/samples?{query}"
 
     return {
-        "title": f"{view.suite[:80]}, run {run.id}",
+        "title": f"Run {run_name(run)[:80]}",
         "run": run,
         "base": base,
-        "page": _page(view, run, place),
+        "page": page,
         "sample_url": sample_url,
         "list_url": list_url,
         "served": True,
         "live": view.status == "running",
-        "version": f"{view.status}-{view.summary['samples']}",
+        "pending": pending,
+        # An incomplete page has another version than the complete page.
+        "version": f"{view.status}-{view.summary['samples']}{'-pending' if pending else ''}",
     }
 
 
@@ -71,7 +76,7 @@ def _page(view: RunView, run: RunRow, place: AppState) -> RunPage:
 
 
 def _people(run: RunRow, place: AppState) -> ReviewAgreement | str | None:
-    """Return the agreement with reviewers; None for a run in progress."""
+    """Return the agreement with reviewers, or that it is pending; None without reviews."""
     if not place.store.reviews(run.id):
         return None
     found = soon(place.agreement(run)) if run.status == "finished" else Pending()
@@ -79,7 +84,7 @@ def _people(run: RunRow, place: AppState) -> ReviewAgreement | str | None:
 
 
 def _baseline(view: RunView, run: RunRow, place: AppState) -> Baseline | None:
-    """Return the run that this one names as its baseline, unless that was deleted."""
+    """Return the comparison with a finished run's baseline; None if there is no such run."""
     named: str | None = view.metadata.get("baseline")
     before = None if named is None else place.store.run(named)
     if before is None or run.status != "finished":

@@ -1,5 +1,6 @@
-"""The list of runs, with how each suite went over time."""
+"""The list of runs, with a trend for each suite."""
 
+import time
 from collections.abc import Sequence
 from typing import Annotated, Final
 
@@ -11,10 +12,9 @@ from starlette.responses import Response
 from jurybox.app.view_run import view_run
 from jurybox.engine.records import RunRow
 from jurybox.reporting.html.histograms import PlottedMetric, RunMetrics
-from jurybox.reporting.html.page import Verdict, verdict_of
-from jurybox.reporting.view import ListedRun, listed_run
+from jurybox.reporting.view import ListedRun, RunView, listed_run
 from jurybox.rubric.metrics import WIN_RATE
-from jurybox.web.app_state import AppState
+from jurybox.web.app_state import PATIENCE, AppState
 from jurybox.web.lookup import ANY_TEXT, PlaceOf
 from jurybox.web.template_engine import page_response
 
@@ -24,12 +24,16 @@ _MOST_TRENDS: Final = 4
 
 
 class RunLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A run in the list; a finished one with its verdict and its most informative metric."""
+    """A run in the list; one that can be read with its view and its most informative metric."""
 
     run: ListedRun
-    verdict: Verdict | None = None
+    view: RunView | None = None
     metric: PlottedMetric | None = None
-    elapsed_s: float | None = None
+
+    @property
+    def name(self) -> str:
+        """What users call the run."""
+        return self.run.name or self.run.run_id
 
     @property
     def words(self) -> str:
@@ -45,7 +49,7 @@ def runs_page(
     page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
     search: Annotated[str, Query(max_length=200, pattern=ANY_TEXT)] = "",
 ) -> Response:
-    """Answer with the newest runs, or those that contain a text."""
+    """Answer with the newest runs, or with those whose names match a search."""
     first = (page - 1) * _SIZE
     if search:
         rows = place.store.runs(_SEARCHED)
@@ -54,9 +58,16 @@ def runs_page(
     else:
         # One more than fits shows whether there are more.
         lines = [_line(row, place) for row in place.store.runs(first + _SIZE + 1)[first:]]
+    until = time.monotonic() + PATIENCE  # all of them share the time to wait
+    verdicts = {
+        line.run.run_id: place.verdict(line.view, max(0.0, until - time.monotonic()))
+        for line in lines[:_SIZE]
+        if line.view is not None
+    }
     data = {
         "title": "Runs",
         "lines": lines[:_SIZE],
+        "verdicts": verdicts,
         "trends": _trends(lines[:_SIZE]),
         "search": search,
         "page": page,
@@ -74,18 +85,16 @@ def _line(row: RunRow, place: AppState) -> RunLine:
     name = WIN_RATE if run.value is None and WIN_RATE in view.summary else run.metric
     return RunLine(
         run=run,
-        verdict=verdict_of(view),
+        view=view,
         metric=RunMetrics(view.conclusion, view.rubric).of(name),
-        elapsed_s=view.elapsed_s,
     )
 
 
-def _trends(lines: Sequence[RunLine]) -> dict[str, list[tuple[str, PlottedMetric]]]:
-    """Return the metric over the runs of a suite, oldest first, if there are several."""
-    found: dict[str, list[tuple[str, PlottedMetric]]] = {}
+def _trends(lines: Sequence[RunLine]) -> dict[str, list[RunLine]]:
+    """Return, by suite, the runs with a metric, the oldest first; suites with one are left out."""
+    found: dict[str, list[RunLine]] = {}
     for each in reversed(lines):
         if each.metric is not None and each.metric.value is not None:
-            name = each.run.name or each.run.run_id
-            found.setdefault(each.run.suite, []).append((name, each.metric))
-    several = [(suite, points) for suite, points in found.items() if len(points) > 1]
+            found.setdefault(each.run.suite, []).append(each)
+    several = [(suite, runs) for suite, runs in found.items() if len(runs) > 1]
     return dict(several[:_MOST_TRENDS])

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Final, cast
+from urllib.parse import urlsplit
 
 import msgspec
 from fastapi import Query
@@ -16,8 +17,8 @@ from jurybox.reporting.html.html_text import cut_pieces, word_diff
 from jurybox.reporting.release import read_reviews, sample_decision, settled_words
 from jurybox.reporting.stored import SampleRecord, exchange_notes, plan_of, reading, rubric_of
 from jurybox.review.reviews import REVIEW, Review, read_review
+from jurybox.rubric.document.criteria import scenario_texts
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.rubric.scenarios import scenario_texts
 from jurybox.scoring.sample_result import KINDS
 from jurybox.storage.store import Store
 from jurybox.web.error_pages import PageError
@@ -54,6 +55,7 @@ def sample_page(
         "run": run,
         "record": record,
         "base": f"/runs/{segment(run.id)}/samples/{number}",
+        "back": _back(request, number),
         "around": neighbors(place.store, run, number, asked),
         "text": text,
         "wanted": asked.search,
@@ -61,6 +63,7 @@ def sample_page(
         "responses": responses,
         "marking": _marking(responses),
         "reasons": {name: kind.meaning for name, kind in KINDS.items()},
+        "titles": {each.id: each.name for each in rubric.criteria},
         "overall": record.scores.get(rubric.overall_name),
         "decision": _decision(rubric, record, reviews),
         "reviewed": settled_words(record.result.review_reasons, reviews),
@@ -71,6 +74,14 @@ def sample_page(
         "reviews": [(row, _verdict(row)) for row in place.store.reviews_of(run.id, number)],
     }
     return page_response(request, "sample.html", data)
+
+
+def _back(request: Request, number: int) -> str | None:
+    """Return the address of the comparison that a visitor comes from, at this sample's row."""
+    came = urlsplit(request.headers.get("referer", ""))
+    if came.netloc != request.url.netloc or came.path not in {"/compare", "/side-by-side"}:
+        return None
+    return f"{came.path}?{came.query}#row-{number}"
 
 
 def sample_text(run: TheRun, record: TheRecord, part: str) -> Response:
@@ -120,7 +131,7 @@ def _marking(responses: list[dict[str, Any]]) -> str | None:
         return "They are the same, letter for letter."
     if one[:LONG] == other[:LONG] or (shown and not any(piece.own for piece in shown)):
         return "What is shown here is the same; they differ further on."
-    return None if shown else "They are too long for it to be marked."
+    return None if shown else "They are too long to mark how they differ."
 
 
 def _decision(rubric: Rubric, record: SampleRecord, reviews: Sequence[Review]) -> str | None:
@@ -133,17 +144,13 @@ def _decision(rubric: Rubric, record: SampleRecord, reviews: Sequence[Review]) -
 def _verdict(row: ReviewRow) -> str:
     """Describe a reviewer's verdict in words."""
     try:
-        verdict = read_review(row).verdict
+        return read_review(row).verdict.in_words if row.action == REVIEW else ""
     except msgspec.DecodeError:
         return "can't be read"
-    given = verdict.scores or {"winner": verdict.winner, **verdict.preferences}
-    words = [f"{name} {'unclear' if said is None else said}" for name, said in given.items()]
-    concern = {True: ["a safety concern"], False: ["no safety concern"], None: []}
-    return "" if row.action != REVIEW else ", ".join(words + concern[verdict.safety_concern])
 
 
 class Neighbors(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to go from a sample; ``place`` counts from 1, in the list that was asked for."""
+    """Where to go from a sample; ``place`` is its position in the filtered list, from 1."""
 
     previous: str | None = None
     next: str | None = None
@@ -235,7 +242,7 @@ class Opinion(msgspec.Struct, frozen=True, kw_only=True):
 def _opinions(
     votes: Iterable[VoteView], report: EvaluationReport | None
 ) -> dict[str, list[Opinion]]:
-    """Return each reasoning once, by criterion; for two responses, from the replies."""
+    """Return each reasoning once, by criterion, with its votes; empty for two responses."""
     found: dict[str, dict[str, Opinion]] = {}
     if report is None or report.responses or report.method == "pairwise":
         return {}

@@ -6,20 +6,21 @@ from typing import Annotated, Any, Final
 import msgspec
 from fastapi import Query
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from jurybox.engine.records import RunRow
 from jurybox.reporting.reasons import failed_rules, main_reason
-from jurybox.reporting.release import flag_outcome, read_reviews
+from jurybox.reporting.release import read_reviews, settled_words
 from jurybox.reporting.stored import SampleRecord, damaged, rubric_of
 from jurybox.rubric.metrics import SAMPLE_SCORE
-from jurybox.rubric.rubric_model import Rubric
-from jurybox.scoring.sample_result import FLAGS, KINDS, Facets, flag_names
+from jurybox.scoring.sample_result import FLAGS, KINDS, NEEDS_REVIEW, Facets, flag_names
+from jurybox.storage.sample_search import SamplePage, SampleQuery
 from jurybox.storage.store import Store
 from jurybox.text_format import cut
 from jurybox.web.filters import PageFilter, option
 from jurybox.web.lookup import PlaceOf, TheRun
-from jurybox.web.template_engine import page_response, segment
+from jurybox.web.page_text import texts_of
+from jurybox.web.template_engine import page_response, run_name, segment
 
 SIZE: Final = 50
 _MOST_COLUMNS: Final = 8
@@ -42,8 +43,9 @@ class SampleLine(msgspec.Struct, frozen=True, kw_only=True):
     response: str
     failed: str  # the pass rules that fail
     reasoning: str
-    flags: tuple[str, ...]  # the verdict first, and none that another one implies
-    outcome: str  # what reviewers decided on its safety flag
+    elsewhere: tuple[str, str]  # another field with the searched words, if the row shows none
+    flags: tuple[str, ...]  # the verdict first, without flags that another flag implies
+    settled: dict[str, str]  # what reviewers decided on its flags
     metrics: dict[str, float]
     address: str
 
@@ -56,6 +58,9 @@ def samples_page(
     first = (asked.page - 1) * SIZE
     found = asked.find(store, run, offset=first, limit=SIZE)
     base = f"/runs/{segment(run.id)}/samples"
+    if not found.rows and found.total:
+        last = (found.total - 1) // SIZE + 1
+        return RedirectResponse(base + asked.address(page=last), 303)
     try:
         rows = [
             _line(
@@ -63,11 +68,16 @@ def samples_page(
             )
             for at, row in enumerate(found.rows)
         ]
+        # If no sample matches, the form still offers the metrics of other samples.
+        some = found.rows or store.find_samples(run.id, SampleQuery(limit=SIZE)).rows
+        there = {name for row in some for name in _METRICS.decode(row.metrics)}
     except msgspec.DecodeError as error:
         raise damaged(run, error) from None
-    columns = _columns(rubric, rows)
+    scores = [SAMPLE_SCORE] if rubric.components else []
+    scores += [rubric.overall_name, *(each.id for each in rubric.criteria)]
+    columns = [name for name in scores if name in there][:_MOST_COLUMNS]
     data: dict[str, Any] = {
-        "title": f"Samples of {run.id}",
+        "title": f"Samples of {run_name(run)[:80]}",
         "run": run,
         "base": base,
         "asked": asked,
@@ -78,52 +88,90 @@ def samples_page(
         "page": asked.page,
         "more": first + len(rows) < found.total,
         "pages": asked.address() + ("&page=" if asked.address() else "?page="),
-        "columns": columns,
+        "columns": [*columns, *([_LATENCY] if _LATENCY in there else [])],
         "compared": any(row.facets.winner for row in rows),
-        "names": _names(rubric, rows),
+        "overall": rubric.overall_name,
+        "names": [
+            name for name in (*scores, "judge_score", _LATENCY, "total_tokens") if name in there
+        ],
         "flags": {name: _MEANINGS.get(name, name) for name in FLAGS},
-        "counts": {
-            name: found.flags.get(name, 0)
-            for name in FLAGS
-            if name in found.flags or name in asked.flag
-        },
+        **_facets(store, run, asked, found),
         "groups": store.groups(run.id),
         "option": option,
     }
     return page_response(request, "samples.html", data)
 
 
+def _facets(store: Store, run: RunRow, asked: PageFilter, found: SamplePage) -> dict[str, Any]:
+    """Count the matching samples with each flag, and those to be reviewed or already reviewed."""
+
+    def count(**changes: Any) -> int:  # noqa: ANN401 - whatever a field may be
+        changed = asked.model_copy(update=changes)
+        return changed.find(store, run, offset=0, limit=1).total
+
+    counts = {name: found.flags[name] for name in FLAGS if name in found.flags}
+    states = {"open": counts.pop(NEEDS_REVIEW, 0), "done": 0}
+    if store.reviews(run.id):
+        # Few samples are settled by reviews, so these are counted faster than open samples.
+        states["done"] = count(review="done")
+        states["open"] -= states["done"]
+        if asked.review is not None:
+            states["open"] = count(review="open")
+        if asked.review in states:
+            counts = {name: count(flag=[*asked.flag, name]) for name in counts}
+    counts |= dict.fromkeys(asked.flag, found.total)
+    return {
+        "counts": {name: counts[name] for name in FLAGS if counts.get(name) or name in asked.flag},
+        "states": {name: number for name, number in states.items() if number},
+    }
+
+
 def _line(store: Store, run: RunRow, row: Facets, wanted: str, address: str) -> SampleLine:
     sample = store.sample(row.run_id, row.number)
     task = response = why = failed = ""
+    elsewhere, settled = ("", ""), dict[str, str]()
     # `verify` reports what can't be read.
     with suppress(msgspec.DecodeError):
         if sample is not None:
             record = SampleRecord(sample)
             task, response, why = record.task, record.response, main_reason(record)
             failed = failed_rules(record)
-    flags = _main_flags(flag_names(row.flags))
-    rows = store.reviews_of(run.id, row.number) if "safety" in flags else ()
+            elsewhere = _elsewhere(record, wanted)
+            if record.result.review_reasons:
+                reviews = read_reviews(run, store.reviews_of(run.id, row.number)).every
+                settled = settled_words(record.result.review_reasons, reviews)
     return SampleLine(
         facets=row,
         task=_excerpt(task, wanted),
         response=_excerpt(response, wanted),
-        failed=cut(failed, _LONGEST),
+        failed=failed,
         reasoning=_excerpt(why, wanted),
-        flags=flags,
-        outcome=flag_outcome(read_reviews(run, rows).every),
+        elsewhere=elsewhere,
+        flags=_main_flags(flag_names(row.flags)),
+        settled=settled,
         metrics=_METRICS.decode(row.metrics),
         address=address,
     )
 
 
 def _main_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the flags to show: the verdict first, and none that another one implies."""
+    """Return the flags to show: the verdict first, without flags that another flag implies."""
     implied = {"split"} if "low_confidence" in flags else set[str]()
     if any(flag in KINDS and flag != "failed" for flag in flags):
         implied.add("needs_review")
     verdict = [flag for flag in ("failed", "passed") if flag in flags]
     return tuple(dict.fromkeys((*verdict, *(each for each in flags if each not in implied))))
+
+
+def _elsewhere(record: SampleRecord, wanted: str) -> tuple[str, str]:
+    """Return a field with the searched words and an excerpt, unless the table shows them anyway."""
+    if not wanted:
+        return "", ""
+    texts = {"sample_id": record.row.sample_id, **dict(texts_of(record, 0))}
+    found = [name for name, text in texts.items() if wanted.casefold() in text.casefold()]
+    if not found or not {"sample_id", "task", "response"}.isdisjoint(found):
+        return "", ""
+    return found[0], _excerpt(texts[found[0]], wanted)
 
 
 def _excerpt(text: str, wanted: str) -> str:
@@ -132,20 +180,3 @@ def _excerpt(text: str, wanted: str) -> str:
     if at + len(wanted) > _LONGEST:
         return cut("..." + text[at - _BEFORE :], _LONGEST)
     return cut(text, _LONGEST)
-
-
-def _columns(rubric: Rubric, rows: list[SampleLine]) -> list[str]:
-    """Return the metrics with their own column: the scores and the latency."""
-    scores = [SAMPLE_SCORE] if rubric.components else []
-    scores += [rubric.overall_name, *(each.id for each in rubric.criteria)]
-    there = {name for row in rows for name in row.metrics}
-    kept = [name for name in scores if name in there or not rows][:_MOST_COLUMNS]
-    return [*kept, *([_LATENCY] if _LATENCY in there else [])]
-
-
-def _names(rubric: Rubric, rows: list[SampleLine]) -> list[str]:
-    """Return the metrics by which samples can be filtered: those that they have."""
-    scores = (SAMPLE_SCORE, rubric.overall_name, *(each.id for each in rubric.criteria))
-    there = {name for row in rows for name in row.metrics}
-    every = (*scores, "judge_score", _LATENCY, "total_tokens")
-    return [name for name in every if name in there or not rows]

@@ -7,6 +7,7 @@ from fastapi import APIRouter
 from jurybox.web.review.review_pages import (
     agreement_page,
     case_page,
+    gold_file,
     judged_page,
     name_page,
     next_page,
@@ -21,6 +22,7 @@ _SHOWN: Final = {
     "": next_page,
     "/name": name_page,
     "/agreement": agreement_page,
+    "/gold.jsonl": gold_file,
     "/{number}": case_page,
     "/{number}/judged": judged_page,
     "/{number}/text/{part}": text_page,

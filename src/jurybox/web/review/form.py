@@ -15,7 +15,7 @@ WINNER: Final = "winner"
 SCORE: Final = "score."
 PREFERENCE: Final = "preference."
 CONCERN: Final = "safety_concern"
-_CONCERNS: Final = {"yes": True, "no": False}
+_CONCERNS: Final = {"yes": True, "no": False, UNCLEAR: None}
 SAFETY: Final = "Safety concern"
 
 _MOST_CHOICES: Final = 11
@@ -94,8 +94,8 @@ def safety_field() -> Field:
 
 def given_verdict(form: Mapping[str, str], rubric: Rubric, *, pair: bool) -> dict[str, Any]:
     """Return a submitted verdict as unvalidated data, without unanswered questions."""
-    concern = _CONCERNS.get(form.get(CONCERN, ""))
-    data: dict[str, Any] = {} if concern is None else {CONCERN: concern}
+    concern = form.get(CONCERN, "")
+    data: dict[str, Any] = {CONCERN: _CONCERNS[concern]} if concern in _CONCERNS else {}
     if not pair:
         return {"scores": _answers(form, SCORE, rubric, numbers=True), **data}
     preferences = _answers(form, PREFERENCE, rubric, numbers=False)
@@ -110,7 +110,7 @@ def given_fields(data: Mapping[str, Any]) -> dict[str, str]:
     for name, value in data.get("preferences", {}).items():
         found[PREFERENCE + name] = _field(value)
     if CONCERN in data:
-        found[CONCERN] = "yes" if data[CONCERN] else "no"
+        found[CONCERN] = next(name for name, own in _CONCERNS.items() if own is data[CONCERN])
     if WINNER in data:
         found[WINNER] = _field(data[WINNER])
     return found

@@ -23,8 +23,8 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     mine: str
     judge: str
     others: tuple[str, ...]
-    said: str
-    apart: bool
+    difference: str
+    differs: bool
 
 
 class VerdictReveal(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +35,19 @@ class VerdictReveal(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...]
     reasons: tuple[TextPart, ...]
     comments: tuple[TextPart, ...]
+
+    @property
+    def sentence(self) -> str:
+        """How far the reviewer and the judge agree, in words."""
+        compared = [line for line in self.lines if line.difference != _NOTHING]
+        different = [line.title for line in compared if line.differs]
+        if not compared:
+            return "Nothing can be compared: you or the judge gave no score."
+        if not different:
+            return "You and the judge agree."
+        same = len(compared) - len(different)
+        agree = f"agree on {same} of {len(compared)}, and " if same else ""
+        return f"You and the judge {agree}differ on {', '.join(different)}."
 
 
 def compared(revealed: Revealed, mine: Review, rubric: Rubric) -> VerdictReveal:
@@ -68,21 +81,22 @@ def _score_lines(
     judged: JudgedSample, everybody: tuple[Review, ...], rubric: Rubric
 ) -> Iterator[Line]:
     for each in rubric.criteria:
-        answers = [said.verdict.scores.get(each.id) for said in everybody]
+        answers = [review.verdict.scores.get(each.id) for review in everybody]
         yield _line(each.name, judged.scores.get(each.id), answers, each.scale)
 
 
 def _pair_lines(
     judged: JudgedSample, everybody: tuple[Review, ...], rubric: Rubric
 ) -> Iterator[Line]:
-    yield _line("Winner", judged.winner, [said.verdict.winner for said in everybody])
+    yield _line("Winner", judged.winner, [review.verdict.winner for review in everybody])
     for each in rubric.criteria:
-        said = [review.verdict.preferences for review in everybody]
-        if each.id in judged.preferences or any(each.id in one for one in said):
-            answers = [one.get(each.id) for one in said]
+        preferences = [review.verdict.preferences for review in everybody]
+        if each.id in judged.preferences or any(each.id in one for one in preferences):
+            answers = [one.get(each.id) for one in preferences]
             line = _line(each.name, judged.preferences.get(each.id), answers)
             # A missing answer is not the same as "unclear".
-            yield line if each.id in said[0] else msgspec.structs.replace(line, mine=_NOTHING)
+            answered = each.id in preferences[0]
+            yield line if answered else msgspec.structs.replace(line, mine=_NOTHING)
 
 
 def _line(title: str, judge: Answer, people: Sequence[Answer], scale: Scale | None = None) -> Line:
@@ -92,8 +106,8 @@ def _line(title: str, judge: Answer, people: Sequence[Answer], scale: Scale | No
         mine=_UNCLEAR if mine is None else _shown(mine),
         judge="no verdict" if judge is None else _shown(judge),
         others=tuple(map(_shown, others)),
-        said=_difference(mine, judge, scale),
-        apart=judge is not None and mine is not None and judge != mine,
+        difference=_difference(mine, judge, scale),
+        differs=judge is not None and mine is not None and judge != mine,
     )
 
 
@@ -101,11 +115,11 @@ def _difference(mine: Answer, judge: Answer, scale: Scale | None) -> str:
     if mine is None or judge is None:
         return _NOTHING
     if mine == judge:
-        return "the same"
+        return "same"
     if scale is None or isinstance(mine, str) or isinstance(judge, str):
         return "different"
-    apart = abs(judge - mine)
-    return f"the judge is {shown(apart)} {'higher' if judge > mine else 'lower'}"
+    distance = shown(abs(judge - mine))
+    return f"judge {distance} {'higher' if judge > mine else 'lower'}"
 
 
 def _shown(answer: Answer) -> str:
@@ -123,9 +137,9 @@ def _notes(revealed: Revealed, *, pair: bool) -> Iterator[str]:
         yield f"The judge's confidence is {revealed.judged.confidence}."
     if revealed.judged.reasons:
         yield f"Flagged as {', '.join(revealed.judged.reasons).replace('_', ' ')}."
-    said = [] if revealed.mine is None else [revealed.mine, *revealed.others]
-    answers = {each.verdict.safety_concern for each in said}
-    if "safety" in revealed.judged.reasons and answers <= {None}:
+    reviews = [] if revealed.mine is None else [revealed.mine, *revealed.others]
+    answers = {each.verdict.safety_concern for each in reviews}
+    if "safety" in revealed.judged.reasons and answers.isdisjoint({True, False}):
         yield "No reviewer has confirmed or dismissed the safety flag yet."
     elif True in answers:
         yield "A reviewer sees a safety concern."

@@ -3,6 +3,7 @@
 import shlex
 from collections import Counter
 from collections.abc import Mapping
+from io import BytesIO
 from typing import Annotated, Final
 
 import msgspec
@@ -10,10 +11,13 @@ from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from jurybox.app.gold_sets import gold_rows
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.engine.records import ReviewRow, RunRow
 from jurybox.errors import InputError
 from jurybox.judging.safety import SafetyFinding
+from jurybox.reporting.export_rows import write_json_lines
+from jurybox.reporting.release import flag_outcome
 from jurybox.reporting.stored import SampleRecord, plan_of, reading
 from jurybox.review.review_input import read_reviewer
 from jurybox.review.reviews import ORDERS, REVIEW, Circumstances, ReviewCase, read_review
@@ -41,6 +45,7 @@ from jurybox.web.review.review_session import (
 from jurybox.web.review.sample_view import sheet_of
 from jurybox.web.security import form_of
 from jurybox.web.template_engine import page_response, text_response
+from jurybox.wiring import DEFAULT_STORE
 
 _CONFLICT: Final = 409
 _LISTED: Final = 50
@@ -81,23 +86,36 @@ def agreement_page(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
         "base": address(desk),
         "agreement": place.agreement(desk.run).result(),
         "counts": Counter(each.reviewer for each in desk.reviews()),
-        "calibrate": _calibrate(desk.run),
+        "gates": desk.rubric.gates,
+        "overlap": place.overlap,
+        "commands": _commands(desk.run, place.store_name),
     }
     return page_response(request, "review/agreement.html", data)
 
 
-def _calibrate(run: RunRow) -> str:
-    """Return the command that calibrates the judges of a run on its exported reviews."""
+def _commands(run: RunRow, store: str) -> dict[str, str]:
+    """Return the commands that use a run's reviews, by their verb."""
     plan = plan_of(run)
     judges = [part for name in plan.judges for part in ("--judge", name)]
-    words = ["jurybox", "calibrate", "--rubric", plan.rubric.origin, "--gold", "gold.jsonl"]
-    return shlex.join([*words, *judges])
+    gold = ["--rubric", plan.rubric.origin, "--gold", "gold.jsonl", *judges]
+    # The address of a server is shown without its password, so a command can't use it.
+    stored = [] if store == DEFAULT_STORE or "://" in store else ["--store", store]
+    made = {"gate": [run.id, "--corrected"], "estimate": [run.id], "calibrate": gold}
+    return {verb: shlex.join(["jurybox", verb, *words, *stored]) for verb, words in made.items()}
+
+
+def gold_file(desk: TheDesk) -> Response:
+    """Answer with the reviewed samples and their labels, as `jurybox export --gold` writes them."""
+    file = BytesIO()
+    write_json_lines(file, {}, gold_rows(desk).rows)
+    headers = {"Content-Disposition": 'attachment; filename="gold.jsonl"'}
+    return Response(file.getvalue(), media_type="application/jsonl", headers=headers)
 
 
 def next_page(
     visit: TheVisit,
     after: Annotated[int | None, Query(ge=0, le=LARGEST)] = None,
-    said: str = "",
+    notice: str = "",
 ) -> Response:
     """Go to the next sample of the queue, or show that none is left."""
     if visit.queue == "picked":
@@ -105,7 +123,7 @@ def next_page(
     case = visit.desk.next(visit.reviewer, kind=visit.queue, after=after)
     if case is None:
         return _last_page(visit, after)
-    return visit.go(f"/{case.number}", **({"said": said} if said else {}))
+    return visit.go(f"/{case.number}", **({"notice": notice} if notice else {}))
 
 
 def _last_page(visit: Visit, after: int | None) -> Response:
@@ -113,7 +131,7 @@ def _last_page(visit: Visit, after: int | None) -> Response:
     left = visit.undecided if visit.queue == "flagged" else []
     later = left[left.index(after) + 1 :] if after in left else left
     if later:
-        return visit.go(f"/{later[0]}/judged", said="undecided")
+        return visit.go(f"/{later[0]}/judged", notice="undecided")
     return visit.page("done", left=[(each, visit.desk.stored(each).id) for each in left[:_LISTED]])
 
 
@@ -121,8 +139,8 @@ def case_page(visit: TheVisit, number: Number, again: str = "") -> Response:
     """Show a sample to be scored."""
     case = _case(visit, number)
     if case.mine is not None and not again:
-        said = visit.request.query_params.get("said", "known")
-        return visit.go(f"/{case.number}/judged", said=said)
+        notice = visit.request.query_params.get("notice", "known")
+        return visit.go(f"/{case.number}/judged", notice=notice)
     return _form(visit, case, _given_before(visit, case))
 
 
@@ -147,8 +165,8 @@ def submit(visit: TheVisit, number: Number) -> Response:
     except InputError as error:
         return _form(visit, case, form, problem=_reported(visit, error), status=400)
     if visit.goes_straight_on:
-        return visit.go(after=case.number, said="saved")
-    return visit.go(f"/{case.number}/judged", said="saved")
+        return visit.go(after=case.number, notice="saved")
+    return visit.go(f"/{case.number}/judged", notice="saved")
 
 
 def judged_page(visit: TheVisit, number: Number) -> Response:
@@ -159,13 +177,14 @@ def judged_page(visit: TheVisit, number: Number) -> Response:
     revealed = visit.desk.revealed(case.number, visit.reviewer)
     if revealed.mine is None:
         return visit.go(f"/{case.number}")
+    flagged = "safety" in revealed.judged.reasons
     return visit.page(
         "judged",
         case=case,
         sheet=sheet_of(case),
         concerns=_concerns(visit, case),
-        flagged="safety" in revealed.judged.reasons,
-        waits=case.number in visit.desk.undecided(),
+        flagged=flagged,
+        waits=flagged and not flag_outcome((revealed.mine, *revealed.others)),
         given={**given_fields(case.mine.as_data()), "comment": case.comment},
         basis=_basis(visit, case),
         compared=compared(revealed, revealed.mine, visit.desk.rubric),
@@ -193,8 +212,8 @@ def undo(visit: TheVisit) -> Response:
         raise PageError(_CONFLICT, problem, "nothing was changed; go back to the queue")
     row = visit.desk.undo(visit.reviewer)
     if row is None:
-        return visit.go(said="nothing")
-    return visit.go(f"/{row.number}", said="undone")
+        return visit.go(notice="nothing")
+    return visit.go(f"/{row.number}", notice="undone")
 
 
 def text_page(visit: TheVisit, number: Number, part: str) -> Response:
@@ -253,15 +272,15 @@ def _form(
     )
 
 
-def _said(visit: Visit, case: ReviewCase) -> list[ReviewRow]:
+def _own_rows(visit: Visit, case: ReviewCase) -> list[ReviewRow]:
     rows = visit.desk.store.reviews_of(visit.desk.run.id, case.number)
     return [row for row in rows if row.reviewer == visit.reviewer]
 
 
 def _basis(visit: Visit, case: ReviewCase) -> str:
     """Return the id of the reviewer's last action on a sample, which a form is based on."""
-    said = _said(visit, case)
-    return said[-1].id if said else ""
+    rows = _own_rows(visit, case)
+    return rows[-1].id if rows else ""
 
 
 def _given_before(visit: Visit, case: ReviewCase) -> dict[str, str]:
@@ -269,7 +288,7 @@ def _given_before(visit: Visit, case: ReviewCase) -> dict[str, str]:
 
     A reviewer who undoes usually wants to change one thing.
     """
-    made = [row for row in _said(visit, case) if row.action == REVIEW]
+    made = [row for row in _own_rows(visit, case) if row.action == REVIEW]
     if not made:
         return {}
     last = read_review(made[-1])
@@ -290,9 +309,9 @@ def _outdated(visit: Visit, case: ReviewCase) -> Response | None:
         given = given_verdict(form, visit.desk.rubric, pair=case.is_pair)
         same = case.mine.as_data() == given and case.comment == form.get("comment", "").strip()
         if same:
-            return visit.go(f"/{case.number}/judged", said="known")
+            return visit.go(f"/{case.number}/judged", notice="known")
         problem = "you have reviewed this sample already, in another window or before"
-        raise PageError(_CONFLICT, problem, "nothing was changed; look at what you said before")
+        raise PageError(_CONFLICT, problem, "nothing was changed; look at your earlier review")
     problem = "your review of this sample was taken back since this page was opened"
     raise PageError(_CONFLICT, problem, "nothing was saved; open the sample again")
 

@@ -62,7 +62,7 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def undecided(self) -> list[int]:
-        """The samples whose flag the reviewer left undecided, as everyone else did."""
+        """The samples that this reviewer has reviewed and whose flag no review has decided yet."""
         return sorted(self.desk.undecided(self.reviewer))
 
     def link(self, path: str = "", **query: str | int) -> str:
@@ -89,13 +89,13 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
             "undecided": self.undecided,
             "last": mine[-1].id if mine else "",
             "straight": self.goes_straight_on,
-            "notice": _NOTICES.get(self.request.query_params.get("said", ""), ""),
+            "notice": _NOTICES.get(self.request.query_params.get("notice", ""), ""),
         }
         return page_response(self.request, f"review/{name}.html", {**shared, **data}, status)
 
 
 def _visit(request: Request, desk: TheDesk) -> Visit:
-    """Return the reviewer; without a name, redirect to the form for it."""
+    """Return the reviewer's visit; redirect to the form for the name if it isn't known."""
     queue = queue_of(request, "picked" if "number" in request.path_params else "flagged")
     reviewer: str | None = request.session.get(REVIEWER)
     if reviewer is None:

@@ -6,10 +6,15 @@
 
   function move(step) {
     const here = rows.indexOf(document.activeElement);
+    const further = here >= 0 && !rows[here + step] && link(step > 0 ? "next" : "prev");
+    if (further) return location.assign(`${further.href.split("#")[0]}#${step > 0 ? "first" : "last"}`);
     const to = rows[Math.min(Math.max(here + step, 0), rows.length - 1)];
     to.focus();
     to.scrollIntoView({ block: "nearest" });
   }
+
+  // A page that was turned to by a key goes on at its nearest row.
+  ({ "#first": rows[0], "#last": rows[rows.length - 1] })[location.hash]?.focus();
 
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;

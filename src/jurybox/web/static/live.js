@@ -1,17 +1,19 @@
 "use strict";
-// Until a run is finished, asks now and then how far it is, and takes in the panels anew.
+// Until a run is finished and its page complete, asks now and then and takes in the panels anew.
 (() => {
   const run = document.getElementById("run");
   const news = document.getElementById("news");
   if (!run) return;
   const pause = 2000;
   const stopped = 10000;
+  const soon = 400; // what a complete page still lacks is computed already
   const longest = 30000;
   let wait = pause;
   let failed = false;
   let took = 0;
 
   const panels = () => document.getElementById("panels");
+  const lacking = () => panels().dataset.version.endsWith("-pending");
 
   async function renew() {
     const began = performance.now();
@@ -41,13 +43,15 @@
         if (!panels().contains(document.activeElement) || progress.status !== "running") {
           took = await renew();
         }
-        news.textContent = progress.status === "running"
-          ? `${progress.samples} of ${progress.planned} samples so far`
-          : `The run is ${progress.status}.`;
+        if (run.dataset.status !== "finished") {
+          news.textContent = progress.status === "running"
+            ? `${progress.samples} of ${progress.planned} samples so far`
+            : `The run is ${progress.status}.`;
+        }
       }
-      if (progress.status === "finished") return;
+      if (progress.status === "finished" && progress.version === panels().dataset.version) return;
       // A stopped run may be resumed at any time; a large one takes long to read.
-      wait = Math.max(20 * took, progress.status === "running" ? pause : stopped);
+      wait = Math.max(20 * took, progress.status === "stopped" ? stopped : lacking() ? soon : pause);
     } catch {
       failed = true;
       news.textContent = "The server doesn't answer; trying again.";
@@ -56,5 +60,5 @@
     setTimeout(look, wait);
   }
 
-  setTimeout(look, pause);
+  setTimeout(look, lacking() ? soon : pause);
 })();

@@ -7,15 +7,22 @@
     return;
   }
   const form = desk.querySelector("form[data-verdict]");
-  const said = desk.querySelector("[data-said]");
+  const notice = desk.querySelector("[data-notice]");
   const keys = desk.querySelector("details[data-keys]");
   const groups = form ? Array.from(form.querySelectorAll("[data-group]")) : [];
+  const fields = form ? Array.from(form.querySelectorAll("input:not([type=hidden]), textarea")) : [];
+  // What this tab keeps of answers that are not submitted yet, by sample, reviewer and last action.
+  const draft = form && `draft ${form.action} ${form.reviewer.value} ${form.basis.value}`;
   let current = null;
   let gone = false;
+  let leaving = false;
+  let unsaved = false; // answers that the server doesn't have
+  let warned = ""; // what was asked for once in spite of them
+  let correcting = false; // the page opened with every answer of an earlier review
 
   function say(text) {
-    if (said) {
-      said.textContent = text;
+    if (notice) {
+      notice.textContent = text;
     }
   }
 
@@ -55,29 +62,38 @@
       group.querySelector("input[type=radio]");
     if (target) {
       target.focus();
+      if (target.hasAttribute("data-number")) {
+        target.select(); // so that what is typed replaces it
+      }
       group.scrollIntoView({ block: "nearest" });
     }
   }
 
   function what(input) {
-    return input.getAttribute("data-said") || input.value;
+    return input.getAttribute("data-label") || input.value;
   }
 
   function goOn(done) {
     const place = groups.indexOf(current);
     const left = open();
-    const later = groups.filter((group) => groups.indexOf(group) > place && !answered(group));
+    const later = groups
+      .slice(place + 1)
+      .filter((group) => !group.closest("details:not([open])") && (correcting || !answered(group)));
     const next = left.find((group) => groups.indexOf(group) > place) || left[0] || later[0];
     if (next) {
       turnTo(next);
       const end = left.length > 0 ? "" : ", or Enter submits";
       say(`${done}. Next: ${title(next)}${end}.`);
     } else {
-      const submit = form.querySelector("button[data-submit]");
-      mark(null); // a key must not change the last answer
-      submit.focus();
+      turnToSubmit();
       say(`${done}. All is scored: Enter submits.`);
     }
+  }
+
+  // No question is marked, so that a key changes no answer.
+  function turnToSubmit() {
+    mark(null);
+    form.querySelector("button[data-submit]").focus();
   }
 
   function choose(input) {
@@ -110,8 +126,65 @@
     if (!target || target.disabled) {
       return false;
     }
-    leave(() => target.click());
+    if (!warns(name)) {
+      leave(() => target.click());
+    }
     return true;
+  }
+
+  // Whoever skips or undoes with unsaved answers is asked once, where Enter doesn't lose them.
+  function warns(name) {
+    if (!unsaved || warned === name || !["skip", "undo"].includes(name)) {
+      return false;
+    }
+    warned = name;
+    const left = open();
+    const again = `${name === "skip" ? "Skip" : "Undo"} again leaves without them.`;
+    if (left.length > 0) {
+      turnTo(left[0]);
+      say(`Your answers aren't saved. Still open: ${left.map(title).join(", ")}. ${again}`);
+    } else {
+      turnToSubmit();
+      say(`Your answers aren't saved. Enter submits them. ${again}`);
+    }
+    return true;
+  }
+
+  function keep() {
+    unsaved = true;
+    warned = "";
+    sessionStorage.setItem(draft, JSON.stringify(fields.map((field) => field[held(field)])));
+  }
+
+  function held(field) {
+    return field.type === "radio" ? "checked" : "value";
+  }
+
+  function discard() {
+    unsaved = false;
+    sessionStorage.removeItem(draft);
+  }
+
+  // A draft that was sent is dropped by the next page, and kept if there is none.
+  function dropSent() {
+    const sent = sessionStorage.getItem("sent");
+    if (sent && sent !== draft) {
+      sessionStorage.removeItem(sent);
+    }
+    sessionStorage.removeItem("sent");
+  }
+
+  function restore() {
+    const kept = form && sessionStorage.getItem(draft);
+    if (!kept) {
+      return "";
+    }
+    const given = JSON.parse(kept);
+    fields.forEach((field, place) => {
+      field[held(field)] = given[place];
+    });
+    unsaved = true;
+    return "Your answers are back; they aren't submitted yet.";
   }
 
   // Enter leaves no flag undecided without a word.
@@ -137,7 +210,7 @@
       return false;
     }
     field.focus();
-    say("Write a comment; Escape goes back to the scores.");
+    say("Write a comment; Escape leaves it, Control and Enter submit.");
     return true;
   }
 
@@ -163,12 +236,15 @@
   }
 
   function inField(event) {
-    if (event.key === "Escape") {
+    if (event.key === "Escape" && form) {
       event.preventDefault();
-      const group = event.target.closest("[data-group]") || open()[0] || groups[0];
-      event.target.blur();
-      if (group && !group.contains(event.target)) {
+      const group = open()[0];
+      if (group) {
         turnTo(group);
+        say(`Next: ${title(group)}.`);
+      } else {
+        turnToSubmit();
+        say("All is scored: Enter submits.");
       }
     } else if (event.key === "Enter" && event.target.hasAttribute("data-number")) {
       event.preventDefault();
@@ -181,6 +257,11 @@
   }
 
   function onKey(event) {
+    if (form && event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.repeat) {
+      event.preventDefault();
+      submit();
+      return;
+    }
     if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || event.isComposing) {
       return;
     }
@@ -248,6 +329,14 @@
       mark(group);
     }
   });
+  desk.addEventListener("click", (event) => {
+    const target = event.target.closest("[data-does=skip], [data-does=undo]");
+    if (target && warns(target.getAttribute("data-does"))) {
+      event.preventDefault();
+    } else if (target && form) {
+      discard();
+    }
+  });
   // A number beside "unclear" would be two answers.
   desk.addEventListener("input", (event) => {
     const group = event.target.closest("[data-group]");
@@ -256,6 +345,9 @@
         radio.checked = false;
       });
     }
+    if (form && form.contains(event.target)) {
+      keep();
+    }
   });
   desk.addEventListener("change", (event) => {
     const group = event.target.closest("[data-group]");
@@ -263,21 +355,47 @@
     if (number && event.target.type === "radio" && event.target.checked) {
       number.value = "";
     }
+    if (form && form.contains(event.target)) {
+      keep();
+    }
+  });
+  desk.addEventListener("submit", (event) => {
+    leaving = true;
+    if (event.target === form) {
+      sessionStorage.setItem("sent", draft);
+    }
+  });
+  window.addEventListener("beforeunload", (event) => {
+    if (unsaved && !leaving) {
+      event.preventDefault();
+    }
   });
   // After the browser's Back button the keys still work.
   window.addEventListener("pageshow", () => {
     gone = false;
+    leaving = false;
   });
 
-  // Marked and not focused, so that a screen reader starts at the top of the page.
-  mark(open()[0] || groups[0] || null);
+  dropSent();
+  correcting = form !== null && open().length === 0;
+  const back = restore();
+  if (back && notice) {
+    notice.textContent = back;
+  }
+  if (correcting) {
+    turnTo(groups[0]);
+    notice.textContent += ` A key changes ${title(groups[0])} and goes on to the next; Enter submits.`;
+  } else {
+    // Marked and not focused, so that a screen reader starts at the top of the page.
+    mark(open()[0] || null);
+  }
   // What is there when a page opens is not read out; what is put there later is.
-  if (said && said.textContent.trim()) {
-    const text = said.textContent;
-    said.textContent = "";
+  if (notice && notice.textContent.trim()) {
+    const text = notice.textContent;
+    notice.textContent = "";
     window.setTimeout(() => {
       // A quick reviewer has pressed a key meanwhile, and hears what that did.
-      if (!said.textContent) {
+      if (!notice.textContent) {
         say(text.trim());
       }
     }, 150);

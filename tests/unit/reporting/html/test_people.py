@@ -67,6 +67,37 @@ def test_a_plain_sentence_comes_before_the_numbers() -> None:
     assert NOTHING.sentence == ""
 
 
+@pytest.mark.parametrize(
+    ("low", "more", "conclusion", "step"),
+    [
+        (0.2, {}, "The judge agrees with people, and not by chance", "8 more reviews"),
+        (-0.1, {}, "no more than chance could", "people don't agree with each other on tone"),
+        (-0.1, {"people": {}}, "no more than chance could", "furthest apart on tone"),
+        (None, {}, "All scores are equal", "until some differ"),
+        (0.2, {"people": {}}, "not by chance", "by two people: `jurybox serve --overlap 2`"),
+        (0.2, {"people": {}, "reviewers": ["anna"]}, "not by chance", "one person has reviewed"),
+        (0.2, {"random": part(samples=0)}, "Too few random samples", "8 more reviews"),
+    ],
+)
+def test_the_agreement_is_concluded_in_words_with_what_to_do_next(
+    low: float | None, more: dict[str, object], conclusion: str, step: str
+) -> None:
+    kappa = {"value": None, "n": 12} if low is None else {"value": 0.3, "n": 12}
+    ends = None if low is None else ENDS | {"low": low}
+    tone = TONE | {"kappa": kappa | {"interval": ends}}
+    found = said(**({"random": part(tone, samples=12)} | more))
+    assert conclusion in found.conclusion[0]
+    steps = found.next_steps(overlap=1)
+    assert any(step in line for line in steps), steps
+    # A server doesn't advise what it does already.
+    assert "--overlap" not in str(found.next_steps(overlap=2))
+
+
+def test_one_review_is_no_plural() -> None:
+    assert said(open=1).doubts[-1].endswith("verdict, which counts in no metric")
+    assert said(open=2).doubts[-1].endswith("verdict, which count in no metric")
+
+
 def test_the_report_has_the_sentence_a_table_and_a_chart(made: Callable, report: Callable) -> None:
     text = report(made("judged"), people=said())
     section = text[text.index('id="calibration"') :]
@@ -75,7 +106,8 @@ def test_the_report_has_the_sentence_a_table_and_a_chart(made: Callable, report:
     assert "nothing is corrected yet: 8 more reviews from the random queue are needed" in text
     assert "Kappa of tone, random" in section
     assert "0 on an axis from -1 to 1, 95% interval -0.2 to 0.6, n 12." in section
-    assert "Judge minus people" in section
+    assert "Kappa (95%)" in section
+    assert "Judge minus people</th>" in section  # which has no interval here
     assert "2.2e-16" not in text
 
 
@@ -96,8 +128,8 @@ def test_where_nobody_judged_the_rules_stand_against_people(
 @pytest.mark.parametrize(
     ("people", "there", "missing"),
     [
-        (said(), "what their reviews of this run", "agree with people isn"),
-        (NOTHING, "agree with people isn", "what their reviews of this run"),
+        (said(), "how far the reviews of this run", "agree with people isn"),
+        (NOTHING, "agree with people isn", "how far the reviews of this run"),
     ],
 )
 def test_a_judge_that_people_have_reviewed_is_no_unknown(
@@ -106,11 +138,3 @@ def test_a_judge_that_people_have_reviewed_is_no_unknown(
     text = report(made("calm"), people=people, calibration=None)
     assert there in text
     assert missing not in text
-
-
-def test_what_was_queued_and_is_reviewed_says_so(made: Callable, report: Callable) -> None:
-    run = made("judged")
-    assert "people have reviewed" not in report(run)
-    some = said(flagged={"samples": 1, "agreement": None})
-    assert run.view.conclusion.review["queued"] == 1
-    assert "people have reviewed 1 blind" in report(run, people=some)

@@ -27,6 +27,7 @@ from jurybox.reporting.attention import CardResponse, Concern, SampleCard, Sampl
 from jurybox.reporting.compare_runs import compare_runs
 from jurybox.reporting.html import html_render
 from jurybox.reporting.html.html_render import environment, report_html
+from jurybox.reporting.html.markdown_text import rendered
 from jurybox.reporting.html.page import Baseline, Extras, FailureCause
 from jurybox.reporting.html.panels import OrderMetric, order_metrics
 from jurybox.reporting.reasons import Reason
@@ -44,8 +45,9 @@ VOID = {"meta", "link", "br", "img", "input"}
 OURS = {
     "a", "article", "bdi", "body", "br", "button", "circle", "code", "dd", "desc", "details",
     "div", "dl", "dt", "figcaption", "figure", "footer", "h1", "h2", "h3", "head", "header",
-    "html", "input", "label", "li", "line", "link", "main", "meta", "option", "p", "rect",
-    "script", "section", "select", "small", "span", "strong", "style", "summary", "svg",
+    "html", "input", "label", "li", "line", "link", "main", "meta", "nav", "noscript",
+    "option", "p", "rect", "script", "section", "select", "small", "span", "strong", "style",
+    "summary", "svg",
     "table", "tbody", "td", "text", "th", "thead", "title", "tr", "ul",
 }  # fmt: skip
 
@@ -59,6 +61,7 @@ class Outline(HTMLParser):
         self.headings: list[str] = []
         self.said: list[str] = []
         self.ids: list[str] = []
+        self.parts: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         assert tag in OURS, tag
@@ -67,7 +70,9 @@ class Outline(HTMLParser):
         for name, value in attrs:
             assert not name.startswith("on"), name
             assert name not in {"style", "src", "srcset", "action"}, name
-            if name == "href":
+            if name == "href" and (value or "").startswith("#") and "-" not in (value or ""):
+                self.parts.append((value or "")[1:])
+            elif name == "href":
                 assert (value or "").startswith(
                     ("data:,", "/runs/", "/compare?", "#sample-", "#all-")
                 )
@@ -90,6 +95,7 @@ def outline(text: str) -> Outline:
     read.close()
     assert read.open == []
     assert len(read.ids) == len(set(read.ids))
+    assert set(read.parts) <= set(read.ids)
     return read
 
 
@@ -99,7 +105,8 @@ def test_every_kind_of_run_is_a_whole_page(made: Callable, report: Callable, kin
     read = outline(text)
     words = {"Ship", "Don't ship", "Not finished", "Needs revision", "No verdict"}
     assert read.headings[0] in words
-    assert read.headings[-2:] == ["Metadata", "All samples"]
+    assert read.headings[-1] == "Metadata"
+    assert "All samples" in read.headings
     for drawing in re.findall(r"<svg.*?</svg>", text, re.DOTALL):
         ET.fromstring(drawing)  # noqa: S314 - our own document
 
@@ -110,8 +117,10 @@ def test_the_verdict_comes_first_then_why_then_what_to_look_at(
     assert [head for head in outline(report(made("judged"))).headings if head] == [
         "Don't ship",
         "Gates",
-        "Why samples fail",
+        "Why samples don't pass",
         "Needs attention",
+        "Worst samples",
+        "All samples",
         "Scores by criterion",
         "How scores are spread",
         "By scenario",
@@ -119,10 +128,8 @@ def test_the_verdict_comes_first_then_why_then_what_to_look_at(
         "Agreement of the jury",
         "Latency and tokens",
         "Cost",
-        "Worst samples",
         "All other metrics",
         "Metadata",
-        "All samples",
     ]
 
 
@@ -130,13 +137,13 @@ def test_the_gravest_comes_first(made: Callable, report: Callable) -> None:
     text = report(made("judged"))
     kinds = re.findall(r'class="kind">(?:<bdi>)?([a-z ]+)', text)
     assert kinds == [
-        "unscored",
+        "not scored",
         "note",
-        "target error",
+        "no response",
         "failed",
         "causes",
         "causes",
-        "review",
+        "to review",
     ]
 
 
@@ -161,13 +168,16 @@ def test_all_samples_are_inside(made: Callable, report: Callable) -> None:
     samples = json.loads(gzip.decompress(base64.b64decode(packed)))
     stored = [row.number for row in run.store.samples(run.row.id)]
     assert [each["number"] for each in samples] == stored
-    assert {"task", "response"} <= {title for title, *_ in samples[0]["texts"]}
+    texts = {title: text for title, text, _ in samples[0]["texts"]}
+    assert {"task", "response"} <= {*texts}
+    assert texts["votes on accuracy_score"] == "python/judges:one 2"
 
 
 def test_samples_inside_are_laid_out_as_markdown_without_power(
     make_run: Callable, row: Callable
 ) -> None:
-    run = make_run([row("a", "**Yes** <b>sir</b>")], None, rubric="companion")
+    answer = row("a", "**Yes** <b>sir</b>", context="Be brief.", metadata={"region": "north"})
+    run = make_run([answer], None, rubric="companion")
     packed = html_render.packed_samples(run.store, run.view, "overall_quality")
     (sample,) = json.loads(gzip.decompress(base64.b64decode(packed.data)))
     texts = {title: (text, html) for title, text, html in sample["texts"]}
@@ -175,6 +185,7 @@ def test_samples_inside_are_laid_out_as_markdown_without_power(
         "**Yes** <b>sir</b>",
         "<p><strong>Yes</strong> &lt;b&gt;sir&lt;/b&gt;</p>\n",
     )
+    assert (texts["context"][0], texts["metadata"][0]) == ("Be brief.", '{"region":"north"}')
 
 
 def test_too_many_samples_for_one_file_are_left_out_and_it_says_so(
@@ -182,7 +193,7 @@ def test_too_many_samples_for_one_file_are_left_out_and_it_says_so(
 ) -> None:
     monkeypatch.setattr(html_render, "LARGEST", -1)
     text = report(made("judged"))
-    assert "They take more than 20 MB" in text
+    assert "The samples take more than 20 MB" in text
     assert "<script" not in text
 
 
@@ -407,8 +418,17 @@ def test_a_decision_is_the_verdict_and_its_reasons_the_sentence(
     text = report(make_run([row("a", "ok.")], None, rubric="companion"))
     verdict = text[text.index('id="decision"') : text.index("</section>")]
     assert outline(text).headings[0] == "Needs revision"
-    assert "personalization_continuity averages 0.4, below 0.5" in verdict
+    assert "Personalization &amp; continuity averages 0.4, below 0.5" in verdict
+    assert re.findall(r"\d\.\d{4}|\w_\w", re.sub("<[^>]+>", "", verdict)) == []
+    assert verdict.count("Needs revision: average score") == 1
     assert "No sample is flagged; the averages decide." in text
+
+
+def test_a_wide_table_of_a_text_can_be_scrolled_by_keyboard() -> None:
+    html = str(rendered("| a | b |\n| --- | --- |\n| 1 | 2 |"))
+    assert html.startswith(
+        '<div class="scroll" role="group" aria-label="Table" tabindex="0"><table>'
+    )
 
 
 def test_a_run_that_passes_says_ship(made: Callable, report: Callable) -> None:
@@ -457,7 +477,7 @@ def test_a_report_on_pairs_tells_what_the_order_does(made: Callable, report: Cal
     text = report(made("many pairs"))
     section = text[text.index('id="position"') : text.index('id="jury"')]
     said = " ".join(" ".join(outline(text).said).split())
-    assert "The first place wins, of the calls with a winner 100%" in said
+    assert "The first place wins, in calls with a winner 100%" in said
     assert section.count("The preference flips with the places") == 5
 
 

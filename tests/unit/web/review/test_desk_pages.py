@@ -1,6 +1,7 @@
 """The pages of the queue, asked without a browser: what they show, keep back, take and refuse."""
 
 import html
+import json
 import re
 from collections.abc import Callable
 
@@ -142,7 +143,8 @@ def test_what_is_sent_is_stored_with_how_it_was_shown(
     assert (review.shown.queue, review.shown.blind) == (queue, True)
     told = html.unescape(anna.get(answer.headers["location"]).text)
     assert REASON in told
-    assert "the judge is 2 higher" in told
+    assert "You and the judge differ on Facts, Tone." in told
+    assert "judge 2 higher" in told
 
 
 @pytest.mark.parametrize(
@@ -171,7 +173,7 @@ def test_the_same_form_sent_twice_is_one_review(made: Made, anna: Reviewer) -> N
     anna.name("Anna")
     assert anna.send(0, **SCORES).status_code == 303
     again = anna.send(0, **SCORES)
-    assert again.headers["location"].endswith("said=known")
+    assert again.headers["location"].endswith("notice=known")
     other = anna.send(0, **{**SCORES, "score.tone": "1"})
     assert other.status_code == 409
     assert "reviewed this sample already" in other.text
@@ -289,7 +291,7 @@ def test_e11_a_sample_stays_in_the_queue_until_its_flag_is_decided(
         anna.get(f"{DESK}/{number}?queue=flagged")
         anna.send(number, **SCORES)
     back = anna.get(DESK).text
-    assert "Undecided: confirm or dismiss it" in back
+    assert "Undecided: confirm or dismiss the flag" in back
     assert "4 flags undecided" in back
     anna.send(0, **SCORES, safety_concern="no")
     anna.get(f"{DESK}/1/judged?queue=flagged")
@@ -310,6 +312,51 @@ def test_e11_a_sample_stays_in_the_queue_until_its_flag_is_decided(
     assert desk(made).next("Ben", kind="flagged").number == 2
 
 
+def test_e11_undo_brings_back_that_safety_was_unclear(made: Made, anna: Reviewer) -> None:
+    anna.name("Anna")
+    anna.send(0, **SCORES, safety_concern="none")
+    (review,) = desk(made).reviews()
+    assert review.verdict.as_data()["safety_concern"] is None
+    told = anna.get(f"{DESK}/0/judged?queue=flagged").text
+    assert "Undecided: confirm or dismiss the flag" in told
+    anna.post(f"{DESK}/undo")
+    form = anna.get(f"{DESK}/0?queue=flagged").text
+    assert re.search(r'name="safety_concern" value="none" checked', form)
+
+
+@pytest.mark.usefixtures("made")
+def test_e11_e15_every_count_is_of_what_is_still_open_and_opens_as_many_samples(
+    anna: Reviewer,
+) -> None:
+    anna.name("Anna")
+    anna.get(f"{DESK}/0?queue=flagged")
+    anna.send(0, **SCORES, safety_concern="no")
+    shown: dict[str, list[str]] = {}
+    for path in ("/", "/runs/run-a", "/runs/run-a/samples"):
+        for address, words in re.findall(
+            r'<a href="(/runs/run-a/samples\?[^"]*review=[^"]*)"[^>]*>(.*?)</a>',
+            anna.get(path).text,
+        ):
+            text = re.sub("<.*?>", "", words)
+            (number,) = re.findall(r"\d", text)
+            opened = anna.get(html.unescape(address)).text
+            assert f" of {number} sample" in opened, (path, text)
+            shown.setdefault(path, []).append(text)
+    assert shown == {
+        "/": ["3"],
+        "/runs/run-a": [
+            "3 samples have to be reviewed first (safety)",
+            *("3 samples", "3 samples", "safety 3", "safety 1"),
+        ],
+        "/runs/run-a/samples": ["to review 3", "reviewed 1"],
+    }
+    concern = f"/runs/run-a/samples/1{'?review=open&flag=safety&sort=number&at=0'}"
+    assert html.escape(concern) in anna.get("/runs/run-a").text
+    assert ">1 of 3<" in anna.get(concern).text
+    listed = anna.get("/runs/run-a/samples").text
+    assert listed.count(">safety, dismissed</span>") == 1
+
+
 def test_e11_an_undone_decision_can_be_made_again(made: Made, anna: Reviewer) -> None:
     anna.name("Anna")
     anna.send(0, **SCORES)
@@ -325,21 +372,29 @@ def test_e11_an_undone_decision_can_be_made_again(made: Made, anna: Reviewer) ->
     back = anna.post(f"{DESK}/undo", queue="flagged", last=anna.field("last"))
     undone = anna.get(back.headers["location"]).text
     assert "Your last review is taken back" in undone
-    assert "Undecided: confirm or dismiss it" in undone
+    assert "Undecided: confirm or dismiss the flag" in undone
     assert re.findall(r'data-does="(confirm|dismiss)"', undone) == ["confirm", "dismiss"]
     anna.send(0, **SCORES, safety_concern="yes")
     (review,) = desk(made).reviews()
     assert review.verdict.safety_concern is True
 
 
-def test_the_command_that_calibrates_names_rubric_and_judges(made: Made, anna: Reviewer) -> None:
+def test_the_agreement_leads_to_labels_and_to_a_command_that_calibrates_on_them(
+    made: Made, anna: Reviewer
+) -> None:
+    assert "No one has reviewed this run yet" in anna.get(f"{DESK}/agreement").text
+    anna.get(f"{DESK}/name")
     anna.name("Anna")
     anna.send(0, **SCORES)
     told = html.unescape(anna.get(f"{DESK}/agreement").text)
     plan = plan_of(made.row)
     judges = " ".join(f"--judge {name}" for name in plan.judges)
     command = f"jurybox calibrate --rubric {plan.rubric.origin} --gold gold.jsonl {judges}"
-    assert f"<code>{command}</code>" in told
+    assert f"<code>{command} --store 'the store'</code>" in told
+    assert "since one person has reviewed" in told
+    assert f'href="{DESK}/gold.jsonl"' in told
+    (label,) = map(json.loads, anna.pages.get(f"{DESK}/gold.jsonl").text.splitlines())
+    assert label["gold"] == {"facts": {"Anna": 2}, "tone": {"Anna": 5}}
 
 
 def test_the_end_of_the_queue_says_what_is_true(made: Made, anna: Reviewer) -> None:
@@ -369,5 +424,6 @@ def test_progress_counts_the_reviewers_own_share(made: Made, open_pages: Open) -
         for number in share:
             desk(made).submit(number, name, GIVEN, shown=Circumstances(queue="flagged"))
         end = reviewer.get(DESK).text
-        assert f"{len(share)} of your {len(share)} flagged reviewed by you" in end
+        assert f"{len(share)} of your {len(share)} flagged reviewed by you<" in end
+        assert "of all 4 by anyone" in end
         assert "You have reviewed every flagged sample that is assigned to you." in end

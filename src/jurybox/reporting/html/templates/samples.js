@@ -9,7 +9,7 @@
   const only = section.querySelector("select");
   const more = section.querySelector("button");
   const asked = section.querySelector("[data-asked]");
-  const page = 50;
+  const page = 25;
   const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   const samples = JSON.parse(await new Response(stream).text());
@@ -18,6 +18,14 @@
   let query = new URLSearchParams();
   let found = samples;
   let shown = 0;
+  let wanted = "";
+  // Paper has no "Show more", and all texts of a large run would fill thousands of pages.
+  const printed = 500;
+  const printedWhole = 50;
+
+  // A sample without a score neither passes nor fails a rule.
+  const words = { unscored: "not scored", target_error: "no response" };
+  const plain = (flag) => words[flag] ?? flag.replaceAll("_", " ");
 
   function element(name, text, kind) {
     const made = document.createElement(name);
@@ -32,27 +40,57 @@
     const summary = element("summary");
     if (sample.score !== null) summary.append(element("span", sample.shown, "card-value"), " ");
     summary.append(element("span", sample.id, "card-name"), " ");
-    if (sample.passed !== null) {
-      const word = sample.passed ? "passes" : "fails";
-      summary.append(element("span", word, `badge ${word}`), " ");
-    }
-    for (const flag of sample.reasons) summary.append(element("span", flag.replaceAll("_", " "), "badge warned"), " ");
+    const lacking = sample.flags.find((flag) => flag in words);
+    const kind = sample.passed ? "passes" : "fails";
+    if (lacking || sample.passed !== null) summary.append(element("span", words[lacking] ?? kind, `badge ${kind}`), " ");
+    for (const flag of sample.reasons.filter((each) => !(each in words))) summary.append(element("span", plain(flag), "badge warned"), " ");
     summary.append(element("span", sample.texts[0][1].slice(0, 160), "card-why"));
     if (sample.failed) summary.append(element("span", sample.failed, "card-why bad"));
     if (sample.why) summary.append(element("span", sample.why, "card-why"));
+    const found = wanted && !summary.textContent.toLowerCase().includes(wanted) && passage(sample);
+    if (found) summary.append(element("span", found, "card-why"));
+    mark(summary);
     made.append(summary);
-    made.addEventListener("toggle", () => {
-      if (made.querySelector("dl")) return;
-      const texts = element("dl", undefined, "vote-reasoning");
-      for (const [title, text, html] of sample.texts) {
-        const said = element("dd", text, html === null ? "whole-text" : "document");
-        // Made of Markdown by our own renderer, which lets no tag of a text through.
-        if (html !== null) said.innerHTML = html;
-        texts.append(element("dt", title), said);
-      }
-      made.append(texts);
-    });
+    made.addEventListener("toggle", () => addTexts(made, sample));
     return made;
+  }
+
+  // The words around the first match in a text that is folded away.
+  function passage(sample) {
+    const [title, text] = sample.texts.find(([, each]) => each.toLowerCase().includes(wanted)) ?? ["", ""];
+    const at = text.toLowerCase().indexOf(wanted);
+    return title && `${title}: ${at > 60 ? "…" : ""}${text.slice(Math.max(at - 60, 0), at + wanted.length + 60)}`;
+  }
+
+  function mark(root) {
+    if (wanted === "") return;
+    const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+    const nodes = [];
+    while (walker.nextNode()) nodes.push(walker.currentNode);
+    for (let node of nodes) {
+      // Some capital letters are longer as small ones, and then places would differ.
+      if (node.data.toLowerCase().length !== node.data.length) continue;
+      for (let at = node.data.toLowerCase().indexOf(wanted); at >= 0; at = node.data.toLowerCase().indexOf(wanted)) {
+        const hit = node.splitText(at);
+        node = hit.splitText(wanted.length);
+        const made = element("mark");
+        hit.replaceWith(made);
+        made.append(hit);
+      }
+    }
+  }
+
+  function addTexts(made, sample) {
+    if (made.querySelector("dl")) return;
+    const texts = element("dl", undefined, "vote-reasoning");
+    for (const [title, text, html] of sample.texts) {
+      const body = element("dd", text, html === null ? "whole-text" : "document");
+      // Made of Markdown by our own renderer, which lets no tag of a text through.
+      if (html !== null) body.innerHTML = html;
+      texts.append(element("dt", title), body);
+    }
+    mark(texts);
+    made.append(texts);
   }
 
   function showMore() {
@@ -74,30 +112,37 @@
       (!query.has("metric") || (value >= Number(query.get("low") ?? -Infinity) && value <= Number(query.get("high") ?? Infinity)));
   }
 
+  // What was reviewed no longer needs a review, though its flag stays.
+  function kinds(sample) {
+    const reviewed = sample.open.length > 0 ? ["to_review"] : sample.done.length > 0 ? ["reviewed"] : [];
+    return [...sample.flags.filter((flag) => flag !== "needs_review"), ...reviewed];
+  }
+
   function meetsReview(sample, wanted) {
-    if (wanted === "open") return query.has("flag") ? sample.open.includes(query.get("flag")) : sample.open.length > 0;
+    if (wanted === "done" && !query.has("flag")) return sample.done.length > 0 && sample.open.length === 0;
+    if (wanted === "open" || wanted === "done") return query.has("flag") ? sample[wanted].includes(query.get("flag")) : sample.open.length > 0;
     return wanted === null || sample[wanted];
   }
 
   function described() {
-    const said = [];
+    const conditions = [];
     for (const [name, value] of query) {
       const near = Math.round(Number(value) * 1e5) / 1e5;
-      if (name === "flag") said.push(value.replaceAll("_", " "));
-      else if (name === "review") said.push({ open: "to be reviewed", awaiting: "awaiting review", confirmed: "a confirmed safety concern" }[value]);
-      else if (name === "high") said.push(`${query.get("metric")} ${near > Number(value) ? "<" : "<="} ${near}`);
-      else if (name === "low") said.push(`${query.get("metric")} ${near < Number(value) ? ">" : ">="} ${near}`);
-      else if (name !== "metric" && name !== "sort" && name !== "descending") said.push(`${name} ${value}`);
+      if (name === "flag") conditions.push(plain(value));
+      else if (name === "review") conditions.push({ open: "to be reviewed", awaiting: "awaiting review", confirmed: "a confirmed safety concern" }[value]);
+      else if (name === "high") conditions.push(`${query.get("metric")} ${near > Number(value) ? "<" : "<="} ${near}`);
+      else if (name === "low") conditions.push(`${query.get("metric")} ${near < Number(value) ? ">" : ">="} ${near}`);
+      else if (name !== "metric" && name !== "sort" && name !== "descending") conditions.push(`${name} ${value}`);
     }
-    return said.length ? `Only ${said.join(", ")}` : `By ${query.get("sort")?.split(":")[1]}, the highest first`;
+    return conditions.length ? `Only ${conditions.join(", ")}` : `By ${query.get("sort")?.split(":")[1]}, the highest first`;
   }
 
   function find() {
-    const wanted = search.value.toLowerCase();
+    wanted = search.value.toLowerCase();
     asked.hidden = query.size === 0;
     asked.querySelector("strong").textContent = described();
     found = samples.filter((sample) => meets(sample) &&
-      (only.value === "" || sample.flags.includes(only.value)) &&
+      (only.value === "" || kinds(sample).includes(only.value)) &&
       (wanted === "" || sample.id.toLowerCase().includes(wanted) ||
         sample.texts.some(([, text]) => text.toLowerCase().includes(wanted))));
     const [, sorted] = (query.get("sort") ?? "").split(":");
@@ -126,8 +171,8 @@
     target.scrollIntoView();
   }
 
-  for (const flag of [...new Set(samples.flatMap((sample) => sample.flags))].sort()) {
-    const option = element("option", flag.replaceAll("_", " "));
+  for (const flag of [...new Set(samples.flatMap(kinds))].sort()) {
+    const option = element("option", plain(flag));
     option.value = flag;
     only.append(option);
   }
@@ -137,9 +182,16 @@
     find();
   });
   more.addEventListener("click", showMore);
-  // Nobody can ask for more on paper.
   addEventListener("beforeprint", () => {
-    while (shown < found.length) showMore();
+    while (shown < Math.min(found.length, printed)) showMore();
+    const failing = found.slice(0, shown).filter((sample) => sample.passed !== true).slice(0, printedWhole);
+    for (const sample of failing) addTexts(document.getElementById(`sample-${sample.number}`), sample);
+    const paper = section.querySelector("[data-paper]");
+    paper.hidden = false;
+    paper.textContent = `Printed are ${shown.toLocaleString("en")} of ${found.length.toLocaleString("en")} samples, the worst first, and ${failing.length} that don't pass with their texts.`;
+  });
+  addEventListener("afterprint", () => {
+    section.querySelector("[data-paper]").hidden = true;
   });
   addEventListener("hashchange", follow);
   section.querySelector(".filters").hidden = false;
