@@ -85,25 +85,13 @@ def load_rubric(name: str | os.PathLike[str]) -> "Rubric":
         RubricError: the document has faults; the error holds all of them.
 
     """
-    return load_with_warnings(name)[0]
-
-
-def load_with_warnings(name: str | os.PathLike[str]) -> "tuple[Rubric, tuple[str, ...]]":
-    """Read a rubric; return it with warnings about what is valid but probably a mistake."""
-    from jurybox.errors import RubricError
     from jurybox.rubric_files import RubricFiles, read_path
 
     if isinstance(name, str):
         files = rubric_files()
-        file = files.read(name)
-    else:
-        # A path needs no rubric folder, unless the document extends a rubric by name.
-        files = RubricFiles(_folder())
-        file = read_path(Path(name))
-    reading = files.check(file)
-    if reading.rubric is None:
-        raise RubricError(file.origin, reading.findings)
-    return reading.rubric, tuple(f"{file.origin}:{warning}" for warning in reading.warnings)
+        return files.parse(files.read(name))
+    # A path needs no rubric folder, unless the document extends a rubric by name.
+    return RubricFiles(_folder()).parse(read_path(Path(name)))
 
 
 def _folder() -> Path:
@@ -111,7 +99,7 @@ def _folder() -> Path:
     return _FOLDER if named is None else Path(named)
 
 
-# A day.
+# One day, in seconds.
 _LONGEST_TIMEOUT: Final = 86_400
 
 
@@ -127,7 +115,7 @@ class ModelBuilder:
     """Builds models; those with the same endpoint, key and timeout share connections.
 
     ``base_url`` is the endpoint of models without their own. Functions, recordings and model files
-    are searched in ``folder``, by default the current one.
+    are looked for in ``folder``, by default the current one.
     """
 
     def __init__(
@@ -203,7 +191,7 @@ def takes_base_url(spec: "ModelSpec") -> bool:
 
 
 def _host(address: str) -> str:
-    """Return the host and port of an address; the client reports a bad one."""
+    """Return the host and port of an address; empty if malformed, which the client reports."""
     try:
         return urlsplit(address).netloc.rpartition("@")[2].lower()
     except ValueError:
@@ -213,18 +201,18 @@ def _host(address: str) -> str:
 def http_options(settings: Settings, timeout: float | None = None) -> "HttpOptions":
     """Return proxies, certificates and timeouts from the environment.
 
-    A model's own ``timeout`` takes precedence over the general one.
+    A model's own ``timeout`` can only lengthen these timeouts; the model's caller enforces it.
     """
     from jurybox.models.connections import HttpOptions, Proxies, Tls
 
     if settings.client_key is not None and settings.client_cert is None:
-        raise InputError(f"{CLIENT_CERT} is not set", "set both, or none", CLIENT_KEY)
+        raise InputError(f"{CLIENT_CERT} is not set", "set both or neither", CLIENT_KEY)
     tls = Tls(
         authorities=_read(SSL_CERT_FILE, settings.ssl_cert_file)
         if settings.ssl_cert_file is not None
         else _read(REQUESTS_CA_BUNDLE, settings.requests_ca_bundle),
         certificate=_read(CLIENT_CERT, settings.client_cert),
-        # Both may be in one file.
+        # The certificate and its key may be in one file.
         key=_read(CLIENT_KEY, settings.client_key or settings.client_cert),
     )
     options = HttpOptions(proxies=Proxies.from_environment(environment()), tls=tls)
@@ -251,7 +239,7 @@ def _read(variable: str, path: str | None) -> bytes | None:
 def read_limits(
     settings: Settings, *, concurrency: int | None = None, patience: float | None = None
 ) -> "Limits":
-    """Return the limits of an endpoint; ``patience`` is the command's default."""
+    """Return the limits of an endpoint; the setting for patience overrides ``patience``."""
     from jurybox.engine.limiter import Limits
 
     limits = Limits() if patience is None else Limits(patience=patience)
@@ -336,7 +324,7 @@ def find_run(store: "Store", name: str) -> "RunRow":
 
 
 def _aged_run(store: "Store", back: int, name: str) -> "RunRow":
-    """Return the run that is N runs older than the newest."""
+    """Return the run that is ``back`` runs older than the newest."""
     most = back + _MANY
     while True:
         rows = store.runs(most)
@@ -384,7 +372,7 @@ _LANGFUSE_CLOUD: Final = "https://cloud.langfuse.com"
 
 def langfuse_client() -> "LangfuseClient":
     """Return a client of the Langfuse project that the environment names."""
-    from jurybox.integrations.langfuse_client import LangfuseAccess, LangfuseClient
+    from jurybox.integrations.langfuse_client import LangfuseClient
     from jurybox.models.model_errors import SecretMask, quoted
 
     settings = read_settings()
@@ -397,12 +385,10 @@ def langfuse_client() -> "LangfuseClient":
     mask = SecretMask((*keys, b64encode(":".join(keys).encode()).decode()))
     address = settings.langfuse_base_url or settings.langfuse_host or _LANGFUSE_CLOUD
     return LangfuseClient(
-        LangfuseAccess(
-            base_url=address,
-            public_key=keys[0],
-            secret_key=keys[1],
-            hide=lambda text: quoted(mask(text.encode()).decode("utf-8", "replace"), keys),
-        )
+        address,
+        public_key=keys[0],
+        secret_key=keys[1],
+        hide=lambda text: quoted(mask.text(text), keys),
     )
 
 
@@ -413,7 +399,7 @@ DEFAULT_JUDGE_NOTICE = (
 
 
 def embedded_judge() -> str | None:
-    """Return the embedded judge's name; None if its model isn't on this machine.
+    """Return the embedded judge's name; None if its model or runtime isn't installed.
 
     The model takes a gigabyte and is downloaded only on request.
     """
@@ -425,7 +411,7 @@ def embedded_judge() -> str | None:
 
 
 def no_judge_error(problem: str, hint: str, where: str = "") -> InputError:
-    """Return the error for a missing judge, with both ways to get one."""
+    """Return the error for a missing judge; its hint also offers the embedded judge."""
     from jurybox.models.local.files import default_judge, format_bytes, installed_runtime
 
     extra = "" if installed_runtime() else '`pip install "jurybox[local]"` and '

@@ -562,7 +562,7 @@ def test_closing_twice_is_fine(store: Store) -> None:
 
 def test_a_command_that_only_reads_makes_no_store(url: str) -> None:
     for _ in range(2):
-        with pytest.raises(InputError, match=r"run a suite first.*or name (one|another one) with"):
+        with pytest.raises(InputError, match=r"run a suite first.*or name (one|another store)"):
             open_store(url, create=False)
 
 

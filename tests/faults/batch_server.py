@@ -143,7 +143,7 @@ class BatchServer(LocalServer):
         return _missing() if batch is None or batch.ended is None else (200, b"".join(batch.ended))
 
     def _create_anthropic(self, wanted: Data) -> Answer:
-        items = [(each["custom_id"], each["params"]) for each in wanted["requests"]]
+        items = [(each["custom_id"], _unmarked(each["params"])) for each in wanted["requests"]]
         return _ok(self._anthropic(self._add("msgbatch", items, None)))
 
     def _create_openai(self, wanted: Data) -> Answer:

@@ -1,4 +1,4 @@
-"""A Ray cluster of three nodes on this machine, started by another process."""
+"""A Ray cluster of two nodes on this machine, started by another process."""
 
 import subprocess
 import sys
@@ -12,8 +12,8 @@ from ray.cluster_utils import Cluster
 def node(cpus):
     return {"num_cpus": cpus, "object_store_memory": 80_000_000}
 
-cluster = Cluster(initialize_head=True, head_node_args={**node(0), "include_dashboard": False})
-nodes = [cluster.add_node(wait=False, **node(1)) for _ in range(2)]
+cluster = Cluster(initialize_head=True, head_node_args={**node(1), "include_dashboard": False})
+nodes = [cluster.add_node(wait=False, **node(1))]
 cluster.wait_for_nodes()
 print(cluster.address, flush=True)
 for line in sys.stdin:

@@ -89,115 +89,7 @@ async def trouble(client: HttpClient) -> ModelError:
     return caught.value
 
 
-# ---- used again
-
-
-def test_a_connection_is_used_again() -> None:
-    server = ask(says(FINE), scenario=twice)
-    assert (len(server.requests), connections_of(server)) == (2, 1)
-
-
-def test_a_refusal_leaves_the_connection_as_good_as_before() -> None:
-    async def scenario(client: HttpClient, _: Loopback) -> None:
-        assert (await trouble(client)).kind == "unreachable"
-        await post(client)
-
-    assert connections_of(ask(loopback.status(503), says(FINE), scenario=scenario)) == 1
-
-
-def test_as_many_connections_are_opened_as_calls_are_made_at_once() -> None:
-    async def scenario(client: HttpClient, server: Loopback) -> None:
-        for _ in range(3):
-            await asyncio.gather(*(post(client) for _ in range(20)))
-        assert server.open == 20
-
-    async def slowly(exchange: Exchange) -> None:
-        await asyncio.sleep(0.05)
-        await exchange.send(FINE)
-
-    assert connections_of(ask(slowly, scenario=scenario)) == 20
-
-
-def test_the_connection_that_was_used_last_is_used_first() -> None:
-    async def scenario(client: HttpClient, server: Loopback) -> None:
-        await asyncio.gather(*(post(client) for _ in range(5)))
-        for _ in range(10):
-            await post(client)
-        assert len({exchange.writer for exchange in server.requests[-10:]}) == 1
-
-    ask(says(FINE), scenario=scenario)
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        FINE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"),
-        FINE.replace(b"1.1", b"1.0"),
-        FINE + FINE,
-        FINE + b"more",
-    ],
-)
-def test_a_connection_that_is_spoilt_is_not_used_again(said: bytes) -> None:
-    server = ask(says(said), says(FINE), scenario=twice)
-    assert connections_of(server) == 2
-
-
 # ---- while nobody uses it
-
-
-def test_a_connection_that_the_server_closed_meanwhile_is_not_used() -> None:
-    async def scenario(client: HttpClient, server: Loopback) -> None:
-        await post(client)
-        server.requests[0].writer.close()
-        await server.until(lambda server: server.open == 0)
-        await asyncio.sleep(0.05)
-        await post(client)
-
-    assert connections_of(ask(says(FINE), scenario=scenario)) == 2
-
-
-def test_bytes_that_nobody_asked_for_end_a_connection() -> None:
-    async def scenario(client: HttpClient, server: Loopback) -> None:
-        await post(client)
-        await server.requests[0].send(FINE.replace(b"{}", b"[]"))
-        # At once, and not only when it has been idle for long.
-        async with asyncio.timeout(10):
-            await server.until(lambda server: server.open == 0)
-        await post(client)
-
-    assert connections_of(ask(says(FINE), scenario=scenario)) == 2
-
-
-def hang_up(writer: asyncio.StreamWriter) -> None:
-    writer.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
-
-
-def answer_once_more(writer: asyncio.StreamWriter) -> None:
-    writer.write(FINE.replace(b"{}", b"[]"))
-
-
-def run_out_of_patience(writer: asyncio.StreamWriter) -> None:
-    writer.write(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n")
-
-
-@pytest.mark.parametrize("happens", [hang_up, answer_once_more, run_out_of_patience])
-def test_what_the_loop_had_no_time_to_see_is_seen_before_a_connection_is_used(
-    happens: Callable[[asyncio.StreamWriter], None],
-) -> None:
-    """What comes between two requests is no answer to the second, however soon that follows."""
-
-    async def scenario(client: HttpClient, server: Loopback) -> None:
-        await post(client)
-        happens(server.requests[0].writer)
-        try:
-            await post(client)
-        except ModelError as error:
-            # It may come in the very moment of the request, which is then made again.
-            if not error.retry:
-                raise
-            await post(client)
-
-    assert connections_of(ask(says(FINE), scenario=scenario)) == 2
 
 
 def test_an_idle_connection_is_closed_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,15 +115,6 @@ def test_a_request_is_not_sent_twice_where_it_may_have_been_read() -> None:
 
 
 # ---- answers
-
-
-def test_interim_answers_are_passed_over() -> None:
-    interim = b"HTTP/1.1 102 Processing\r\nX: y\r\n\r\n"
-    ask(says(interim * 3 + FINE), scenario=post)
-
-
-def test_a_body_may_end_with_the_connection() -> None:
-    ask(says(b"HTTP/1.1 200 OK\r\n\r\n{}", closes=True), scenario=post)
 
 
 def test_chunks_may_come_in_odd_pieces() -> None:
@@ -304,45 +187,11 @@ def test_nothing_that_a_server_says_is_more_than_trouble(said: list[bytes]) -> N
 # ---- large requests
 
 
-def test_a_large_request_arrives_whole() -> None:
-    async def scenario(client: HttpClient, server: Loopback) -> None:
-        text = "x" * 5_000_000
-        await client.post("/x", {"text": text})
-        assert server.requests[0].body == {"text": text}
-        await post(client)
-
-    assert connections_of(ask(says(FINE), scenario=scenario)) == 1
-
-
 async def raw_server(
     handle: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]],
 ) -> tuple[asyncio.Server, str]:
     server = await asyncio.start_server(handle, "127.0.0.1", 0)
     return server, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-
-
-def test_an_answer_may_come_before_the_request_is_out() -> None:
-    seen: list[bytes] = []
-
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 413 Too large\r\nContent-Length: 0\r\n\r\n")
-        # Everything else is what was under way; it ends without the rest.
-        while data := await reader.read(1 << 20):
-            seen.append(data)
-        writer.close()
-
-    async def main() -> None:
-        server, url = await raw_server(handle)
-        client = HttpClient(url, {})
-        with pytest.raises(ModelError, match="HTTP 413"):
-            await client.post("/x", {"text": "x" * 50_000_000})
-        await client.aclose()
-        server.close()
-        await asyncio.sleep(0.05)
-
-    asyncio.run(main())
-    assert 0 < sum(map(len, seen)) < 50_000_000
 
 
 def test_a_request_that_goes_out_slowly_is_not_silence() -> None:
@@ -426,21 +275,6 @@ def test_a_client_that_is_closed_lets_calls_in_flight_end() -> None:
     ask(slowly, scenario=scenario)
 
 
-def test_a_loop_that_ends_right_after_closing_leaves_nothing() -> None:
-    async def main() -> None:
-        async with Loopback(says(FINE)) as server:
-            client = HttpClient(server.url, {})
-            await post(client)
-            await client.aclose()
-
-    loop = asyncio.new_event_loop()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        loop.run_until_complete(main())
-        loop.close()
-        gc.collect()
-
-
 def test_a_client_goes_on_in_a_second_loop() -> None:
     ready: Queue[tuple[asyncio.AbstractEventLoop, asyncio.Event, str]] = Queue()
 
@@ -469,19 +303,6 @@ def test_a_client_goes_on_in_a_second_loop() -> None:
 
 
 # ---- time
-
-
-@pytest.mark.parametrize("fault", [loopback.hang, loopback.hang_in_body])
-def test_a_used_connection_has_the_same_patience_as_a_new_one(fault: Fault) -> None:
-    async def scenario(client: HttpClient, _: Loopback) -> None:
-        loop = asyncio.get_running_loop()
-        await post(client)
-        await asyncio.sleep(0.1)
-        started = loop.time()
-        assert str(await trouble(client)) == "timed out: nothing came for 0.2 s"
-        assert 0.15 < loop.time() - started < 5
-
-    ask(says(FINE), fault, scenario=scenario, read=0.2)
 
 
 def test_an_answer_that_keeps_coming_is_not_silence() -> None:

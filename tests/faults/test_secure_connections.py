@@ -1,9 +1,8 @@
 """TLS and proxies, over loopback with certificates made on the spot."""
 
 import asyncio
-import socket
 import ssl
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Self
 
@@ -111,122 +110,6 @@ def test_a_secure_connection_is_made_and_used_again(trusted: Path, host: str) ->
     assert (server.accepted, len(server.heads)) == (1, 2)
 
 
-def test_a_large_answer_arrives_whole_over_tls(trusted: Path) -> None:
-    body = b"[" + b"0," * 490_000 + b"0]"
-    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body)
-
-    async def main() -> bytes:
-        async with Secure(trusted, says=head + body) as server:
-            client = HttpClient(f"https://localhost:{server.port}", {}, options=trusting(trusted))
-            answer = await client.post("/x", {})
-            await client.aclose()
-            return answer.body
-
-    assert asyncio.run(main()) == body
-
-
-def test_what_nobody_asked_for_is_no_answer_over_tls_either(trusted: Path) -> None:
-    async def main() -> int:
-        async with Secure(trusted) as server:
-            client = HttpClient(f"https://localhost:{server.port}", {}, options=trusting(trusted))
-            await client.post("/x", {})
-            # The loop has no time to see it before the next request.
-            server.writers[0].write(FINE.replace(b"{}", b"[]"))
-            assert (await client.post("/x", {})).body == b"{}"
-            await client.aclose()
-            return server.accepted
-
-    assert asyncio.run(main()) == 2
-
-
-def narrow() -> socket.socket:
-    """Let the system hold little, so that most of a request waits in the client."""
-    made = socket.create_server(("127.0.0.1", 0))
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32_768)
-    return made
-
-
-def test_a_request_that_goes_out_slowly_through_a_secure_proxy_is_not_silence(
-    trusted: Path,
-) -> None:
-    size = 12_000_000
-
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        taken = 0
-        while taken < size:
-            taken += len(await reader.read(100_000))
-            await asyncio.sleep(0.03)
-        writer.write(FINE)
-        await writer.drain()
-        writer.transport.abort()
-
-    async def main() -> float:
-        sock, context = narrow(), serving(trusted)
-        server = await asyncio.start_server(handle, sock=sock, ssl=context)
-        async with Tunnel(sock.getsockname()[1], context=context) as proxy:
-            address = f"https://127.0.0.1:{proxy.port}"
-            url = f"https://localhost:{sock.getsockname()[1]}"
-            client = HttpClient(url, {}, options=trusting(trusted, address, read=2))
-            answer = await client.post("/x", "x" * size)
-            await client.aclose()
-            server.close()
-            await asyncio.sleep(0.05)
-            return answer.elapsed_ms
-
-    # It took longer than anybody waits for a sign of life.
-    assert asyncio.run(main()) > 2100
-
-
-def test_a_secure_connection_whose_request_is_not_quite_out_is_not_used_again(
-    trusted: Path,
-) -> None:
-    accepted = 0
-
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal accepted
-        accepted += 1
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 413 Too large\r\nContent-Length: 0\r\n\r\n")
-        await left.wait()
-        writer.transport.abort()
-
-    async def main() -> None:
-        sock = narrow()
-        server = await asyncio.start_server(handle, sock=sock, ssl=serving(trusted))
-        url = f"https://localhost:{sock.getsockname()[1]}"
-        client = HttpClient(url, {}, options=trusting(trusted, read=5))
-        for body in ("x" * 20_000_000, "x"):
-            with pytest.raises(ModelError, match="HTTP 413"):
-                await client.post("/x", body)
-        await client.aclose()
-        left.set()
-        server.close()
-        await asyncio.sleep(0.05)
-
-    left = asyncio.Event()
-    asyncio.run(main())
-    assert accepted == 2
-
-
-def test_a_server_that_speaks_first_and_no_tls_is_named() -> None:
-    async def main() -> str:
-        async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.write(b"220 mail.invalid ESMTP\r\n")
-            await reader.read(1)
-            writer.close()
-
-        server = await asyncio.start_server(greet, "127.0.0.1", 0)
-        client = HttpClient(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}", {})
-        with pytest.raises(ModelError) as caught:
-            await client.post("/x", {})
-        await client.aclose()
-        server.close()
-        await asyncio.sleep(0.05)
-        return str(caught.value)
-
-    assert asyncio.run(main()) == "unreachable (no secure connection: wrong version number)"
-
-
 def test_a_certificate_that_nobody_vouches_for_is_refused() -> None:
     server = Secure(certificate("DNS:localhost"))
     said = ask("https://localhost:PORT/v1", server)
@@ -261,39 +144,6 @@ def test_a_server_that_speaks_no_tls_is_named() -> None:
         return str(caught.value)
 
     assert asyncio.run(main()) == "unreachable (no secure connection: wrong version number)"
-
-
-def test_a_server_that_speaks_tls_to_plain_http_is_named(trusted: Path) -> None:
-    said = ask("http://localhost:PORT/v1", Secure(trusted), trusting(trusted))
-    assert said.startswith(("the answer isn't HTTP (", "unreachable (the connection was lost)"))
-
-
-def test_a_call_that_is_cancelled_closes_a_secure_connection(trusted: Path) -> None:
-    async def main() -> None:
-        gone = asyncio.Event()
-
-        async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await reader.readuntil(b"\r\n\r\n{}")
-            task.cancel()
-            # Tickets that the client hasn't read yet make its end a reset.
-            with suppress(ConnectionResetError):
-                assert await reader.read() == b""
-            writer.transport.abort()
-            gone.set()
-
-        server = await asyncio.start_server(hang, "127.0.0.1", 0, ssl=serving(trusted))
-        port = server.sockets[0].getsockname()[1]
-        client = HttpClient(f"https://localhost:{port}", {}, options=trusting(trusted))
-        task = asyncio.create_task(client.post("/x", {}))
-        async with asyncio.timeout(20):
-            await asyncio.wait({task})
-            await gone.wait()
-        assert task.cancelled()
-        await client.aclose()
-        server.close()
-        await asyncio.sleep(0.05)
-
-    asyncio.run(main())
 
 
 def test_http_2_is_spoken_where_the_endpoint_offers_it(trusted: Path) -> None:
@@ -445,12 +295,6 @@ def test_socks_leads_to_a_secure_endpoint(trusted: Path) -> None:
     assert proxy.heads == ["host.invalid"]
 
 
-def test_socks_leads_to_a_plain_endpoint(trusted: Path) -> None:
-    server, proxy = Secure(None), Socks(0)
-    assert ask("http://host.invalid/v1", server, trusting(trusted), proxy=proxy) == "fine"
-    assert server.heads[0].startswith("POST /v1/x HTTP/1.1\r\n")
-
-
 def test_socks_that_refuses_a_password_is_named(trusted: Path) -> None:
     server, proxy = Secure(trusted), Socks(0, wants="me:p/w")
     said = ask("https://host.invalid/v1", server, trusting(trusted), proxy=proxy, user="me:geheim@")
@@ -526,15 +370,3 @@ def test_a_proxy_may_itself_be_secure(trusted: Path) -> None:
     server, proxy = Secure(trusted), Tunnel(0, context=serving(trusted))
     assert ask("https://host.invalid/v1", server, trusting(trusted), proxy=proxy) == "fine"
     assert (len(proxy.heads), len(server.heads)) == (1, 2)
-
-
-def test_a_secure_proxy_leads_to_a_plain_endpoint(trusted: Path) -> None:
-    async def main() -> str:
-        async with Secure(trusted) as proxy:
-            options = trusting(trusted, f"https://127.0.0.1:{proxy.port}")
-            client = HttpClient("http://host.invalid/v1", {}, options=options)
-            await client.post("/x", {})
-            await client.aclose()
-            return proxy.heads[0]
-
-    assert asyncio.run(main()).startswith("POST http://host.invalid/v1/x HTTP/1.1\r\n")

@@ -244,7 +244,7 @@ def test_facets_of_no_sample_are_found(store: Path, stored: tuple[str, bytes], n
     copied = ", ".join("?" if name == "number" else name for name in columns)
     add = f"insert into facets ({', '.join(columns)}) select {copied} from facets where number = 2"  # noqa: S608
     edit(store, (add, (number,)))
-    expected = f"record {number}: the sample isn't there, only rows about it are"
+    expected = f"record {number}: the sample is missing; only rows about it exist"
     assert str(verdict(store, stored[0])) == expected
 
 
@@ -252,7 +252,7 @@ def test_a_sample_without_facets_and_one_with_others_are_named(
     store: Path, stored: tuple[str, bytes]
 ) -> None:
     edit(store, ("update facets set flags = flags + 1 where number = 3", ()))
-    expected = "record 3, sample q3, repeat 0: its index entry has another flags than its result"
+    expected = "record 3, sample q3, repeat 0: its index entry and its result differ in flags"
     assert str(verdict(store, stored[0])) == expected
     edit(store, ("delete from facets where number = 1", ()))
     expected = "record 1, sample q1, repeat 0: its index entry is missing"
@@ -264,9 +264,9 @@ def test_a_sample_without_facets_and_one_with_others_are_named(
     [
         ({"number": 77}, "its sample is missing"),
         ({"record_sha256": "0" * 64}, "the sample isn't the one that was reviewed"),
-        ({"of": "review-9"}, "the review that it withdraws isn't there"),
+        ({"of": "review-9"}, "the review that it withdraws is missing"),
         ({"number": 1}, "the sample isn't the one that was reviewed"),
-        ({"of": "review-2"}, "the review that it withdraws isn't there"),
+        ({"of": "review-2"}, "the review that it withdraws is missing"),
     ],
 )
 def test_a_review_with_a_right_seal_must_still_be_of_something(

@@ -41,9 +41,9 @@ def delay(
 ) -> float:
     """Return the wait before retry number ``retries`` (from 0): full jitter.
 
-    Uniform between 0 and ``first_delay * 2**retries``, but at least ``at_least``, so that clients
-    that fail together retry at different times (Brooker, "Exponential Backoff And Jitter", AWS
-    Architecture Blog, 2015).
+    Uniform between 0 and the larger of ``first_delay * 2**retries`` and ``at_least``, but no more
+    than ``longest_delay``, so that clients that fail together retry at different times (Brooker,
+    "Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
     """
     # A float overflows at 2**1024.
     longest = max(at_least, limits.first_delay * 2.0 ** min(retries, 64))
@@ -59,7 +59,7 @@ _SHORT, _LONG = 2, 4
 _FEWEST: Final = 16
 # After this many rounds without growth, growth is tried again, because endpoints change.
 _HOLD: Final = 5
-# An unusual share of failed calls in a round may indicate overload.
+# A share of failed calls this much above the usual one may indicate overload.
 _TOLERATED: Final = 0.1
 
 
@@ -67,16 +67,16 @@ class Concurrency:
     """Adapts the number of concurrent calls; raises it while throughput grows.
 
     Until the first sign of overload the limit doubles every round, then it grows by a quarter. A
-    round with many failed calls halves it. A step in either direction that finishes fewer calls per
-    second than expected is undone, since errors that fewer calls don't avoid aren't overload. If no
-    call succeeds, the limit falls to one, and later doubles back to its old value.
+    round with many failed calls halves it. If fewer calls per second finish than expected after a
+    step in either direction, the step is undone: errors that fewer calls don't avoid aren't
+    overload. If no call succeeds, the limit falls to one, and later doubles back to its old value.
     """
 
     def __init__(self, limits: Limits) -> None:
         self._ceiling = max(1, limits.concurrency)
         self._limit = float(min(max(1, limits.start), self._ceiling))
         self._doubling = True
-        # The limit before the last step, and the calls per second that it finished.
+        # The limit before the last step, and the calls per second that finished under it.
         self._before: tuple[float, float] | None = None
         self._hold = 0
         # The limit to return to, and the share of failed calls that isn't overload.
@@ -93,7 +93,7 @@ class Concurrency:
         return int(self._limit)
 
     def finished(self, now: float, *, success: bool, busy: bool) -> None:
-        """Note the end of a call; ``busy`` while others wait for its slot."""
+        """Note the end of a call; ``busy`` if others wait for its slot."""
         if self._settling:
             self._settling -= 1
         elif self._round_start is None:
@@ -209,21 +209,18 @@ class ResizableSemaphore:
                 turn.set_result(None)
 
 
-# The store writes immediately if unwritten replies occupy one in this many slots.
-_HURRY: Final = 4
-# The longest wait, in seconds, that an endpoint may ask for without patience for outages.
+# The longest wait, in seconds, that an endpoint may ask for if ``patience`` is None.
 _MINUTE: Final = 60
 
 
 class UnwrittenReplies:
-    """Counts replies that aren't stored yet; each occupies a slot until it is.
+    """Counts replies that aren't stored yet; each occupies a slot until it is stored.
 
     Thus a killed run repeats at most as many calls as were allowed concurrently.
     """
 
     def __init__(self) -> None:
         self.count = 0
-        self.hurry: Callable[[], object] = lambda: None
         self.on_stored: list[Callable[[], None]] = []
 
     def stored(self, count: int) -> None:
@@ -265,7 +262,7 @@ class EndpointShare(Protocol):
     calls: int  # the number of concurrent calls
 
     async def turn(self, spec: ModelSpec, tokens: float) -> None:
-        """Wait until the limit shared by all processes allows a request of about N tokens."""
+        """Wait until the limit that all processes share allows a request of about ``tokens``."""
         ...
 
     def correct(self, spec: ModelSpec, reserved: float, used: float) -> None:
@@ -309,8 +306,6 @@ class EndpointLimiter:
 
     def _room(self) -> int:
         limit, unwritten = self.concurrency.limit, self._unwritten.count
-        if unwritten * _HURRY >= limit:
-            self._unwritten.hurry()
         return (limit if self.share is None else min(limit, self.share.calls)) - unwritten
 
     @property
@@ -329,7 +324,7 @@ class EndpointLimiter:
         return self._last_success > -math.inf
 
     def answered_since(self, then: float) -> bool:
-        """Return whether a request has succeeded since then."""
+        """Return whether a request has succeeded after the time ``then``."""
         return self._last_success > then
 
     def succeeded(self, now: float) -> None:
@@ -356,10 +351,10 @@ class EndpointLimiter:
         return (error.retry_after or 0.0) > (self.limits.patience or _MINUTE)
 
     async def wait(self, error: ModelError, retries: int) -> None:
-        """Wait before the next attempt, as long as the endpoint asks within reason.
+        """Wait before the next attempt, at least as long as the endpoint asks, within reason.
 
-        In an outage, the wait is at most as long as the outage so far, so waits double until it
-        ends, and requests resume soon after.
+        In an outage, waits grow with its duration so far, up to ``longest_delay``, so that requests
+        resume soon after it ends.
         """
         lasted = 0.0 if self._outage is None else self.clock.now() - self._outage[0]
         wait = delay(retries, self.limits, self._draw, at_least=lasted)
@@ -392,7 +387,7 @@ class _Lease(msgspec.Struct):
 
 
 class CallLeases:
-    """Divides the concurrent calls of an endpoint; their sum never exceeds the limit."""
+    """Divides the concurrent calls of an endpoint among holders; the sum stays within the limit."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -417,7 +412,7 @@ class CallLeases:
 
 
 def _fair(wanted: Mapping[str, int], most: int) -> dict[str, int]:
-    """Divide by max-min fairness: a holder that gets less than it wants has the largest share."""
+    """Divide by max-min fairness: small demands are met, and the others get equal shares."""
     shares: dict[str, int] = {}
     left = most
     for place, name in enumerate(sorted(wanted, key=lambda each: (wanted[each], each))):

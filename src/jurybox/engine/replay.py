@@ -42,15 +42,15 @@ class Exactly:
         """Answer the next request.
 
         Raises:
-            DifferentError: it differs from the stored request.
+            DifferentError: the request differs from the stored one, or none is left.
 
         """
         self._number += 1
         if not self._left:
-            raise DifferentError(f"request {self._number} was never asked")
+            raise DifferentError(f"request {self._number} of the rubric isn't stored")
         row = self._left.popleft()
         if framed(request) != (row.frame, row.material):
-            raise DifferentError(f"request {self._number} differs from the rubric's")
+            raise DifferentError(f"stored request {self._number} differs from the rubric's")
         return read_outcome(row)
 
     def finish(self) -> None:
@@ -61,14 +61,14 @@ class Exactly:
 
         """
         if self._left:
-            raise DifferentError(f"{len(self._left)} stored requests aren't the rubric's")
+            raise DifferentError(f"{len(self._left)} stored requests don't follow from the rubric")
 
 
 class ByThread:
     """Answers the questions of another rubric with the stored replies.
 
-    The prompts differ, so requests are matched by model, vote and order; a repeated request belongs
-    to its original. Evidence questions are matched by their exact text only.
+    The prompts differ, so requests are matched by model, vote and order; a request that is asked
+    again belongs with the first. Evidence questions are matched by their exact text only.
     """
 
     def __init__(self, exchanges: Iterable[ExchangeRow]) -> None:

@@ -6,10 +6,10 @@ one bad sample doesn't stop the others, and that every finished sample is stored
 """
 
 import asyncio
-import contextlib
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from queue import SimpleQueue
 from typing import Final, NamedTuple, Protocol, cast
 
 import msgspec
@@ -40,10 +40,10 @@ from jurybox.judging.model_versions import contradiction
 from jurybox.scoring.evaluate_sample import Procedure, evaluate_sample
 from jurybox.scoring.sample_result import Role, SampleResult
 
-# Seconds between commits, because each one costs a disk write.
-_PAUSE: Final = 0.05
+# Seconds in which rows for one commit are collected, because each commit costs a disk write.
+_PAUSE: Final = 0.005
 _FULL: Final = 1000
-"""How many rows may wait before the run waits for the store."""
+"""How many samples and replies may wait before the run waits for the store."""
 
 
 class ModelSession(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +65,7 @@ class ModelSession(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FinishedExchange(NamedTuple):
-    """An exchange, its row, and whether the row has been handed to the store."""
+    """The row of an exchange, its hashes, and whether the row has been handed to the store."""
 
     row: ExchangeRow
     hashes: ExchangeHashes
@@ -201,7 +201,7 @@ def _by_key(rows: Iterable[ExchangeRow]) -> Mapping[str, deque[ExchangeRow]]:
 
 
 def _stored_form(role: Role, outcome: Outcome) -> tuple[str, str]:
-    """Return the text of an outcome, and separately what differs between equal runs."""
+    """Return the text of an outcome, and separately the values that differ between equal runs."""
     notes: dict[str, object] = {"at": time.time_ns() // 1_000_000}
     if role == "judge":
         notes["latency_ms"] = outcome.latency_ms
@@ -274,45 +274,45 @@ class Stop:
         self._samples.pop(task)
 
 
-class Writer:
-    """Collects rows and stores them in the background; a full queue makes the run wait.
+class _Rows(NamedTuple):
+    """A sample with its last exchanges, or one reply, which occupies a slot until it is stored."""
 
-    An error of the store is raised to every later caller, so that the run ends.
+    sample: SampleRow | None
+    exchanges: Sequence[ExchangeRow]
+
+
+class Writer:
+    """Stores rows in a thread of its own; a full queue makes the run wait.
+
+    The event loop may be busy for a long time, so the thread doesn't wait for it. An error of the
+    store is raised to every later caller, so that the run ends.
     """
 
     def __init__(self, store: Sink, unwritten: UnwrittenReplies | None = None) -> None:
         self._store = store
         self._unwritten = unwritten or UnwrittenReplies()
-        self._replies = 0
-        self._samples: list[SampleRow] = []
-        self._exchanges: list[ExchangeRow] = []
-        self._wake = asyncio.Event()
-        self._urgent = asyncio.Event()
-        self._drained = asyncio.Event()
-        self._drained.set()
-        self._closing = False
+        self._queue: SimpleQueue[_Rows | None] = SimpleQueue()
+        self._has_room = asyncio.Event()
+        self._has_room.set()
         self._error: BaseException | None = None
-        self._unwritten.hurry = self._urgent.set
-        self._task = asyncio.create_task(self._write())
+        self._loop = asyncio.get_running_loop()
+        self._task = asyncio.create_task(self._run())
 
-    def add(self, sample: SampleRow | None, exchanges: Sequence[ExchangeRow] = ()) -> None:
-        """Queue rows without waiting; after an error of the store they are dropped."""
-        if self._error is not None:
-            return
-        if sample is not None:
-            self._samples.append(sample)
-        self._exchanges += exchanges
-        self._wake.set()
-        if len(self._samples) + len(self._exchanges) >= _FULL:
-            self._drained.clear()
-            self._urgent.set()
+    def add(self, sample: SampleRow, exchanges: Sequence[ExchangeRow] = ()) -> None:
+        """Queue a finished sample without waiting; after an error of the store it is dropped."""
+        self._put(_Rows(sample, exchanges))
 
     def add_reply(self, row: ExchangeRow) -> None:
-        """Queue a reply to an unfinished sample, because it is paid for."""
+        """Queue a reply of an unfinished sample, since it is paid for and must not be lost."""
         if self._error is None:
-            self._replies += 1
             self._unwritten.count += 1
-            self.add(None, (row,))
+        self._put(_Rows(None, (row,)))
+
+    def _put(self, rows: _Rows) -> None:
+        if self._error is None:
+            self._queue.put(rows)
+            if self._queue.qsize() >= _FULL:
+                self._has_room.clear()
 
     @property
     def failed(self) -> bool:
@@ -321,46 +321,46 @@ class Writer:
 
     async def room(self) -> None:
         """Wait until there is room for more."""
-        await self._drained.wait()
+        await self._has_room.wait()
         if self._error is not None:
             raise self._error
 
     async def close(self) -> None:
         """Store all that is left."""
-        self._closing = True
-        self._wake.set()
-        self._urgent.set()
+        self._queue.put(None)
         # A second Ctrl-C may cancel waiting, but not writing.
         await asyncio.shield(self._task)
         if self._error is not None:
             raise self._error
 
-    async def _write(self) -> None:
+    async def _run(self) -> None:
         try:
-            while not (self._closing and not self._samples and not self._exchanges):
-                await self._wake.wait()
-                self._wake.clear()
-                # More rows go into the same commit, unless there are enough already.
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(_PAUSE):
-                        await self._urgent.wait()
-                await self._flush()
+            await asyncio.to_thread(self._write)
         except Exception as error:  # noqa: BLE001 - it is raised to every later caller
             self._error = error
         finally:
-            self._drained.set()
+            self._has_room.set()
             self._unwritten.stored(self._unwritten.count)
 
-    async def _flush(self) -> None:
-        samples, self._samples = self._samples, []
-        exchanges, self._exchanges = self._exchanges, []
-        replies, self._replies = self._replies, 0
-        if not self._closing:
-            self._urgent.clear()
-        if samples or exchanges:
-            await asyncio.to_thread(self._store.append, samples, exchanges)
-        self._unwritten.stored(replies)
-        self._drained.set()
+    def _write(self) -> None:
+        """Store rows until the end is queued; those that arrive together go into one commit."""
+        closing = False
+        while not closing:
+            entries = [self._queue.get()]
+            time.sleep(_PAUSE)
+            while not self._queue.empty():
+                entries.append(self._queue.get())
+            closing = None in entries
+            rows = [each for each in entries if each is not None]
+            self._store.append(
+                [each.sample for each in rows if each.sample is not None],
+                [row for each in rows for row in each.exchanges],
+            )
+            self._loop.call_soon_threadsafe(self._note_stored, rows)
+
+    def _note_stored(self, rows: Sequence[_Rows]) -> None:
+        self._has_room.set()
+        self._unwritten.stored(sum(each.sample is None for each in rows))
 
 
 class Runner:
@@ -388,7 +388,7 @@ class Runner:
     ) -> None:
         """Evaluate all samples, or until a stop is requested.
 
-        ``known`` holds stored replies to samples that weren't finished, by number.
+        ``known`` holds stored replies of unfinished samples, by the sample's number.
 
         Raises:
             IncompleteError: the store has failed; rows stored before are kept.

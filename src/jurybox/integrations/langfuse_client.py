@@ -23,7 +23,7 @@ from jurybox.suite.target_spec import LANGFUSE
 _PAGE: Final = 100
 _TIMEOUT: Final = 20
 _REQUEST: Final = {"timeout_in_seconds": _TIMEOUT, "max_retries": 1}
-# Without it, what is sent may be shown ten minutes later.
+# Without this header, data may appear ten minutes after it was sent.
 _TRACE_REQUEST: Final = {**_REQUEST, "additional_headers": {"x-langfuse-ingestion-version": "4"}}
 _RATE_LIMIT: Final = 429
 _OUR_FAULT: Final = range(400, 500)
@@ -34,27 +34,14 @@ class DeliveryError(Exception):
     """A call to Langfuse failed.
 
     Attributes:
-        kind: ``unreachable`` where the same may be taken later, ``refused`` where the keys are at
-            fault, ``rejected`` where what was sent is.
+        kind: ``unreachable`` if the same call may succeed later, ``refused`` if the keys are wrong,
+            ``rejected`` if the sent data is.
 
     """
 
     def __init__(self, kind: Literal["unreachable", "refused", "rejected"], message: str) -> None:
         super().__init__(message)
         self.kind = kind
-
-
-class LangfuseAccess(msgspec.Struct, frozen=True, kw_only=True):
-    """The address and keys of a Langfuse project; ``hide`` masks secrets in its messages."""
-
-    base_url: str
-    public_key: str
-    secret_key: str
-    hide: Callable[[str], str]
-
-    def __repr__(self) -> str:
-        """Show no key."""
-        return f"LangfuseAccess({self.base_url!r})"
 
 
 class FetchedPrompt(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +67,10 @@ class Annotation(msgspec.Struct, frozen=True, kw_only=True):
 class LangfuseClient:
     """A client for one Langfuse project; thread-safe."""
 
-    def __init__(self, access: LangfuseAccess) -> None:
+    def __init__(
+        self, base_url: str, *, public_key: str, secret_key: str, hide: Callable[[str], str]
+    ) -> None:
+        """Set the project's address and keys; ``hide`` masks secrets in errors."""
         try:
             sdk: Any = import_module("langfuse.api")
         except ImportError:
@@ -90,16 +80,16 @@ class LangfuseClient:
         core: Any = import_module("langfuse.api.core.api_error")
         self._refusals: tuple[type[Exception], ...] = (core.ApiError,)
         self._outages: tuple[type[Exception], ...] = (httpx.TransportError,)
-        self._hide = access.hide
+        self._hide = hide
         self._api: Any = sdk.LangfuseAPI(
-            base_url=access.base_url.rstrip("/"),
-            username=access.public_key,
-            password=access.secret_key,
+            base_url=base_url.rstrip("/"),
+            username=public_key,
+            password=secret_key,
             x_langfuse_sdk_name="jurybox",
-            x_langfuse_public_key=access.public_key,
+            x_langfuse_public_key=public_key,
             timeout=_TIMEOUT,
         )
-        # The first major that has no other way to link a trace with a dataset run than the trace.
+        # Newer SDKs lack this API; there, a trace names its dataset run itself.
         self.links_in_traces = not hasattr(self._api, "dataset_run_items")
         self.queue_id = cache(self._queue_id)
         self._linked = cache(self._find_linked)
@@ -153,12 +143,12 @@ class LangfuseClient:
                 return FetchedPrompt(name=name, version=found.version, text=text, system=system)
             case _:
                 problem = "the chat prompt isn't one system message and one user message"
-                hint = "save it so, or as a text prompt"
+                hint = "save it in this form, or as a text prompt"
                 raise InputError(problem, hint, f"{LANGFUSE}{name}@{found.version}")
 
     def items(self, name: str, version: datetime) -> Iterator[dict[str, Any]]:
         """Yield the items of a dataset that were active at a given time."""
-        self.dataset_id(name)  # a dataset that isn't there has no items either
+        self.dataset_id(name)  # raises if the dataset doesn't exist
         for item in self._pages(self._api.dataset_items.list, dataset_name=name, version=version):
             if item.status == "ACTIVE":
                 yield {
@@ -173,7 +163,7 @@ class LangfuseClient:
         return self._call(self._api.datasets.get, name).id
 
     def _experiment_id(self, dataset: str, run_name: str) -> str:
-        """Return the id of a dataset run; server and SDK derive it from the name."""
+        """Return the id of a dataset run, derived from its name as the server and the SDK do."""
         project = self._call(self._api.projects.get).data[0].id
         parts = ["langfuse-experiment-v1", project, self.dataset_id(dataset), run_name]
         text = dumps(parts, separators=(",", ":"), ensure_ascii=False)
@@ -204,7 +194,7 @@ class LangfuseClient:
             events = [
                 {
                     "type": "score-create",
-                    # What is sent again has to be another event, or it would count for nothing.
+                    # Depends on the content, because an event with a known id would be ignored.
                     "id": hashlib.sha256(dumps(each).encode()).hexdigest()[:32],
                     "timestamp": at.isoformat(timespec="milliseconds"),
                     "body": each,
@@ -223,7 +213,7 @@ class LangfuseClient:
             raise DeliveryError("rejected", message)
 
     def link(self, dataset: str, run_name: str, item: str, trace: str, at: datetime) -> None:
-        """Add a trace to a dataset run, once; needed where the trace doesn't name the run."""
+        """Add a trace to a dataset run, once; needed if the trace doesn't name the run."""
         if self.links_in_traces or trace in self._linked(dataset, run_name):
             return
         made = self._call(
@@ -236,7 +226,7 @@ class LangfuseClient:
         self._linked(dataset, run_name)[trace] = made.dataset_run_id
 
     def _find_linked(self, dataset: str, run_name: str) -> dict[str, str]:
-        """Return the traces of a dataset run, and its id."""
+        """Return the traces of a dataset run, each with the id of the run."""
         call, dataset_id = self._api.dataset_run_items.list, self.dataset_id(dataset)
         try:
             found = list(self._pages(call, dataset_id=dataset_id, run_name=run_name))
@@ -262,7 +252,8 @@ class LangfuseClient:
         if name not in queues:
             known = ", ".join(queues) or "none"
             raise DeliveryError(
-                "rejected", f"there is no annotation queue {name}; there are: {known}"
+                "rejected",
+                f"there is no annotation queue {name}; create it, or name one of: {known}",
             )
         return queues[name]
 

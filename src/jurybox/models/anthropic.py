@@ -28,7 +28,7 @@ from jurybox.sample import Usage
 VERSION: Final = "2023-06-01"
 _PATH: Final = "/v1/messages"
 _BATCHES: Final = "/v1/messages/batches"
-# The HTTP status of the same error outside a batch.
+# The HTTP status that an error type of a batch has outside a batch.
 _STATUSES: Final[Mapping[str, int]] = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -43,7 +43,7 @@ _STATUSES: Final[Mapping[str, int]] = {
 _INTERNAL: Final = 500
 
 _OPTIONAL: Final = ("temperature", "top_p")
-# A provider's own defaults.
+# Anthropic's defaults, which apply to parameters that aren't sent.
 _DEFAULT_TEMPERATURE: Final = 1.0
 _DEFAULT_TOP_P: Final = 1.0
 
@@ -54,19 +54,18 @@ _REASONS: Final[Mapping[str, str]] = {
     "model_context_window_exceeded": "length",
     "tool_use": "tool_calls",
 }
-# Stop reasons for an empty text: the reply is kept, and its parser rejects it.
+# Stop reasons that explain a reply without text: it is kept instead of reported as unreadable.
 _SAYS_WHY: Final = {"length", "refusal"}
 
-# The maximum number of cache marks that the provider accepts.
+# The key of a cache mark, and the maximum number of marks that the provider accepts.
 _MARK: Final = "cache_control"
 _MOST_MARKS: Final = 4
-_MOST_BEGUN: Final = 100
 
 
 def anthropic_client(
     base_url: str, api_key: str | None, options: HttpOptions | None = None
 ) -> HttpClient:
-    """Return a client for one endpoint, shared by its models; a local one may need no key."""
+    """Return the client that an endpoint's models share; a local endpoint may need no key."""
     headers, secrets = {"anthropic-version": VERSION}, ()
     if api_key is not None:
         key = secret_header(api_key, "the API key")
@@ -77,21 +76,12 @@ def anthropic_client(
 
 
 class AnthropicModel(ChatModel):
-    """One model."""
+    """A model of the Messages API."""
 
     path = _PATH
-    # The token limit has only one name, and is required.
+    # The token limit is required, and has no other name to try.
     needed = frozenset({"max_tokens"})
     within = frozenset({_MARK})
-
-    def __init__(self, name: str, client: HttpClient) -> None:
-        super().__init__(name, client)
-        self._begun: set[str] = set()
-
-    async def complete(self, request: ModelRequest) -> ModelReply:
-        """Ask once; a beginning shared by many requests is marked for the prompt cache."""
-        again = self._comes_again(request)
-        return await self.ask(lambda accepted: self._marked(request, accepted, again=again))
 
     def reply(self, answer: HttpAnswer, payload: Mapping[str, object]) -> ModelReply:
         """Return the reply in an answer to a payload."""
@@ -109,38 +99,13 @@ class AnthropicModel(ChatModel):
                 top_p=cast("float", payload.get("top_p", _DEFAULT_TOP_P)),
                 max_tokens=cast("int", payload["max_tokens"]),
             ),
-            # The API doesn't support it.
+            # The API has no seed.
             seed_sent=False,
             refused=tuple([name for name in _OPTIONAL if name in self.accepted.without]),
             model=reply.model if isinstance(reply.model, str) else None,
             finish_reason=reason,
             latency_ms=answer.elapsed_ms,
-            attempts=answer.attempts,
-            attempt_ms=answer.attempt_ms,
         )
-
-    def _comes_again(self, request: ModelRequest) -> bool:
-        """Return whether an earlier request had the same beginning.
-
-        The prompt cache keeps the text before a mark. Writing to it costs extra, so text is marked
-        only when it is sent again.
-        """
-        if not request.shared_ends:
-            return False
-        beginning = request.messages[-1].content[: request.shared_ends[0]]
-        known = beginning in self._begun
-        if len(self._begun) < _MOST_BEGUN:
-            self._begun.add(beginning)
-        return known
-
-    def _marked(
-        self, request: ModelRequest, accepted: Accepted, *, again: bool
-    ) -> dict[str, object]:
-        payload = self.payload(request, accepted)
-        if again and _MARK not in accepted.without:
-            *earlier, last = cast("list[dict[str, object]]", payload["messages"])
-            payload["messages"] = [*earlier, {**last, "content": _blocks(request)}]
-        return payload
 
     def payload(self, request: ModelRequest, accepted: Accepted) -> dict[str, object]:
         """Return the request body, limited to accepted parameters."""
@@ -149,47 +114,44 @@ class AnthropicModel(ChatModel):
             "model": self.name,
             "max_tokens": generation.max_tokens,
             "temperature": generation.temperature,
-            "messages": [
-                {"role": turn.role, "content": turn.content}
-                for turn in request.messages
-                if turn.role != "system"
-            ],
+            "messages": _messages(request, marks=_MARK not in accepted.without),
         }
         system = [turn.content for turn in request.messages if turn.role == "system"]
         if system:
             payload["system"] = "\n\n".join(system)
-        # Newer models refuse temperature together with top_p, and this value has no effect.
+        # Left out if it has no effect, since newer models refuse it together with temperature.
         if generation.top_p != _DEFAULT_TOP_P:
             payload["top_p"] = generation.top_p
         return {name: value for name, value in payload.items() if name not in accepted.without}
 
     def batch_line(self, name: str, payload: Mapping[str, object]) -> bytes:
-        """Return a request as an item of the list of requests."""
+        """Return a request as an item of the batch's list of requests."""
         return encoded({"custom_id": name, "params": payload})
 
     async def submit_batch(self, lines: Sequence[bytes], mark: str) -> str:
-        """Submit the requests; only their names can contain the mark."""
+        """Submit the requests; ``mark`` isn't sent, because the API has no field for it."""
         del mark
         body = b"".join((b'{"requests":[', b",".join(lines), b"]}"))
         answer = await self.client.send(HttpCall(method="POST", path=_BATCHES, body=body))
         return decode(answer, _AnthropicBatch).id
 
     async def find_batches(self, mark: str, since: str, requests: int) -> Sequence[str]:
-        """Return the batches since then that have as many requests."""
+        """Return the ids of the batches since a time that have this number of requests."""
         del mark
         listed = await listed_batches(self.client, _BATCHES, "after_id", since)
-        return [each["id"] for each in listed if _requests(each) == requests]
+        return [each.id for each in listed if sum(each.request_counts.values()) == requests]
 
     async def batch_status(self, batch_id: str) -> BatchStatus:
         """Return the state of a batch."""
         path = f"{_BATCHES}/{quote(batch_id, safe='')}"
         batch = decode(await self.client.send(HttpCall(path=path)), _AnthropicBatch)
-        answered = batch.request_counts.answered
+        counts = batch.request_counts
+        answered = sum(counts.values()) - counts.get("processing", 0)
         match batch.processing_status:
             case "in_progress" | "canceling":
                 return BatchStatus(state="open", answered=answered)
             case "ended":
-                # Not the address in the answer, because the key is sent to the endpoint only.
+                # The answer's address of the results isn't used: the key is for the endpoint only.
                 return BatchStatus(state="ended", answered=answered, paths=(f"{path}/results",))
             case status:
                 what = f"batch {quoted(batch_id)} has the unknown status `{quoted(status)}`"
@@ -205,25 +167,31 @@ class AnthropicModel(ChatModel):
                 refusal = read_refusal(bytes(result.error), "application/json", ())
                 raise status_error(_STATUSES.get(refusal.code, _INTERNAL), refusal)
             case "expired":
-                what = "the batch expired before it was tried"
+                what = "the batch expired before the request was tried"
                 raise ModelError("timeout", what, retry=True)
             case "canceled":
-                what = "the batch was cancelled before it was tried"
+                what = "the batch was canceled before the request was tried"
                 raise ModelError("unreachable", what, retry=True)
             case kind:
                 what = f"the answer has the unknown type `{quoted(kind)}`"
                 raise ModelError("unreadable", what, retry=True)
 
 
-def _blocks(request: ModelRequest) -> list[dict[str, object]]:
-    """Return the last message, with a cache mark after the beginning that requests share."""
-    text = request.messages[-1].content
-    ends = request.shared_ends[:_MOST_MARKS]
-    *before, last = (text[start:end] for start, end in pairwise((0, *ends, len(text))))
-    marked: list[dict[str, object]] = [
-        {"type": "text", "text": each, _MARK: {"type": "ephemeral"}} for each in before
+def _messages(request: ModelRequest, *, marks: bool) -> list[dict[str, object]]:
+    """Return the turns, with a cache mark at each position after which requests differ."""
+    turns: list[dict[str, object]] = [
+        {"role": turn.role, "content": turn.content}
+        for turn in request.messages
+        if turn.role != "system"
     ]
-    return [*marked, {"type": "text", "text": last}]
+    text = request.messages[-1].content
+    ends = [end for end in request.shared_ends if 0 < end < len(text)][:_MOST_MARKS]
+    if marks and ends:
+        *before, last = (text[start:end] for start, end in pairwise((0, *ends, len(text))))
+        mark = {_MARK: {"type": "ephemeral"}}
+        blocks = [{"type": "text", "text": each, **mark} for each in before]
+        turns[-1]["content"] = [*blocks, {"type": "text", "text": last}]
+    return turns
 
 
 class _Answer(msgspec.Struct):
@@ -253,22 +221,10 @@ def _usage(usage: object) -> Usage:
     )
 
 
-class _AnthropicCounts(msgspec.Struct):
-    processing: int = 0
-    succeeded: int = 0
-    errored: int = 0
-    canceled: int = 0
-    expired: int = 0
-
-    @property
-    def answered(self) -> int:
-        return self.succeeded + self.errored + self.canceled + self.expired
-
-
 class _AnthropicBatch(msgspec.Struct):
     id: str
     processing_status: str = ""
-    request_counts: _AnthropicCounts = msgspec.field(default_factory=_AnthropicCounts)
+    request_counts: dict[str, int] = {}
 
 
 class _BatchResult(msgspec.Struct):
@@ -279,11 +235,3 @@ class _BatchResult(msgspec.Struct):
 
 class _AnthropicBatchLine(msgspec.Struct):
     result: _BatchResult
-
-
-def _requests(batch: dict[str, Any]) -> int | None:
-    try:
-        counts = msgspec.convert(batch.get("request_counts"), _AnthropicCounts)
-    except msgspec.ValidationError:
-        return None
-    return counts.processing + counts.answered

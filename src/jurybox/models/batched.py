@@ -8,7 +8,6 @@ import asyncio
 import hashlib
 import math
 import random
-import tempfile
 from collections import Counter
 from collections.abc import Awaitable, Callable, Container, Coroutine, Sequence
 from contextlib import nullcontext, suppress
@@ -29,14 +28,15 @@ T = TypeVar("T")
 
 _UNSUPPORTED: Final = {404, 405, 501}
 _ACCEPTED: Final = msgspec.json.Decoder(Accepted)
-_FORGET: Final = "`jurybox resume --forget-batches` asks again, and pays again"
+_FORGET: Final = "run `jurybox resume --forget-batches` to ask, and pay, again"
 _BACKOFF: Final = Limits(longest_delay=60.0)
 _LONGEST_RETRY_AFTER: Final = 120.0
 # Consecutive failures of a provider before a warning.
 _WORTH_A_WARNING: Final = 5
-# Names have at most 64 characters: the request's key, the batch's tag, a number.
+# The name of a request has at most 64 characters: its key, its batch's tag, a number.
 _KEY_LENGTH: Final = 40
 _TAG_LENGTH: Final = 12
+_LARGEST_RESULTS: Final = 1_000_000_000  # bytes
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
     first: float = 0.2  # before the first poll; a local server may answer at once
     growth: float = 1.6  # the factor between consecutive waits
     longest: float = 60.0  # providers take minutes to hours, up to a day
-    patience: float = 900.0  # how long a provider may be unreachable for a submission
+    patience: float = 900.0  # how long a submission is retried while the provider is unreachable
 
 
 class BatchLog:
@@ -89,12 +89,12 @@ class BatchLog:
         return {row.batch_id for row in self._rows.values()}
 
     def open_rows(self, model: str) -> Sequence[BatchRow]:
-        """Return the submitted batches of a model whose results are still open."""
+        """Return the batches of a model whose results haven't been read yet."""
         rows = [row for row in self._rows.values() if row.model == model]
         return [row for row in rows if row.state in {"submitting", "submitted"}]
 
     def stored_names(self, rows: Sequence[BatchRow]) -> dict[str, set[str]]:
-        """Return, by tag, the names of requests whose replies are stored."""
+        """Return the names of requests with a stored reply, by the tag of their batch."""
         names: dict[str, set[str]] = {_tag(row): set() for row in rows}
         for exchange in self._store.exchanges(self._run_id):
             name = _NOTES.decode(exchange.notes).reference.partition("/")[2]
@@ -167,7 +167,7 @@ class BatchedModel:
         self._recovery: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._uploads: set[asyncio.Task[BatchRow]] = set()
-        # A batch is in memory while it is submitted.
+        # Only one batch is submitted at a time, because it is in memory meanwhile.
         self._upload_lock = asyncio.Lock()
         # Set once the provider has refused a batch as too large.
         self._one_by_one: asyncio.Lock | None = None
@@ -182,7 +182,7 @@ class BatchedModel:
         return self._model.client.address
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        """Answer from a batch; a refused parameter is left out of the next one."""
+        """Answer from a batch; if a parameter is refused, ask again in a batch without it."""
         while True:
             line, name, row = await self._result(request)
             accepted = _ACCEPTED.decode(row.terms)
@@ -192,8 +192,7 @@ class BatchedModel:
                 answer = HttpAnswer(body=body, headers={}, elapsed_ms=0.0)
                 reply = self._model.reply(answer, payload)
             except StatusError as error:
-                if not self._model.learn(error, accepted, payload.keys()):
-                    raise
+                self._model.learn(error, accepted, payload)
             else:
                 reference = f"{row.batch_id}/{name}"
                 return msgspec.structs.replace(reply, latency_ms=None, reference=reference)
@@ -263,7 +262,7 @@ class BatchedModel:
             if name in results:
                 pending.result.set_result(_Result(results[name], name, row))
             else:
-                missing = ModelError("unreadable", "the batch has no answer to it", retry=True)
+                missing = ModelError("unreadable", "the batch has no answer for it", retry=True)
                 pending.result.set_exception(missing)
 
     async def _submit(self, part: Sequence[_Pending]) -> tuple[BatchRow, dict[str, _Pending]]:
@@ -309,8 +308,8 @@ class BatchedModel:
     async def _find(self, row: BatchRow) -> BatchRow | None:
         """Look for a batch whose id never arrived, and store its id.
 
-        A provider's list may not identify it, so candidates are awaited: the names in their results
-        identify them.
+        The provider's list may not identify the batch, so each candidate is awaited: the names in
+        its results identify it.
         """
         candidates = await self._retry(
             lambda: self._model.find_batches(_mark(row), row.submitted_at, row.requests),
@@ -341,7 +340,7 @@ class BatchedModel:
     async def _results(
         self, row: BatchRow, status: BatchStatus, sent: Container[str] | None = None
     ) -> dict[str, bytes]:
-        """Return the lines of results by name; warn about unusable ones."""
+        """Return the lines of results by the name of their request; warn about unusable lines."""
         results: dict[str, bytes] = {}
         problems: Counter[str] = Counter()
         ambiguous: set[str] = set()
@@ -350,7 +349,7 @@ class BatchedModel:
             if not name:
                 problems["lines that can't be read"] += 1
             elif _tag_in(name) != _tag(row) or (sent is not None and name not in sent):
-                problems["answers to requests that weren't in it"] += 1
+                problems["answers to requests that weren't in the batch"] += 1
             elif results.setdefault(name, line) != line:
                 ambiguous.add(name)
         problems["requests with different answers, none of which is used"] = len(ambiguous)
@@ -370,14 +369,11 @@ class BatchedModel:
         return lines
 
     async def _download(self, path: str) -> list[bytes]:
-        # Written to a file, because results may be large.
-        with tempfile.TemporaryFile(prefix="jurybox-") as file:
-            await self._model.client.send(HttpCall(path=path, into=file))
-            file.seek(0)
-            return [self._model.client.mask(line) for line in file if line.strip()]
+        answer = await self._model.client.send(HttpCall(path=path, largest=_LARGEST_RESULTS))
+        return [line for line in answer.body.split(b"\n") if line.strip()]
 
     async def _resubmit(self, row: BatchRow, status: BatchStatus, part: Sequence[_Pending]) -> None:
-        """Continue with smaller batches, one at a time, after one that was too large."""
+        """Submit a batch that was too large in smaller ones, one at a time; else raise an error."""
         await self._forget(row)
         if not status.too_large or row.requests == 1:
             what = f"batch {row.batch_id} was refused: {status.problem}"
@@ -446,7 +442,7 @@ class BatchedModel:
     ) -> T:
         """Call the provider until it answers, because the batch is paid for."""
         started, attempts = _now(), 0
-        shown = row.batch_id or f"{row.number}, which may have been submitted or not"
+        shown = row.batch_id or f"{row.number}, which may or may not have been submitted"
         while True:
             try:
                 return await call()

@@ -9,15 +9,14 @@ import math
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
-from typing import Any, ClassVar, Final, Literal, get_args
+from typing import ClassVar, Final, Literal, get_args
 from urllib.parse import urlencode
 
 import msgspec
 
-from jurybox.engine.ports import ModelError
 from jurybox.judging.flow import ModelReply, ModelRequest
 from jurybox.models.http import HttpAnswer, HttpCall, HttpClient, decode
 from jurybox.models.model_errors import Refusal, StatusError
@@ -34,7 +33,8 @@ ReplyForm = Literal["json_schema", "json_object", "text"]
 _NEGOTIABLE: Final = {400, 422}
 _OPTIONAL: Final = ("temperature", "top_p", "seed", "top_logprobs", "logprobs", "cache_control")
 _FORM = re.compile(r"response.?format|json.?schema|json.?object|structured.output", re.IGNORECASE)
-# Naming a parameter isn't enough: a value out of range or a long prompt is the user's to fix.
+# Words of a refusal. A message that only names a parameter isn't one: the user has to fix a value
+# that is out of range, or a prompt that is too long.
 _REFUSED = re.compile(
     r"unsupported|n[o']t (?:be )?(?:\w+ )?(?:support|permit|allow|accept|implement|available)|"
     r"unavailable|only .{1,40}(?:allowed|supported)|unknown|unrecogni[sz]ed|unexpected|"
@@ -128,43 +128,37 @@ class ChatModel(ABC):
         return self.client.address
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        """Ask once; parameters that the endpoint refuses are left out from then on."""
-        return await self.ask(lambda accepted: self.payload(request, accepted))
-
-    async def ask(self, build: Callable[[Accepted], Payload]) -> ModelReply:
-        """Send the payload that ``build`` returns, and return the reply."""
+        """Send a request; parameters that the endpoint refuses are left out from then on."""
         accepted = self.accepted
-        started, refusals = time.monotonic(), 0
+        started, attempts = time.monotonic(), 1
         while True:
-            payload = build(accepted)
+            payload = self.payload(request, accepted)
             try:
                 answer = await self.client.post(self.path, payload)
             except StatusError as error:
-                sent = payload.keys() | (self.within - accepted.without)
-                less = _without_refused(accepted, error, sent - self.needed)
-                if less is None:
-                    raise
-                accepted = less
-                refusals += 1
+                accepted = self._less(error, accepted, payload)
+                attempts += 1
             else:
                 self.accepted = accepted
-                if refusals:
-                    waited, last = (time.monotonic() - started) * 1000, answer.elapsed_ms
-                    answer = msgspec.structs.replace(
-                        answer, elapsed_ms=waited, attempts=1 + refusals, attempt_ms=last
-                    )
-                return self.reply(answer, payload)
+                reply = self.reply(answer, payload)
+                if attempts == 1:
+                    return reply
+                return reply.retried(attempts, (time.monotonic() - started) * 1000)
 
-    def learn(self, error: StatusError, accepted: Accepted, sent: AbstractSet[str]) -> bool:
-        """Learn from a refused request; return whether to try again.
+    def learn(self, error: StatusError, accepted: Accepted, payload: Payload) -> None:
+        """Learn from a refused request of a batch; raise the error if a retry can't help.
 
         Requests of one batch may be refused for different parameters.
         """
+        self.accepted = _both(self.accepted, self._less(error, accepted, payload))
+
+    def _less(self, error: StatusError, accepted: Accepted, payload: Payload) -> Accepted:
+        """Return the parameters for a retry after ``error``; raise it if a retry can't help."""
+        sent = payload.keys() | (self.within - accepted.without)
         less = _without_refused(accepted, error, sent - self.needed)
         if less is None:
-            return False
-        self.accepted = _both(self.accepted, less)
-        return True
+            raise error
+        return less
 
     async def aclose(self) -> None:
         """Close connections."""
@@ -188,7 +182,7 @@ class ChatModel(ABC):
 
     @abstractmethod
     async def find_batches(self, mark: str, since: str, requests: int) -> Sequence[str]:
-        """Return the ids of batches that may be the one with that mark."""
+        """Return the ids of the batches that were possibly submitted with ``mark``."""
 
     @abstractmethod
     async def batch_status(self, batch_id: str) -> BatchStatus:
@@ -199,49 +193,38 @@ class ChatModel(ABC):
         """Return the body of the answer in a line of the results."""
 
 
+class ListedBatch(msgspec.Struct):
+    """A batch in a provider's list; without a creation time, it counts as new."""
+
+    id: str
+    created_at: float | str = math.inf  # in seconds, or as ISO 8601
+    metadata: dict[str, str] | None = None
+    request_counts: dict[str, int] = {}
+
+
 class _Page(msgspec.Struct):
-    data: list[Any]
+    data: list[ListedBatch]
     has_more: bool = False
 
 
 async def listed_batches(
     client: HttpClient, path: str, cursor: str, since: str
-) -> list[dict[str, Any]]:
-    """Return a provider's batches since a time, and those without a time.
-
-    Rows may have any form, since other programs create batches too.
-    """
+) -> list[ListedBatch]:
+    """Return a provider's batches since a time."""
     oldest = datetime.fromisoformat(since).timestamp() - _SKEW
-    found: list[dict[str, Any]] = []
+    found: list[ListedBatch] = []
     after: dict[str, str] = {}
     for _ in range(_MOST_PAGES):
         query = urlencode({"limit": _PAGE, **after})
         page = decode(await client.send(HttpCall(path=f"{path}?{query}")), _Page)
-        batches = [each for each in page.data if _is_batch(each)]
-        if page.data and not batches:
-            raise ModelError("unreadable", "the list of batches can't be read", retry=True)
-        recent = [each for each in batches if _created(each.get("created_at")) >= oldest]
+        recent = [each for each in page.data if _seconds(each.created_at) >= oldest]
         found += recent
-        # The newest come first.
+        # The list begins with the newest batch.
         if not page.has_more or not recent:
             break
-        after = {cursor: batches[-1]["id"]}
+        after = {cursor: page.data[-1].id}
     return found
 
 
-def _is_batch(row: object) -> bool:
-    match row:
-        case {"id": str()}:
-            return True
-        case _:
-            return False
-
-
-def _created(value: object) -> float:
-    """Return a time given in seconds or as ISO 8601; in the future if unknown."""
-    if isinstance(value, int | float):
-        return value
-    try:
-        return datetime.fromisoformat(str(value)).timestamp()
-    except ValueError:
-        return math.inf
+def _seconds(at: float | str) -> float:
+    return datetime.fromisoformat(at).timestamp() if isinstance(at, str) else at

@@ -35,7 +35,7 @@ _LOOK_EVERY: Final = 0.1
 
 
 class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The output of a process, the end of its standard error, and its code (negative: a signal)."""
+    """A process's output, the end of its standard error, and its exit code (-N for signal N)."""
 
     stdout: bytes
     stderr: bytes
@@ -51,12 +51,12 @@ def _write(to_process: tuple[IO[bytes], bytes]) -> None:
 
 
 def _wait(process: "subprocess.Popen[bytes]") -> None:
-    # Not reaped yet, so that its process id isn't reused before its group is killed.
+    # The process isn't reaped, so that its id isn't reused before its group is killed.
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
 
 
 def _kill_group(number: int) -> bool:
-    """Kill the group of a process; False if it belongs to another user."""
+    """Kill a process group; return False if it belongs to another user."""
     try:
         os.killpg(number, signal.SIGKILL)
     except ProcessLookupError:
@@ -129,7 +129,7 @@ class CommandModel:
             return msgspec.json.encode(given) + b"\n"
         except UnicodeEncodeError:
             # A lone surrogate, from a file that was read with `surrogateescape`.
-            what = "the request contains half a character, which can't be sent"
+            what = "the request contains half a character (a lone surrogate), which can't be sent"
             raise ModelError("refused", what, retry=False) from None
 
     async def _run(self, given: bytes) -> ProcessResult:

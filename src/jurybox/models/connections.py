@@ -20,7 +20,7 @@ from jurybox.settings import REQUESTS_CA_BUNDLE, SSL_CERT_FILE
 _MEGABYTE: Final = 1_000_000
 _PORTS: Final = {"http": 80, "https": 443}
 _PROXY_SCHEMES: Final = {"http", "https", "socks4", "socks4a", "socks5", "socks5h"}
-# Characters that aren't allowed in host names; `%` only in the zone of an IPv6 address.
+# Characters that host names can't contain; `%` is allowed only in the zone of an IPv6 address.
 _NO_HOST: Final = re.compile(r"[\s{}<>^|]|^[^:]*%")
 # Servers close idle connections after 5 s to some minutes; closing first loses no request.
 _LONGEST_IDLE: Final = timedelta(seconds=15)
@@ -28,7 +28,7 @@ _CERTIFICATE: Final = b"-----BEGIN CERTIFICATE-----"
 
 
 class Proxies(msgspec.Struct, frozen=True, kw_only=True):
-    """Proxies by the scheme of the endpoint, and the hosts that are reached without one."""
+    """Proxies by the scheme of the endpoint, and the hosts that are reached without a proxy."""
 
     http: str | None = None
     https: str | None = None
@@ -100,13 +100,12 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Timeouts in seconds, limits and connections of one client."""
+    """One client's timeouts in seconds, its size limit, proxies and certificates."""
 
     connect: float = 10.0  # for connecting
     read: float = 180.0  # until the first piece of the answer, and between two pieces
     total: float = 600.0  # for the whole call
     largest_body: int = _MEGABYTE  # the maximum size of an answer in bytes, decompressed
-    largest_file: int = 1000 * _MEGABYTE  # the same for an answer that is written to a file
     proxies: Proxies = Proxies()  # none by default
     tls: Tls = Tls()  # certificates; those of the system by default
     # The variable that the API key was read from; None if no key is sent.
@@ -150,16 +149,16 @@ def _settings(
         "headers": _checked(headers),
         "redirect": redirect.Policy.none(),
         "dns_options": wreq.DnsOptions(system_dns=True),
-        # Many servers send it without the header that the standard requires (RFC 9110).
+        # Many servers send deflated data without the zlib header that RFC 9110 requires.
         "deflate": False,
         "pool_idle_timeout": _LONGEST_IDLE,
         "connect_timeout": timedelta(seconds=options.connect),
         "timeout": timedelta(seconds=options.total),
-        # For endpoints that read nothing of a request; Linux closes the connection.
+        # Makes Linux close a connection whose endpoint doesn't read the request.
         "tcp_user_timeout": timedelta(seconds=options.read),
     }
     if proxy is None:
-        # Otherwise wreq would read one from the environment.
+        # Otherwise wreq would use a proxy from the environment.
         settings["no_proxy"] = True
     else:
         settings["proxies"] = [wreq.Proxy.all(proxy.geturl())]
@@ -174,7 +173,7 @@ def _checked(headers: Mapping[str, str]) -> wreq.HeaderMap:
     try:
         return wreq.HeaderMap(headers)
     except (RuntimeError, UnicodeEncodeError):
-        hint = "check what it was read from"
+        hint = "check the variable or file that it was read from"
         raise InputError("a header contains a control character", hint) from None
 
 
@@ -208,7 +207,7 @@ def _identity(tls: Tls) -> wreq.Identity:
 
 def _read_address(url: str) -> SplitResult:
     """Read a base URL; messages don't quote it, because it may contain a key."""
-    hint = "give one like `https://host/v1`"
+    hint = "give an address like `https://host/v1`"
     parts = _split(url, "the base URL", hint)
     if parts.scheme not in _PORTS:
         raise InputError("the base URL isn't an http address", hint)
@@ -219,7 +218,7 @@ def _read_address(url: str) -> SplitResult:
 
 def _read_proxy(url: str) -> SplitResult:
     """Read the address of a proxy; http is the default scheme."""
-    hint = "give one like `http://host:3128` or `socks5h://host:1080`, or none"
+    hint = "give an address like `http://host:3128` or `socks5h://host:1080`, or no proxy"
     parts = _split(url if "://" in url else f"http://{url}", "the proxy's address", hint)
     if parts.scheme not in _PROXY_SCHEMES:
         raise InputError("the proxy's address isn't an http or socks address", hint)

@@ -96,9 +96,9 @@ async def in_a_thread(function: Function, argument: object) -> object:
             future.set_result(result)
 
     def work() -> None:
-        # Failures are values, because a StopIteration in a future would hang.
+        # An error is returned as a value, because a future can't raise a StopIteration.
         result = _attempt(function, argument)
-        # The loop may be closed if no caller waits.
+        # The loop may be closed, if no caller waits any longer.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, result)
 
@@ -124,7 +124,7 @@ def _model_error(error: BaseException) -> ModelError:
 
 
 def _sound(reply: ModelReply) -> ModelReply:
-    """Return the reply, if it can be stored: user code made it."""
+    """Return the reply of user code; raise an error if it can't be stored."""
     try:
         msgspec.json.decode(msgspec.json.encode(reply), type=ModelReply)
     except (msgspec.ValidationError, TypeError, UnicodeEncodeError) as error:
@@ -139,7 +139,7 @@ def _sound(reply: ModelReply) -> ModelReply:
 
 
 def prompt_of(request: ModelRequest) -> str:
-    """Return the texts of a request's messages as one."""
+    """Return the texts of a request's messages as one text."""
     return "\n\n".join(turn.content for turn in request.messages)
 
 
@@ -147,13 +147,13 @@ _given: Final[dict[str, Function]] = {}
 
 
 def function_names(models: Iterable[str | Function]) -> tuple[str, ...]:
-    """Return models by name, and register functions of this process under their names."""
+    """Return the names of models; those that are functions are registered under their names."""
     known: dict[str, str | Function] = {}
     names: list[str] = []
     for model in models:
         name = model if isinstance(model, str) else _name_of(model)
         if known.setdefault(name, model) is not model and callable(model):
-            raise InputError("two functions have this name", "give each its own", name)
+            raise InputError("two functions have this name", "give each its own name", name)
         if callable(model):
             _given[name] = model
         names.append(name)
@@ -166,7 +166,7 @@ def _name_of(function: Function) -> str:
     return f"python/{getattr(function, '__module__', None) or '__main__'}:{plain}"
 
 
-def load_function(name: str, folder: str | None = None) -> FunctionModel:
+def open_function(name: str, folder: str, _models: object) -> FunctionModel:
     """Return the model ``module:function``; modules in ``folder`` are found too."""
     where = f"python/{name}"
     if where in _given:
@@ -175,8 +175,8 @@ def load_function(name: str, folder: str | None = None) -> FunctionModel:
     parts = (*module_name.split("."), *path.split("."))
     if not colon or not all(part.isidentifier() for part in parts):
         raise InputError("that isn't the name of a function", _HOW, where)
-    # Appended, so that a file called `json.py` there shadows no module.
-    if folder is not None and folder not in sys.path:
+    # Added at the end, so that a file `json.py` in the folder doesn't shadow the standard module.
+    if folder not in sys.path:
         sys.path.append(folder)
     # No `__pycache__` is written into the user's folder.
     before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
@@ -197,15 +197,9 @@ def load_function(name: str, folder: str | None = None) -> FunctionModel:
     return FunctionModel(found, where)
 
 
-def open_function(name: str, folder: str, models: object) -> FunctionModel:
-    """Return the model ``module:function``, with the signature of the provider table."""
-    del models
-    return load_function(name, folder)
-
-
 def _signature(function: Function) -> inspect.Signature:
     if sys.version_info >= (3, 14):
-        # Annotations are evaluated lazily there, which fails for names that only type checkers
+        # This version evaluates annotations lazily, which fails for names that only type checkers
         # know.
         import annotationlib
 
@@ -217,7 +211,7 @@ def _takes_request(function: Function, name: str) -> bool:
     try:
         parameters = list(_signature(function).parameters.values())
     except (TypeError, ValueError):
-        # Some built-in functions have no signature; they are called with the text.
+        # Some built-in functions have no signature; they are called with the prompt.
         return False
     required = [p for p in parameters[1:] if p.default is p.empty and p.kind not in _VARIADIC]
     if not parameters or parameters[0].kind not in _POSITIONAL or required:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime, timedelta
-from typing import IO, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 import wreq
@@ -27,7 +27,6 @@ from jurybox.models.model_errors import (
 from jurybox.settings import SSL_CERT_FILE
 
 T = TypeVar("T")
-_Take = Callable[[memoryview], object]
 
 _MEGABYTE: Final = 1_000_000
 _JSON: Final = "application/json"
@@ -39,8 +38,8 @@ _TOO_MANY: Final = 2**63
 
 _UNTRUSTED: Final = "CERTIFICATE_VERIFY_FAILED"
 _ABOUT_TRUST: Final = (
-    "the certificate is for another host, expired, or of an authority that isn't trusted; "
-    f"{SSL_CERT_FILE} can name another"
+    "the certificate is for another host, has expired, or is from an untrusted authority; "
+    f"{SSL_CERT_FILE} can name a file of other authorities"
 )
 # Patterns for the texts of wreq's errors, since its exceptions have no fields.
 _TLS_REASON: Final = re.compile(r'library: "SSL routines".*?reason: "(\w+)"')
@@ -62,17 +61,14 @@ _ERRORS: Final = (
 
 
 class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A successful answer, and the time from sending to its last byte.
+    """An answer, and the time from sending the request to the answer's last byte.
 
-    The names of ``headers`` are in lower case. ``attempt_ms`` is the time of the last attempt, if
-    there were several.
+    The names of ``headers`` are in lower case.
     """
 
     body: bytes
     headers: dict[str, str]
     elapsed_ms: float
-    attempts: int = 1
-    attempt_ms: float | None = None
 
     @property
     def content_type(self) -> str:
@@ -81,13 +77,13 @@ class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HttpCall(msgspec.Struct, frozen=True, kw_only=True):
-    """One call; with ``into``, the body of the answer is written to that file."""
+    """One call; ``largest`` replaces the client's maximum size of an answer."""
 
     method: str = "GET"
     path: str
     body: bytes | None = None
     content_type: str = _JSON
-    into: IO[bytes] | None = None
+    largest: int | None = None
 
 
 class HttpClient:
@@ -114,7 +110,7 @@ class HttpClient:
 
     @property
     def address(self) -> str:
-        """The address, without a password."""
+        """The base URL without the user name and password that it may contain."""
         return self._endpoint.address
 
     def post(self, path: str, payload: object) -> Awaitable[HttpAnswer]:
@@ -129,16 +125,16 @@ class HttpClient:
             async with self._request(call) as response:
                 status = response.status.as_int()
                 if status >= _FIRST_REFUSAL:
-                    # The status counts, even if its text is incomplete.
+                    # The status is sufficient, even if the body is incomplete.
                     with contextlib.suppress(*_ERRORS):
-                        await _read(response, LARGEST_REFUSAL, body.append)
-                elif call.into is None:
-                    largest = self._options.largest_body
-                    _check_size(await _read(response, largest, body.append), largest, retry=True)
+                        await _read(response, LARGEST_REFUSAL, body)
                 else:
-                    # A file that is too large will be so every time.
-                    largest, write = self._options.largest_file, call.into.write
-                    _check_size(await _read(response, largest, write), largest, retry=False)
+                    largest = call.largest or self._options.largest_body
+                    if await _read(response, largest, body) > largest:
+                        # Much larger than expected, so it is treated as unreadable.
+                        what = f"the answer is larger than {largest / _MEGABYTE:.0f} MB"
+                        retry = call.largest is None  # a file of results won't shrink
+                        raise ModelError("unreadable", what, retry=retry, fatal=True)
         except _ERRORS as error:
             raise self._model_error(error, time.monotonic() - started) from None
         answer = HttpAnswer(
@@ -154,7 +150,7 @@ class HttpClient:
         return answer
 
     async def aclose(self) -> None:
-        """Close idle connections; calls in flight end as usual, and the next one reconnects."""
+        """Close idle connections; calls in flight end as usual, and the next call reconnects."""
         self._client = None
 
     def _request(self, call: HttpCall) -> AbstractAsyncContextManager[wreq.Response]:
@@ -190,8 +186,8 @@ class HttpClient:
         )
 
     def _model_error(self, error: Exception, elapsed: float) -> ModelError:
-        """Translate an error of wreq; its text contains no secrets."""
-        # The address precedes the source of an error.
+        """Translate an error of wreq to a `ModelError` without secrets."""
+        # Drops the address, which may contain a password and comes before the source.
         text = str(error).partition("source: ")[2]
         if "TimedOut" in text:
             return self._timeout(text, elapsed)
@@ -219,29 +215,22 @@ class HttpClient:
         return ModelError("timeout", what, retry=True)
 
 
-async def _read(response: wreq.Response, largest: int, take: _Take) -> int:
-    """Pass the pieces of a body to ``take``, up to a maximum; return their size."""
+async def _read(response: wreq.Response, largest: int, body: list[memoryview]) -> int:
+    """Add the pieces of a body, up to a maximum; return their size."""
     size = response.content_length
     if size is not None and size <= largest:
-        take(await response.bytes())
+        body.append(await response.bytes())
         return size
     size = 0
     async with response.stream() as stream:
         async for piece in stream:
             # A body may be followed by headers.
             if not isinstance(piece, wreq.HeaderMap):
-                take(piece)
+                body.append(piece)
                 size += len(piece)
                 if size > largest:
                     break
     return size
-
-
-def _check_size(size: int, largest: int, *, retry: bool) -> None:
-    if size > largest:
-        # Much larger than expected, so it is treated as unreadable.
-        what = f"the answer is larger than {largest / _MEGABYTE:.0f} MB"
-        raise ModelError("unreadable", what, retry=retry, fatal=True)
 
 
 def _insecure(reason: str) -> ModelError:
@@ -270,7 +259,7 @@ def encoded(payload: object) -> bytes:
         return msgspec.json.encode(payload)
     except UnicodeEncodeError:
         # A lone surrogate, from a file that was read with `surrogateescape`.
-        what = "the request contains half a character, which can't be sent"
+        what = "the request contains half a character (a lone surrogate), which can't be sent"
         raise ModelError("refused", what, retry=False) from None
 
 
@@ -310,7 +299,7 @@ def read_json(body: bytes, kind: type[T]) -> T:
     except msgspec.DecodeError:
         if b"\\u" not in body:
             raise
-    # Bytes could also be read as UTF-16, in which secrets weren't masked.
+    # Decoded as UTF-8, because `json` would also detect UTF-16, in which secrets weren't masked.
     data = json.loads(body.decode("utf-8", "surrogatepass"))
     text = json.dumps(data, ensure_ascii=False, allow_nan=False)
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -321,5 +310,5 @@ def secret_header(value: str, what: str) -> str:
     """Return a key for use in a header, without a final newline."""
     key = value.strip()
     if not key or not key.isascii() or not key.isprintable() or " " in key:
-        raise InputError(f"{what} has invalid characters", "check what it was read from")
+        raise InputError(f"{what} has invalid characters", "check the variable it was read from")
     return key

@@ -41,19 +41,19 @@ _HINTS: Final[Mapping[int, str]] = {
     403: "check what the API key{origin} may do",
     404: "check the address and the model's name",
 }
-# The key, the model or the account is refused, not the content of the request.
+# Statuses that refuse the key, the model or the account, not the content of the request.
 _EVERYBODYS: Final = {401, 402, 403, 404}
 _HTML: Final = "an HTML page"
 # Some gateways refuse the content of a request with a 403, and a firewall with a page.
 _ABOUT_CONTENT = re.compile(rf"flagged|moderat|content|safety|{_HTML}", re.IGNORECASE)
 
 
-# In sequence, so that an escaped backslash before a `u` isn't read as another escape.
+# Matches all escapes in sequence, so that a `u` after an escaped backslash isn't read as an escape.
 _ESCAPE = re.compile(rb"\\(?:u00([2-7][0-9a-fA-F])|.)", re.DOTALL)
 
 
 def _plain(escape: re.Match[bytes]) -> bytes:
-    """Decode a JSON escape, except those of quotes and backslashes."""
+    """Decode a JSON escape, except escapes of quotes, backslashes and DEL."""
     char = bytes.fromhex(escape[1].decode()) if escape[1] else b""
     return escape[0] if char in b'"\\\x7f' else char
 
@@ -69,27 +69,19 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 class StatusError(ModelError):
     """An answer with a status that isn't a success."""
 
-    def __init__(self, error: ModelError, *, status: int, refusal: Refusal) -> None:
-        super().__init__(
-            error.kind,
-            str(error),
-            retry=error.retry,
-            retry_after=error.retry_after,
-            fatal=error.fatal,
-        )
-        self.status = status
-        self.refusal = refusal
+    status: int
+    refusal: Refusal
 
 
 class SecretMask:
-    """Masks secrets in what an endpoint sends, and parts of them with at least 12 characters.
+    """Masks secrets, and their parts of at least 12 characters, in received data.
 
     Shorter keys aren't masked: replies may well contain `none` or `EMPTY`, the keys of many local
     servers.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        # As JSON may write them too.
+        # JSON may also write a slash as `\/`.
         written = {form for each in secrets for form in (each, each.replace("/", "\\/"))}
         known = [each.encode() for each in written]
         parts = {each[at : at + _PART] for each in known for at in range(len(each) - _PART + 1)}
@@ -135,7 +127,7 @@ def read_refusal(body: bytes, content_type: str, secrets: Iterable[str]) -> Refu
     # Masked at once, so that no secret gets into an exception.
     hidden = {name: redacted(getattr(found, name), secrets) for name in Refusal.__struct_fields__}
     if len(body) > LARGEST_REFUSAL and found.message == text:
-        # Half a secret isn't recognized; if one was cut in two, that half is at the end.
+        # Half a secret isn't recognized; if a secret was cut in two, its first half is at the end.
         half = max((LONGEST_QUOTE, *map(len, secrets)))
         hidden["message"] = hidden["message"][:-half]
     return Refusal(**hidden)
@@ -176,14 +168,15 @@ def status_error(
     if kind == "refused" and status in _HINTS:
         origin = "" if key_variable is None else f" in {key_variable}"
         message = f"{message}; {_HINTS[status].format(origin=origin)}"
-    error = ModelError(
+    error = StatusError(
         kind,
         message,
         retry=retry,
         retry_after=retry_after if retry else None,
         fatal=spent or _is_fatal(status, refusal),
     )
-    return StatusError(error, status=status, refusal=refusal)
+    error.status, error.refusal = status, refusal
+    return error
 
 
 def _is_fatal(status: int, refusal: Refusal) -> bool:
@@ -211,7 +204,7 @@ def read_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
 
 
 def measured(text: str | None) -> float | None:
-    """Return a header's number; None if it isn't finite or is negative."""
+    """Return the number in a header; None if it isn't a finite number of at least 0."""
     if text is None:
         return None
     try:

@@ -11,7 +11,7 @@ import msgspec
 
 from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError
-from jurybox.judging.flow import ModelReply, ModelRequest
+from jurybox.judging.flow import FailureKind, ModelReply, ModelRequest
 from jurybox.models.chat_model import Accepted, BatchStatus, ChatModel, listed_batches
 from jurybox.models.http import (
     HttpAnswer,
@@ -32,22 +32,23 @@ _PATH: Final = "/chat/completions"
 _BATCH_URL: Final = "/v1/chat/completions"
 _FILES: Final = "/files"
 _BATCHES: Final = "/batches"
+_BATCH_MARK: Final = "jurybox_batch"
 _OPEN_STATES: Final = {"validating", "in_progress", "finalizing", "cancelling"}
 _ENDED_STATES: Final = {"completed", "expired", "cancelled"}
 
 _ALWAYS_SENT: Final = ("temperature", "top_p", "seed")
-# A provider's own defaults.
+# The API's defaults, which apply to parameters that aren't sent.
 _DEFAULT_TEMPERATURE: Final = 1.0
 _DEFAULT_TOP_P: Final = 1.0
 
-# Stop reasons for an empty text: the reply is kept, and its parser rejects it.
+# Stop reasons that explain a reply without text: it is kept instead of reported as unreadable.
 _SAYS_WHY: Final = {"length", "content_filter"}
 
 
 def openai_client(
     base_url: str, api_key: str | None = None, options: HttpOptions | None = None
 ) -> HttpClient:
-    """Return a client for one endpoint, shared by its models; a local one may need no key."""
+    """Return the client that an endpoint's models share; a local endpoint may need no key."""
     headers: dict[str, str] = {}
     secrets: tuple[str, ...] = ()
     if api_key is not None:
@@ -109,14 +110,12 @@ class OpenAIModel(ChatModel):
             fingerprint=_string(completion.system_fingerprint),
             finish_reason="refusal" if refusal and not text else choice.finish_reason,
             latency_ms=answer.elapsed_ms,
-            attempts=answer.attempts,
-            attempt_ms=answer.attempt_ms,
             latency_model_ms=_model_time(answer, completion.timings),
             logprobs=None if logprobs == b"null" else logprobs.decode(),
         )
 
     def batch_line(self, name: str, payload: Mapping[str, object]) -> bytes:
-        """Return a request as a line of the file."""
+        """Return a request as a line of the batch's input file."""
         request = {"custom_id": name, "method": "POST", "url": _BATCH_URL, "body": payload}
         return encoded(request) + b"\n"
 
@@ -134,21 +133,21 @@ class OpenAIModel(ChatModel):
             "input_file_id": file.id,
             "endpoint": _BATCH_URL,
             "completion_window": "24h",
-            "metadata": {"jurybox_batch": mark},
+            "metadata": {_BATCH_MARK: mark},
         }
         return decode(await self.client.post(_BATCHES, batch), _OpenAIBatch).id
 
     async def find_batches(self, mark: str, since: str, requests: int) -> Sequence[str]:
-        """Return the batch with the mark, if there is one."""
+        """Return the ids of the batches with the mark, at most one."""
         del requests
         listed = await listed_batches(self.client, _BATCHES, "after", since)
-        return [each["id"] for each in listed if _mark_of(each) == mark]
+        return [each.id for each in listed if (each.metadata or {}).get(_BATCH_MARK) == mark]
 
     async def batch_status(self, batch_id: str) -> BatchStatus:
         """Return the state of a batch."""
         path = f"{_BATCHES}/{quote(batch_id, safe='')}"
         batch = decode(await self.client.send(HttpCall(path=path)), _OpenAIBatch)
-        answered = batch.request_counts.completed + batch.request_counts.failed
+        answered = sum(batch.request_counts.get(each, 0) for each in ("completed", "failed"))
         if batch.status in _OPEN_STATES:
             return BatchStatus(state="open", answered=answered)
         if batch.status in _ENDED_STATES:
@@ -276,11 +275,6 @@ class _File(msgspec.Struct):
     id: str
 
 
-class _OpenAICounts(msgspec.Struct):
-    completed: int = 0
-    failed: int = 0
-
-
 class _BatchError(msgspec.Struct):
     code: str | None = None
     message: str | None = None
@@ -296,7 +290,7 @@ class _OpenAIBatch(msgspec.Struct):
     output_file_id: str | None = None
     error_file_id: str | None = None
     errors: _BatchErrors | None = None
-    request_counts: _OpenAICounts = msgspec.field(default_factory=_OpenAICounts)
+    request_counts: dict[str, int] = {}
 
 
 class _BatchResponse(msgspec.Struct):
@@ -309,25 +303,14 @@ class _OpenAIBatchLine(msgspec.Struct):
     error: _BatchError | None = None
 
 
-def _mark_of(batch: dict[str, Any]) -> object:
-    match batch:
-        case {"metadata": {"jurybox_batch": mark}}:
-            return mark
-        case _:
-            return None
-
-
 def _unanswered(error: _BatchError) -> ModelError:
     what = quoted(error.message or error.code or "the line has neither an answer nor an error")
-    match error.code:
-        case "batch_expired":
-            return ModelError("timeout", f"the batch expired: {what}", retry=True)
-        case "batch_cancelled":
-            return ModelError("unreachable", f"the batch was cancelled: {what}", retry=True)
-        case "request_timeout":
-            return ModelError("timeout", f"timed out: {what}", retry=True)
-        case _:
-            return ModelError("unreadable", what, retry=True)
+    kinds: dict[str | None, FailureKind] = {
+        "batch_expired": "timeout",
+        "batch_cancelled": "unreachable",
+        "request_timeout": "timeout",
+    }
+    return ModelError(kinds.get(error.code, "unreadable"), what, retry=True)
 
 
 def _form(lines: Sequence[bytes], boundary: str) -> bytes:

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class HttpProvider(msgspec.Struct, frozen=True, kw_only=True):
-    """A provider with an endpoint."""
+    """A provider that is called over HTTP."""
 
     # Returns a client for an address and a key.
     client: "Callable[[str, str | None, HttpOptions], HttpClient]"
     model: "Callable[[str, HttpClient], Model]"  # returns a model by its name at that endpoint
     api_key: str  # the variable that holds the key
     base_url: str  # the variable that holds another address
-    address: str  # the default address, which needs a key; own servers may need none
+    address: str  # the default address, which needs a key; a user's own server may not
     base_url_option: bool = False  # whether ``--base-url`` names an endpoint of this provider
     batches: bool = False  # whether it has batches
     prices: Prices = {}  # the bundled prices by the name of the model
@@ -177,7 +177,7 @@ class ModelName(msgspec.Struct, frozen=True, kw_only=True):
             return cls(provider=provider, name=rest)
         name, at, version = rest.rpartition("@") if "@" in rest else (rest, "", "")
         if not name or (at and not version):
-            problem = f"`{text}` lacks a {'version behind the `@`' if name else 'name'}"
+            problem = f"`{text}` lacks a {'version after the `@`' if name else 'name'}"
             raise InputError(problem, "write `provider/name@version`")
         if "latest" in rest.lower():
             problem = f"`{text}` may mean another model at any time"

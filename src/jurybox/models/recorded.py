@@ -1,8 +1,8 @@
 """``replay/FILE``: returns recorded replies without calling a model.
 
-A file has one JSON object a line: ``{"request", "reply"}``, or ``"failure"`` in the reply's place.
-A request that was made several times with nothing different has several lines, and they are given
-back in their order.
+A file has one JSON object per line: ``{"request", "reply"}``, or ``"failure"`` instead of a reply.
+If the same request was made several times, the file has a line for each, and they are replayed in
+this order.
 """
 
 import hashlib
@@ -14,14 +14,13 @@ from pathlib import Path
 import msgspec
 
 from jurybox.engine.ports import ModelError
+from jurybox.engine.records import ENCODER
 from jurybox.errors import InputError
 from jurybox.judging.flow import Failure, ModelReply, ModelRequest, Outcome
 
-_ENCODER = msgspec.json.Encoder(order="deterministic")
-
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One line of a file."""
+    """One line of a recording: a request with its reply or its failure."""
 
     request: ModelRequest
     reply: ModelReply | None = None
@@ -30,9 +29,9 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def request_key(request: ModelRequest) -> str:
     """Return the SHA-256 of everything that identifies a request."""
-    # Shared parts don't change the request.
+    # Which parts other requests share doesn't change the request.
     alone = msgspec.structs.replace(request, frame=None, shared=())
-    return hashlib.sha256(_ENCODER.encode(alone)).hexdigest()
+    return hashlib.sha256(ENCODER.encode(alone)).hexdigest()
 
 
 class Recorder:
@@ -54,7 +53,7 @@ class Recorder:
         reply, failure = (None, outcome) if isinstance(outcome, Failure) else (outcome, None)
         whole = msgspec.structs.replace(request, frame=None)
         exchange = Exchange(request=whole, reply=reply, failure=failure)
-        self._file.write(_ENCODER.encode(exchange) + b"\n")
+        self._file.write(ENCODER.encode(exchange) + b"\n")
 
     def close(self) -> None:
         """Close the file."""
@@ -64,8 +63,8 @@ class Recorder:
 class ReplayModel:
     """Answers from a file.
 
-    A request is looked up with its model's name, then without it, because a file replayed as
-    ``replay/FILE`` was recorded under another name. If several models answered it, it is refused.
+    A request is looked up with its model's name, then without the name, because a file replayed as
+    ``replay/FILE`` was recorded under another name. If several models answered, it is refused.
     """
 
     def __init__(self, file: str | PathLike[str]) -> None:
@@ -114,9 +113,8 @@ class ReplayModel:
         return ModelError("refused", f"{message}; record it again", retry=False)
 
 
-def open_recording(name: str, folder: str, models: object) -> ReplayModel:
+def open_recording(name: str, folder: str, _models: object) -> ReplayModel:
     """Return the model of a recording; a relative path begins at ``folder``."""
-    del models
     return ReplayModel(Path(folder) / name)
 
 

@@ -49,7 +49,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     what: str
 
     def __str__(self) -> str:
-        """Return it as one line."""
+        """Return the difference as one line."""
         return f"{self.where}: {self.what}"
 
 
@@ -57,7 +57,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     """The result of an audit; the run is intact if there is no difference.
 
     ``complete`` is False if the run isn't finished, so that only its records were checked.
-    ``digest`` is that of the stored records, if none is missing.
+    ``digest`` is computed from the stored records; empty for an incomplete run.
     """
 
     run_id: str
@@ -114,12 +114,12 @@ class _Auditor:
             self._check_seals(rows)
             if rows.sample is None:
                 _require(
-                    not self._finished, rows.name, "the sample isn't there, only rows about it are"
+                    not self._finished, rows.name, "the sample is missing; only rows about it exist"
                 )
                 continue
-            # No record of a finished run may be missing before this one.
+            # In a finished run, no record before this one may be missing.
             is_next = not self._finished or rows.number <= self.samples
-            _require(is_next, f"record {self.samples}", "it isn't there")
+            _require(is_next, f"record {self.samples}", "it is missing")
             self.samples += 1
             self._check_sample(plan, procedure, rows, rows.sample)
             tally.add(read_result(rows.sample.result), rows.sample.repeat, rows.number)
@@ -140,9 +140,9 @@ class _Auditor:
             raise _FoundError(where, f"its plan can't be read ({error})") from None
         self._check_metadata(plan, procedure)
         if not self._finished:
-            _require(run.outcome is None, where, "it isn't finished, and has an outcome")
-            _require(run.digest is None, where, "it isn't finished, and has a digest")
-            _require(run.finished_at is None, where, "it isn't finished, and has an end")
+            _require(run.outcome is None, where, "it isn't finished, but has an outcome")
+            _require(run.digest is None, where, "it isn't finished, but has a digest")
+            _require(run.finished_at is None, where, "it isn't finished, but has an end")
         return plan, procedure
 
     def _check_metadata(self, plan: Plan, procedure: Procedure) -> None:
@@ -158,7 +158,7 @@ class _Auditor:
         if kept != again:
             what = first_difference("metadata", kept, again, "the plan says")
             raise _FoundError(self._where, what)
-        _require(self._run.suite == plan.suite, self._where, "its suite isn't that of its plan")
+        _require(self._run.suite == plan.suite, self._where, "its suite differs from its plan")
 
     def _check_seals(self, rows: StoredRows) -> None:
         self.exchanges += len(rows.exchanges)
@@ -190,14 +190,14 @@ class _Auditor:
             if what is not None:
                 raise _FoundError(where, what)
             withdraws = row.of is None or made.get(row.of) == row.number
-            _require(withdraws, where, "the review that it withdraws isn't there")
+            _require(withdraws, where, "the review that it withdraws is missing")
 
     def _check_whole(self, plan: Plan, tally: RunTally) -> None:
         whole = self.samples == plan.samples
-        _require(whole, f"record {self.samples}", "it isn't there")
+        _require(whole, f"record {self.samples}", "it is missing")
         self.digest = run_digest(self._store.hashes(self._run.id))
         same = self.digest == self._run.digest
-        _require(same, self._where, "its digest isn't that of its records")
+        _require(same, self._where, "its digest doesn't match its records")
         try:
             kept = msgspec.json.decode(self._run.outcome or "null", type=StoredOutcome).conclusion
         except msgspec.DecodeError as error:
@@ -212,11 +212,11 @@ def _check_record(plan: Plan, procedure: Procedure, rows: StoredRows, sample: Sa
         raise DifferentError(_CHANGED)
     asked = in_order(sample, rows.exchanges)
     if record_hash(sample, [hashes_of(each) for each in asked]) != sample.record_sha256:
-        raise DifferentError("the record isn't the one that its hash is of")
+        raise DifferentError("the record was changed: its hash doesn't match")
     if not 0 <= sample.number < plan.samples:
         raise DifferentError("the plan has no such sample")
     if sample.repeat != sample.number // plan.dataset.used:
-        raise DifferentError("its repeat isn't the plan's")
+        raise DifferentError("its repeat differs from the plan")
     derived = derive(plan, procedure, sample, asked)
     for column in ("inputs", "responses", "report", "automated", "result"):
         kept, again = getattr(sample, column), getattr(derived, column)
@@ -229,7 +229,7 @@ def _check_facets(stored: Facets | None, again: Facets) -> None:
         raise DifferentError("its index entry is missing")
     for name in Facets.__struct_fields__:
         if getattr(stored, name) != getattr(again, name):
-            raise DifferentError(f"its index entry has another {name} than its result")
+            raise DifferentError(f"its index entry and its result differ in {name}")
 
 
 class _Reviewed(NamedTuple):
@@ -262,7 +262,7 @@ class _ReviewAudit:
         except msgspec.DecodeError as error:
             return f"its verdict can't be read ({error})"
         if verdict.is_pair != reviewed.is_pair:
-            return "its verdict isn't of as many responses as the sample has"
+            return "its verdict is for another number of responses than the sample has"
         return fault_of(verdict, self._scales)
 
     def _read(self, number: int) -> _Reviewed | None:
@@ -284,7 +284,7 @@ def first_difference(
         return f"{column} can't be read ({error})"
     found = next(_differences(column, one, other), None)
     if found is None:
-        return f"{column} is written otherwise"
+        return f"{column} is encoded differently"
     path, left, right = found
     return f"{path} is {_short(left)}, and {witness} {_short(right)}"
 

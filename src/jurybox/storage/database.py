@@ -36,9 +36,9 @@ _WORDS: Final[dict[FaultKind, tuple[str, str]]] = {
     "full": ("the disk is full", f"make room, {_RESUME}"),
     "locked": (
         "it has been locked by another process",
-        f"let that one finish, or end it, {_RESUME}",
+        f"let that process finish, or end it, {_RESUME}",
     ),
-    "damaged": ("it is damaged", "restore it from a copy, or name another one with --store"),
+    "damaged": ("it is damaged", "restore it from a copy, or name another store with --store"),
     "read-only": ("it can't be written", "make the file and its folder writable"),
     "unopenable": ("it can't be opened", "check the path, and that you may write in its folder"),
     "unreachable": (
@@ -52,7 +52,7 @@ _WORDS: Final[dict[FaultKind, tuple[str, str]]] = {
     ),
     "stored already": (
         "the sample, exchange or run is stored already, as if two processes used one run",
-        f"let the other one finish, {_RESUME}",
+        f"let the other process finish, {_RESUME}",
     ),
     "no run": ("the run isn't in it", "restore it from a copy, or run the suite again"),
     "unstorable": (
@@ -137,7 +137,7 @@ class Database(Protocol):
     patience: float  # the seconds to wait for a lock
     text_type: str  # the type of text columns that are compared byte by byte
     clustered: str  # the clause that stores rows in the order of their key; empty if unsupported
-    metric: str  # the expression for a sample's metric `{name}`; NULL without one
+    metric: str  # the expression for a sample's metric `{name}`; NULL if it has none
     indexes: tuple[str, ...]  # additional statements to create its own indexes
     # Its operator that matches a pattern, ignoring the case of ASCII letters.
     like: str
@@ -163,7 +163,7 @@ class Database(Protocol):
         ...
 
     def lock(self, session: DatabaseSession, what: str) -> None:
-        """Block other transactions that take the same lock, until this one ends."""
+        """Block other transactions that take the same lock, until this transaction ends."""
         ...
 
     def claim(self, run_id: str) -> AbstractContextManager[bool]:
@@ -194,7 +194,7 @@ def writing(database: Database) -> Generator[DatabaseSession]:
 
 @contextmanager
 def explained_errors(database: Database) -> Generator[None]:
-    """Turn every database error into one with a hint for the user."""
+    """Turn every database error into an error with a hint for the user."""
     try:
         yield
     except Exception as error:
@@ -252,7 +252,7 @@ class Paged(msgspec.Struct, Generic[T], frozen=True):
     width: int = 1  # the length of a key
 
     def before(self, number: int) -> Key:
-        """Return a key before those of a sample and all later ones."""
+        """Return a key before the keys of a sample and of all later samples."""
         if number <= EVERY.start:
             return (EVERY.start,) * self.width
         return (number - 1, *(ALL,) * (self.width - 1))
@@ -267,7 +267,7 @@ class PagedReader:
     def rows(self, kind: type[list[T]], statement: str, values: Values) -> list[T]:
         """Return all rows found."""
         if not all(map(storable, values)):
-            return []  # no row has it, and the databases handle it differently
+            return []  # no row has such a value, and the databases handle it differently
         with reading(self._database) as session:
             found = session.rows(statement, values)
         return self.read(kind, found)

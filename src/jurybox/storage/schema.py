@@ -6,7 +6,7 @@ its beginning, and results and hashes are needed more often than whole requests.
 their columns, in the order of the row's fields.
 
 ``?`` is a placeholder for a value, and no statement contains ``%``, which one of the drivers would
-interpret. Many rows are read in pages, each after the last key of the one before.
+interpret. Many rows are read in pages, each beginning after the last key of the page before.
 """
 
 from collections.abc import Callable
@@ -54,9 +54,9 @@ NAMES: Final = frozenset({*ROWS, "frames", "review_claims", "jurybox_schema"})
 
 # ruff: noqa: S608 - the names are ours, and values are never written into a statement
 
-# Valid in SQLite and PostgreSQL. ``{text}`` is the type of texts that are compared byte by byte,
-# which differs between them; ``{clustered}`` stores rows in the order of their key, if supported,
-# so that those of a run are read sequentially.
+# Valid in SQLite and PostgreSQL. ``{text}`` is the database's type for texts that are compared byte
+# by byte; ``{clustered}`` stores rows in the order of their key, if supported, so that the rows of
+# a run are read sequentially.
 _TABLES: Final = (
     """
     CREATE TABLE jurybox_schema (
@@ -106,8 +106,8 @@ _TABLES: Final = (
     )
     """,
     # The index of keys is created on first use (see `Store.find_exchange`). Keys are hashes, so
-    # each goes to another page: maintaining it takes a quarter of the time of storing in a large
-    # store.
+    # each new key changes another page of the index: in a large store, that takes a quarter of the
+    # time of storing.
     """
     CREATE TABLE exchanges (
         run_id {text} NOT NULL REFERENCES runs (id),
@@ -166,7 +166,7 @@ _TABLES: Final = (
     """,
     # For counting flags and finding the review queue without reading rows.
     "CREATE INDEX facets_by_flags ON facets (run_id, flags, urgency)",
-    # Most runs have neither, and take no space in these.
+    # Most runs have no scenarios or demographics, and take no space in these indexes.
     "CREATE INDEX facets_by_scenario ON facets (run_id, scenario) WHERE scenario IS NOT NULL",
     """
     CREATE INDEX facets_by_demographic ON facets (run_id, demographic)
@@ -221,14 +221,14 @@ def require_tables(database: Database, *, create: bool) -> None:
     if not is_there and not create:
         raise InputError(
             "there is no store in it yet",
-            "run a suite first, or name another one with --store",
+            "run a suite first, or name another store with --store",
             f"store {database.name}",
         )
     database.prepare()
     if not is_there:
         with writing(database) as session:
             database.lock(session, "jurybox_schema")
-            # Another process may have created them in the meantime.
+            # Another process may have created the tables in the meantime.
             if not _has_tables(database, session):
                 _make_tables(database, session)
 
@@ -260,8 +260,8 @@ def _make_tables(database: Database, session: DatabaseSession) -> None:
 
 Result = tuple[int, int, str, str]
 
-# An exchange has its frame's hash, and is read with the frame's text. If that is missing, its hash
-# is used instead, which isn't a valid request, so an audit finds it.
+# An exchange is stored with its frame's hash, and read with the frame's text. If the text is
+# missing, a note with the hash replaces it; such a request is invalid, so an audit reports it.
 _FRAME_TEXT: Final = "coalesce(frames.text, 'missing frame ' || exchanges.frame, '')"
 
 
@@ -366,7 +366,7 @@ HAS_EXCHANGE: Final = "SELECT 1 FROM exchanges WHERE run_id = ? AND number = ? A
 INDEX_KEYS: Final = "CREATE INDEX IF NOT EXISTS exchanges_by_key ON exchanges (key) WHERE key <> ''"
 FIND_EXCHANGE: Final = _select_exchanges(
     "JOIN runs ON runs.id = exchanges.run_id"
-    # The second condition is that of the index; without it, the index isn't used.
+    # The second condition repeats the index's own; without it, the index isn't used.
     " WHERE exchanges.key = ? AND exchanges.key <> ''"
     " ORDER BY runs.created_at DESC, runs.id DESC, exchanges.number DESC, exchanges.position DESC"
     " LIMIT 1",
@@ -376,6 +376,13 @@ TRANSIENT: Final = '{"failure":%"transient":true%'
 FAILED_NUMBERS: Final = (
     "SELECT DISTINCT number FROM exchanges WHERE run_id = ? AND key = '' AND outcome LIKE ?"
     " ORDER BY number"
+)
+REVIEWED_FLAGS: Final = (
+    "SELECT number, flags FROM facets WHERE run_id = ?"
+    " AND number IN (SELECT number FROM reviews WHERE run_id = ?)"
+)
+QUEUED_NUMBERS: Final = (
+    "SELECT number FROM facets WHERE run_id = ? AND urgency > 0 ORDER BY urgency DESC, number"
 )
 BATCHES_OF: Final = _select("batches", "WHERE run_id = ? ORDER BY number")
 CALIBRATIONS_OF: Final = _select("calibrations", f"WHERE rubric_id = ? {_NEWEST}")

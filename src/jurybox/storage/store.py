@@ -109,7 +109,7 @@ class Store:
         return self._reader.rows(list[RunRow], statements.FIND_RUNS, (len(prefix), prefix))
 
     def labeled_runs(self, label: str) -> Sequence[RunRow]:
-        """Return the runs whose metadata may have a text as a value, the newest first."""
+        """Return the runs whose metadata may contain ``label`` as a value, the newest first."""
         return self._reader.rows(list[RunRow], statements.LABELED_RUNS, (f'%"{label}"%',))
 
     def delete_run(self, run_id: str) -> None:
@@ -162,6 +162,16 @@ class Store:
         values = (run_id, statements.TRANSIENT)
         found = self._reader.rows(list[tuple[int]], statements.FAILED_NUMBERS, values)
         return [number for (number,) in found]
+
+    def queued_numbers(self, run_id: str) -> Sequence[int]:
+        """Return the numbers of the samples that need review, the most urgent first."""
+        found = self._reader.rows(list[tuple[int]], statements.QUEUED_NUMBERS, (run_id,))
+        return [number for (number,) in found]
+
+    def reviewed_flags(self, run_id: str) -> dict[int, int]:
+        """Return the flags of the samples with reviews, by number."""
+        values = (run_id, run_id)
+        return dict(self._reader.rows(list[tuple[int, int]], statements.REVIEWED_FLAGS, values))
 
     def numbers(self, run_id: str) -> Iterator[int]:
         """Yield the numbers of the stored samples, in order."""
@@ -269,7 +279,7 @@ class Store:
         return self._reader.rows(list[CalibrationRow], statements.CALIBRATIONS_OF, (rubric_id,))
 
     def add_review(self, row: ReviewRow) -> None:
-        """Store a person's verdict on a sample, or the withdrawal of one."""
+        """Store a person's verdict on a sample, or its withdrawal."""
         values = self._values([row])
         with writing(self._database) as session:
             _check_review(session, row)
@@ -278,9 +288,9 @@ class Store:
     def claim_sample(
         self, run_id: str, number: int, reviewer: str, *, now: str, since: str, most: int
     ) -> bool:
-        """Assign a sample to a reviewer instead of the last one, unless ``most`` others have it.
+        """Assign a sample to a reviewer, replacing their last; False if ``most`` others have it.
 
-        Counts reviewers who were given the sample at or after ``since``, or have reviewed it.
+        Counts reviewers who were given the sample after ``since``, or have reviewed it.
         """
         with writing(self._database) as session:
             self._database.lock(session, f"review_claims {run_id}")
@@ -302,7 +312,7 @@ class Store:
         return self._reader.rows(list[ReviewRow], statements.REVIEWS_OF, (run_id, number))
 
     def put_out(self, rows: Sequence[OutboxRow]) -> None:
-        """Add rows to the outbox; an existing one is replaced only if its version changed."""
+        """Add rows to the outbox; replace an existing row only if the version is another."""
         values = self._values(rows)
         with writing(self._database) as session:
             session.insert(statements.PUT_OUT, values)
@@ -317,7 +327,7 @@ class Store:
     def outbox(
         self, state: str, part: str, run_id: str | None = None, limit: int | None = None
     ) -> Sequence[OutboxRow]:
-        """Return rows in that state, of one run or all, in order."""
+        """Return the outbox rows of a part in a state, of one run or of all runs, in order."""
         most = ALL if limit is None else limit
         own, statement = ((), statements.OUTBOX_IN)
         if run_id is not None:
@@ -325,7 +335,7 @@ class Store:
         return self._reader.rows(list[OutboxRow], statement, (state, part, *own, most))
 
     def outbox_counts(self) -> Sequence[tuple[str, str, str, str, int]]:
-        """Return the run, part, state, an error, and the number of rows of each."""
+        """Return each run, part and state, with one of its errors and its number of rows."""
         kind = list[tuple[str, str, str, str, int]]
         return self._reader.rows(kind, statements.OUTBOX_COUNTS, ())
 
@@ -354,8 +364,8 @@ class Store:
         # Only an id may contain NUL; all other texts are JSON.
         if any("\0" in row.sample_id for row in samples):
             raise self._reader.error("unstorable")
-        # Every time, because another process may have removed a frame; and sorted, because two
-        # writers that wait for each other's frames would deadlock.
+        # Frames are inserted every time, because another process may have removed one; and sorted,
+        # because two writers that wait for each other's frames would deadlock.
         frames = {(row.run_id, frame_hash(row.frame), row.frame) for row in exchanges if row.frame}
         batches: tuple[tuple[str, list[Values]], ...] = (
             (statements.INSERT_SAMPLE, [*map(astuple, samples)]),
@@ -367,7 +377,7 @@ class Store:
 
     def _values(self, rows: Sequence[AnyRow | OutboxRow]) -> list[Values]:
         values: list[Values] = [*map(astuple, rows)]
-        # SQLite accepts it, but PostgreSQL doesn't, and stores must be portable.
+        # SQLite accepts NUL, but PostgreSQL doesn't, and stores must be portable.
         if any(isinstance(each, str) and "\0" in each for row in values for each in row):
             raise self._reader.error("unstorable")
         return values
@@ -398,7 +408,7 @@ def _check_review(session: DatabaseSession, row: ReviewRow) -> None:
     where = f"run {row.run_id}"
     found = session.rows(statements.RECORD_OF, (row.run_id, row.number))
     if not found:
-        raise InputError(f"it has no sample number {row.number}", "review one that it has", where)
+        raise InputError(f"it has no sample number {row.number}", "review another sample", where)
     if found != [(row.record_sha256,)]:
         raise InputError(
             f"sample number {row.number} has changed since it was reviewed",
@@ -408,7 +418,7 @@ def _check_review(session: DatabaseSession, row: ReviewRow) -> None:
     if (row.action, row.of is None) not in {("review", True), ("withdrawal", False)}:
         raise InputError(
             "a review must not name another review, and a withdrawal must",
-            "give either",
+            "name a review only in a withdrawal",
             where,
         )
     place = (row.of, row.run_id, row.number)

@@ -52,7 +52,7 @@ def test_a_whole_number_and_a_decimal_have_frames_of_their_own() -> None:
 
 @pytest.mark.parametrize("text", ["Rubric.", "Rubric. Check", "Other. x Checklist."])
 def test_a_frame_that_is_not_around_the_message_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="around its only message"):
+    with pytest.raises(ValueError, match="surround its only message"):
         msgspec.structs.replace(
             PLAIN,
             frame=Frame("Rubric. ", " Checklist."),

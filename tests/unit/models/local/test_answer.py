@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from jurybox.models.local.llama import AnswerStream, RequestCancelledError, error_message
+from jurybox.models.local.llama import AnswerStream, RequestCancelledError
 from jurybox.models.local.prompt_cache import UnanswerableError
 
 
@@ -51,12 +51,6 @@ def test_who_wants_no_more_ends_it() -> None:
         answer.check()
 
 
-def test_an_answer_that_is_complete_is_one_even_if_nobody_wants_it() -> None:
-    answer = AnswerStream(lambda: True)
-    assert answer.add(END)
-    answer.check()
-
-
 @pytest.mark.parametrize(
     ("part", "what"),
     [
@@ -94,7 +88,3 @@ def test_numbers_that_are_none_are_refused(token: dict[str, object]) -> None:
     answer = heard(said("", choice={"logprobs": {"content": [token]}}), END)
     with pytest.raises(UnanswerableError, match="weights are damaged"):
         answer.completion(0, with_logprobs=True)
-
-
-def test_a_complaint_can_be_anything() -> None:
-    assert error_message([1]) == "it doesn't say why"

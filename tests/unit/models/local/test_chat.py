@@ -50,43 +50,12 @@ def test_it_is_cut_after_the_characters_that_are_shared() -> None:
     assert second == (Piece("A?", marks=False), Piece("<|end|><|assistant|>", marks=True))
 
 
-def test_words_that_look_like_a_placeholder_are_words() -> None:
-    messages = (Turn(role="user", content=placeholder(0)),)
-    (only,) = segments(around(messages), messages, ())
-    assert only[1] == Piece(placeholder(0), marks=False)
-
-
 @pytest.mark.parametrize(
     "rendered", ["<|user|>", f"{placeholder(0)}{placeholder(0)}", placeholder(1)]
 )
 def test_a_template_that_does_not_say_each_message_once_is_refused(rendered: str) -> None:
     with pytest.raises(UnanswerableError, match="chat template"):
         cut(rendered, 1)
-
-
-def test_the_beginning_is_marked_once_and_parts_without_tokens_are_left_out() -> None:
-    prompts = Prompts(chatml, letters)
-    messages = (Turn(role="user", content="ab"),)
-    first, second, third = prompts.segments(messages, (1, 2), most=100)
-    assert first[0] == -1
-    assert -1 not in (*second, *third)
-    assert second == (ord("b"),)
-    (whole,) = prompts.segments(messages, (), most=100)
-    assert whole == first + second + third
-
-
-def test_a_text_is_cut_into_tokens_once() -> None:
-    seen: list[str] = []
-
-    def watched(piece: Piece) -> tuple[int, ...]:
-        seen.append(piece.text)
-        return letters(piece)
-
-    prompts = Prompts(chatml, watched)
-    for question in ("a", "b"):
-        prompts.segments([Turn(role="user", content=f"shared {question}")], (7,), most=100)
-    assert seen.count("shared ") == 1
-    assert seen.count("<|user|>") == 1
 
 
 def test_a_prompt_that_leaves_no_room_for_an_answer_is_refused() -> None:

@@ -70,12 +70,6 @@ def counted_hashes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return hashed
 
 
-def test_a_model_that_is_there_is_found_with_its_hash(folder: Path, known: CatalogModel) -> None:
-    path_of(known, folder).write_bytes(TINY)
-    found = locate("tiny", folder)
-    assert (found.path, found.sha256, found.entry) == (folder / "tiny.gguf", ENTRY.sha256, ENTRY)
-
-
 def test_a_model_of_another_size_is_damaged(folder: Path, known: CatalogModel) -> None:
     path_of(known, folder).write_bytes(TINY[:-1])
     with pytest.raises(InputError, match="damaged: 199 bytes instead of 200; run `jurybox model"):
@@ -120,18 +114,6 @@ def test_a_change_that_keeps_size_and_time_is_found(folder: Path, known: Catalog
         checked(path, known, folder)
 
 
-@pytest.mark.parametrize("garbage", [b"", b"abc", b"\xff"])
-def test_a_damaged_note_is_no_note(folder: Path, known: CatalogModel, garbage: bytes) -> None:
-    path = path_of(known, folder)
-    path.write_bytes(TINY)
-    checked(path, known, folder)
-    (noted,) = (folder / ".checked").iterdir()
-    noted.write_bytes(garbage)
-    assert [kept.state for kept in installed(folder)] == ["unchecked"]
-    assert checked(path, known, folder) == ENTRY.sha256
-    assert [kept.state for kept in installed(folder)] == ["ready"]
-
-
 def test_a_file_of_ones_own_is_noted_in_our_folder_and_never_beside_it(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,15 +131,6 @@ def test_a_file_of_ones_own_is_noted_in_our_folder_and_never_beside_it(
     assert [path.name for path in own.iterdir()] == ["x.gguf"]
 
 
-def test_a_file_of_ones_own_that_is_a_known_model_is_known_as_such(
-    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    same = entry_of(OWN, "same")
-    monkeypatch.setattr(files, "catalog", lambda: (same,))
-    (tmp_path / "other-name.gguf").write_bytes(OWN)
-    assert locate("./other-name.gguf", folder).entry == same
-
-
 def test_a_file_of_ones_own_that_is_no_model_is_refused(folder: Path) -> None:
     with pytest.raises(InputError, match=r"y.gguf: there is no such file; check the path"):
         locate("y.gguf", folder)
@@ -167,19 +140,6 @@ def test_the_file_name_of_a_known_model_is_answered_with_its_name(folder: Path) 
     name = find_model("smollm2-135m").name
     with pytest.raises(InputError, match=f"write `local/{name}` for the pulled model"):
         locate(f"{name}.gguf", folder)
-
-
-def test_a_folder_that_can_only_be_read_is_good_enough(
-    folder: Path, known: CatalogModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path_of(known, folder).write_bytes(TINY)
-
-    def refuse(*_: object, **__: object) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "mkdir", refuse)
-    assert locate("tiny", folder).sha256 == ENTRY.sha256
-    assert not (folder / ".checked").exists()
 
 
 def test_a_model_that_is_being_pulled_is_not_removed(folder: Path) -> None:
