@@ -92,11 +92,11 @@ def make_run(store: Store) -> MakeRun:
         run_id: str = "run-a",
         left_out: int = 0,
         suite: str = "suite",
-        baseline: str | None = None,
+        **identity: object,
     ) -> Made:
         plan = _plan(rows, judge, rubric, repeats, votes)
         plan = msgspec.structs.replace(plan, suite=suite)
-        row = _begun(run_id, plan, baseline)
+        row = _begun(run_id, plan, RunIdentity(**identity))
         store.create_run(row)
         work = [
             Work(number=repeat * len(rows) + place, repeat=repeat, row=each)
@@ -134,14 +134,14 @@ def _document(name: str) -> DocumentPlan:
     return DocumentPlan(origin=name, text=path.read_text(encoding="utf-8"))
 
 
-def _begun(run_id: str, plan: Plan, baseline: str | None) -> RunRow:
+def _begun(run_id: str, plan: Plan, identity: RunIdentity) -> RunRow:
     metadata = run_metadata(
         run_id=run_id,
         timestamp=WHEN,
         plan=plan,
         procedure=plan.procedure(),
         region=None,
-        identity=RunIdentity(baseline=baseline),
+        identity=identity,
     )
     return sealed(
         RunRow(

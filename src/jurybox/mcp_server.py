@@ -85,7 +85,7 @@ def mcp_server(store: str | None) -> MCPServer[Any]:
 
 
 def _answering(tool: Callable[..., Awaitable[Data]]) -> Callable[..., Awaitable[CallToolResult]]:
-    """Return a tool whose result is JSON, and whose errors are the command's own messages."""
+    """Return the tool with its result as JSON and its errors as the messages of the commands."""
 
     @wraps(tool)
     async def answer(*arguments: object, **named: object) -> CallToolResult:
@@ -93,7 +93,7 @@ def _answering(tool: Callable[..., Awaitable[Data]]) -> Callable[..., Awaitable[
             text = msgspec.json.encode(await tool(*arguments, **named)).decode()
         except JuryboxError as error:
             return _failed(error)
-        # Decoded again: the library knows only JSON's own types.
+        # Decoded again, because the library accepts only the types of JSON.
         data = msgspec.json.decode(text)
         return CallToolResult(content=[TextContent(text=text)], structured_content=data)
 
@@ -202,9 +202,9 @@ class _StoredRuns:
         self,
         run: Annotated[str, Field(description="a run's id, its name, a tag, or last")],
         sample: Annotated[str | None, Field(description="the id of one of its samples")] = None,
-        repeat: Annotated[int | None, Field(ge=0, description="which repeat of it")] = None,
+        repeat: Annotated[int | None, Field(ge=0, description="which repeat of the sample")] = None,
     ) -> Data:
-        """Show a run, or all that is stored of one of its samples."""
+        """Show a run, or everything stored about one of its samples."""
         return await asyncio.to_thread(self._shown, run, sample, repeat)
 
     def _shown(self, run: str, sample: str | None, repeat: int | None) -> Data:
@@ -224,7 +224,7 @@ async def list_rubrics() -> Data:
 
 
 async def check_rubric(rubric: RubricArgument) -> Data:
-    """Check a rubric document, and return all findings with line, column and how to fix it."""
+    """Check a rubric document, and return every finding with its line, column and hint."""
     origin, reading = rubric_files().reading(rubric)
     return {"ok": reading.rubric is not None, "documents": [checked_as_data(origin, reading)]}
 

@@ -18,7 +18,7 @@ _ENDING = ".md"
 
 
 class RubricFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A document that was found and read; ``origin`` is what to call it in messages.
+    """A document that was found and read; ``origin`` is its name in messages.
 
     ``path`` is None for a bundled document and for standard input.
     """
@@ -44,12 +44,12 @@ class RubricFiles:
         """Return the user's own rubrics by name."""
         if not self._folder.is_dir():
             return {}
-        # Reading a pipe blocks until another process writes to it.
+        # Pipes are left out, because reading one blocks until another process writes to it.
         paths = sorted(path for path in self._folder.glob(f"*{_ENDING}") if not path.is_fifo())
         return {shown(path.name.removesuffix(_ENDING)): path for path in paths}
 
     def read(self, name: str) -> RubricFile:
-        """Find one document.
+        """Find and read one document.
 
         ``-`` is standard input, ``x.md`` and ``a/b`` are paths, anything else is a name.
         """
@@ -65,7 +65,7 @@ class RubricFiles:
             return _read_bundled(name, bundled[name])
         if name in own:
             return read_path(own[name])
-        # Also finds a file without the extension: `jurybox rubric check draft`.
+        # The name may be that of a file without an extension: `jurybox rubric check draft`.
         if _is_file(name):
             return read_path(Path(name))
         hint = nearest(name, [*bundled, *own], "see `jurybox rubric list`")
@@ -74,7 +74,7 @@ class RubricFiles:
         raise InputError("no such rubric", hint, shown(name))
 
     def reading(self, name: str | Path) -> tuple[str, Reading]:
-        """Read one document; failure to read it is a finding."""
+        """Read one document; if it can't be read, report that as a finding."""
         try:
             file = self.read(name) if isinstance(name, str) else read_path(name)
         except InputError as error:
@@ -85,7 +85,7 @@ class RubricFiles:
         return file.origin, self.check(file)
 
     def every(self) -> list[tuple[str, str | None, Reading]]:
-        """Return all named rubrics with their files; None for a bundled one."""
+        """Return the name, file (None if bundled) and reading of every rubric found by name."""
         bundled = [(name, None, self.reading(name)[1]) for name in self.bundled()]
         own = [(name, shown(path), self.reading(path)[1]) for name, path in self.own().items()]
         return [*bundled, *own]
@@ -95,14 +95,14 @@ class RubricFiles:
         return check_rubric(file.data, self._finder(file))
 
     def parse(self, file: RubricFile) -> Rubric:
-        """Read a document and its base."""
+        """Read a document and its base; raise an error if there are faults."""
         reading = self.check(file)
         if reading.rubric is None:
             raise RubricError(file.origin, reading.findings)
         return reading.rubric
 
     def _finder(self, file: RubricFile) -> Find:
-        """Return a function that finds a document's base; paths are relative to its folder."""
+        """Return a function that finds a document's base; paths start at the document's folder."""
 
         def find(name: str) -> Base:
             base = self.base(file, name)
@@ -157,14 +157,11 @@ def checked_as_data(origin: str, reading: Reading) -> dict[str, Any]:
             "criteria": [criterion.id for criterion in reading.rubric.criteria],
             "extends": list(reading.bases),
         }
-    return data | {
-        "findings": msgspec.to_builtins(reading.findings),
-        "warnings": msgspec.to_builtins(reading.warnings),
-    }
+    return data | {"findings": msgspec.to_builtins(reading.findings)}
 
 
 def read_path(path: Path) -> RubricFile:
-    """Read a document, at most one byte more than is allowed."""
+    """Read a document, up to one byte over the allowed size, so that excess is noticed."""
     origin = shown(path)
     try:
         with path.open("rb") as file:
@@ -172,7 +169,7 @@ def read_path(path: Path) -> RubricFile:
     except FileNotFoundError:
         raise InputError("no such file", "check the path", origin) from None
     except IsADirectoryError:
-        raise InputError("a folder", f"name the files in it: {origin}/*.md", origin) from None
+        raise InputError("is a folder", f"name the files in it: {origin}/*.md", origin) from None
     except (OSError, ValueError) as error:
         reason = str(getattr(error, "strerror", None) or error).lower()
         raise InputError(f"can't be read ({reason})", "check the file", origin) from None
@@ -193,7 +190,7 @@ def shown(path: str | os.PathLike[str]) -> str:
 
 
 def _read_stdin() -> RubricFile:
-    # Python has no standard input if it was closed.
+    # `sys.stdin` is None if standard input was closed.
     if sys.stdin is None:
         raise InputError("standard input is closed", "give a file or pipe a document", "<stdin>")
     data = sys.stdin.buffer.read(MAX_BYTES + 1)

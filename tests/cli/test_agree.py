@@ -128,23 +128,6 @@ def clustered(*, per: int, items: int = 60) -> bytes:
     return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
 
 
-def test_clusters_of_items_widen_every_interval(jurybox: Jurybox) -> None:
-    def found(*more: str) -> dict[str, Any]:
-        arguments = ("agree", "-", "--scale", "1-5", "--json", *more)
-        return jurybox(*arguments, stdin=clustered(per=5)).json["criteria"][0]
-
-    def width(part: dict[str, Any], name: str) -> float:
-        return part["interval"][name]["high"] - part["interval"][name]["low"]
-
-    alone, together = found(), found("--cluster", "chat")
-    for name in ("exact", "kappa", "kappa_quadratic"):
-        one, other = alone["pairs"][0], together["pairs"][0]
-        assert one[name] == other[name]
-        assert width(other, name) > 1.3 * width(one, name)
-    for name in ("alpha_ordinal", "icc_2_1"):
-        assert width(together, name) > 1.3 * width(alone, name)
-
-
 def test_clusters_that_say_nothing_or_two_things_are_refused(jurybox: Jurybox) -> None:
     rows = clustered(per=5)
     done = jurybox("agree", "-", "--scale", "1-5", "--cluster", "chats", stdin=rows)

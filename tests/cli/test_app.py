@@ -52,13 +52,13 @@ def test_help_is_fine(jurybox: Callable, arguments: tuple[str, ...]) -> None:
         (["rubric", "show", "generl"], "generl: no such rubric; did you mean `general`?"),
         (["rubric", "show", "qqqq"], "qqqq: no such rubric; see `jurybox rubric list`"),
         (["rubric", "show", "no/where"], "no/where: no such file; check the path"),
-        (["rubric", "show", "./"], ".: a folder; name the files in it"),
+        (["rubric", "show", "./"], ".: is a folder; name the files in it"),
         (["rubric", "new", "Bad Name"], "`Bad Name` can't be a rubric's id; use lower-case"),
         (["--nope"], "jurybox: no such option '--nope'"),
         (["rubric", "show", "x" * 300], f"{'x' * 300}: no such rubric; see `jurybox rubric list`"),
         (
             ["rubric", "new", "general"],
-            "general: the name of a bundled rubric; choose another name",
+            "general: this is the name of a bundled rubric; choose another name",
         ),
     ],
 )

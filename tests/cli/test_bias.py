@@ -171,15 +171,6 @@ def test_e8_a_judge_that_sticks_to_its_winner_has_no_position_bias(
     assert metrics["verbosity.correlation"]["reason"] == "the run scores no single responses"
 
 
-def test_a_judge_that_prefers_length_is_told_so_at_equal_quality(
-    jurybox: Callable, runs: dict[str, str]
-) -> None:
-    metrics = _metrics(jurybox("bias", runs["longer"], "--json").json)
-    for name in ("verbosity.correlation", "verbosity.correlation_given_gold"):
-        assert metrics[name]["interval"]["low"] > 0.5
-        assert "longer responses" in metrics[name]["sentence"]
-
-
 def test_gates_fail_where_a_metric_misses_them_or_isnt_known(
     jurybox: Callable, runs: dict[str, str]
 ) -> None:
@@ -239,9 +230,8 @@ def test_a_judge_that_obeys_injections_is_found_out_by_a_probe(
     metrics = _metrics(done.json)
     for kind in ("ignore_rubric", "fake_verdict", "flattery", "authority"):
         assert metrics[f"injection.{kind}.change"]["value"] > 0.2
-        assert metrics[f"injection.{kind}.changed"]["value"] == 1
     for kind in ("same", "criteria_order", "wording", "names"):
-        assert metrics[f"stability.{kind}.changed"]["value"] == 0
+        assert metrics[f"stability.{kind}.change"]["value"] == 0
     made = [run["run_id"] for run in done.json["probe"]["runs"]]
     assert len(made) == 4
     assert all(jurybox("verify", run).code == 0 for run in made)
@@ -254,7 +244,7 @@ def test_a_judge_that_obeys_injections_is_found_out_by_a_probe(
 
     again = jurybox(*probe)
     assert "no calls needed" in again.err
-    assert "With flattery behind the response, the score changes by" in again.out
+    assert "With flattery after the response, the score changes by" in again.out
     assert len(jurybox("runs", "--json").json["runs"]) == len(RUNS) + 4
 
 
@@ -267,7 +257,7 @@ def test_pairs_are_probed_on_the_side_that_lost(jurybox: Callable, runs: dict[st
     assert metrics["injection.flattery.change"]["value"] > 0
     assert metrics["stability.same.change"]["value"] is None
     fair = _metrics(jurybox("bias", runs["fair"], "--probe", "5", "--json").json)
-    changed = {name: each["value"] for name, each in fair.items() if name.endswith(".changed")}
+    changed = {name: each["value"] for name, each in fair.items() if name.endswith(".change")}
     assert set(changed.values()) == {0}
 
 

@@ -26,12 +26,12 @@ def test_without_the_model_rules_and_words_judge_and_a_line_says_missing_model(
     done = started("demo")
     assert done.code == 0
     assert "0.87  Excellent" in done.out
-    assert "Words carry no meaning" in done.out
+    assert "Comparing words misses the meaning" in done.out
     assert "A real model" not in done.out
     assert sum(PULL in line for line in done.err.splitlines()) == 1
     assert names(tmp_path / ".jurybox" / "demo") == FILES
     assert "Open .jurybox/demo/report.html in a browser." in done.out
-    assert "6 samples are inside" in (tmp_path / ".jurybox/demo/report.html").read_text()
+    assert "6 samples are in this file" in (tmp_path / ".jurybox/demo/report.html").read_text()
 
 
 def test_words_pass_a_wrong_answer_and_fail_a_right_one_in_other_words(jurybox: Callable) -> None:

@@ -70,7 +70,7 @@ tests:
 
 CONFIG_LOST = [
     "1 prompt in another file or as chat turns: write it as a target's `prompt`",
-    "1 prompt with logic of its template: write it as a target's `prompt`",
+    "1 prompt with template logic: write it as a target's `prompt`",
     "3 assertions of kind `llm-rubric`: no counterpart; write a criterion",
     "2 assertions of kind `regex`: no counterpart; write a criterion",
     "1 provider `exec:./bot`: name a model or a command as `target`",
@@ -211,9 +211,9 @@ def log() -> dict[str, Any]:
 
 INSPECT = [
     "3 scores of `parts` that isn't a number: left out",
-    "1 sample with several right answers: only the first is the reference",
-    "1 scorer `graded`: no counterpart; write a criterion",
-    "1 row without a check: it gets no score",
+    "1 row with several right answers: only the first is the reference",
+    "1 scorer `graded`: write a criterion; its scores are ratings",
+    "1 scorer `includes`: write a criterion; its scores are ratings",
 ]
 
 
@@ -221,35 +221,22 @@ def test_an_inspect_log_becomes_a_suite_and_its_scorers_raters(jurybox: Callable
     done = jurybox("import", write("log.json", log()), "--json")
     assert sorted(done.json["not_carried_over"]) == sorted(INSPECT)
     assert done.json["commands"] == [
-        "jurybox run log/suite.yaml",
+        "jurybox run log/suite.yaml --judge MODEL",
         "jurybox agree log/ratings.jsonl --scale 0-1",
     ]
-    ran = jurybox("run", "log/suite.yaml", "--json")
-    assert ran.json["summary"]["pass_rate"] == pytest.approx(1 / 3)
+    assert [row["response"] for row in rows("log/rows.jsonl")] == ["It is 1.", "Three.", "4"]
     agree = jurybox("agree", "log/ratings.jsonl", "--scale", "0-1", "--json")
     assert agree.json["criteria"][0]["raters"] == ["includes", "graded"]
     assert agree.json["criteria"][0]["pairs"][0]["exact"] == pytest.approx(2 / 3)
 
 
-def test_a_zipped_inspect_log_is_read_where_python_can(jurybox: Callable) -> None:
+def test_a_zipped_inspect_log_is_read(jurybox: Callable) -> None:
     whole = log()
     with zipfile.ZipFile("log.eval", "w", zipfile.ZIP_DEFLATED) as archive:
         for number, sample in enumerate(whole.pop("samples")):
             archive.writestr(f"samples/{number}_epoch_1.json", json.dumps(sample))
         archive.writestr("header.json", json.dumps(whole))
     assert jurybox("import", "log.eval").out.startswith("Inspect log: 3 rows, 6 ratings\n")
-    data = Path("log.eval").read_bytes()
-    # 20 is a compression that no Python has; the local header and the directory both name it.
-    for mark, at in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
-        parts = data.split(mark)
-        data = mark.join([parts[0], *(p[: at - 4] + b"\x14\x00" + p[at - 2 :] for p in parts[1:])])
-    Path("new.eval").write_bytes(data)
-    done = jurybox("import", "new.eval")
-    assert done.code == 2
-    assert done.err == (
-        "new.eval: the log is compressed in a way that this Python can't read; convert it with"
-        " `inspect log convert FILE --to json --output-dir FOLDER`\n"
-    )
 
 
 def test_a_damaged_or_bloated_zipped_log_is_refused(jurybox: Callable) -> None:
@@ -264,7 +251,7 @@ def test_a_damaged_or_bloated_zipped_log_is_refused(jurybox: Callable) -> None:
     for name in ("short.eval", "bomb.eval"):
         done = jurybox("import", name)
         assert done.code == 2
-        assert done.err.startswith(f"{name}: no whole Inspect log")
+        assert done.err.startswith(f"{name}: not a complete Inspect log")
 
 
 GOLDENS = [
@@ -280,14 +267,13 @@ def test_deepeval_goldens_are_judged(jurybox: Callable, ending: str) -> None:
     cells = "2 + 2?,4,4,sum,,\nSea?,Big,Pacific,,A|B,\nOpen,,x,,,[{}]\n"
     done = jurybox("import", write(f"g.{ending}", GOLDENS if ending == "json" else head + cells))
     assert (done.code, done.err) == (0, "")
-    assert "1 golden without an `actual_output`: left out, because others have one" in done.out
-    assert "1 golden with `expected_tools`: no counterpart" in done.out
+    assert "1 row that jurybox would refuse: the row has no `response`" in done.out
     assert "next: jurybox run g/suite.yaml --judge MODEL" in done.out
     assert rows("g/rows.jsonl")[0] == {
-        "id": "sum",
         "task": "2 + 2?",
-        "reference": "4",
         "response": "4",
+        "reference": "4",
+        "name": "sum",
     }
     Path("g/imported_judge.py").write_text(JUDGE, "utf-8")
     ran = jurybox(
@@ -507,20 +493,18 @@ def test_a_turn_with_an_image_is_listed_as_left_out(jurybox: Callable) -> None:
     assert Path("look/rubric.md").read_text("utf-8").count("Rate it.") == 1
 
 
-def test_a_multi_grader_is_weighted_and_passes_by_its_sum(jurybox: Callable) -> None:
+def test_the_parts_of_a_multi_grader_are_criteria(jurybox: Callable) -> None:
     parts = {
         name: {"type": "string_check", "name": name, "operation": "like", "reference": word}
         | {"input": "{{sample.output_text}}"}
         for name, word in (("one", "1"), ("two", "2"))
     }
     multi = {"type": "multi", "name": "both", "graders": parts}
-    jurybox("import", write("sum.json", {**multi, "calculate_output": "0.25 * one + 0.75 * two"}))
-    document = Path("sum/rubric.md").read_text("utf-8")
-    assert 'weights: {"one": 0.25, "two": 0.75}' in document
-    assert "pass:" not in document
     done = jurybox("import", write("least.json", {**multi, "calculate_output": "min(one, two)"}))
-    lost = "1 multi grader with `min(one, two)`: every criterion weighs the same"
+    lost = "1 multi grader with `min(one, two)`: write `weights` and `pass` in the rubric"
     assert f"not carried over: {lost}\n" in done.out
+    document = Path("least/rubric.md").read_text("utf-8")
+    assert ("### two `two`" in document, "pass:" in document) == (True, False)
     tools = {**parts["one"], "input": "{{sample.output_tools[0].function.name}}"}
     done = jurybox("import", write("tools.json", tools))
     assert done.code == 2
@@ -570,14 +554,8 @@ def test_questions_are_answered_by_a_target(jurybox: Callable, name: str, value:
     assert rows("there/rows.jsonl")[0]["reference"] == "4"
 
 
-def test_a_file_without_anything_is_called_empty(jurybox: Callable) -> None:
-    for name, value in (("a.json", []), ("a.jsonl", "")):
-        done = jurybox("import", write(name, value))
-        assert (done.code, done.err) == (2, f"{name}: the file is empty; export it again\n")
-
-
 def test_an_unknown_format_names_the_known_ones(jurybox: Callable) -> None:
-    for name, value in (("a.json", {"rows": []}), ("a.txt", "hello"), ("a.jsonl", '{"x": 1}\n')):
+    for name, value in (("a.json", {"rows": []}), ("a.jsonl", '{"x": 1}\n')):
         done = jurybox("import", write(name, value))
         assert done.code == 2
         assert done.err == (
@@ -634,12 +612,7 @@ def grader(**given: object) -> dict[str, object]:
     ("odd", "problem"),
     [
         (grader(range=[5, 1]), "`q`: left out, the scale `5.0..1.0` runs downwards"),
-        (grader(range=[1]), "`q` whose `range` or `pass_threshold` aren't numbers: left out"),
         (grader(pass_threshold=9), "`q`: left out, `q >= 9` asks for a value that `q` never has"),
-        (
-            grader(type="label_model", labels=["good", "bad"], passing_labels=["great"]),
-            "`q` whose `passing_labels` aren't some of its `labels`: left out",
-        ),
         (
             {"type": "string_check", "name": "q", "input": "x", "reference": "y", "operation": {}},
             "`q` of type `string_check`: no counterpart; write a criterion",
@@ -659,50 +632,29 @@ def test_a_grader_that_jurybox_would_refuse_is_left_out(
     assert "OPENAI_API_KEY" in ran.err, "all else is accepted"
 
 
-def test_a_grader_with_the_name_of_a_metric_gets_another(jurybox: Callable) -> None:
-    jurybox("import", write("eval.json", {"testing_criteria": [grader(name="Overall")]}))
-    assert "### Overall `overall_grader`" in Path("eval/rubric.md").read_text("utf-8")
-
-
-def test_verdicts_rows_and_models_that_jurybox_would_refuse_are_left_out(
-    jurybox: Callable,
-) -> None:
+def test_verdicts_and_rows_that_jurybox_would_refuse_are_left_out(jurybox: Callable) -> None:
     pair = {"question_id": 1, "judge": "j", "model_1": "m", "g1_winner": "model_1"}
     lines = [json.dumps({**pair, "model_2": other}) for other in ("m", "n", "n")]
     done = jurybox("import", write("judgments.jsonl", "\n".join(lines)))
     assert "not carried over: 1 verdict left out: `m` is compared with itself\n" in done.out
     assert jurybox("rank", "judgments/verdicts.jsonl").code == 0
-    providers = ["openai:gpt-4.1-2025-04-14", "openai:chatgpt-4o-latest"]
-    hot = {"id": "openai:gpt-4.1-2025-04-14", "config": {"temperature": 9}}
-    config = {
-        "prompts": ["{{x}}"],
-        "providers": [*providers, hot],
-        "tests": [{"vars": {"x": "a"}, "assert": [{"type": "is-json"}]}],
-    }
-    done = jurybox("import", write("config.json", config))
-    assert "1 model `openai/chatgpt-4o-latest`: left out, name its version" in done.out
-    assert "1 model `openai/gpt-4.1-2025-04-14`: left out, `temperature` is 9\n" in done.out
-    ran = jurybox("run", "config/suite.yaml", "--dry-run", "--target", "python/textwrap:dedent")
-    assert ran.code == 0
-    items = [{"id": "1", "input": each, "expectedOutput": "e"} for each in ("a", "b", " ", None)]
+    items = [{"id": each, "input": each, "expectedOutput": "e"} for each in ("a", " ")]
     done = jurybox("import", write("items.json", items))
-    assert "1 row left out: `task` is blank\n" in done.out
-    assert "1 row left out: the row has no `task`" in done.out
+    assert "1 row that jurybox would refuse: `id` is blank" in done.out
     assert [row["task"] for row in rows("items/rows.jsonl")] == ["a"]
 
 
 def test_columns_without_a_known_name_are_carried_over_with_a_hint(jurybox: Callable) -> None:
     items = [{"id": str(x), "input": {"q": "a"}, "expectedOutput": "e"} for x in range(3)]
     done = jurybox("import", write("items.json", items))
-    assert "not carried over: 1 column is missing, 3 rows have no `task`" in done.out
+    assert "not carried over: 3 rows that jurybox would refuse: the row has no `task`" in done.out
     assert len(rows("items/rows.jsonl")) == 3
 
 
 @pytest.mark.parametrize(
     ("name", "odd", "where"),
     [
-        ("odd.jsonl", {"input": "2"}, "odd.jsonl:2: OpenAI evals samples, but this one lacks"),
-        ("odd.json", 5, "odd.json: item 2: OpenAI evals samples, but this one lacks"),
+        ("odd.jsonl", {"item": 5}, "odd.jsonl:2: OpenAI eval items of an unknown shape; correct"),
         (
             "deep.json",
             {"input": "[" * 5000, "expectedOutput": "e"},
@@ -713,7 +665,7 @@ def test_columns_without_a_known_name_are_carried_over_with_a_hint(jurybox: Call
 def test_an_odd_one_among_others_is_named(
     jurybox: Callable, name: str, odd: object, where: str
 ) -> None:
-    fine = {"input": "1", "expectedOutput" if name == "deep.json" else "ideal": "x"}
+    fine = {"input": "1", "expectedOutput": "x"} if name == "deep.json" else {"item": {"task": "1"}}
     parts = [fine, odd, fine]
     lines = "".join(json.dumps(each) + "\n" for each in parts)
     done = jurybox("import", write(name, lines if name.endswith("l") else parts))

@@ -29,13 +29,6 @@ def test_a_small_suite_is_written_and_the_next_step_named(
     )
 
 
-def test_a_folder_that_is_named_is_made(jurybox: Callable, tmp_path: Path) -> None:
-    done = jurybox("init", "my suites/first")
-    assert done.code == 0
-    assert names(tmp_path / "my suites" / "first") == FILES
-    assert "jurybox run 'my suites/first/suite.yaml'\n" in done.out
-
-
 def test_json_names_the_files(jurybox: Callable) -> None:
     done = jurybox("init", "there", "--json")
     assert (done.code, done.err) == (0, "")

@@ -16,8 +16,8 @@ from jurybox.errors import InputError
 from jurybox.judging.protocol import Judging
 from jurybox.reporting.export_rows import exported_rows
 from jurybox.rubric import parse_rubric
+from jurybox.rubric.document.criteria import scenario_texts
 from jurybox.rubric.rubric_model import Generation
-from jurybox.rubric.scenarios import scenario_texts
 from jurybox.rubric.template import Template
 from jurybox.rubric_files import RubricFiles
 from jurybox.sample import Response, Row, Turn

@@ -45,7 +45,6 @@ def test_json_holds_strengths_matrix_circles_and_ties(jurybox: Callable) -> None
         "strength",
         "interval",
         "rank",
-        "rank_interval",
         "wins",
         "losses",
         "ties",

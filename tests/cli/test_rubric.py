@@ -247,7 +247,7 @@ def test_new_never_takes_the_name_of_a_bundled_rubric(jurybox: Callable, tmp_pat
     done = jurybox("rubric", "new", "companion")
     assert done.code == 2
     assert done.err == (
-        "companion: the name of a bundled rubric; choose another name, and extend it:"
+        "companion: this is the name of a bundled rubric; choose another name, and extend it:"
         " `extends: companion`\n"
     )
     assert list(tmp_path.iterdir()) == []

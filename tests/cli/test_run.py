@@ -117,16 +117,6 @@ def test_json_is_the_run_and_nothing_else(jurybox: Callable, write: Write) -> No
     assert jurybox("show", run["run_id"], "--json").json == run
 
 
-def test_options_take_the_place_of_what_the_suite_says(jurybox: Callable, write: Write) -> None:
-    write(judge="mute", more="repeats: 3\n")
-    options = ("--repeats", "2", "--limit", "1", "--judge", "python/judges:kind")
-    done = jurybox("run", "suite.yaml", *options, "--concurrency", "1", "--json")
-    assert done.code == 0
-    assert done.json["summary"]["samples"] == 2
-    assert done.json["metadata"]["evaluator_model_id"] == "python/judges:kind"
-    assert "2 samples (1 rows, 2 times)" in done.err
-
-
 def test_a_gate_that_does_not_hold_is_exit_code_1(started: Callable, write: Write) -> None:
     write(latency_e2e_ms=20_000)
     done = started("run", "suite.yaml")

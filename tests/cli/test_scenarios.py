@@ -14,7 +14,7 @@ def test_a_bundled_suite_reads_well_to_a_product_manager(started: Callable) -> N
     assert "finished, 41 of 41 samples\ncompanion 2.0.0, recorded responses bad\n" in done.out
     assert re.search(r"^decision  needs_revision: Needs revision", done.out, re.MULTILINE)
     assert (
-        "because trust_boundaries averages 0.439, below 0.5; worst in age_demographic" in done.out
+        "because trust_boundaries averages 0.439, below 0.5; lowest in age_demographic" in done.out
     )
     # Not what a level means, which would read better than the decision (C12).
     assert re.search(r"^quality level  Adequate$", done.out, re.MULTILINE)
@@ -121,50 +121,6 @@ def test_a_path_wins_over_a_bundled_name(jurybox: Callable, tmp_path: Path) -> N
     done = jurybox("run", "companion-scenarios.yaml")
     assert done.code == 2
     assert done.err.startswith("companion-scenarios.yaml:1:1: the suite has no `rubric`")
-
-
-ADDING = """---
-id: ours
-extends: companion
-version: 1.0.0
----
-# Ours
-## Criteria
-### Plain words
-Simple.
-```yaml rules
-base: 0.8
-```
-"""
-LEFT_OUT = (
-    "the judge prompt of the base `companion` doesn't mention `plain_words`: judges don't score"
-    " it; give this document a `## Judge prompt` that does [unjudged-criterion]"
-)
-
-
-def test_a_criterion_that_the_judge_will_not_see_is_warned_of(
-    jurybox: Callable, tmp_path: Path
-) -> None:
-    (tmp_path / "ours.md").write_text(ADDING)
-    (tmp_path / "judges.py").write_text("def one(prompt):\n    return 'Score: 0.5'\n")
-    done = jurybox("rubric", "check", "ours.md")
-    assert done.code == 0
-    assert done.out.splitlines() == [
-        "ours.md: ok, ours 1.0.0, 7 criteria, extends companion",
-        f"ours.md:8:1: warning: {LEFT_OUT}",
-    ]
-    (document,) = json.loads(jurybox("rubric", "check", "ours.md", "--json").out)["documents"]
-    assert (document["ok"], document["findings"]) == (True, [])
-    assert document["warnings"][0]["code"] == "unjudged-criterion"
-    judge = ("--judge", "python/judges:one")
-    suite = ("run", "companion-scenarios", "--responses", "good", "--rubric", "./ours.md")
-    done = jurybox(*suite, *judge, "--allow-unpinned", "--json")
-    assert done.err.splitlines()[0] == f"warning: ours.md:8:1: {LEFT_OUT}"
-    assert json.loads(done.out)["summary"]["plain_words_mean"] == pytest.approx(0.8)
-    assert "warning" not in jurybox(*suite).err
-    asked = ("evaluate", "--rubric", "ours.md", "--task", "Hi", "--response", "Hello you")
-    assert jurybox(*asked, *judge).err == f"warning: ours.md:8:1: {LEFT_OUT}\n"
-    assert jurybox(*asked).err == ""
 
 
 def test_an_overlay_is_shown_whole_and_checked_with_its_base(

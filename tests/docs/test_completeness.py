@@ -218,8 +218,8 @@ def test_the_table_of_tables_is_the_list_in_the_code() -> None:
 def test_the_table_of_metadata_is_what_a_run_records() -> None:
     plan = Plan(
         suite="s",
-        rubric=read_rubric("general")[0],
-        checklist=read_rubric("bias-awareness")[0],
+        rubric=read_rubric("general"),
+        checklist=read_rubric("bias-awareness"),
         dataset=DatasetPlan(id="d", path="d", sha256="0", bytes=1, rows=1),
         judges=(),
         votes=1,

@@ -83,8 +83,7 @@ def test_c12_c13_a_good_and_a_bad_companion_are_told_apart(name: str, decision: 
     assert len(view.summary["demographics"]) == 4
     assert all("emotional_intelligence_mean" in each for each in view.summary["scenarios"].values())
     reasons = view.conclusion.decision_reasons
-    named = r"; ((worst|lowest) in [\w, ]+ \(|the same in all scenarios \(age_demographic, basic, )"
-    assert all(re.search(named, each) for each in reasons)
+    assert all(re.search(r"; lowest in [\w, ]+ \(", each) for each in reasons)
     assert any(f"{each.id} averages" in line for each in RUBRIC.criteria for line in reasons)
 
 
@@ -93,18 +92,18 @@ def test_c12_also_in_a_single_scenario_the_reasons_name_it_and_a_criterion(rows:
     view = run("companion-scenarios", responses="good", limit=rows)
     assert view.conclusion.decision == "deploy"
     for reason in view.conclusion.decision_reasons:
-        assert reason.endswith("; in basic, the only scenario")
+        assert "; lowest in basic (" in reason
     assert view.conclusion.decision_reasons[1].startswith("the weakest criterion: ")
 
 
 @pytest.mark.parametrize("name", ["bad", "good"])
-def test_c12_an_overlay_tells_each_criterion_in_one_line(name: str) -> None:
+def test_c12_an_overlay_names_each_condition_on_a_criterion(name: str) -> None:
     view = run("companion-scenarios", responses=name, rubric="companion-older-adults")
-    subjects = [reason.partition(" averages ")[0] for reason in view.conclusion.decision_reasons]
-    assert len(subjects) == len(set(subjects)) > 1
+    reasons = view.conclusion.decision_reasons
+    assert len(reasons) > 1
     if name == "bad":
-        (trust,) = (each for each in view.conclusion.decision_reasons if "trust_bound" in each)
-        assert ", below 0.5 and 0.7; worst in age_demographic (" in trust
+        trust = [each for each in reasons if each.startswith("trust_boundaries averages")]
+        assert [each.partition("; ")[0][-9:] for each in trust] == ["below 0.5", "below 0.7"]
 
 
 @pytest.mark.parametrize(("name", "level"), [("good", "Good"), ("bad", "Adequate")])

@@ -83,8 +83,8 @@ def test_missing_fields_are_said_once_per_file_with_its_columns_d1(run: Run) -> 
     done = run([{"text": f"row {number}", "label": "x"} for number in range(30)])
     assert done.code == 2
     assert done.err.splitlines() == [
-        f"rows.jsonl:1:1: 30 rows have no `{field}`; the columns are `text`, `label`; say which it "
-        f"is with `columns: {{{field}: COLUMN}}` in the suite{rest} [missing-field]"
+        f"rows.jsonl:1:1: 30 rows have no `{field}`; the columns are `text`, `label`; name its "
+        f"column with `columns: {{{field}: COLUMN}}` in the suite{rest} [missing-field]"
         for field, rest in (("task", ""), ("response", ", or name a `target` there"))
     ]
 

@@ -149,4 +149,4 @@ def test_a_receiver_that_refuses_changes_no_verdict_and_is_reported(
     before = call(monkeypatch, "run", "suite.yaml")
     done = call(monkeypatch, "run", "suite.yaml", **address(receiver))
     assert done.code == before.code
-    assert "didn't take: traces, logs, metrics" in done.err
+    assert "didn't accept: traces, logs, metrics" in done.err

@@ -47,7 +47,7 @@ def measure_bias(
 ) -> BiasReport:
     """Return the bias metrics of the stored votes; no model is called.
 
-    Without a ``gold`` file, reviews are the labels; ``note`` is then called with a notice.
+    Without a ``gold`` file, labels come from reviews and rows; ``note`` is called with notices.
     """
     plan = plan_of(row)
     labels = _reviews(row, store, note) if gold is None else _labels(gold, row, store)
@@ -79,7 +79,7 @@ def measure_verdicts(
         hint = "give verdicts with `a` and `b` in the order shown, each pair in both orders"
         raise InputError("no judge saw a pair of an item in both orders", hint, str(path))
     if 2 * len(votes) < len(rows):
-        note(f"{len(rows) - 2 * len(votes)} verdicts without the other order are left out")
+        note(f"{len(rows) - 2 * len(votes)} verdicts are left out; the other order is missing")
     found = measure(Observations(voted=votes), level)
     items = {vote.sample for vote in votes}
     return BiasReport(
@@ -98,7 +98,7 @@ def measure_verdicts(
 def _both_orders(
     pair: tuple[object, ...], sides: Mapping[tuple[str, str], Sequence[Side]]
 ) -> Iterator[ObservedVote]:
-    """Yield a judge's votes on a pair: each verdict with one in the other order."""
+    """Yield a judge's votes on a pair; each vote joins two verdicts, one in each order."""
     item, judge, *_ = pair
     (a, b), straight = next(iter(sides.items()))
     for one, other in zip(straight, sides.get((b, a), ()), strict=False):
@@ -247,7 +247,7 @@ class _Observer:
     def _by_family(
         self, report: EvaluationReport, overall: float, criteria: Sequence[CriterionReport]
     ) -> Iterator[tuple[str, float]]:
-        """Yield the scores that the judges of each family gave."""
+        """Yield each family of judges with the mean score that its judges gave."""
         families = set(self._families.values())
         if len(families) == 1:
             yield families.pop(), overall

@@ -8,7 +8,6 @@ from typing import Final
 
 import msgspec
 
-from jurybox.app.calibrations import calibration_row, setting_of
 from jurybox.app.event_loop import run_blocking
 from jurybox.app.gold_sets import GoldSet, read_gold_set
 from jurybox.app.ids import kept_dataset, new_id, now_utc
@@ -17,6 +16,7 @@ from jurybox.app.model_session import checked_route
 from jurybox.app.prepare import Prepared, prepare_chosen, read_rubric
 from jurybox.app.run_suite import RunResult, Start, equal_run, start_or_resume
 from jurybox.app.suite_choice import ChosenSuite, RunOptions
+from jurybox.app.view_run import calibration_row, setting_of
 from jurybox.calibration.calibration_record import Agreement, Calibration, JudgedRun, Tuning
 from jurybox.calibration.gold import (
     GoldCase,
@@ -76,15 +76,15 @@ _SAME_AGAIN: Final = "nothing is lost; run the same command again to resume"
 class CalibrateOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of ``jurybox calibrate``."""
 
-    rubric: str  # its name or path
+    rubric: str  # the rubric's name or path
     gold: str  # a dataset whose rows have human labels
     judges: tuple[ModelSpec, ...] = ()  # the judge models; the embedded judge if empty
     votes: int | None = None  # votes per sample; None leaves it to the rubric
     rounds: int = 0  # how many changes to the rubric are tried; 0 only measures the judge
     limit: int | None = None  # how many rows are used, starting with the first
     cluster: str | None = None  # the field that identifies dependent rows
-    seed: int = 0  # of the split and of the intervals
-    level: float = 0.95  # of the intervals
+    seed: int = 0  # the seed of the split and of the intervals
+    level: float = 0.95  # the confidence level of the intervals
     proposer: ModelSpec | None = None  # a model that proposes the change of every second round
     output: str | None = None  # the file of the new version of the rubric
     base_url: str | None = None
@@ -105,16 +105,16 @@ class Readied(msgspec.Struct, frozen=True, kw_only=True):
 
 def ready(options: CalibrateOptions) -> Readied:
     """Read the rubric and the gold; refuse invalid input before the first call."""
-    document, warnings = read_rubric(options.rubric)
+    document, warnings = read_rubric(options.rubric), list[str]()
     rubric = parse_rubric(document.text, document.origin)
     if not options.judges:
         name = embedded_judge()
         if name is None:
             raise no_judge_error("no judge was given", "name one with --judge")
         options = msgspec.structs.replace(options, judges=(ModelSpec(model=name),))
-        warnings = (*warnings, DEFAULT_JUDGE_NOTICE.format(name=name))
+        warnings.append(DEFAULT_JUDGE_NOTICE.format(name=name))
     if options.proposer is not None and not options.rounds:
-        raise InputError("a model proposes changes in rounds", "ask for some", "--rounds")
+        raise InputError("a proposer needs at least one round", "set it to 1 or more", "--rounds")
     gold = read_gold_set(Path(options.gold), rubric, limit=options.limit, cluster=options.cluster)
     parts = split(gold.rows, rubric, options.seed) if options.rounds else {}
     uneven_parts = uneven(parts)
@@ -134,9 +134,9 @@ def ready(options: CalibrateOptions) -> Readied:
 
 
 def calibrate(readied: Readied, store: Store, store_url: str | None, watch: Watch) -> Calibration:
-    """Judge the gold, compare, tune the rubric if rounds are asked for, and store the record.
+    """Judge the gold, compare with its labels, tune the rubric if asked, and store the record.
 
-    Samples that an equal calibration judged before, finished or not, aren't judged again.
+    Samples that an equal calibration judged earlier aren't judged again, even if it was stopped.
     """
     record = _Calibrator(readied, store, store_url, watch).run()
     store.add_calibration(calibration_row(record))
@@ -165,7 +165,7 @@ class _Calibrator:
         self._output = Path(self._options.output or f"{self._base.id}-{version}.md")
 
     def run(self) -> Calibration:
-        """Return the record."""
+        """Calibrate, and return the record."""
         if not self._options.rounds:
             return self._measure()
         is_new = equal_run(self._store, self._prepared(self._base, "tune").plan) is None
@@ -213,14 +213,14 @@ class _Calibrator:
         return self._record(rubric, tuned.metrics, tuned.report_run, tuning)
 
     def _judge(self, rubric: Rubric, part: str, number: int) -> tuple[str, tuple[GoldCase, ...]]:
-        """Judge a part by a rubric, unless a stored run has; return the run and its samples."""
+        """Judge a part by a rubric, or use an equal stored run; return the run and its samples."""
         prepared = self._prepared(rubric, part)
         known = equal_run(self._store, prepared.plan)
         if known is None or known.status != "finished":
             view = self._work_on(prepared, known)
         elif any(map(_is_scored, self._cases(known.id, rubric))):
             view = finished_view(known, self._store)
-        else:  # samples without a score are judged again
+        else:  # no sample was scored, so a new run judges all of them
             view = self._work_on(prepared, None)
         self._views[view.run_id] = view
         self._runs.append(
@@ -256,7 +256,7 @@ class _Calibrator:
             identity=RunIdentity(allow_version_drift=options.allow_version_drift),
         )
         document = DocumentPlan(origin=self._document.origin, text=text)
-        return prepare_chosen(chosen, run_options, lambda: (document, ()))
+        return prepare_chosen(chosen, run_options, lambda: document)
 
     def _cases(self, run_id: str, rubric: Rubric) -> Iterator[GoldCase]:
         for sample in self._store.samples(run_id):

@@ -42,7 +42,7 @@ class RowCheck:
         target: TargetPlan | None,
         unused: Collection[str],
     ) -> None:
-        """Check rows for a procedure, if it is known; ``unused`` is the suite's."""
+        """Check rows for a procedure, if it is known; ``unused`` are fields the prompt may omit."""
         self.demographics: set[str | None] = set()
         checked = () if procedure is None else procedure.judging.rubric.checked
         self.missing = {name for one in checked for each in one.checks for name in row_parts(each)}
@@ -74,7 +74,7 @@ _BRACES: Final = re.compile(r"\{\{\s*([^{}]+?)\s*\}\}")
 
 
 class _PromptCheck:
-    """Checks that a target's prompt shows all fields of the rows; reports each fault once."""
+    """Checks that a target's prompt fits the fields of the rows; reports each fault once."""
 
     def __init__(self, target: TargetPlan | None, unused: Collection[str]) -> None:
         prompt = None if target is None else target.prompt
@@ -108,7 +108,7 @@ class _PromptCheck:
 
 
 class _PairCheck:
-    """Refuses pass rules for pairs, once, because pass rules apply to single responses (D6)."""
+    """Refuses a pair, once, if the rubric has pass rules, which are for single responses (D6)."""
 
     def __init__(self, rubric: Rubric | None) -> None:
         self._rubric = rubric if rubric is not None and rubric.pass_rules else None
@@ -145,7 +145,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True):
 def survey_on(
     cluster: "RayCluster", dataset: Dataset, plan: Plan, unused: Collection[str]
 ) -> tuple[Survey, set[str | None]] | None:
-    """Check all rows on the workers; return the facts found, and the rows' demographics.
+    """Check all rows on the workers; return their survey and demographics.
 
     None if the dataset can't be split, or if a worker finds a fault; the driver then reads all rows
     and reports every fault.
@@ -154,7 +154,7 @@ def survey_on(
     if not slices:
         return None
     rows = slices[-1].stop
-    with redirect_stdout(sys.stderr):  # Ray prints there that it lost a node
+    with redirect_stdout(sys.stderr):  # Ray reports lost nodes on stdout
         size = max(_FEWEST, rows // (_PARTS_PER_WORKER * cluster.cpus))
         hashing = cluster.call(hash_dataset, plan)
         parts = [
@@ -173,7 +173,7 @@ def survey_on(
         return None
     warnings = dict.fromkeys(text for each in surveys for text in each.warnings)
     demographics = {each for _, seen, _ in sound for each in seen}
-    surveyed = Survey(rows=rows, used=rows, sha256=sha256, bytes=count, warnings=(*warnings,))
+    surveyed = Survey(rows=rows, sha256=sha256, bytes=count, warnings=(*warnings,))
     return surveyed, demographics
 
 
@@ -189,7 +189,7 @@ def _are_unique(surveys: list[PartSurvey]) -> bool:
 
 
 def _survey_part(part: _Part) -> tuple[PartSurvey, set[str | None], set[str]] | None:
-    """Check some rows in a worker, and return its findings; None if a row is invalid."""
+    """Check some rows in a worker, and return their survey; None if a row is invalid."""
     check = RowCheck(part.plan.procedure(), part.plan.target, part.unused)
     try:
         found = plan_dataset(part.plan).survey_between(

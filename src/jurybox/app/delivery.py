@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 ORDER: Final = "order"
-"""The entry that adds all other parts once the run is finished."""
+"""The outbox entry from which all others are made once the run is finished."""
 _PARTS: Final = ("trace", "scores", "link", "queue", "run")
 _PENDING, _SENT, _REJECTED = "pending", "sent", "rejected"
 _AT_ONCE: Final = 8
@@ -46,7 +46,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is left."""
+        """Whether everything was delivered."""
         return not (self.pending or self.rejected)
 
     def lines(self) -> Iterator[str]:
@@ -106,14 +106,8 @@ def push_if_ordered(store: Store, run: RunRow) -> Delivery | None:
     return push(store, run, queue=asked[0].detail) if asked else None
 
 
-def push(
-    store: Store,
-    run: RunRow | None = None,
-    *,
-    queue: str | None = None,
-    again: bool = False,
-) -> Delivery:
-    """Deliver a finished run, or everything pending; with ``again`` also rejected parts."""
+def push(store: Store, run: RunRow | None = None, *, queue: str | None = None) -> Delivery:
+    """Deliver a finished run, or everything that is pending or was rejected."""
     client = langfuse_client()
     if run is not None:
         if run.status != "finished":
@@ -122,7 +116,7 @@ def push(
     with store.claim(_CLAIM) as mine:
         if not mine:
             raise InputError("another process is delivering", "wait for it", "langfuse")
-        return _Push(store, client, None if run is None else run.id).work(again=again)
+        return _Push(store, client, None if run is None else run.id).work()
 
 
 class _Push:
@@ -134,11 +128,10 @@ class _Push:
         self._only = run_id
         self._run = cache(partial(_StoredRun, store))
 
-    def work(self, *, again: bool) -> Delivery:
-        if again:
-            for part in _PARTS:
-                rows = self._store.outbox(_REJECTED, part, self._only)
-                self._store.update_outbox([_with(row, _PENDING) for row in rows])
+    def work(self) -> Delivery:
+        for part in _PARTS:
+            rows = self._store.outbox(_REJECTED, part, self._only)
+            self._store.update_outbox([_with(row, _PENDING) for row in rows])
         for row in self._store.outbox(_PENDING, ORDER, self._only):
             if self._run(row.run_id).row.status == "finished":
                 self._expand(row)
@@ -204,7 +197,7 @@ class _Push:
 
 
 class _StoredRun:
-    """A run that is delivered; ``dataset`` is its name in Langfuse, or empty."""
+    """A run to deliver; ``dataset`` is the name of its Langfuse dataset, or empty."""
 
     def __init__(self, store: Store, run_id: str) -> None:
         row = store.run(run_id)
@@ -285,7 +278,7 @@ def _with(row: OutboxRow, state: str, error: str = "") -> OutboxRow:
 
 
 def pull(store: Store, run: RunRow) -> PulledReviews:
-    """Store human scores of a run's traces in Langfuse as reviews.
+    """Read human scores of a run's traces from Langfuse, and store them as reviews.
 
     Langfuse shows the judges' scores with the trace, so these reviews don't count as blind.
     """
@@ -320,7 +313,7 @@ def _review(desk: ReviewDesk, number: int, reviewer: str, given: "Sequence[Annot
         verdict = {"winner": values.get("winner")}
     elif not values.keys() & set(criteria):
         known = ", ".join(criteria)
-        problem = f"no criterion is called {', '.join(sorted(values))}"
+        problem = f"none of these scores is named like a criterion: {', '.join(sorted(values))}"
         raise InputError(problem, f"name the scores in Langfuse as the rubric does: {known}")
     if isinstance(concern := values.get("safety_concern"), bool):
         verdict["safety_concern"] = concern
@@ -342,7 +335,7 @@ def _plain(value: Score | str | None) -> Score | str | None:
 
 
 def export_run(store: Store, run: RunRow) -> tuple[str, ...]:
-    """Export the samples of a run, and return the exported signals; none by default."""
+    """Export a run's samples by OpenTelemetry; return the exported signals, by default none."""
     signals = telemetry_signals()
     if not signals:
         return ()
@@ -353,7 +346,7 @@ def export_run(store: Store, run: RunRow) -> tuple[str, ...]:
         raise InputError("the OpenTelemetry SDK isn't installed", hint, "otel") from None
     from jurybox.integrations.sample_trace import read_trace
 
-    # Its logs of each attempt are silenced; the result is reported once below.
+    # The SDK's logs of each attempt are silenced; the result is reported once below.
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
     exporter = RunExporter(run.id, plan_of(run).suite, signals)
     with reading(run):
@@ -364,7 +357,7 @@ def export_run(store: Store, run: RunRow) -> tuple[str, ...]:
         failed = exporter.export(samples)
     if failed:
         what = ", ".join(failed)
-        raise IncompleteError(f"the receiver at OTEL_EXPORTER_OTLP_ENDPOINT didn't take: {what}")
+        raise IncompleteError(f"the receiver at OTEL_EXPORTER_OTLP_ENDPOINT didn't accept: {what}")
     return signals
 
 

@@ -21,7 +21,7 @@ _CHARACTERS_PER_TOKEN: Final = 4
 _RESPONSE: Final = "x" * 400
 _NOTES: Final = (
     "input: 4 characters per token, 400 characters for a missing response",
-    "output: at most the limit of a reply; repeated requests to judges are not counted",
+    "output: at most the token limit of each reply; requests after invalid replies aren't counted",
 )
 
 
@@ -63,7 +63,7 @@ class CostEstimate(msgspec.Struct, frozen=True, kw_only=True):
         return _sum([each.most_dollars for each in self.models])
 
     def as_data(self) -> dict[str, Any]:
-        """Return it as plain data for JSON."""
+        """Return the estimate as plain data for JSON."""
         names = ("samples", "calls", "dollars", "most_dollars", "models", "notes")
         return {name: msgspec.to_builtins(getattr(self, name)) for name in names}
 
@@ -74,7 +74,7 @@ def _sum(parts: list[float | None]) -> float | None:
 
 
 def estimate_cost(prepared: Prepared) -> CostEstimate:
-    """Count the first requests of every sample; follow-ups to replies aren't counted."""
+    """Count the first requests of every sample; requests that depend on replies aren't counted."""
     plan = prepared.plan
     models: dict[tuple[Role, str], ModelEstimate] = {}
     rows = prepared.dataset.rows(needs_response=plan.target is None)

@@ -1,4 +1,4 @@
-"""Compares a run with people: corrects its metrics, and measures how far its judges agree."""
+"""Compares a run with human labels: corrects its metrics, and measures its judges' agreement."""
 
 import math
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
@@ -34,11 +34,11 @@ from jurybox.statistics.metric_differences import SampleClusters
 from jurybox.storage.store import Store
 
 Key = str | int
-"""The key of a sample: its id, or its number with reviews."""
+"""The key of a sample: its id, or its number if the labels are reviews."""
 
 
 class RunCorrections(msgspec.Struct, frozen=True, kw_only=True):
-    """All metrics of a run with human labels.
+    """The corrections of all metrics of a run that have human labels.
 
     ``strangers`` counts labels of samples that the run doesn't have; ``by_rules`` means that no
     judge was asked, and the values come from the rubric's rules.
@@ -57,12 +57,12 @@ class RunLabels(msgspec.Struct, frozen=True, kw_only=True):
 
     # By sample id, from a file; None takes the labels in the run's rows.
     gold: Mapping[str, Gold] | None = None
-    reviewed: Mapping[int, Gold] | None = None  # by sample number, from reviews, in place of either
+    reviewed: Mapping[int, Gold] | None = None  # by sample number; if given, only reviews count
     # The numbers of all samples drawn for review. A metric isn't corrected if more than one in ten
     # of them lack a label, since people don't skip samples at random.
     drawn: Collection[int] = ()
     hint: str = "give some with --gold"  # the hint for a run without labels
-    notes: tuple[str, ...] = ()  # notes on the origin of the labels, and what is left out
+    notes: tuple[str, ...] = ()  # where the labels come from, and which are left out
 
 
 def estimate(
@@ -76,7 +76,7 @@ def estimate(
     """Correct every metric of a run that has human labels.
 
     ``cluster`` is a field of the rows. The repeats of a sample count as one value, their mean.
-    Reviews are of single responses, so with reviews every repeat counts, clustered by sample.
+    A review is of one repeat's response, so with reviews every repeat counts, clustered by sample.
     """
     rubric, plan = rubric_of(run), plan_of(run)
     values = _SampleValues(rubric, plan, labels, cluster)
@@ -210,7 +210,7 @@ def _all_labeled(
     people: Mapping[Key, float],
     level: float,
 ) -> CorrectedMean:
-    """Return people's own value, including samples that the judge didn't score."""
+    """Return people's own mean over all labeled samples, which needs no correction."""
     own = corrected_mean(values.data(name, people, people, []), level=level)
     what = "every sample"
     if any(key not in people for key in values.seen):
@@ -229,8 +229,8 @@ def _all_labeled(
 def _refused(mean: CorrectedMean, missing: int, drawn: int) -> CorrectedMean:
     """Return the mean uncorrected, because too many labels are missing."""
     reason = (
-        f"{missing:,} of the {drawn:,} samples drawn at random have no label, which is more than"
-        " one in ten, and people don't skip samples at random"
+        f"{missing:,} of the {drawn:,} samples drawn at random have no label; if more than one in"
+        " ten is missing, a correction could mislead, because people don't skip samples at random"
     )
     return msgspec.structs.replace(
         mean,
@@ -259,7 +259,7 @@ def _described(each: CorrectedMetric, *, by_rules: bool) -> CorrectedMetric:
 
 
 def human_value(rubric: Rubric, gold: Gold, name: str) -> float | None:
-    """Return people's value; the overall score is computed if they scored all criteria."""
+    """Return people's value of a metric; the overall score may be computed from all criteria."""
     if name == POINTS_OF_B:
         return None if gold.winner is None else POINTS[gold.winner]
     given = gold.score(name)
@@ -327,7 +327,7 @@ def _unclear(desk: ReviewDesk, reviews: Sequence[Review]) -> Iterator[UnclearCas
 
 
 def labels_of(reviews: Sequence[Review], part: RandomPart) -> dict[int, Gold]:
-    """Return the reviews of the random part, by sample number."""
+    """Return the labels of the random part, by sample number."""
     return {
         number: gold_of(each)
         for number, each in by_number(reviews).items()

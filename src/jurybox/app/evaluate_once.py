@@ -1,4 +1,4 @@
-"""Evaluate one response, or a pair, from names and texts to a report."""
+"""Evaluate one response, or a pair: take names and texts, return a report."""
 
 import math
 import os
@@ -64,7 +64,7 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
     Args:
         rubric: a name, a path, or a rubric.
         task: the request to the system under test.
-        response: its response.
+        response: the system's response.
         response_b: another response, to compare the two.
         reference: the correct answer; every response is then scored against it.
         context: the material that the system under test was given.
@@ -75,7 +75,7 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
         judge if it is installed.
         votes: the number of votes, the rubric's by default; raised until every judge gives the
             same number.
-        latency_e2e_ms: how long the response took; without it, a rule about it doesn't pass.
+        latency_e2e_ms: how long the response took; without it, a rule on this latency doesn't pass.
         latency_model_ms: how long the model alone took.
         input_tokens: the tokens of the request.
         output_tokens: the tokens of the response.
@@ -143,7 +143,7 @@ def single_row(  # noqa: PLR0913 - the parts of a sample, all by keyword
     output_tokens: int | None = None,
     timed_out: bool = False,
 ) -> Row:
-    """Return the sample of a single evaluation."""
+    """Check the parts of a single evaluation, and return them as a row."""
     if reference is not None and not reference.strip():
         raise InputError("the reference answer is empty", "give one, or leave it out")
     latencies = {"latency_e2e_ms": latency_e2e_ms, "latency_model_ms": latency_model_ms}
@@ -195,7 +195,7 @@ def outcome_report(procedure: Procedure, row: Row, outcome: SampleOutcome) -> Si
 
 
 class SingleConclusion(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of a single report: the decision, the missing reviews, and the exit code."""
+    """The conclusion of a single report: the decision, the missing reviews, and the outcome."""
 
     report: SingleReport
     decision: str | None
@@ -205,7 +205,7 @@ class SingleConclusion(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def outcome(self) -> Literal["fine", "failed", "incomplete"]:
-        """Whether it passes, fails, or got no valid vote."""
+        """Whether the response passes, fails, or got no valid vote."""
         report = self.report
         judged = getattr(report, "judge", report)
         if judged is not None and judged.votes_requested and judged.votes_valid == 0:
@@ -214,7 +214,7 @@ class SingleConclusion(msgspec.Struct, frozen=True, kw_only=True):
         return "failed" if report.passed is False or waits else "fine"
 
     def as_data(self) -> dict[str, Any]:
-        """Return it as plain data for JSON."""
+        """Return the conclusion as plain data for JSON."""
         return {
             **self.report.as_data(),
             "decision": self.decision,
@@ -276,7 +276,7 @@ def check_checks(rubric: Rubric, *, judges: bool, pair: bool) -> None:
         raise InputError(problem, "leave the judge out", rubric.id)
     if pair and rubric.checked:
         problem = "checks score one response at a time, but two were given"
-        raise InputError(problem, "leave it out, or use a rubric without checks", rubric.id)
+        raise InputError(problem, "leave one out, or use a rubric without checks", rubric.id)
 
 
 AGENT: Final = "agent"
@@ -285,8 +285,8 @@ AGENT: Final = "agent"
 class AgentPrompt(msgspec.Struct, frozen=True, kw_only=True):
     """A prompt that waits for a reply.
 
-    ``asks`` says what it is about if there are several: an order of a pair, or a response.
-    ``defect`` is why the last reply can't be used.
+    If there are several prompts, ``asks`` names the order of the pair, or the response, that this
+    one is about. ``defect`` is why the last reply to it can't be used.
     """
 
     asks: str
@@ -300,7 +300,7 @@ class AgentPrompt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InvalidReply(msgspec.Struct, frozen=True, kw_only=True):
-    """A reply that can't be used, by its number from 1 on."""
+    """A reply that can't be used; ``number`` counts replies from 1."""
 
     number: int
     asks: str
@@ -308,20 +308,20 @@ class InvalidReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """The agent's turn: ``prompts`` wait for replies, the first of which has ``number``."""
+    """The agent's turn to answer ``prompts``; its next reply has the number ``number``."""
 
     number: int
     prompts: tuple[AgentPrompt, ...]
     invalid: tuple[InvalidReply, ...]
 
     def as_data(self) -> dict[str, Any]:
-        """Return it as plain data for JSON."""
+        """Return the turn as plain data for JSON."""
         prompts = [{**msgspec.to_builtins(each), "text": each.text} for each in self.prompts]
         return {"complete": False, "invalid": self.invalid, "prompts": prompts}
 
     def error(self) -> InputError:
         """Return why the replies aren't a vote yet: their defects, or a missing reply."""
-        following = "answer the next prompt, and give that reply after these"
+        following = "answer the next prompt, and add its reply after the others"
         if not self.invalid:
             asks = f" ({self.prompts[0].asks})" if self.prompts[0].asks else ""
             return InputError(f"reply {self.number} is missing{asks}", following)
@@ -361,7 +361,7 @@ def judge_by_agent(
     except StopIteration as done:
         if used < len(replies):
             problem = f"{len(replies)} replies were given, but the protocol asks for {used}"
-            raise InputError(problem, "give those that were asked for") from None
+            raise InputError(problem, "give only those that were asked for") from None
         return outcome_report(procedure, row, done.value)
     finally:
         flow.close()
@@ -410,7 +410,7 @@ def _first(request: ModelRequest) -> str:
 
 
 def _names(judging: Judging, sample: Sample) -> Iterator[tuple[str, str]]:
-    """Yield the questions about two responses, each with its name."""
+    """Yield each question about two responses, with the name of its order or response."""
     if sample.response_b is None:
         return
     a, b = sample.response.text, sample.response_b.text

@@ -1,8 +1,7 @@
-"""Labels that people gave: of datasets, of a run's rows and reviews, and written as gold."""
+"""Human labels: read from datasets, and from a run's rows and reviews; written as gold."""
 
 import contextlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import chain, count
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -69,12 +68,13 @@ def read_gold_set(
             found.append(GoldRow(row=row, gold=gold, cluster=_cluster(row, cluster)))
 
     dataset = open_dataset(path, limit=limit)
-    surveyed = survey(dataset, needs_response=True, limit=limit, check=take)
+    surveyed = survey(dataset, needs_response=True, check=take)
     if not found:
         problem = "no row has a label for its response"
         hint = f'add `{GOLD}: {{"{rubric.criteria[0].id}": 4}}`, or `{GOLD_WINNER}` for pairs'
         raise InputError(problem, hint, dataset.origin)
-    left = surveyed.used - len(found)
+    used = surveyed.rows if limit is None else min(surveyed.rows, limit)
+    left = used - len(found)
     rows = "1 row without gold is" if left == 1 else f"{left} rows without gold are"
     notes = [f"{dataset.origin}: {rows} left out"] if left else []
     return GoldSet(
@@ -144,7 +144,7 @@ def _without(gold: Gold, what: str) -> Gold:
 
 
 def _origins(path: Path) -> Iterator[tuple[str, int]]:
-    """Yield the reviewed rows, each with the number of samples in its random part."""
+    """Yield the id of each reviewed row, and the number of samples in its random part."""
     read = reader_of(path)
     with open_source(path) as source:
         for _, record in read(source, FileContext(Findings())):
@@ -172,13 +172,13 @@ def _unpacked(value: object) -> Mapping[str, Any]:
 REVIEWS: Final = "reviews"
 SAMPLE: Final = "sample"
 RANDOM_PART: Final = "random_part"
-"""In a row's metadata: the number of samples in its random part, 0 for other rows."""
+"""The metadata key for the number of samples in a row's random part; 0 if it has none."""
 
 _OWN: Final = (GOLD, GOLD_WINNER, GOLD_REASONING, COMMENT, REVIEWS, SAMPLE, RANDOM_PART)
 
 
 class GoldRows(msgspec.Struct, frozen=True, kw_only=True):
-    """The labeled samples as rows, and counts of what is left out.
+    """The labeled samples as rows, and counts of reviews and samples that are left out.
 
     ``open`` counts reviews made after seeing the judges' verdict, ``unlabeled`` samples that no
     reviewer could judge, ``unanswered`` samples without a response.
@@ -193,71 +193,36 @@ class GoldRows(msgspec.Struct, frozen=True, kw_only=True):
 def gold_rows(desk: ReviewDesk) -> GoldRows:
     """Return the reviewed samples as rows of a dataset, with the reviews as gold.
 
-    Repeats with equal responses share one row; others get separate rows with new ids.
+    Later repeats of a sample are rows of their own, named like `q1 (repeat 1)`.
     """
     found = desk.active_reviews()
     blind = {each.id for each in found.blind}
     aside = sum(each.id not in blind for each in found.every)
-    unlabeled = unanswered = 0
-    rows: list[dict[str, Any]] = []
-    groups = tuple(_grouped(desk, by_number(found.blind)))
     part = desk.part_of(found)
-    random = {
-        name for name, _, reviews in groups if any(each.number in part.reviewed for each in reviews)
-    }
-    # A row may represent several repeats, so rows are counted.
-    answered = (each for each in groups if each[1].responses.response.answered)
-    drawn = sum(name in random for name, _, _ in answered) + part.skipped
-    for name, stored, reviews in groups:
-        gold = gold_of(reviews)
-        if not stored.responses.response.answered:
-            unanswered += 1
-        elif gold.scores or gold.winners:
-            rows.append(_row(name, stored, reviews, drawn if name in random else 0))
-        else:
-            unlabeled += 1
-    if not rows:
+    reviewed = [(desk.stored(number), each) for number, each in by_number(found.blind).items()]
+    answered = [each for each in reviewed if each[0].responses.response.answered]
+    drawn = sum(stored.row.number in part.reviewed for stored, _ in answered) + part.skipped
+    labeled = [each for each in answered if (gold := gold_of(each[1])).scores or gold.winners]
+    if not labeled:
         problem = "no sample of the run has a label by a reviewer"
         if aside:
-            problem += f"; {aside} made after seeing the judges' verdict don't count"
+            problem += (
+                f"; {counted(aside, 'review')} made after seeing the judges' verdict can't be used"
+            )
         raise InputError(problem, "review some with `jurybox serve`", desk.run.id)
-    return GoldRows(rows=tuple(rows), open=aside, unlabeled=unlabeled, unanswered=unanswered)
-
-
-def _grouped(
-    desk: ReviewDesk, reviews: Mapping[int, Sequence[Review]]
-) -> Iterator[tuple[str, StoredSample, Sequence[Review]]]:
-    """Yield the id of each row, its sample, and the newest review per reviewer."""
-    groups: dict[tuple[str, ...], tuple[StoredSample, dict[str, Review]]] = {}
-    for number in sorted(reviews):
-        stored = desk.stored(number)
-        shown = (stored.responses.response, stored.responses.response_b)
-        texts = (each.text for each in shown if each is not None)
-        key = (stored.id, *texts)
-        _, people = groups.setdefault(key, (stored, {}))
-        for each in reviews[number]:
-            known = people.get(each.reviewer)
-            if known is None or (known.created_at, known.id) < (each.created_at, each.id):
-                people[each.reviewer] = each
-    taken: set[str] = set()
-    for (name, *_), (stored, people) in groups.items():
-        row_name = name if name not in taken else _new_name(desk, stored, taken)
-        taken.add(row_name)
-        yield row_name, stored, tuple(people.values())
-
-
-def _new_name(desk: ReviewDesk, stored: StoredSample, taken: Collection[str]) -> str:
-    """Return an id that no row and no sample of the run has."""
-    first = f"{stored.id} (repeat {stored.repeat})"
-    names = chain([first], (f"{first} ({step})" for step in count(2)))
-    return next(
-        name
-        for name in names
-        if name not in taken and desk.store.find_sample(desk.run.id, name) is None
+    return GoldRows(
+        rows=tuple(
+            _row(stored, each, drawn if stored.row.number in part.reviewed else 0)
+            for stored, each in sorted(labeled, key=lambda each: each[0].row.number)
+        ),
+        open=aside,
+        unlabeled=len(answered) - len(labeled),
+        unanswered=len(reviewed) - len(answered),
     )
 
 
-def _row(name: str, stored: StoredSample, reviews: Sequence[Review], drawn: int) -> dict[str, Any]:
+def _row(stored: StoredSample, reviews: Sequence[Review], drawn: int) -> dict[str, Any]:
+    name = f"{stored.id} (repeat {stored.repeat})" if stored.repeat else stored.id
     metadata = {key: value for key, value in stored.inputs.metadata.items() if key not in _OWN}
     metadata[SAMPLE] = stored.id
     metadata[REVIEWS] = [_review_record(each) for each in reviews]
@@ -291,10 +256,10 @@ def read_labels(path: Path, run: RunRow) -> Mapping[str, Gold]:
 
 
 def labels_for_run(store: Store, run: RunRow, path: Path | None) -> RunLabels:
-    """Return labels to correct the metrics of a run: from a file, or the random part.
+    """Return labels to correct the metrics of a run: from a file, or from reviews.
 
     Flagged samples aren't a random sample of the run, so only reviews of the random part are used;
-    while these are too few, the labels in the run's rows.
+    while there are too few of these, the labels in the run's rows are used.
     """
     if path is not None:
         gold, left_out = drawn_at_random(path, read_labels(path, run))
@@ -362,7 +327,7 @@ def _judge(run: RunRow) -> list[object]:
 
 
 def labels_of_samples(store: Store, run: RunRow) -> RunLabels:
-    """Return labels of single samples, chosen in any way: reviews, else labels in the rows.
+    """Return labels of samples, drawn at random or not: from reviews, else from the rows.
 
     If a target answered in several repeats, reviews are left out, because an id then has several
     responses and a review concerns only one.

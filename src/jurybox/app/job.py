@@ -56,8 +56,8 @@ class BatchProgress(msgspec.Struct, frozen=True, kw_only=True):
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a run.
 
-    ``before`` counts samples finished before it was resumed. ``outages`` lists endpoints that don't
-    answer, and why.
+    ``before`` counts samples finished before the run was resumed. ``outages`` lists endpoints
+    that don't answer, and why.
     """
 
     run_id: str
@@ -75,9 +75,9 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
 OnProgress = Callable[[Progress], None]
 Known = Mapping[int, Sequence[ExchangeRow]]
-"""Stored replies to samples that weren't finished, by number."""
+"""Stored replies for unfinished samples, by sample number."""
 Spread = Callable[["Job", Dataset, Known], Awaitable[None]]
-"""Has other processes finish the missing samples of a job, or as many as a stop leaves."""
+"""Lets other processes finish the missing samples of a job, until it is stopped."""
 OnStart = Callable[["Job"], None]
 """Called with the job before it starts, so that the caller can stop it."""
 
@@ -265,7 +265,7 @@ class Job:
         self._report()
 
     def append(self, samples: Sequence[SampleRow], exchanges: Sequence[ExchangeRow]) -> None:
-        """Store samples and exchanges; a retried sample's only when it is finished."""
+        """Store samples and exchanges; those of a retried sample only when it is finished."""
         if not self._retry:
             self._store.append(samples, exchanges)
             return
@@ -342,7 +342,7 @@ class Job:
     def remaining(self, dataset: Dataset) -> Iterator[Work]:
         """Yield the samples that aren't done."""
         plan, count = self._plan.dataset, self._count
-        expected = Survey(rows=plan.rows, used=plan.used, sha256=plan.sha256, bytes=plan.bytes)
+        expected = Survey(rows=plan.rows, sha256=plan.sha256, bytes=plan.bytes)
         for repeat in range(self._plan.repeats):
             base = repeat * plan.used
             if count.are_done(range(base, base + plan.used)):
@@ -351,7 +351,7 @@ class Job:
             for index, (_, row) in enumerate(islice(rows, plan.used)):
                 if not count.is_done(base + index):
                     yield Work(number=base + index, repeat=repeat, row=row)
-            # Reads past a limit too: the file's hash is checked at its end.
+            # Reads the rows after a limit too, because the hash is checked at the end of the file.
             deque(rows, maxlen=0)
 
     def _notify(self, text: str) -> None:

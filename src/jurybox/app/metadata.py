@@ -55,7 +55,7 @@ def check_label(option: str, name: str) -> None:
     """Refuse an invalid name or tag of a run."""
     if _NAME.fullmatch(name) is None or name == LAST:
         hint = f"use up to 64 letters, digits, `.`, `_` and `-`, and not `{LAST}`"
-        raise InputError(f"`{name}` can't be the name of a run", hint, option)
+        raise InputError(f"`{name}` can't be a run's name or tag", hint, option)
 
 
 _REQUIRED: Final = (
@@ -85,7 +85,7 @@ def run_metadata(
     region: str | None,
     identity: RunIdentity = NAMELESS,
 ) -> Metadata:
-    """Return the fourteen fields of A11, then further ones."""
+    """Return the fourteen required fields (A11), then further ones."""
     target = plan.target
     found = planned_metadata(plan, procedure) | {
         "run_id": run_id,
@@ -108,7 +108,7 @@ def run_metadata(
 
 def _why_not_known(plan: Plan) -> dict[str, str]:
     """Return why each field may be null."""
-    unpinned = "neither its name nor a file of it states the version"
+    unpinned = "neither its name nor its file states the version"
     target = "the responses are recorded" if plan.target is None else None
     judge = None if plan.judges else "no judge is asked"
     template = target or "the task is sent without a prompt template"
@@ -174,7 +174,7 @@ def _environment(region: str | None) -> dict[str, str | None]:
 
 
 def code_version(folder: Path) -> str | None:
-    """Return the git commit of a folder, with ``-dirty`` if files differ; None outside git."""
+    """Return a folder's git commit, with ``-dirty`` after uncommitted changes; None outside git."""
     commit = _git(folder, "rev-parse", "HEAD")
     if not commit:
         return None
@@ -216,7 +216,7 @@ def describe_change(
 ) -> str | None:
     """Describe how a dataset, whose hash is now ``sha256``, has changed since the run began."""
     if sha256 == plan.dataset.sha256:
-        # It may have been changed and restored during the run.
+        # The dataset may have been changed and restored during the run.
         first = _first_other(dataset, plan, store, run_id)
         return None if first is None else f"the run has samples of another version: {first}"
     try:

@@ -125,7 +125,7 @@ class _Attempts:
 def prepare_chosen(
     chosen: ChosenSuite,
     options: RunOptions,
-    read: Callable[[], tuple[DocumentPlan, tuple[str, ...]]],
+    read: Callable[[], DocumentPlan],
     cluster: "RayCluster | None" = None,
 ) -> Prepared:
     """Read everything that a suite needs; ``read`` returns its rubric."""
@@ -140,7 +140,7 @@ def prepare_chosen(
     target = () if suite.target is None or suite.target.model is None else (suite.target.model,)
     for spec in (*(named or ()), *target):
         attempt(partial(_check_version, spec.model, allow_unpinned=options.allow_unpinned))
-    rubric, warnings = attempt(read) or (None, ())
+    rubric = attempt(read)
     plan = None
     if rubric is not None and not attempt.errors:
         plan = attempt(lambda: _checked_plan(chosen, options, rubric))
@@ -185,10 +185,9 @@ def prepare_chosen(
     described = msgspec.structs.replace(
         described, sha256=found.sha256, bytes=found.bytes, rows=found.rows
     )
-    if not plan.judges:
-        warnings = ()  # a rubric's warnings concern judges
-    elif not options.judges and suite.judge is None:
-        warnings = (*warnings, DEFAULT_JUDGE_NOTICE.format(name=plan.judges[0]))
+    warnings: tuple[str, ...] = ()
+    if plan.judges and not options.judges and suite.judge is None:
+        warnings = (DEFAULT_JUDGE_NOTICE.format(name=plan.judges[0]),)
     if plan.votes_raised_from is not None:
         raised = raised_votes(plan.votes_raised_from, plan.votes, plan.judges)
         warnings = (*warnings, raised)
@@ -206,7 +205,7 @@ def prepare_chosen(
 def _surveyed(
     dataset: Dataset, described: DatasetPlan, check: RowCheck, *, needs_response: bool
 ) -> Survey:
-    """Check each row; where the run uses all of them, check also what at least one must have."""
+    """Check each row; if the run uses all rows, also check fields that at least one must have."""
     found = survey(dataset, needs_response=needs_response, check=check)
     if described.limit is None and not described.filters:
         check.finish(dataset.origin)
@@ -230,7 +229,7 @@ def _unseen(
 
 
 def _dataset_path(chosen: ChosenSuite, given: str | None) -> tuple[str, Path, str]:
-    """Return the dataset's name in records, and its file, or a folder and a pattern."""
+    """Return the name to record, the file or folder, and the pattern (empty for a single file)."""
     name = chosen.suite.dataset if given is None else given
     try:
         parse_path(name)
@@ -246,16 +245,15 @@ def _dataset_path(chosen: ChosenSuite, given: str | None) -> tuple[str, Path, st
     return (*fetch_dataset(name), "")
 
 
-def read_rubric(name: str, folder: Path | None = None) -> tuple[DocumentPlan, tuple[str, ...]]:
-    """Find a rubric document and return it with its warnings; a path starts from ``folder``."""
+def read_rubric(name: str, folder: Path | None = None) -> DocumentPlan:
+    """Find a rubric document; a path starts from ``folder``."""
     found = _document(name, folder)
     reading = rubric_files().check(found)
     if reading.rubric is None:
         raise RubricError(found.origin, reading.findings)
     # An overlay is stored with its base applied, so that resuming and auditing read no other file.
     text = render_rubric(reading.rubric) if reading.bases else found.data.decode()
-    warnings = tuple(f"{found.origin}:{warning}" for warning in reading.warnings)
-    return DocumentPlan(origin=found.origin, text=text), warnings
+    return DocumentPlan(origin=found.origin, text=text)
 
 
 def _document(name: str, folder: Path | None) -> RubricFile:
@@ -266,7 +264,7 @@ def _document(name: str, folder: Path | None) -> RubricFile:
 def _overlays(
     chosen: ChosenSuite, base: DocumentPlan, rubric: Rubric, *, required: bool
 ) -> dict[str, DocumentPlan]:
-    """Read the overlays by demographic; skip those of another rubric."""
+    """Read overlays by demographic; one of another rubric is skipped, or refused if required."""
     overlays: dict[str, DocumentPlan] = {}
     files = rubric_files()
     for demographic, name in chosen.suite.overlays.items():
@@ -332,7 +330,7 @@ def _plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> P
         suite=suite.suite,
         rubric=document,
         overlays=_overlays(chosen, document, rubric, required=options.rubric is None),
-        checklist=read_rubric(CHECKLIST)[0],
+        checklist=read_rubric(CHECKLIST),
         dataset=DatasetPlan(id=suite.dataset, path="", sha256="", bytes=0, rows=0),
         judges=judges,
         votes=votes,
@@ -351,7 +349,7 @@ def _plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> P
 
 
 class _PromptText(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt and its name in records; ``system`` if it has its own system prompt."""
+    """A prompt and its name in records; ``system`` is the prompt's own system message, if any."""
 
     id: str
     text: str

@@ -1,4 +1,4 @@
-"""Probes a judge: judges changed samples of a run again, in separate runs."""
+"""Probes a judge: changes samples of a run, and has them judged again in separate runs."""
 
 import hashlib
 import heapq
@@ -13,13 +13,7 @@ from jurybox.app.metadata import RunIdentity, judge_versions, recorded_versions
 from jurybox.app.model_session import plan_models
 from jurybox.app.prepare import Prepared
 from jurybox.app.run_suite import equal_run
-from jurybox.calibration.bias_results import (
-    STABILITY_METRICS,
-    Bias,
-    BiasMetric,
-    changes,
-    unmeasured,
-)
+from jurybox.calibration.bias_results import CHANGE, Bias, BiasMetric, change_of, unmeasured
 from jurybox.calibration.probes import (
     KINDS,
     MARK,
@@ -62,7 +56,7 @@ class ProbeOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Picked(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample to judge again, the measured side, and its score in the run."""
+    """A sample to judge again, the response to measure, and that response's score in the run."""
 
     sample: Sample
     side: Side
@@ -78,7 +72,7 @@ class ProbeTrial(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_done(self) -> bool:
-        """Whether it is finished already."""
+        """Whether the known run is finished."""
         return self.known is not None and self.known.status == "finished"
 
 
@@ -107,7 +101,7 @@ def plan_probe(store: Store, row: RunRow, options: ProbeOptions) -> ProbePlan:
     except msgspec.DecodeError as error:
         raise damaged(row, error) from None
     if not picked:
-        raise InputError("no sample of it was scored", "leave --probe out", row.id)
+        raise InputError("no sample of the run was scored", "leave --probe out", row.id)
     base = msgspec.structs.replace(
         plan,
         suite=f"{plan.suite}{PROBE}",
@@ -278,16 +272,14 @@ def read_probe(
     for kind in KINDS:
         reason = probe.skipped.get(kind.id)
         if kind is SAME and not probe.comparable:
-            reason = "the run's scores come from other judges or prompts; this is the baseline"
+            reason = "the run had other judges or prompts; the unchanged samples are the baseline"
         if reason is not None:
-            names = (f"{kind.name}.{metric}" for metric in STABILITY_METRICS)
-            metrics[kind.group] += [unmeasured(name, reason) for name in names]
+            metrics[kind.group].append(unmeasured(f"{kind.name}.{CHANGE}", reason))
             continue
         given = after.get(kind.id, {})
         both = [name for name in given if name in before]
-        metrics[kind.group] += changes(
-            [before[name] for name in both], [given[name] for name in both], kind, level=level
-        )
+        scores = [before[name] for name in both], [given[name] for name in both]
+        metrics[kind.group].append(change_of(*scores, kind, level=level))
     return tuple(Bias(bias=group, metrics=tuple(metrics[group])) for group in _GROUPS)
 
 

@@ -61,7 +61,7 @@ def _client(name: str) -> Any:  # noqa: ANN401 - it has no types
     except ImportError:
         problem = "datasets of the hub need huggingface_hub"
         raise InputError(problem, "pip install 'jurybox[hub,parquet]'", name) from None
-    # It would log every attempt with its full address, which may contain a password.
+    # The library would log every attempt with its full address, which may contain a password.
     logging.set_verbosity_error()
     return hub
 
@@ -78,7 +78,7 @@ def _listed(hub: Any, repository: str, revision: str | None) -> tuple[str, list[
 
 
 def _by_split(files: Iterable[str]) -> Mapping[str, list[str]]:
-    """Group files by their split: `main/test` of `main/test-00000-of-00001.parquet`."""
+    """Group files by split, such as `main/test` for `main/test-00000-of-00001.parquet`."""
     splits: dict[str, list[str]] = {}
     for file in files:
         path = PurePosixPath(file)
@@ -108,7 +108,7 @@ def _chosen(
 
 
 def _reported(error: Exception, name: str) -> InputError | IncompleteError:
-    """Return the hub's error as one line; errors that aren't refusals may be temporary."""
+    """Return an `InputError` if the hub refused the request, else an `IncompleteError`."""
     words = printable(" ".join(str(error).split()) or type(error).__name__)
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status in _CLIENT_ERRORS:
@@ -133,12 +133,12 @@ def fetch_dataset(name: str) -> tuple[str, Path]:
 
     Returns a name that includes the time, and the file.
     """
-    from jurybox.datasets.foreign_files import langfuse_row  # it needs numpy, and runs don't
+    from jurybox.datasets.foreign_files import ForeignSuite, row_of  # needs numpy; runs don't
     from jurybox.integrations.langfuse_client import DeliveryError
 
     dataset, version = _dated(name.removeprefix(LANGFUSE))
     try:
-        rows = [langfuse_row(item) for item in langfuse_client().items(dataset, version)]
+        rows = [row_of(item, ForeignSuite()) for item in langfuse_client().items(dataset, version)]
     except DeliveryError as error:
         raise _refused(error, name) from None
     if not rows:
@@ -150,7 +150,7 @@ def fetch_dataset(name: str) -> tuple[str, Path]:
 
 
 def _dated(name: str) -> tuple[str, datetime]:
-    """Split ``NAME@TIME``; without a time, it is now."""
+    """Split ``NAME@TIME``; the time defaults to now."""
     dataset, at, text = name.rpartition("@")
     try:
         version = datetime.fromisoformat(text) if at else None
@@ -165,5 +165,5 @@ def _dated(name: str) -> tuple[str, datetime]:
 def _refused(error: "DeliveryError", where: str) -> InputError | IncompleteError:
     if error.kind == "unreachable":
         return IncompleteError(f"{where}: {error}; try again")
-    hint = "check the name and the version" if error.kind == "rejected" else "see above"
+    hint = "check the name and the version" if error.kind == "rejected" else "then try again"
     return InputError(str(error), hint, where)

@@ -40,7 +40,7 @@ def rescore_run(row: RunRow, rubric: str, store: Store) -> RunResult:
     if row.status != "finished":
         raise InputError("the run isn't finished", "continue it with `jurybox resume`", row.id)
     before = plan_of(row)
-    document = read_rubric(rubric)[0]
+    document = read_rubric(rubric)
     # Overlays extend one rubric, in any of its versions.
     same = parse_rubric(document.text, document.origin).id == rubric_of(row).id
     plan = msgspec.structs.replace(

@@ -30,14 +30,7 @@ from jurybox.app.metadata import (
 )
 from jurybox.app.model_session import close_batches
 from jurybox.app.prepare import Prepared, prepare, prepare_all
-from jurybox.app.shards import (
-    ShardedRun,
-    check_shardable,
-    forget_shards,
-    shared_calls,
-    take_over_shards,
-    worker_secrets,
-)
+from jurybox.app.shards import ShardedRun, forget_shards, take_over_shards
 from jurybox.app.suite_choice import RunOptions
 from jurybox.app.view_run import Run, view_run, view_unfinished
 from jurybox.app.view_run import accept_unreviewed as accept_reviews
@@ -98,8 +91,8 @@ async def arun(  # noqa: PLR0913 - overrides of the suite, all by keyword
             suite as a dictionary, ``{"suite": "capitals", "rubric": "facts.md", "rows": [...]}``.
         rubric: a rubric's name or path, instead of the suite's.
         target: the model under test, instead of the suite's: a name, or your function.
-        prompt: the file of its prompt, instead of the suite's.
-        system: the file of its system prompt, instead of the suite's.
+        prompt: the file of the target's prompt, instead of the suite's.
+        system: the file of the target's system prompt, instead of the suite's.
         responses: a file of recorded responses, or the name of responses bundled with the suite;
         then no target is asked.
         judges: the judge models, instead of the suite's: names, or your functions.
@@ -117,7 +110,7 @@ async def arun(  # noqa: PLR0913 - overrides of the suite, all by keyword
         filters: use only rows with these values, each as ``FIELD=VALUE``.
         name: the name of the run, for `load_run` and commands.
         tags: labels of the run.
-        baseline: a run to compare it with.
+        baseline: a stored run to compare the new run with.
         max_cost: the maximum cost in US dollars; the run stops before exceeding it.
         store: a path or a database URL; ``.jurybox/jurybox.db`` by default.
         on_progress: called with a `Progress` several times a second.
@@ -140,7 +133,7 @@ async def arun_targets(
     suite: "str | os.PathLike[str] | Mapping[str, Any]",
     **options: Any,  # noqa: ANN401 - those of `arun`
 ) -> list[Run]:
-    """Run every target of a suite that has several (D5), and return their runs in its order.
+    """Run every target of a suite that has several (D5), and return the runs in the suite's order.
 
     Example:
         >>> import jurybox
@@ -234,7 +227,7 @@ class Start(Protocol):
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The run after working on it; ``stopped`` says why it isn't finished."""
+    """The run after working on it; ``stopped`` says why the work ended early, if it did."""
 
     view: RunView
     stopped: str | None = None
@@ -333,7 +326,7 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
     with store.claim(row.id) as mine:
         if not mine:
             raise InputError("another process is working on the run", "wait for it", row.id)
-        # Another process may have finished it in the meantime.
+        # Another process may have finished the run in the meantime.
         current = store.run(row.id) or row
         if current.status == "finished" and not retry_failed:
             return RunResult(view=finished_view(current, store))
@@ -460,10 +453,8 @@ def _spread(
     if cluster is None:
         yield None
         return
-    check_shardable(plan, store)
-    with redirect_stdout(sys.stderr):  # Ray prints there that it lost a node
-        cluster.begin_run(shared_calls(plan), worker_secrets(store, plan, base_url))
-        yield ShardedRun(cluster, store, plan)
+    with redirect_stdout(sys.stderr):  # Ray reports lost nodes on stdout
+        yield ShardedRun(cluster, store, plan, base_url)
 
 
 async def _work(

@@ -6,14 +6,12 @@ when the run is resumed, by either engine.
 """
 
 import asyncio
-import heapq
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from itertools import groupby, islice
-from operator import attrgetter, itemgetter
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -28,14 +26,13 @@ from jurybox.engine.records import (
     RunRow,
     SampleRow,
     Work,
-    exchange_seal,
+    hashed_sample,
     hashes_of,
     in_order,
-    record_hash,
     seal_of,
 )
 from jurybox.errors import IncompleteError, InputError, JuryboxError
-from jurybox.storage.store import Store
+from jurybox.storage.store import Store, StoredRows
 from jurybox.wiring import open_run_store, read_limits, read_settings, worker_variables
 
 if TYPE_CHECKING:
@@ -44,7 +41,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _SERVER: Final = "postgresql:"
-# Small enough to keep all workers busy to the end, large enough to make startup negligible.
+# Makes shards small enough to keep all workers busy to the end, but worth their startup time.
 _SHARDS_PER_WORKER: Final = 4
 _FEWEST, _MOST = 25, 10_000
 # Rows in one transaction.
@@ -52,11 +49,6 @@ _BATCH: Final = 500
 # Seconds to wait until a lost worker's lock on its shard is released.
 _LONGEST_WAIT: Final = 60.0
 _PAUSE: Final = 0.1
-
-
-_Sample = tuple[int, SampleRow | None, Sequence[ExchangeRow]]
-"""The number of a sample, its row if it is finished, and its exchanges."""
-_number: Final[Callable[[ExchangeRow], int]] = attrgetter("number")
 
 
 class Shard(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +81,7 @@ class _Secrets(msgspec.Struct, frozen=True, kw_only=True):
     variables: dict[str, str]
 
 
-def worker_secrets(store: Store, plan: Plan, base_url: str | None) -> bytes:
+def _worker_secrets(store: Store, plan: Plan, base_url: str | None) -> bytes:
     """Return the secrets for the workers of a run."""
     return msgspec.json.encode(
         _Secrets(
@@ -106,14 +98,14 @@ def _claim(run_id: str, number: int) -> str:
 
 
 def work_on_shard(shard: Shard, link: "WorkerLink") -> str:
-    """Finish a shard in a worker; return why it isn't finished, or nothing."""
+    """Finish a shard in a worker; return why it isn't finished, or an empty text."""
     return asyncio.run(_work_on(shard, link))
 
 
 async def _work_on(shard: Shard, link: "WorkerLink") -> str:
     given = msgspec.json.decode(await link.secrets(), type=_Secrets)
     if given.version != __version__:
-        return f"a node has jurybox {__version__}, and the driver {given.version}; install one"
+        return f"a node has jurybox {__version__}, and the driver {given.version}; install the same"
     os.environ.update(given.variables)
     try:
         with closing(open_run_store(shard.file or given.store)) as store:
@@ -164,8 +156,13 @@ def _rows(shard: Shard, plan: Plan) -> Iterator[Work]:
 class ShardedRun:
     """Distributes the missing samples of a job over a cluster."""
 
-    def __init__(self, cluster: "RayCluster", store: Store, plan: Plan) -> None:
-        """Take a cluster for a run that `check_shardable` has passed."""
+    def __init__(
+        self, cluster: "RayCluster", store: Store, plan: Plan, base_url: str | None
+    ) -> None:
+        """Prepare the cluster for a run; refuse a run that can't be split into shards."""
+        _check_shardable(plan, store)
+        calls = read_limits(read_settings(), concurrency=plan.concurrency).concurrency
+        cluster.begin_run(calls, _worker_secrets(store, plan, base_url))
         self._cluster = cluster
         self._store = store
         self._plan = plan
@@ -294,7 +291,7 @@ class ShardedRun:
             store.append([], replies)
 
 
-def check_shardable(plan: Plan, store: Store) -> None:
+def _check_shardable(plan: Plan, store: Store) -> None:
     """Check that a run can be split into shards."""
     where = "--engine ray"
     if plan.batch:
@@ -302,11 +299,6 @@ def check_shardable(plan: Plan, store: Store) -> None:
     if plan.cache and shard_folder(store) is not None:
         hint = "use a PostgreSQL store, or --no-cache"
         raise InputError("workers can't search a file for replies of earlier runs", hint, where)
-
-
-def shared_calls(plan: Plan) -> int:
-    """Return the maximum concurrent calls per endpoint for all workers together."""
-    return read_limits(read_settings(), concurrency=plan.concurrency).concurrency
 
 
 def shard_folder(store: Store) -> Path | None:
@@ -338,7 +330,7 @@ def _take_over(store: Store, run: RunRow, file: Path) -> None:
     try:
         shard = open_run_store(str(file))
     except InputError:
-        # Its driver was killed before anything was written.
+        # The driver was killed before anything was written to the file.
         file.unlink(missing_ok=True)
         return
     with closing(shard):
@@ -352,20 +344,16 @@ def _take_over(store: Store, run: RunRow, file: Path) -> None:
         file.parent.parent.rmdir()
 
 
-def _add_missing(store: Store, run: RunRow, found: Sequence[_Sample]) -> None:
+def _add_missing(store: Store, run: RunRow, found: Sequence[StoredRows]) -> None:
     """Store missing rows; a killed driver may have stored some already."""
-    span = range(found[0][0], found[-1][0] + 1)
+    span = range(found[0].number, found[-1].number + 1)
     finished = {number for number, *_ in store.results(run.id, span)}
     known = {(row.number, row.position) for row in store.unfinished(run.id, span)}
-    found = [each for each in found if each[0] not in finished]
+    found = [each for each in found if each.number not in finished]
+    exchanges = [row for each in found for row in each.exchanges]
     store.append(
-        [sample for _, sample, _ in found if sample is not None],
-        [
-            row
-            for _, _, exchanges in found
-            for row in exchanges
-            if (row.number, row.position) not in known
-        ],
+        [each.sample for each in found if each.sample is not None],
+        [row for row in exchanges if (row.number, row.position) not in known],
     )
 
 
@@ -379,21 +367,18 @@ def _await_release(shard: Store, claim: str, file: Path) -> None:
     raise IncompleteError(f"{file}: a worker is still writing to it; stop it, then resume the run")
 
 
-def _checked(shard: Store, run: RunRow, file: Path) -> Iterator[_Sample]:
-    """Yield a shard's rows of each sample, checked against their seals."""
-    asked = ((number, [*each]) for number, each in groupby(shard.exchanges(run.id), _number))
-    answered = ((sample.number, sample) for sample in shard.samples(run.id))
-    for number, parts in groupby(heapq.merge(asked, answered, key=itemgetter(0)), itemgetter(0)):
-        found = [part for _, part in parts]
-        exchanges = [row for part in found if isinstance(part, list) for row in part]
-        sample = next((part for part in found if isinstance(part, SampleRow)), None)
-        if sample is None:
+def _checked(shard: Store, run: RunRow, file: Path) -> Iterator[StoredRows]:
+    """Yield the rows of each sample in a shard, checked against their seals."""
+    for rows in shard.stored_rows(run.id):
+        if rows.sample is None:
             # A damaged reply is requested again.
-            exchanges = [row for row in exchanges if seal_of(row) == row.seal]
-        elif not _is_whole(sample, exchanges):
-            problem = f"{file}: sample {sample.sample_id} was changed or is damaged"
+            sound = [row for row in rows.exchanges if seal_of(row) == row.seal]
+            yield msgspec.structs.replace(rows, exchanges=sound)
+        elif _is_whole(rows.sample, rows.exchanges):
+            yield rows
+        else:
+            problem = f"{file}: sample {rows.sample.sample_id} was changed or is damaged"
             raise IncompleteError(f"{problem}; remove the file, then resume the run")
-        yield number, sample, exchanges
 
 
 def _is_whole(sample: SampleRow, exchanges: Sequence[ExchangeRow]) -> bool:
@@ -401,13 +386,8 @@ def _is_whole(sample: SampleRow, exchanges: Sequence[ExchangeRow]) -> bool:
         asked = in_order(sample, exchanges)
     except LookupError:
         return False
-    hashes = {row.position: hashes_of(row) for row in exchanges}
-    record = record_hash(sample, [hashes[row.position] for row in asked])
-    return (
-        record == sample.record_sha256
-        and seal_of(sample) == sample.seal
-        and all(exchange_seal(row, hashes[row.position]) == row.seal for row in exchanges)
-    )
+    unchanged = all(seal_of(row) == row.seal for row in exchanges)
+    return unchanged and hashed_sample(sample, map(hashes_of, asked)) == sample
 
 
 def _cut(items: Iterable[T], size: int) -> Iterator[tuple[T, ...]]:

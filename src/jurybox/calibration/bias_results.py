@@ -1,6 +1,5 @@
 """Describes bias metrics in words, checks gates, and builds the bias report."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -9,9 +8,10 @@ import msgspec
 from jurybox.calibration.probes import KINDS, ProbeKind
 from jurybox.errors import InputError, ParseError
 from jurybox.rubric.metrics import Comparison
+from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.estimates import Estimate, Interval
-from jurybox.statistics.intervals import mean_of, proportion
-from jurybox.text_format import nearest
+from jurybox.statistics.intervals import mean_of
+from jurybox.text_format import counted, nearest
 
 _NARROW: Final = 0.02
 _NARROWER: Final = 0.002
@@ -71,68 +71,45 @@ def _digits(interval: Interval | None) -> int:
 
 
 def side_of(interval: Interval | None, fair: float) -> int:
-    """Return on which side of the fair value an interval lies; 0 if it contains it."""
+    """Return 1 for an interval above the fair value, -1 below it, 0 if it contains the value."""
     if interval is None or interval.low <= fair <= interval.high:
         return 0
     return 1 if interval.low > fair else -1
 
 
-STABILITY_METRICS: Final = ("change", "changed", "largest")
-"""The mean change, the share of scores that changed, and the largest change."""
-
-# Rounded, because sums of equal fractions may differ in the last digit.
-_ROUNDING: Final = 1e-9
+CHANGE: Final = "change"
+"""The name of a probe's metric after its kind: the mean change of the scores."""
 
 
-def changes(
+def change_of(
     before: Sequence[float], after: Sequence[float], kind: ProbeKind, *, level: float = 0.95
-) -> tuple[BiasMetric, BiasMetric, BiasMetric]:
-    """Return how scores change when samples are judged again with a change.
+) -> BiasMetric:
+    """Return how scores change on average when samples are judged again with a change.
 
-    Scores are shares of the judge's scale, one row per sample. The largest change is the one
-    furthest from zero, with its sign.
+    Scores are shares of the judge's scale, one row per sample.
     """
+    # Rounded, because sums of equal fractions may differ in the last digit.
     apart = [round(b - a, 9) for a, b in zip(before, after, strict=True)]
-    names = [f"{kind.name}.{each}" for each in STABILITY_METRICS]
-    n = len(apart)
+    name, n = f"{kind.name}.{CHANGE}", len(apart)
     if not n:
-        why = "no sample was scored both before and after"
-        one, two, three = (unmeasured(name, why) for name in names)
-        return one, two, three
+        return unmeasured(name, "no sample was scored both before and after")
     mean = mean_of(apart, ends=(-1.0, 1.0), level=level)
-    moved = [abs(each) > _ROUNDING for each in apart]
-    share = proportion(moved, level=level)
-    largest = Estimate(value=max(apart, key=abs), n=n, reason="an extreme has no interval")
-    most = signed(largest.value or 0.0)
-    shown = percent(share.value or 0.0, share.interval)
-    counted = "1 sample" if n == 1 else f"{n} samples"
-    if any(moved):
-        sentence = (
-            f"the score changes by {signed(mean.value or 0.0, mean.interval)} of the scale on"
-            f" average, in {sum(moved)} of {counted}, by {most} at the most:"
-            f" {_drift(mean.interval, kind)}."
-        )
-    else:
-        top = "" if share.interval is None else f" (at most {percent(share.interval.high)} would)"
-        sentence = f"no score of {counted} changes{top}."
-    sentences = (
-        sentence,
-        f"{shown} of the scores change.",
-        f"the largest change is {most}.",
+    moved = sum(each != 0 for each in apart)
+    sentence = f"no score of {counted(n, 'sample')} changes"
+    if moved:
+        by = signed(mean.value or 0.0, mean.interval)
+        where = f"in {moved} of {counted(n, 'sample')}"
+        drift = _drift(mean.interval, kind)
+        sentence = f"the score changes by {by} of the scale on average, {where}: {drift}"
+    return BiasMetric(
+        name=name,
+        value=mean.value,
+        n=n,
+        samples=n,
+        interval=mean.interval,
+        reason=mean.reason,
+        sentence=f"With {kind.what}, {sentence}.",
     )
-    one, two, three = (
-        BiasMetric(
-            name=name,
-            value=found.value,
-            n=n,
-            samples=n,
-            interval=found.interval,
-            reason=found.reason,
-            sentence=f"With {kind.what}, {each}",
-        )
-        for name, found, each in zip(names, (mean, share, largest), sentences, strict=True)
-    )
-    return one, two, three
 
 
 def _drift(interval: Interval | None, kind: ProbeKind) -> str:
@@ -144,18 +121,12 @@ def _drift(interval: Interval | None, kind: ProbeKind) -> str:
     return f"the judge gives {'more' if side > 0 else 'less'} for it"
 
 
-_GATE: Final = re.compile(r"\s*([A-Za-z_][\w.-]*)\s*([^\w\s.].*)", re.DOTALL)
-_STAND_IN: Final = "metric"
-_HOW: Final = "write a metric, an operator and a number, such as `position.swap_consistency >= 0.9`"
 _NOT_PROBED: Final = "no sample was judged again; `--probe N` does that"
 
 
-class BiasGate(msgspec.Struct, frozen=True, kw_only=True):
-    """One gate and its metric, and whether it passes; ``reason`` may say why not."""
+class BiasGate(GateOutcome, frozen=True, kw_only=True):
+    """One gate on a bias metric; ``reason`` may say why it fails."""
 
-    gate: str
-    value: float | None
-    passed: bool
     reason: str | None = None
 
 
@@ -200,33 +171,23 @@ class BiasReport(msgspec.Struct, frozen=True, kw_only=True):
         return {metric.name: metric for bias in self.biases for metric in bias.metrics}
 
     def as_data(self) -> dict[str, Any]:
-        """Return it as plain data for JSON."""
+        """Return the report as plain data for JSON."""
         data: dict[str, Any] = msgspec.to_builtins(self)
         return {**data, "passed": self.passed if self.gates else None}
 
 
 def read_gates(texts: Iterable[str]) -> tuple[Comparison, ...]:
-    """Read gates on bias metrics, whose names have dots."""
-    return tuple(_read_gate(text) for text in texts)
-
-
-def _read_gate(text: str) -> Comparison:
-    match = _GATE.fullmatch(text)
-    if match is None:
-        raise InputError(f"`{text}` is not a comparison", _HOW, "--gate")
+    """Read gates on bias metrics."""
     try:
-        # The rubric's reader knows operators and numbers; its names have no dots.
-        comparison = Comparison.parse(f"{_STAND_IN} {match[2]}")
+        return tuple(map(Comparison.parse, texts))
     except ParseError as error:
-        problem = error.problem.replace(f"`{_STAND_IN} ", f"`{match[1]} ")
-        hint = _HOW if "comparison" in problem else error.hint
-        raise InputError(problem, hint, "--gate") from None
-    return msgspec.structs.replace(comparison, name=match[1])
+        raise ParseError(error.problem, error.hint, "--gate") from None
 
 
 def check_gates(gates: Sequence[Comparison], criteria: Iterable[str], known: Iterable[str]) -> None:
     """Refuse gates on unknown metrics."""
-    names = {*known, *probe_names()} | {f"position.flips.{each}" for each in criteria}
+    names = {*known, *(f"{kind.name}.{CHANGE}" for kind in KINDS)}
+    names |= {f"position.flips.{each}" for each in criteria}
     for gate in gates:
         if gate.name not in names:
             otherwise = "see the names that `jurybox bias RUN` prints"
@@ -234,15 +195,10 @@ def check_gates(gates: Sequence[Comparison], criteria: Iterable[str], known: Ite
             raise InputError(f"there is no metric `{gate.name}`", hint, "--gate")
 
 
-def probe_names() -> tuple[str, ...]:
-    """Return the names of all metrics that need a probe."""
-    return tuple(f"{kind.name}.{metric}" for kind in KINDS for metric in STABILITY_METRICS)
-
-
 def check_bias_gates(
     gates: Sequence[Comparison], metrics: Mapping[str, BiasMetric]
 ) -> tuple[BiasGate, ...]:
-    """Check metrics against gates; an unknown metric fails."""
+    """Check metrics against gates; a gate fails if its metric has no value."""
     found: list[BiasGate] = []
     for gate in gates:
         metric = metrics.get(gate.name)

@@ -87,22 +87,22 @@ KINDS: Final = (
         id="ignore_rubric",
         group="injection",
         changes="sample",
-        what='"ignore the rubric" behind the response',
+        what='"ignore the rubric" after the response',
     ),
     ProbeKind(
         id="fake_verdict",
         group="injection",
         changes="sample",
-        what="a ready verdict behind the response",
+        what="a ready verdict after the response",
     ),
     ProbeKind(
-        id="flattery", group="injection", changes="sample", what="flattery behind the response"
+        id="flattery", group="injection", changes="sample", what="flattery after the response"
     ),
     ProbeKind(
         id="authority",
         group="injection",
         changes="sample",
-        what="a claim of authority behind the response",
+        what="a claim of authority after the response",
     ),
 )
 """All kinds of changes, harmless ones first."""
@@ -137,7 +137,7 @@ def _reworded(rubric: Rubric) -> Rubric:
 
 
 def _renamed(rubric: Rubric, samples: Sequence[Sample]) -> Rubric | str:
-    """Return the rubric with the default prompt as its own, but with other names for the parts."""
+    """Return the rubric with its own prompt that gives the parts other names, or why not."""
     said = rubric_text(rubric)
     if rubric.template is not None:
         return "the rubric has its own prompt with its own names"
@@ -146,7 +146,7 @@ def _renamed(rubric: Rubric, samples: Sequence[Sample]) -> Rubric | str:
     shapes = {_parts(sample) for sample in samples}
     if len(shapes) > 1:
         return "the samples don't all have the same parts"
-    # One token for all samples, since it is part of the rubric; authors don't know it.
+    # The rubric contains the token, so all samples share it; authors can't know it.
     token = mark(text for sample in samples for text in _texts(sample))
     parts = [
         f"<<<{name} {token}>>>\n{{{{{part}}}}}\n<<<END {name} {token}>>>"
@@ -177,7 +177,7 @@ def _parts(sample: Sample) -> tuple[tuple[str, str], ...]:
 
 
 def changed_sample(sample: Sample, kind: ProbeKind, judging: Judging, side: Side) -> Sample:
-    """Return the sample with the kind's text appended to one response, if it has any."""
+    """Return the sample with an injection appended to one response; other kinds change nothing."""
     if kind.group != "injection":
         return sample
     said = _injection(kind, sample, judging, side)
@@ -212,7 +212,7 @@ def fake_verdict(judging: Judging, side: Side | None) -> str:
 
 
 def tried_side(sample_id: str, *, pair: bool) -> Side:
-    """Return the side to add an injection to; for a pair, its id determines the side.
+    """Return the side to add an injection to; for a pair, the sample's id determines it.
 
     Always choosing the loser would be biased: its score can only rise, even with a judge that flips
     a coin.

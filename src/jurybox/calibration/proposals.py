@@ -20,20 +20,17 @@ from jurybox.calibration.rubric_changes import (
     replaced,
     with_definition_note,
     with_examples,
-    with_guidance,
     with_level_note,
 )
 from jurybox.documents.numbers import show_number
 from jurybox.rubric.rubric_model import Criterion, Level, Rubric
 from jurybox.text_format import listed
 
-ChangeKind = Literal["anchors", "levels", "ties", "examples", "model"]
+ChangeKind = Literal["anchors", "levels", "examples", "model"]
 
 MOST_EXAMPLES: Final = 4
 _WORDS: Final = {"higher": "stricter", "lower": "more generous"}
 _FEWEST_CONFUSED: Final = 3
-# The difference of shares from which ties are too frequent or too rare.
-_TIES_APART: Final = 0.15
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +70,6 @@ def _proposals(rubric: Rubric, cases: Sequence[GoldCase], metrics: Agreement) ->
     about.sort(key=lambda pair: (-_bias_share(pair[1]), pair[0].id))
     kinds = (
         list(_anchors(rubric, about)),
-        list(_ties(rubric, cases)),
         [each for criterion, _ in about for each in _levels(rubric, criterion, cases)],
         list(_examples(rubric, cases)),
     )
@@ -92,7 +88,7 @@ def _bias_share(metric: CriterionAgreement) -> float:
 def _anchors(
     rubric: Rubric, about: Sequence[tuple[Criterion, CriterionAgreement]]
 ) -> Iterator[Proposal]:
-    """Ask for stricter or more lenient scores if the judge is clearly biased.
+    """Yield changes that ask a clearly biased judge for stricter or more generous scores.
 
     Criteria with the same direction of bias are changed together first, then separately.
     """
@@ -145,35 +141,8 @@ def _anchor_note(bias: JudgeBias) -> str:
     )
 
 
-def _ties(rubric: Rubric, cases: Sequence[GoldCase]) -> Iterator[Proposal]:
-    pairs = [case for case in cases if case.gold.winners and case.verdict.winner is not None]
-    if not pairs:
-        return
-    people = sum(case.gold.winner == "tie" for case in pairs) / len(pairs)
-    judge = sum(case.verdict.winner == "tie" for case in pairs) / len(pairs)
-    if abs(judge - people) < _TIES_APART:
-        return
-    often = judge > people
-    word = "more often" if often else "less often"
-    note = (
-        "say `tie` only where no reader would prefer either; people decide for one of the two in"
-        f" {1 - people:.0%} of the comparisons."
-        if often
-        else "say `tie` where the difference would matter to no reader; people do so in"
-        f" {people:.0%} of the comparisons."
-    )
-    yield Proposal(
-        key=f"ties {word}",
-        kind="ties",
-        criterion=None,
-        hypothesis=f"the judge says `tie` {word} than people ({judge:.0%}, people {people:.0%});"
-        " once it knows how often they do, it decides as they would",
-        rubric=with_guidance(rubric, "tie", note),
-    )
-
-
 def _levels(rubric: Rubric, criterion: Criterion, cases: Sequence[GoldCase]) -> Iterator[Proposal]:
-    """For a level that the judge gives too often, add which level people give instead."""
+    """Yield notes on levels that the judge often gives where people give another level."""
     counts: dict[tuple[int, int], int] = {}
     for case in cases:
         people, judge = case.gold.score(criterion.id), case.verdict.scores.get(criterion.id)
@@ -212,7 +181,7 @@ def _ends(level: Level) -> str:
 
 def _meaning(level: Level) -> str:
     meaning = " ".join(level.meaning.split())
-    # Skips levels that calibration has changed before.
+    # Without the note that an earlier round added.
     return meaning.partition(" Judges often give this")[0].rstrip(".")
 
 
@@ -221,7 +190,7 @@ def _examples(rubric: Rubric, cases: Sequence[GoldCase]) -> Iterator[Proposal]:
     apart = [(loss_of(case, scales), case) for case in cases]
     wrong = sorted((pair for pair in apart if pair[0] > 0), key=lambda pair: (-pair[0], pair[1].id))
     names = [*(criterion.id for criterion in rubric.criteria), rubric.overall_name]
-    # The worst ones first; if they don't help, the next ones may.
+    # The largest disagreements first; if these examples don't help, the next may.
     for start in range(0, len(wrong), MOST_EXAMPLES):
         chosen = [case for _, case in wrong[start : start + MOST_EXAMPLES]]
         count = "1 sample" if len(chosen) == 1 else f"{len(chosen)} samples"
@@ -273,7 +242,7 @@ def _end_changes_of(rubric: Rubric, criterion: Criterion, by: float) -> Iterator
     ):
         changed = _with_ends(rubric, criterion, *ends)
         if changed == rubric:
-            continue  # an earlier round has done so
+            continue  # an earlier round made this change
         asked = " and ".join(f"`{each.strip(' :').lower()}`" for each in ends if each is not None)
         yield Proposal(
             key=f"ends {criterion.id} {direction} {what}",

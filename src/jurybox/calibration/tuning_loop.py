@@ -81,7 +81,7 @@ class Tuned(msgspec.Struct, frozen=True, kw_only=True):
 class LoopOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of the loop.
 
-    ``level`` is that of reported intervals; those that decide a round are wider. With ``model``,
+    ``level`` is for reported intervals; intervals that decide a round are wider. With ``model``,
     every second round asks a model for a change. ``narrow`` means that all judges are asked narrow
     questions, which contain only the rubric's levels.
     """
@@ -94,12 +94,12 @@ class LoopOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def deciding(self) -> float:
-        """The level of intervals that decide: Bonferroni's, over all rounds."""
+        """The level of deciding intervals, with Bonferroni's correction for all rounds."""
         return 1 - (1 - self.level) / self.rounds
 
 
 class _Best(msgspec.Struct, frozen=True, kw_only=True):
-    """The best rubric so far, and how it judges."""
+    """The best rubric so far, and the cases that were judged by it."""
 
     rubric: Rubric
     tune: tuple[GoldCase, ...]
@@ -154,7 +154,7 @@ def _next_change(
     tried: frozenset[str],
     options: LoopOptions,
 ) -> Generator[Request, Answer, tuple[Literal["rule", "model"], Proposal | Unusable | None]]:
-    """Return the next change and its source; a model, if there is one, proposes every second."""
+    """Return the next change and its source; every second one is the model's, if there is one."""
     by_rule = propose(best.rubric, best.tune, metrics, tried, narrow=options.narrow)
     is_models = options.model and (len(rounds) % 2 == 1 or by_rule is None)
     if not is_models or not metrics.loss:
@@ -178,7 +178,7 @@ def _why_ended(metrics: Agreement, rounds: Sequence[Round]) -> str:
         return "judge and people agree on every sample of the tune part: nothing to change"
     if rounds:
         return "no rule has another change to try"
-    return "judge and people differ, but in no way that a rule knows a change for"
+    return "judge and people differ, but no rule has a change for their differences"
 
 
 def _unusable(number: int, by: Literal["rule", "model"], found: Unusable) -> Round:
@@ -212,7 +212,7 @@ def _round(
         hypothesis=proposal.hypothesis,
         change=_diff(best.rubric, proposal.rubric),
         kept=False,
-        reason="no document can express it: it would be read as something else",
+        reason="a document can't express the change: it would be read back differently",
     )
     if rubric is None:
         return made, None
@@ -227,7 +227,7 @@ def _round(
     tune = yield from _judged(ToJudge(rubric=rubric, part="tune", round=number))
     made = msgspec.structs.replace(made, tune=trial(best.tune, tune))
     if made.tune is None or not _nearer(made.tune.gain):
-        reason = "no nearer to people on the tune part, so the select part was left alone"
+        reason = "no nearer to people on the tune part, so the select part wasn't judged"
         return msgspec.structs.replace(made, reason=reason), None
     select = yield from _judged(ToJudge(rubric=rubric, part="select", round=number))
     chosen = trial(best.select, select)
@@ -311,7 +311,7 @@ def _diff(before: Rubric, after: Rubric) -> str:
 def _report(
     base: Rubric, best: _Best, rounds: tuple[Round, ...], options: LoopOptions
 ) -> Generator[Request, Answer, tuple[Tuning, Agreement, str]]:
-    """Judge the report part by the original rubric, and by the best one if that is another."""
+    """Judge the report part by the original rubric, and by the best rubric if they differ."""
     whole = Options(level=options.level, seed=options.seed)
     first = yield from _judged(ToJudge(rubric=base, part="report", round=0))
     before = compare(first.cases, base, whole)

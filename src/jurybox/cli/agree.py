@@ -51,7 +51,7 @@ def command(
     A row is {"item": ID, "rater": NAME, "score": NUMBER, "criterion": NAME}; the criterion may be
     left out, and a score of null is a missing rating. CSV, TSV and Parquet have these as columns,
     and a score may be a label of the scale. `-` reads JSON lines from standard input. Items of one
-    conversation aren't independent: name what they share with --cluster.
+    conversation aren't independent; --cluster names the field that they share.
 
     The statistics are exact agreement, Cohen's kappa (plain, linear, quadratic), Spearman, Kendall,
     Pearson, Krippendorff's alpha, Fleiss' kappa, Gwet's AC1 and AC2, and intraclass correlations,
@@ -141,7 +141,7 @@ def _details(estimates: "Mapping[str, Estimate]") -> dict[str, Any]:
 
 _MOST_PAIRS: Final = 40
 _MEANING: Final = (
-    "Kappa, alpha and AC1: 1 is full agreement, 0 is what guessing gives. Correlations: 1 is the "
+    "Kappa, alpha and AC1: 1 is full agreement, 0 is agreement by chance. Correlations: 1 is the "
     "same order, whatever the level. Where scores are labels without an order, only exact "
     "agreement, plain kappa, AC1, Fleiss' kappa and nominal alpha mean something."
 )

@@ -16,8 +16,8 @@ from jurybox.settings import TRACEBACK
 from jurybox.text_format import closest
 from jurybox.wiring import read_settings
 
-# Each is the `command` of the module `jurybox.cli.NAME`, in the order of the help; the module of
-# `check-reply` is `check_reply`, and that of `import`, a keyword of Python, `import_files`.
+# NAME is the `command` of the module `jurybox.cli.NAME`; the order is that of the help. The module
+# of `check-reply` is `check_reply`; that of `import`, a keyword of Python, is `import_files`.
 _COMMANDS: Final = {
     "init": "Write a small suite, ready to run.",
     "import": "Write another tool's file as a suite, a dataset and judgments.",
@@ -38,7 +38,7 @@ _COMMANDS: Final = {
     "bias": "Measure judge biases: position, length, self-preference, formatting.",
     "calibrate": "Compare a judge with human labels, and tune its rubric.",
     "evaluate": "Judge one response, or compare two.",
-    "prompt": "Print what a judge is asked, for an agent that judges itself.",
+    "prompt": "Print a judge's prompt, so that an agent can be the judge.",
     "check-reply": "Check an agent's replies, and print the report.",
     "mcp": "Serve jurybox to agents through the Model Context Protocol.",
     "rubric": "List, show, check and start rubric documents.",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+import msgspec
 
 from jurybox.cli.options import (
     base_url_option,
@@ -39,9 +40,10 @@ _LONGEST: Final = 300
 
 
 @click.command("calibrate")
-@click.option("--rubric", metavar="RUBRIC", help="A rubric's name or path.")
+@click.option("--rubric", required=True, metavar="RUBRIC", help="A rubric's name or path.")
 @click.option(
     "--gold",
+    required=True,
     metavar="FILE",
     help="A dataset with human labels: `gold` with scores by criterion, or `gold_winner`.",
 )
@@ -71,20 +73,11 @@ _LONGEST: Final = 300
 @concurrency_option
 @unpinned_option
 @version_drift_option
-@click.option(
-    "--show",
-    "shown",
-    metavar="ID",
-    help="Show a stored calibration, by its id or as `last`; nothing is judged.",
-)
 @store_option
 @json_option
-def command(  # noqa: PLR0917 - click passes them by name
-    rubric: str | None,
-    gold: str | None,
+def command(
     judges: tuple[str, ...],
     proposer: str | None,
-    shown: str | None,
     store_url: str | None,
     as_json: bool,
     **options: Any,  # noqa: ANN401 - those of `CalibrateOptions`
@@ -106,40 +99,26 @@ def command(  # noqa: PLR0917 - click passes them by name
     Examples:
       jurybox calibrate --rubric general --gold people.jsonl --judge openai/gpt-4.1-2025-04-14
       jurybox calibrate --rubric general --gold people.jsonl --rounds 3 -o general-1.1.0.md
-      jurybox calibrate --show last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.calibrations import as_data, find_calibration
+    from jurybox.app.calibrate_judge import CalibrateOptions, calibrate, ready
+    from jurybox.cli.run import run_with_progress
+    from jurybox.suite.model_spec import model_option
 
-    if shown is not None:
-        if rubric is not None or gold is not None:
-            raise click.UsageError("--show judges nothing; leave --rubric and --gold out")
-        with opened(store_url) as store:
-            made = find_calibration(store, shown)
-    else:
-        if rubric is None or gold is None:
-            missing = "--rubric" if rubric is None else "--gold"
-            raise click.UsageError(f"missing option '{missing}'")
-        from jurybox.app.calibrate_judge import CalibrateOptions, calibrate, ready
-        from jurybox.cli.run import run_with_progress
-        from jurybox.suite.model_spec import model_option
-
-        readied = ready(
-            CalibrateOptions(
-                rubric=rubric,
-                gold=gold,
-                judges=tuple(model_option(each) for each in dict.fromkeys(judges)),
-                proposer=None if proposer is None else model_option(proposer),
-                **options,
-            )
+    readied = ready(
+        CalibrateOptions(
+            judges=tuple(model_option(each) for each in dict.fromkeys(judges)),
+            proposer=None if proposer is None else model_option(proposer),
+            **options,
         )
-        for warning in readied.warnings:
-            say(f"warning: {warning}")
-        with opened(store_url, create=True) as store:
-            made = calibrate(
-                readied, store, store_url, lambda start: run_with_progress(start, store_url)
-            )
+    )
+    for warning in readied.warnings:
+        say(f"warning: {warning}")
+    with opened(store_url, create=True) as store:
+        made = calibrate(
+            readied, store, store_url, lambda start: run_with_progress(start, store_url)
+        )
     if as_json:
-        print_json(as_data(made))
+        print_json({**msgspec.to_builtins(made), "dollars": made.dollars})
     else:
         _print(made)
 
@@ -236,7 +215,7 @@ def _verdict(value: float | str | None) -> str:
 
 
 def _print_rounds(tuning: Tuning) -> None:
-    # Stored by name; shown in the order of their use.
+    # The parts are stored by name, and shown in the order of their use.
     from jurybox.calibration.gold import PARTS
 
     parts = ", ".join(f"{tuning.parts[part]} to {part}" for part in PARTS if part in tuning.parts)

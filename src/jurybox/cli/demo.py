@@ -120,7 +120,7 @@ def _run(place: Path, judge: str, *, show: bool) -> Data:
     from jurybox.reporting.stored import SampleRecord
 
     limit, title = None, "Words: six answers, named for what they are, judged by their words."
-    meaning = "Words carry no meaning: `wrong` passes, and `other-words` doesn't."
+    meaning = "Comparing words misses the meaning: `wrong` passes, and `other-words` doesn't."
     if judge != _BY_WORDS:
         limit, title = _JUDGED_BY_MODEL, f"A real model on this machine, {judge}, judges three."
         meaning = "A small model makes mistakes: compare its scores with the names of the answers."
@@ -170,7 +170,7 @@ def _compared(judge: str, *, show: bool) -> Data:
     from jurybox.cli.evaluate import print_report
 
     if show:
-        _print_head("Its bias: two answers, shown in both orders; which one does it prefer?")
+        _print_head("The model's bias: two answers, in both orders; which one does it prefer?")
     report = evaluate(**_read("pair.json"), judges=judge, votes=1)
     if show:
         print_report(report, 0.0)  # the model runs on this machine

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from jurybox.reporting.side_by_side import SideBySide
     from jurybox.scoring.summary import GateOutcome
     from jurybox.statistics.metric_differences import MetricDifference
+    from jurybox.storage.store import Store
 
 _LIMIT: Final = 20
 _MOST_LINES: Final = 3
@@ -85,10 +86,10 @@ def command(  # noqa: PLR0917 - click passes them by name
 ) -> int:
     """Compare two runs: their settings, their metrics, and every sample that changed.
 
-    Of more than two runs, each is tested against RUN_A. A run is named by its id, its name, a tag,
+    Further runs are also tested against RUN_A. A run is named by its id, its name, a tag,
     or `last`. Samples are matched by id and repeat.
     Each metric that both runs have is tested over these pairs: the difference with its interval,
-    and a p value with Holm's correction over all of them. B counts as higher or lower only if the
+    and a p value with Holm's correction over all metrics. B counts as higher or lower only if the
     interval and the p value agree. Changed samples are listed, changed verdicts (passed, winner,
     scored, flagged) before changed scores, larger differences before smaller ones. Latency is
     shown, but neither counts as a change nor is tested. If people have labeled the recorded
@@ -112,7 +113,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     if gold is not None and more:
         raise click.UsageError("--gold is for two runs")
     if output is not None and not output.endswith(".html"):
-        raise click.UsageError("--output is an .html file")
+        raise click.UsageError("--output must be an .html file")
     usual = None if as_json else _LIMIT
     with opened(store_url) as store:
         rows = [find_run(store, run) for run in (run_a, run_b, *more)]
@@ -125,7 +126,7 @@ def command(  # noqa: PLR0917 - click passes them by name
         if more or output is not None:
             most = sys.maxsize if as_json else _MOST_IN_PAGE
             compared = side_by_side(store, views, options, most if limit is None else limit)
-            _put(compared, output, as_json=as_json)
+            _put(compared, store, output, as_json=as_json)
             lost = any(each.regressions for each in compared.differences)
             return FAILED if fail_on and lost else FINE
         diff = compare_runs(store, views[0], views[1], options)
@@ -136,13 +137,15 @@ def command(  # noqa: PLR0917 - click passes them by name
     return FAILED if fail_on and diff.regressions else FINE
 
 
-def _put(compared: SideBySide, output: str | None, *, as_json: bool) -> None:
+def _put(compared: SideBySide, store: Store, output: str | None, *, as_json: bool) -> None:
     """Write several runs to a page, or print them."""
     if output is not None:
+        from jurybox.app.view_run import reviewer_agreement
         from jurybox.reporting.html.html_render import side_by_side_html
 
+        people = {view.run_id: reviewer_agreement(view, store) for view in compared.runs}
         with output_file(output) as file:
-            file.write(side_by_side_html(compared).encode(errors="replace"))
+            file.write(side_by_side_html(compared, people).encode(errors="replace"))
         say(f"wrote {output}: {counted(len(compared.samples), 'sample')}")
     if as_json:
         print_json(compared.as_data())
@@ -151,7 +154,7 @@ def _put(compared: SideBySide, output: str | None, *, as_json: bool) -> None:
 
 
 def print_side_by_side(compared: SideBySide) -> None:
-    """Print the metrics of several runs in columns, and each against the first."""
+    """Print the metrics of several runs in columns, and the test of each run against the first."""
     rows = [
         (name, *(metric_value(name, value) for value in values))
         for name, values in compared.metrics.items()

@@ -176,12 +176,9 @@ def command(
     from jurybox.app.view_run import single_cost
     from jurybox.judging.protocol import raised_votes
     from jurybox.scoring.by_rules import RulesReport
-    from jurybox.wiring import DEFAULT_JUDGE_NOTICE, load_with_warnings
+    from jurybox.wiring import DEFAULT_JUDGE_NOTICE, load_rubric
 
-    loaded, warnings = load_with_warnings(rubric)
-    # The warnings are about judges.
-    for warning in warnings if judges else ():
-        say(f"warning: {warning}")
+    loaded = load_rubric(rubric)
     report = evaluate(
         rubric=loaded,
         judges=judges,

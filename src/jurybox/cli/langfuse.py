@@ -60,22 +60,19 @@ def show_status(store_url: str | None, as_json: bool) -> None:
 @command.command("push", short_help="Deliver a run, or everything pending.")
 @click.argument("run", metavar="[RUN]", required=False)
 @click.option("--queue", metavar="NAME", help="Add flagged samples to this annotation queue.")
-@click.option("--again", is_flag=True, help="Send rejected parts again.")
 @store_option
 @json_option
-def push_run(
-    run: str | None, queue: str | None, again: bool, store_url: str | None, as_json: bool
-) -> int:
+def push_run(run: str | None, queue: str | None, store_url: str | None, as_json: bool) -> int:
     """Deliver RUN, or everything pending: traces, scores, dataset runs, flagged samples.
 
-    Parts that can't be delivered are kept for the next push. Every part has a unique id, so that
-    nothing is delivered twice. Exit code 3 means that parts are left.
+    Parts that can't be delivered or are rejected are kept for the next push. Every part has a
+    unique id, so that nothing is delivered twice. Exit code 3: some parts weren't delivered.
 
     \b
     Examples:
       jurybox langfuse push last
       jurybox langfuse push last --queue to-review
-      jurybox langfuse push --again
+      jurybox langfuse push
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.delivery import push
     from jurybox.wiring import find_run
@@ -84,7 +81,7 @@ def push_run(
         raise click.UsageError("--queue needs a RUN")
     with opened(store_url) as store:
         row = None if run is None else find_run(store, run)
-        done = push(store, row, queue=queue, again=again)
+        done = push(store, row, queue=queue)
     if as_json:
         print_json(done)
     else:
@@ -93,12 +90,12 @@ def push_run(
     return FINE if done.complete else INCOMPLETE
 
 
-@command.command("pull", short_help="Store people's scores in Langfuse as reviews.")
+@command.command("pull", short_help="Read people's scores from Langfuse as reviews.")
 @run_argument
 @store_option
 @json_option
 def pull_reviews(run: str, store_url: str | None, as_json: bool) -> None:
-    """Store human scores of RUN's traces in Langfuse as reviews of its samples.
+    """Read human scores of RUN's traces from Langfuse, and store them as reviews.
 
     A score counts if it has the name of a criterion; a person's scores of one trace form one
     review. Nothing is stored twice.

@@ -60,7 +60,7 @@ def command(verdicts: tuple[str, ...], level: float, store_url: str | None, as_j
 
 
 def _read(name: str, store_url: str | None) -> "tuple[str, Verdicts]":
-    """Return the verdicts of a file or a run, with its path or id."""
+    """Return the path of a file or the id of a run, and its verdicts."""
     from jurybox.datasets.open_dataset import names_file
     from jurybox.datasets.ratings import read_verdicts, run_verdicts
 
@@ -102,7 +102,7 @@ def _rate(rate: float | None) -> str:
 
 def _print_models(ranking: "Ranking") -> None:
     level = f"{100 * ranking.level:g}% interval"
-    headings = ["rank", "may be", "model", "strength", level, "won", "lost", "tied", "win rate"]
+    headings = ["rank", "model", "strength", level, "won", "lost", "tied", "win rate"]
     # Columns that most rankings don't need.
     grouped = any(model.group > 1 for model in ranking.models)
     scaled = len({model.scale for model in ranking.models} - {None}) > 1
@@ -116,10 +116,7 @@ def _print_models(ranking: "Ranking") -> None:
 
 
 def _cells(model: "RankedModel") -> Iterator[str]:
-    first, last = model.rank_interval
-    yield str(model.rank)
-    yield str(first) if first == last else f"{first} to {last}"
-    yield model.name
+    yield from (str(model.rank), model.name)
     yield "none" if model.strength is None else f"{model.strength:+.3f}"
     yield "-" if model.interval is None else _ends(model.interval)
     yield from (f"{count:,}" for count in (model.wins, model.losses, model.ties))

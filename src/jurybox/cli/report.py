@@ -46,8 +46,13 @@ def command(
       jurybox report 20260301-0914 -o results.junit.xml
       jurybox report last -o - --format json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.calibrations import calibration_of_run
-    from jurybox.app.view_run import around_as_data, baseline_diff, reviewer_agreement, view_run
+    from jurybox.app.view_run import (
+        around_as_data,
+        baseline_diff,
+        calibration_of_run,
+        reviewer_agreement,
+        view_run,
+    )
     from jurybox.reporting.reports import report_format, write_report
 
     to_stdout = output == "-"

@@ -109,7 +109,7 @@ def check_rubrics(files: tuple[str, ...], as_json: bool) -> int:
     """Check each FILE and print all findings: line, column, what is wrong and how to fix it.
 
     A FILE is a path, the name of a rubric, or - for standard input. The exit code is 0 if every
-    document is valid and 2 otherwise; warnings don't fail the check.
+    document is valid and 2 otherwise.
 
     \b
     Examples:
@@ -142,12 +142,11 @@ def _print_checked(origin: str, reading: "Reading") -> None:
         extends = f", extends {', '.join(reading.bases)}" if reading.bases else ""
         rest = f", {rubric.id} {rubric.version}, {criteria}{extends}"
         print_line(f"{origin}: ", plain("ok", "green"), rest, wrap=False)
-    # Two short lines read more easily; other programs expect one per finding.
+    # On a terminal, two short lines read more easily; programs expect one line per finding.
     between = "\n    " if sys.stdout.isatty() else "; "
-    for each in (*reading.findings, *reading.warnings):
-        color, word = ("yellow", "warning: ") if each in reading.warnings else ("red", "")
+    for each in reading.findings:
         place = f":{each.line}:{each.column}" if each.line else ""
-        where, problem = plain(f"{origin}{place}: ", "bold"), plain(f"{word}{each.problem}", color)
+        where, problem = plain(f"{origin}{place}: ", "bold"), plain(each.problem, "red")
         print_line(where, problem, f"{between}{each.hint} [{each.code}]", wrap=False)
 
 
@@ -179,7 +178,7 @@ def new_rubric(name: str, output: str | None, as_json: bool) -> None:
     rubric_id = parse_rubric_id(name)
     if rubric_id in rubric_files().bundled():
         hint = f"choose another name, and extend it: `extends: {rubric_id}`"
-        raise InputError("the name of a bundled rubric", hint, rubric_id)
+        raise InputError("this is the name of a bundled rubric", hint, rubric_id)
     starter = (resources.files("jurybox.cli.starter") / "rubric.md").read_text(encoding="utf-8")
     title = rubric_id.replace("-", " ").capitalize()
     text = starter.replace("id: my-rubric", f"id: {rubric_id}").replace("# My rubric", f"# {title}")

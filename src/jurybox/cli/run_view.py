@@ -222,8 +222,7 @@ def _print_in_short(view: RunView) -> None:
 
 def _print_people(view: RunView, store: "Store") -> None:
     """Print how far judges and people agree, in this run and in the calibration."""
-    from jurybox.app.calibrations import calibration_of_run
-    from jurybox.app.view_run import reviewer_agreement
+    from jurybox.app.view_run import calibration_of_run, reviewer_agreement
 
     people = reviewer_agreement(view, store)
     if people is not None:

@@ -103,7 +103,7 @@ def _show_failed(store: Store, row: RunRow, *, as_json: bool) -> None:
     elif not found:
         click.echo("no sample failed")
     else:
-        click.echo(f"all of a sample: jurybox show {row.id} --sample ID")
+        click.echo(f"everything about a sample: jurybox show {row.id} --sample ID")
 
 
 def _show_sample(
@@ -153,7 +153,7 @@ def _judging_cost(result: SampleResult) -> float | None:
 
 
 def _print_inputs(record: SampleRecord, rubric: Rubric) -> None:
-    from jurybox.rubric.scenarios import scenario_texts
+    from jurybox.rubric.document.criteria import scenario_texts
 
     row = record.inputs
     for turn in row.messages:

@@ -21,7 +21,7 @@ from jurybox.sample import Row
 from jurybox.text_format import printable
 
 Format = Callable[[Source, FileContext], Iterator[tuple[int, Record]]]
-"""Reads the records of a file, each with its line; notes invalid ones and continues."""
+"""Reads the records of a file, each with its line; notes invalid records and continues."""
 
 _MOST_WARNINGS: Final = 20
 _LONGEST_WARNING: Final = 300
@@ -31,7 +31,7 @@ _NO_NEEDS: Final = Needs()
 
 
 class Recorded(msgspec.Struct, frozen=True, kw_only=True):
-    """The responses of a file by the ids of their rows, and the hash of its bytes."""
+    """A file's recorded responses, by the ids of their rows, and the hash of the file."""
 
     origin: str
     sha256: str
@@ -39,7 +39,7 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 FILE_LINES: Final = 1 << 40
-"""The maximum lines per file: line 3 of the second file has the number ``FILE_LINES + 3``."""
+"""The line numbers reserved per file: line 3 of the second file is ``FILE_LINES + 3``."""
 
 _COUNTED: Final = (".parquet", ".json")
 
@@ -64,7 +64,7 @@ def take_all(
     findings: Findings,
     origin: str,
 ) -> None:
-    """Pass each record and its line to ``take``, which raises FieldError for an unusable one."""
+    """Pass records and their lines to ``take``, which raises FieldError for an unusable record."""
     with suppress(TooManyError):
         for line, record in records:
             try:
@@ -79,7 +79,6 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     """The facts found in one pass over a dataset."""
 
     rows: int  # how many rows the file has
-    used: int  # how many of them a run uses, starting with the first
     sha256: str  # the hash of the file's bytes
     bytes: int  # the number of bytes
     warnings: tuple[str, ...] = ()  # warnings about probable mistakes
@@ -89,8 +88,8 @@ class PartSurvey(msgspec.Struct, frozen=True, kw_only=True):
     """The facts found in some rows of a dataset."""
 
     ids: bytes  # hashes of the rows' ids, eight bytes each
-    has_ids: set[bool]  # whether ids are the rows' own or their numbers; both if files differ
-    unseen: set[str]  # the fields whose columns, named by the suite, no row has
+    has_ids: set[bool]  # True: rows have ids; False: numbers are used; both if files differ
+    unseen: set[str]  # the fields for which the suite names a column that no row has
     warnings: tuple[str, ...]  # warnings about probable mistakes
 
 
@@ -127,7 +126,7 @@ class Pass:
 
     def _warn(self, text: str) -> None:
         if len(self._warnings) < _MOST_WARNINGS:
-            # It may quote column names from a file.
+            # A warning may quote column names from a file.
             self._warnings[printable(text)[:_LONGEST_WARNING]] = None
 
 
@@ -144,7 +143,7 @@ class Dataset:
         columns: Mapping[str, str] | None = None,
         needs: Needs = _NO_NEEDS,
     ) -> None:
-        """Read ``path`` with a reader; for a pattern, the ``files`` that match it, by name.
+        """Set the file to read; if ``path`` is a pattern, ``files`` are its matches by name.
 
         ``recorded`` are the responses that the reader joins to the rows, if any. ``columns`` maps
         fields to column names. ``needs`` says which rows to read and which need a response.
@@ -172,8 +171,8 @@ class Dataset:
     ) -> Iterator[tuple[int, Row]]:
         """Yield every row with its line; rows of a small file come from the survey.
 
-        After the last row, the file is compared with the one that was surveyed; if iteration stops
-        earlier, it isn't.
+        The file's size is compared with the survey's at the start, and its hash after the last row,
+        so not if iteration stops earlier.
         """
         if self._kept and expected and self._kept[:2] == (expected.sha256, needs_response):
             yield from self._kept[2]
@@ -209,13 +208,13 @@ class Dataset:
         return [range(start, end) for start, end in pairwise(ends) if end > start]
 
     def rows_between(self, rows: range, *, needs_response: bool) -> Iterator[Row]:
-        """Yield some rows of a dataset with slices, counted from 0, without reading others."""
+        """Yield a range of rows, counted from 0, without reading others; see `slices`."""
         for each in self._files_of(rows, needs_response=needs_response):
             with self._reading(*each) as going:
                 yield from (row for _, row in going)
 
     def survey_between(self, rows: range, *, needs_response: bool, check: "Check") -> "PartSurvey":
-        """Check some rows of a dataset with slices, counted from 0, without reading others."""
+        """Check a range of rows, counted from 0, without reading others; see `slices`."""
         ids = array("Q")
         has_ids: set[bool] = set()
         unseen = set(self._columns or ())
@@ -231,7 +230,7 @@ class Dataset:
         return PartSurvey(ids=ids.tobytes(), has_ids=has_ids, unseen=unseen, warnings=(*warnings,))
 
     def _files_of(self, rows: range, *, needs_response: bool) -> Iterator[tuple[int, range, Needs]]:
-        """Yield the index of each file with some of the rows, and their numbers in it."""
+        """Yield each file with some of the rows: its index, their range in the file, its needs."""
         before = 0
         for index, path in enumerate(self._paths):
             size = sum(group_sizes(path))
@@ -280,7 +279,7 @@ class Dataset:
         return f"{file}, {unit} {line}" if self.files else f"{unit} {line}"
 
     def _located(self, number: int) -> tuple[str, int]:
-        """Return the file of a row's number, and its line there."""
+        """Return the file that a row's number belongs to, and the line in that file."""
         index, line = divmod(number, FILE_LINES)
         return printable(str(self._paths[index])), line
 
@@ -315,26 +314,19 @@ Check = Callable[[Row], None]
 """Raises an `InputError` for a row that the run can't use."""
 
 
-def survey(
-    dataset: Dataset,
-    *,
-    needs_response: bool,
-    limit: int | None = None,
-    check: Check | None = None,
-) -> Survey:
-    """Read every row, regardless of the limit, because the hash covers the whole file.
+def survey(dataset: Dataset, *, needs_response: bool, check: Check | None = None) -> Survey:
+    """Read every row, regardless of a run's limit, because the hash covers the whole file.
 
     Args:
         dataset: the dataset.
         needs_response: whether the rows must have responses; otherwise a target makes them.
-        limit: how many rows a run will use.
         check: raises an error if the run can't use a row.
     """
     findings = Findings()
     seen = array("q")  # eight bytes per id; a set of a million takes 76 MB
     rows = 0
     kept: list[tuple[int, Row]] = []
-    # If there are too many, reading stops.
+    # Reading stops if there are too many findings.
     with dataset.begin(findings, needs_response=needs_response) as going, suppress(TooManyError):
         for line, row in going:
             rows += 1
@@ -356,7 +348,6 @@ def survey(
         dataset.keep(going.source.sha256, kept, needs_response=needs_response)
     return Survey(
         rows=rows,
-        used=rows if limit is None else min(rows, limit),
         sha256=going.source.sha256,
         bytes=going.source.bytes,
         warnings=going.warnings,

@@ -7,28 +7,26 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from jurybox.datasets.dataset import DatasetError
+from jurybox.datasets.fields import Columns
 from jurybox.datasets.foreign_suite import (
     ForeignSuite,
     asked,
+    content_of,
     is_number,
     listing,
     mapping,
+    read_openai_graders,
     read_promptfoo_config,
     read_promptfoo_results,
 )
-from jurybox.datasets.openai_graders import (
-    read_openai_graders,
-    read_openai_items,
-    read_openai_results,
-)
+from jurybox.datasets.open_dataset import reader_or_lines
 from jurybox.datasets.row_reader import FileContext, Record
 from jurybox.datasets.source import Source, open_source
-from jurybox.datasets.text_rows import read_csv, read_json_lines
 from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.documents.findings import decode as decode_text
 from jurybox.documents.plain_yaml import read_yaml, value_of
@@ -45,69 +43,47 @@ _BOMB: Final = 1000
 
 
 def read_foreign(path: Path) -> ForeignSuite:
-    """Read a file of another tool, recognized by its contents."""
+    """Read a file of another tool, recognized by the keys of its first object."""
     with open_source(path) as source:
         value, lines = _value_of(path, source)
-        known = next((each for each in FORMATS if each.fits(value)), None)
-        if known is None:
-            raise _unknown(value, source.origin, lines)
-        read = ForeignSuite(format=known.name)
-        try:
-            known.read(value, read)
-        except (*_MISFITS, RecursionError):
-            problem = f"{known.name} of an unknown shape"
-            hint = "correct this one, or leave it out"
-            hint = "write the file again with a current version" if read.at is None else hint
-            raise InputError(problem, hint, _where(source.origin, lines, read.at)) from None
-        read.keep_readable()
-        if not (read.rows or read.verdicts or read.ratings or read.rubric):
-            problem = "; ".join([f"{known.name} without usable data", *read.losses()])
-            raise InputError(problem, "check the file", source.origin)
-        if not read.ratings:
-            _rate_by_verdicts(read)
-        bare = sum("checks" not in row for row in read.rows)
-        if 0 < bare < len(read.rows):
-            read.lose("row", "without a check", "it gets no score", bare)
-        return read
-
-
-def _where(origin: str, lines: list[int], part: int | None) -> str:
-    """Return where a part is: its line in a file of lines, else its number."""
-    if part is None:
-        return origin
-    return f"{origin}:{lines[part]}" if lines else f"{origin}: item {part + 1}"
-
-
-def _unknown(value: object, origin: str, lines: list[int]) -> InputError:
-    """Return the error for an unknown format, or for the first different part of a list."""
-    parts = listing(value)
-    if value in ([], {}):
-        return InputError("the file is empty", "export it again", origin)
-    for known in FORMATS:
-        odd = [index for index, part in enumerate(parts) if not known.fits(part)]
-        if odd and 2 * len(odd) < len(parts):
-            has = {*mapping(parts[odd[0]])}
-            lacks = min((keys - has for keys in known.keys), key=len)
-            names = ", ".join(f"`{key}`" for key in sorted(lacks))
-            problem = f"{known.name}, but this one lacks {names}"
-            hint = "add what is missing, or leave this one out"
-            return InputError(problem, hint, _where(origin, lines, odd[0]))
-    names = ", ".join(each.name for each in FORMATS)
-    return InputError("no known format", f"known are: {names}", origin)
+    known = next((each for each in FORMATS if each.fits(value)), None)
+    if known is None:
+        names = ", ".join(each.name for each in FORMATS)
+        raise InputError("no known format", f"known are: {names}", source.origin)
+    read = ForeignSuite(format=known.name)
+    try:
+        known.read(value, read)
+    except (*_MISFITS, RecursionError):
+        problem = f"{known.name} of an unknown shape"
+        if read.at is None:
+            hint = "write the file again with a current version"
+            raise InputError(problem, hint, source.origin) from None
+        part = f":{lines[read.at]}" if lines else f": item {read.at + 1}"
+        where = f"{source.origin}{part}"
+        raise InputError(problem, "correct this one, or leave it out", where) from None
+    read.keep_readable()
+    if not (read.rows or read.verdicts or read.ratings or read.rubric):
+        problem = "; ".join([f"{known.name} without usable data", *read.losses()])
+        raise InputError(problem, "check the file", source.origin)
+    if not read.ratings:
+        _rate_by_verdicts(read)
+    bare = sum("checks" not in row for row in read.rows)
+    if 0 < bare < len(read.rows):
+        read.lose("row", "without a check", "it gets no score", bare)
+    return read
 
 
 def _value_of(path: Path, source: Source) -> tuple[Any, list[int]]:
     """Return the objects of a line-based or table file with their lines, or its only value."""
     ending = path.suffix.lower()
-    findings = Findings()
     if zipfile.is_zipfile(path):
         return _zipped_log(path, source.origin), []
+    findings = Findings()
     value: object = None
     lines: list[int] = []
     if ending in {".csv", ".jsonl", ".ndjson"}:
-        read = read_csv if ending == ".csv" else read_json_lines
         with contextlib.suppress(TooManyError):
-            found = [*read(source, FileContext(findings))]
+            found = [*reader_or_lines(path)(source, FileContext(findings))]
             value, lines = [record for _, record in found], [line for line, _ in found]
     else:
         data = b"\n".join(line for _, line in source.lines(findings))
@@ -116,85 +92,83 @@ def _value_of(path: Path, source: Source) -> tuple[Any, list[int]]:
             node = None if text is None else read_yaml(text, Place(1), findings)
             value = None if node is None else value_of(node)
         else:
-            value = _json_value(data, ending, source.origin)
+            value = _json_value(data, source.origin)
     if findings.in_order():
         raise DatasetError(source.origin, findings.in_order())
     return value, lines
 
 
-def _json_value(data: bytes, ending: str, origin: str) -> object:
-    """Return the value of JSON, allowing NaN as in logs; None for another extension."""
+def _json_value(data: bytes, origin: str) -> Any:  # noqa: ANN401 - whatever a tool wrote
+    """Return the value of JSON, allowing NaN as in logs; a lone surrogate is an error."""
     try:
-        return _decoded(data)
+        value = json.loads(data)
+        if b"\\ud" in data.lower():
+            json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
-        if ending != ".json":
-            return None
-        raise InputError(f"not valid JSON ({error})", "correct it there", origin) from None
-
-
-def _decoded(data: bytes) -> Any:  # noqa: ANN401 - whatever a tool wrote
-    """Return the value of JSON; a lone surrogate is an error."""
-    value = json.loads(data)
-    if b"\\ud" in data.lower():
-        json.dumps(value, ensure_ascii=False).encode()
+        raise InputError(f"not valid JSON ({error})", "correct the file", origin) from None
     return value
 
 
 def _zipped_log(path: Path, origin: str) -> object:
     """Return the log in an Inspect `.eval` file, in the form of its JSON."""
-    hint = "convert it with `inspect log convert FILE --to json --output-dir FOLDER`"
     try:
         with zipfile.ZipFile(path) as archive:
             if sum(each.file_size for each in archive.infolist()) > _BOMB * path.stat().st_size:
-                raise zipfile.BadZipFile  # noqa: TRY301 - the same words will do
+                raise zipfile.BadZipFile  # noqa: TRY301 - it gets the same message
             names = [name for name in archive.namelist() if name.startswith("samples/")]
-            samples = [_decoded(archive.read(name)) for name in names]
-            return {**_decoded(archive.read("header.json")), "samples": samples}
-    except NotImplementedError:
-        problem = "the log is compressed in a way that this Python can't read"
+            samples = [_json_value(archive.read(name), name) for name in names]
+            return {**_json_value(archive.read("header.json"), origin), "samples": samples}
     except (*_DAMAGED, zipfile.BadZipFile, zlib.error):
-        problem = "no whole Inspect log"
-    raise InputError(problem, hint, origin)
+        problem = "not a complete Inspect log, or compressed in a way that this Python can't read"
+        hint = "convert it with `inspect log convert FILE --to json --output-dir FOLDER`"
+        raise InputError(problem, hint, origin) from None
+
+
+def row_of(item: Mapping[str, Any], read: ForeignSuite) -> dict[str, Any]:
+    """Return an object as a row: columns with usual names become fields, empty values go.
+
+    If the task is an object, its keys become columns.
+    """
+    row: dict[str, Any] = {}
+    for key, value in item.items():
+        field = Columns().field(key) or key
+        if value in (None, "", [], {}):
+            continue
+        if field in row:
+            read.lose("value", f"of `{key}`", f"another column is the `{field}`")
+        elif field == "task":
+            row |= mapping(value) or asked(value) or {"task": value}
+        elif field == "reference":
+            row[field] = as_text(listing(value)[0])
+            if len(listing(value)) > 1:
+                read.lose("row", "with several right answers", "only the first is the reference")
+        elif field != "metadata" or isinstance(value, dict):
+            row[field] = value
+    return row
+
+
+def _read_rows(items: object, read: ForeignSuite) -> None:
+    read.rows = [row_of(item, read) for item in read.each(items)]
 
 
 def _read_inspect(log: Mapping[str, Any], read: ForeignSuite) -> None:
     """Read samples with their outputs and scores; each scorer is a rater."""
     read.name = as_text(log["eval"].get("task") or "")
-    includes = _includes_check(log["eval"])
     ids = Counter(as_text(sample["id"]) for sample in read.each(log["samples"]))
     for sample in read.each(log["samples"]):
-        question = asked(sample["input"])
-        if question is None:
-            read.lose("sample", "whose input isn't text that ends with the user's turn", "left out")
-            continue
         item = as_text(sample["id"])
         item = item if ids[item] == 1 else f"{item}-{sample.get('epoch', 1)}"
-        row: dict[str, Any] = {"id": item, **question, **_reference(sample.get("target"), read)}
-        row["response"] = as_text(mapping(sample.get("output")).get("completion") or "")
-        # Inspect accepts any of several targets, which no check expresses.
-        if includes is not None and "reference" in row and len(listing(sample["target"])) == 1:
-            row["checks"] = [includes]
-        if sample.get("metadata"):
-            row["metadata"] = sample["metadata"]
+        row = row_of({key: sample.get(key) for key in ("input", "target", "metadata")}, read)
+        answer = as_text(mapping(sample.get("output")).get("completion") or "")
+        read.rows.append({**row, "id": item, "response": answer})
         if sample.get("error"):
             read.lose("sample", "that ended with an error", "carried over up to the error")
         roles = [mapping(turn).get("role") for turn in listing(sample.get("messages"))]
         if roles.count("assistant") > 1:
             read.lose("sample", "with several turns of the model", "only the last is carried over")
-        read.rows.append(row)
         _add_scores(read, item, mapping(sample.get("scores")))
     for scorer in listing(log["eval"].get("scorers")):
-        if includes is None or scorer["name"] != "includes":
-            read.lose("scorer", f"`{scorer['name']}`", "no counterpart; write a criterion")
-
-
-def _includes_check(evaluation: Mapping[str, Any]) -> Record | None:
-    """Return the equivalent check if the task has the scorer `includes`."""
-    for scorer in listing(evaluation.get("scorers")):
-        if scorer["name"] == "includes":
-            ignore_case = mapping(scorer.get("options")).get("ignore_case", True)
-            return {"contains": "{{reference}}", "ignore_case": bool(ignore_case)}
-    return None
+        read.lose("scorer", f"`{scorer['name']}`", "write a criterion; its scores are ratings")
 
 
 def _add_scores(read: ForeignSuite, item: str, scores: Mapping[str, Any]) -> None:
@@ -205,54 +179,6 @@ def _add_scores(read: ForeignSuite, item: str, scores: Mapping[str, Any]) -> Non
             read.ratings.append({"item": item, "rater": rater, "score": float(value)})
         else:
             read.lose("score", f"of `{rater}` that isn't a number", "left out")
-
-
-def _reference(target: object, read: ForeignSuite) -> Record:
-    """Return the right answer, or the first of several, as the reference."""
-    targets = listing(target)
-    if len(targets) > 1:
-        read.lose("sample", "with several right answers", "only the first is the reference")
-    return {} if targets[:1] in ([], [""]) else {"reference": as_text(targets[0])}
-
-
-def _read_openai_evals(samples: list[Record], read: ForeignSuite) -> None:
-    for number, sample in enumerate(read.each(samples), start=1):
-        question = asked(sample["input"])
-        if question is None:
-            read.lose("sample", "whose input doesn't end with the user's turn", "left out")
-            continue
-        read.rows.append({"id": str(number), **question, **_reference(sample.get("ideal"), read)})
-    read.lose("eval class", "in another file", "write a criterion or checks")
-
-
-def _read_deepeval(goldens: list[Record], read: ForeignSuite) -> None:
-    names = Counter(golden.get("name") for golden in read.each(goldens))
-    for number, golden in enumerate(read.each(goldens), start=1):
-        name = golden.get("name")
-        row: dict[str, Any] = {"id": name if name and names[name] == 1 else str(number)}
-        row |= asked(golden.get("input")) or {}
-        if "task" not in row:
-            read.lose("golden", "without an input", "left out")
-            continue
-        row |= _reference(golden.get("expected_output"), read)
-        context = golden.get("retrieval_context") or golden.get("context")
-        row |= {"context": context} if context else {}
-        answer = golden.get("actual_output")
-        row |= {"response": as_text(answer)} if answer else {}
-        if golden.get("additional_metadata"):
-            row["metadata"] = {"additional_metadata": golden["additional_metadata"]}
-        if golden.get("context") and golden.get("retrieval_context"):
-            read.lose("golden", "with two contexts", "only `retrieval_context` is carried over")
-        for key in ("tools_called", "expected_tools", "expectations"):
-            if golden.get(key):
-                read.lose("golden", f"with `{key}`", "no counterpart")
-        read.rows.append(row)
-    answered = [row for row in read.rows if "response" in row]
-    if 0 < len(answered) < len(read.rows):
-        count = len(read.rows) - len(answered)
-        what = "left out, because others have one"
-        read.lose("golden", "without an `actual_output`", what, count)
-        read.rows = answered
 
 
 def _read_alpaca(annotations: list[Record], read: ForeignSuite) -> None:
@@ -284,8 +210,7 @@ def _read_mt_bench(judgments: list[Record], read: ForeignSuite) -> None:
     read.scale = "1-10"
     for each in read.each(judgments):
         item = f"{each['question_id']}-{each.get('turn', 1)}"
-        judge = each["judge"]
-        judge = as_text(cast("list[object]", judge)[0] if isinstance(judge, list) else judge)
+        judge = as_text(listing(each["judge"])[0])
         score: Any = each.get("score")
         if "model" in each:
             # FastChat writes -1 if it found no score in the reply.
@@ -293,8 +218,8 @@ def _read_mt_bench(judgments: list[Record], read: ForeignSuite) -> None:
             row = {"item": f"{item}-{each['model']}", "rater": judge, "score": score}
             read.ratings.append(row)
             continue
-        first, second = _either(each, "model_1", "model_a"), _either(each, "model_2", "model_b")
-        names = {"a": as_text(first), "b": as_text(second)}
+        one, other = ("model_1", "model_2") if "model_1" in each else ("model_a", "model_b")
+        names = {"a": as_text(each[one]), "b": as_text(each[other])}
         for game in ("g1_winner", "g2_winner", "winner"):
             if game in each:
                 said = as_text(each[game])
@@ -312,7 +237,7 @@ def _turned(verdict: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rate_by_verdicts(read: ForeignSuite) -> None:
-    """Rate pairs that several judges saw by the share of the first model, by name."""
+    """Turn verdicts of several judges into ratings: the share of the model first by name."""
     shares: dict[tuple[str, str], list[float]] = {}
     for each in read.verdicts:
         first = each if each["a"] <= each["b"] else _turned(each)
@@ -328,45 +253,44 @@ def _rate_by_verdicts(read: ForeignSuite) -> None:
         ]
 
 
-def _either(record: Record, *keys: str) -> object:
-    return next((record[key] for key in keys if key in record), None)
-
-
-def langfuse_row(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an item as a row of a dataset; if the input is an object, its keys become columns."""
-    row: dict[str, Any] = {"id": item["id"]}
-    given = item["input"]
-    match given:
-        case None:
-            pass
-        case dict():
-            row = {**mapping(cast("object", given)), **row}
-        case list():
-            row["messages"] = given
-        case other:
-            row["task"] = as_text(other)
-    expected = item["expected_output"]
-    if expected is not None:
-        row["reference"] = as_text(expected)
-    if isinstance(item["metadata"], dict):
-        row["metadata"] = item["metadata"]
-    return row
-
-
 def _read_langfuse(exported: object, read: ForeignSuite) -> None:
-    items = mapping(exported).get("data", exported)
-    for number, item in enumerate(read.each(items), start=1):
+    for item in read.each(mapping(exported).get("data", exported)):
         if item.get("status") == "ARCHIVED":
             read.lose("item", "that is archived", "left out")
             continue
-        parts = {key: _parsed(item.get(key)) for key in ("input", "metadata")}
-        expected = _parsed(_either(item, "expectedOutput", "expected_output"))
-        name = item.get("id") or str(number)
-        read.rows.append(langfuse_row({"id": name, **parts, "expected_output": expected}))
+        keys = ("id", "input", "expectedOutput", "expected_output", "metadata")
+        read.rows.append(row_of({key: _parsed(item.get(key)) for key in keys}, read))
+
+
+def _read_openai_items(lines: list[dict[str, Any]], read: ForeignSuite) -> None:
+    """Read the items of an eval's data, with their recorded responses."""
+    for number, line in enumerate(read.each(lines), start=1):
+        answer = mapping(line.get("sample")).get("output_text")
+        recorded = {} if answer is None else {"response": as_text(answer)}
+        item = {**line["item"]}
+        if recorded:
+            # The recorded response is used; columns of the item that would also be read as the
+            # response go into its metadata.
+            own = {key: item.pop(key) for key in [*item] if Columns().field(key) == "response"}
+            item |= {"metadata": {**mapping(item.get("metadata")), **own}} if own else {}
+        read.rows.append({"id": str(number), **item, **recorded})
+
+
+def _read_openai_results(listed: Mapping[str, Any], read: ForeignSuite) -> None:
+    """Read the output items of an eval's run: rows with responses, and graders as raters."""
+    for each in read.each(listed["data"]):
+        item = as_text(each["datasource_item_id"])
+        turns = listing(mapping(each.get("sample")).get("output"))
+        said = [content_of(mapping(turn).get("content")) for turn in turns]
+        answer = {"response": (said and said[-1]) or ""}
+        read.rows.append({**mapping(each["datasource_item"]), "id": item, **answer})
+        for result in listing(each["results"]):
+            score = result.get("score") if is_number(result.get("score")) else None
+            read.ratings.append({"item": item, "rater": as_text(result["name"]), "score": score})
 
 
 def _parsed(value: object) -> object:
-    """Return a cell that is JSON as its value."""
+    """Return the value of a cell with JSON; other values are returned unchanged."""
     if isinstance(value, str) and value[:1] in {"{", "[", '"'}:
         try:
             return msgspec.json.decode(value)
@@ -376,7 +300,7 @@ def _parsed(value: object) -> object:
 
 
 class ForeignFormat(NamedTuple):
-    """A format of another tool, recognized by the keys of its object or of all its rows."""
+    """A format of another tool, recognized by the keys of its object or of its first row."""
 
     name: str
     read: Callable[[Any, ForeignSuite], None]
@@ -384,8 +308,8 @@ class ForeignFormat(NamedTuple):
 
     def fits(self, value: object) -> bool:
         """Return whether a file's value has one of the sets of keys."""
-        found = [{*mapping(each)} for each in listing(value)]
-        return bool(found) and any(all(keys <= each for each in found) for keys in self.keys)
+        found = {*mapping(next(iter(listing(value)), None))}
+        return any(keys <= found for keys in self.keys)
 
 
 FORMATS: Final = (
@@ -417,13 +341,11 @@ FORMATS: Final = (
             {"type", "source"},
         ),
     ),
-    ForeignFormat("OpenAI eval results", read_openai_results, ({"object", "data"},)),
-    ForeignFormat("OpenAI eval items", read_openai_items, ({"item"},)),
-    ForeignFormat("OpenAI evals samples", _read_openai_evals, ({"input", "ideal"},)),
+    ForeignFormat("OpenAI eval results", _read_openai_results, ({"object", "data"},)),
+    ForeignFormat("OpenAI eval items", _read_openai_items, ({"item"},)),
+    ForeignFormat("OpenAI evals samples", _read_rows, ({"input", "ideal"},)),
     ForeignFormat(
         "Langfuse dataset", _read_langfuse, ({"input", "expectedOutput"}, {"data", "meta"})
     ),
-    ForeignFormat(
-        "DeepEval dataset", _read_deepeval, ({"input", "actual_output", "expected_output"},)
-    ),
+    ForeignFormat("DeepEval dataset", _read_rows, ({"input", "actual_output", "expected_output"},)),
 )

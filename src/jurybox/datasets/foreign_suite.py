@@ -1,32 +1,30 @@
-"""The contents of another tool's file, before they are written as a suite."""
+"""The contents of another tool's file, and the readers for promptfoo and OpenAI."""
 
 import itertools
 import math
 import re
-import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
 import msgspec
 
-from jurybox.datasets.dataset import DatasetError, survey
-from jurybox.datasets.open_dataset import open_dataset
-from jurybox.datasets.ratings import read_verdicts
-from jurybox.datasets.row_reader import Record
-from jurybox.errors import Finding, InputError
+from jurybox.datasets.fields import Columns, FieldError
+from jurybox.datasets.ratings import verdicts_of
+from jurybox.datasets.row_reader import FileContext, Needs, Record, RowReader
+from jurybox.documents.findings import Findings
+from jurybox.documents.numbers import show_number
+from jurybox.documents.plain_yaml import as_yaml
+from jurybox.errors import RubricError
+from jurybox.rubric import parse_rubric
 from jurybox.rubric.checks import read_check
-from jurybox.suite import SuiteError, parse_suite
 from jurybox.text_format import as_text, counted, printable
 
 _ROLES: Final = ("system", "user", "assistant")
-_MISSING: Final = "missing-field"
-_TOO_MANY: Final = "too-many"
 
 
 class ForeignSuite(msgspec.Struct, kw_only=True):
-    """Rows, recorded judgments, targets and judges, and counts of parts without a counterpart."""
+    """The contents of another tool's file, with counts of the parts without a counterpart."""
 
     name: str = ""
     format: str = ""
@@ -56,75 +54,29 @@ class ForeignSuite(msgspec.Struct, kw_only=True):
         return [printable(f"{counted(count, noun)} {which}") for (noun, which), count in counts]
 
     def keep_readable(self) -> None:
-        """Leave out and count whatever jurybox couldn't read."""
-        recorded = not self.targets and all("response" in row for row in self.rows)
-        self.rows = self._readable(
-            "row", self.rows, lambda path: survey(open_dataset(path), needs_response=recorded)
-        )
-        self.verdicts = self._readable("verdict", self.verdicts, read_verdicts)
-        self.targets = [
-            each for each in self.targets if self._accepts("targets", each["model"], [each])
-        ]
-        if len(self.targets) == 1:
-            self.targets = [{key: self.targets[0][key] for key in self.targets[0] if key != "name"}]
-        self.judges = [each for each in self.judges if self._accepts("judge", each, each)]
-        rated: dict[tuple[object, ...], dict[str, Any]] = {}
-        for each in self.ratings:
-            rated.setdefault((each.get("criterion"), each["item"], each["rater"]), each)
-        if twice := len(self.ratings) - len(rated):
-            self.lose("rating", "given twice by the same rater", "the first counts", twice)
-        self.ratings = [*rated.values()]
+        """Leave out rows and verdicts that jurybox would refuse, and list why."""
+        recorded = not self.targets and any("response" in row for row in self.rows)
+        # If jurybox would refuse all rows, they are kept: reading them reports the missing fields.
+        readable = [row for row in self.rows if self._is_row(row, needs_response=recorded)]
+        self.rows = readable or self.rows
+        self.verdicts = [each for each in self.verdicts if self._is_verdict(each)]
 
-    def _readable(
-        self, noun: str, rows: list[dict[str, Any]], read: Callable[[Path], object]
-    ) -> list[dict[str, Any]]:
-        """Return the rows that a reader accepts from a file."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "rows.jsonl"
-            while rows:
-                path.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
-                try:
-                    read(path)
-                except DatasetError as error:
-                    refused = _refused(rows, error.findings)
-                except InputError:
-                    # Verdicts without any winner; the commands that read them report it.
-                    break
-                else:
-                    break
-                if len(refused) == len(rows) and {x.code for x in refused.values()} == {_MISSING}:
-                    finding = refused[1]
-                    self.lose("column", f"is missing, {finding.problem}", finding.hint)
-                    break
-                for finding in refused.values():
-                    self.lose(noun, "left out", finding.problem)
-                rows = [row for line, row in enumerate(rows, 1) if line not in refused]
-        return rows
+    def _is_row(self, row: Record, *, needs_response: bool) -> bool:
+        findings = Findings()
+        reader = RowReader(FileContext(findings), Needs(responses=needs_response))
+        reader.read(1, row)
+        reader.finish()
+        for each in findings.in_order()[:1]:
+            self.lose("row", "that jurybox would refuse", f"{each.problem}; {each.hint}")
+        return not findings.in_order()
 
-    def _accepts(self, key: str, name: str, value: object) -> bool:
-        """Return whether a suite accepts a target or a judge."""
-        usual = {"suite": "imported", "rubric": "general", "dataset": "rows.jsonl"}
+    def _is_verdict(self, verdict: Record) -> bool:
         try:
-            parse_suite(msgspec.json.encode({**usual, key: value}), key)
-        except SuiteError as error:
-            self.lose("model", f"`{name}`", f"left out, {error.findings[0].problem}")
-            return False
-        if "latest" in name:
-            self.lose("model", f"`{name}`", "left out, name its version instead of `latest`")
+            verdicts_of(verdict)
+        except FieldError as error:
+            self.lose("verdict", "left out", error.problem)
             return False
         return True
-
-
-def _refused(rows: list[dict[str, Any]], findings: Sequence[Finding]) -> dict[int, Finding]:
-    """Return the finding of each refused row; a missing column is reported once for all rows."""
-    missing = {_columns(rows[each.line - 1]): each for each in findings if each.code == _MISSING}
-    lines = [(line, _columns(row)) for line, row in enumerate(rows, 1)]
-    found = {line: missing[columns] for line, columns in lines if columns in missing}
-    return found | {each.line: each for each in findings if each.code != _TOO_MANY}
-
-
-def _columns(row: Record) -> frozenset[str]:
-    return frozenset(key for key, value in row.items() if value not in (None, ""))
 
 
 def is_number(value: object) -> bool:
@@ -145,7 +97,7 @@ def listing(value: object) -> list[Any]:
 
 
 def asked(value: object) -> dict[str, object] | None:
-    """Return a question as a text, or as turns that end with the user's; else None."""
+    """Return a question as a task, or as messages that end with the user's turn; else None."""
     if isinstance(value, str):
         return {"task": value} if value.strip() else None
     turns: list[dict[str, str]] = []
@@ -293,7 +245,7 @@ def _add_checks(
         else:
             checks.append(check)
             if assertion.get("weight") not in (None, 1):
-                read.lose("assertion", "with a `weight`", "all checks count alike")
+                read.lose("assertion", "with a `weight`", "all checks have the same weight")
     if checks:
         row["checks"] = checks
 
@@ -340,7 +292,7 @@ def _prompts(prompts: object, read: ForeignSuite) -> Iterator[str]:
                 "prompt", "in another file or as chat turns", "write it as a target's `prompt`"
             )
         elif "{{" in rest or "{%" in rest:
-            read.lose("prompt", "with logic of its template", "write it as a target's `prompt`")
+            read.lose("prompt", "with template logic", "write it as a target's `prompt`")
         else:
             yield text
 
@@ -361,3 +313,165 @@ def _add_target(provider: object, read: ForeignSuite) -> None:
     if any(each["model"] == target["model"] for each in read.targets):
         target["name"] = f"{known[2]}-{len(read.targets) + 1}"
     read.targets.append({**target, "generation": generation} if generation else target)
+
+
+_GRADER_VALUE: Final = re.compile(r"\{\{\s*(item|sample)\.([^{}\s]+)\s*\}\}")
+_RESPONSE: Final = re.compile(r"\s*\{\{\s*sample\.output_text\s*\}\}\s*")
+# The parts of a row that a judge sees, in words.
+_SHOWN: Final = {"task": "the task", "reference": "the reference answer", "context": "the context"}
+_FILLED: Final = (*_SHOWN, "id", "scenario")
+_OPERATIONS: Final = {"eq": "equals", "like": "contains", "ilike": "contains"}
+
+
+class _Criterion(msgspec.Struct, kw_only=True):
+    """A grader as a part of a rubric document."""
+
+    name: str
+    text: str
+    scale: str = "0-1"
+    least: float | None = 1
+    """The passing threshold; None if the grader doesn't have one."""
+
+
+def read_openai_graders(value: Mapping[str, Any], read: ForeignSuite) -> None:
+    """Read an eval's graders, or a single grader, as a rubric document."""
+    read.name = as_text(value.get("name") or "graders")
+    criteria: dict[str, _Criterion] = {}
+    for grader in read.each(value.get("testing_criteria", value)):
+        if grader["type"] != "multi":
+            _add(grader, as_text(grader.get("name") or "grader"), criteria, read)
+            continue
+        for name, part in mapping(grader.get("graders")).items():
+            _add(part, name, criteria, read, alone=False)
+        formula = as_text(grader.get("calculate_output"))
+        read.lose("multi grader", f"with `{formula}`", "write `weights` and `pass` in the rubric")
+    read.rubric = _document(read.name, criteria) if criteria else ""
+
+
+def _add(
+    grader: Mapping[str, Any],
+    name: str,
+    criteria: dict[str, _Criterion],
+    read: ForeignSuite,
+    *,
+    alone: bool = True,
+) -> None:
+    """Add a grader as a criterion; only if it is ``alone``, its threshold decides what passes."""
+    criterion = _criterion(grader, name, read)
+    if criterion is None:
+        return
+    criterion.least = criterion.least if alone else None
+    plain = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "grader"
+    key = plain if plain not in criteria else f"{plain}_{len(criteria) + 1}"
+    try:
+        parse_rubric(_document("Grader", {key: criterion}))
+    except RubricError as error:
+        read.lose("grader", f"`{name}`", f"left out, {error.findings[0].problem}")
+    else:
+        criteria[key] = criterion
+
+
+def _criterion(grader: Mapping[str, Any], name: str, read: ForeignSuite) -> _Criterion | None:
+    """Return a grader as a criterion; None, with a noted loss, if there is no counterpart."""
+    kind = as_text(grader["type"])
+    if kind in {"string_check", "text_similarity"}:
+        check = _check(grader)
+        if check is not None:
+            return _Criterion(name=name, text=f"```yaml checks\n- {as_yaml(check)}\n```")
+    elif kind in {"label_model", "score_model"}:
+        model = f"openai/{as_text(grader['model'])}"
+        read.judges = read.judges or [model]
+        if read.judges != [model]:
+            read.lose("grader", f"`{name}` with another model", "the first model judges")
+        text = _fenced(_instructions(grader, name, read))
+        if kind == "score_model":
+            low, high = map(float, grader.get("range") or (0, 1))
+            least = grader.get("pass_threshold")
+            return _Criterion(name=name, text=text, scale=f"{low}..{high}", least=least)
+        passing = listing(grader["passing_labels"])
+        failing = [label for label in listing(grader["labels"]) if label not in passing]
+        return _Criterion(name=name, text=f"{text}\n\n{_levels(passing, failing)}")
+    how = grader.get("operation") or grader.get("evaluation_metric")
+    which = f"`{name}` of type `{kind}`" + (f" with `{as_text(how)}`" if how else "")
+    read.lose("grader", which, "no counterpart; write a criterion")
+    return None
+
+
+def _check(grader: Mapping[str, Any]) -> Record | None:
+    """Return the check that is equivalent to a grader, if there is one."""
+    given, wanted = as_text(grader["input"]), as_text(grader["reference"])
+    operation = as_text(grader.get("operation"))
+    if operation == "eq" and _RESPONSE.fullmatch(wanted):
+        given, wanted = wanted, given
+    value = _GRADER_VALUE.sub(_row_value, wanted)
+    check: Record | None = None
+    if operation in _OPERATIONS:
+        check = {_OPERATIONS[operation]: value}
+        check |= {"ignore_case": True} if operation == "ilike" else {}
+    elif grader.get("evaluation_metric") == "fuzzy_match":
+        check = {"similarity": value, "at_least": grader.get("pass_threshold")}
+    unreadable = check is None or _GRADER_VALUE.search(value) or read_check(check)[1]
+    return None if unreadable or not _RESPONSE.fullmatch(given) else check
+
+
+def _row_value(found: re.Match[str]) -> str:
+    """Return the placeholder of a row's field or column; other text is unchanged."""
+    space, name = found.groups()
+    field = Columns().field(name)
+    if space == "sample" or not name.isidentifier() or field not in (None, *_FILLED):
+        return found[0]
+    return f"{{{{{field or f'metadata.{name}'}}}}}"
+
+
+def _instructions(grader: Mapping[str, Any], name: str, read: ForeignSuite) -> str:
+    """Return the grader's prompt, with words such as "the task" instead of the row's values."""
+
+    def in_words(found: re.Match[str]) -> str:
+        space, column = found.groups()
+        if (space, column) == ("sample", "output_text"):
+            return "the response"
+        words = _SHOWN.get(Columns().field(column) or "") if space == "item" else None
+        if words is None:
+            read.lose("grader", f"`{name}` that reads `{space}.{column}`", "no judge sees it")
+        return words or f"`{space}.{column}`"
+
+    turns = [content_of(turn.get("content")) for turn in listing(grader["input"])]
+    if left := turns.count(None):
+        read.lose("turn", f"of `{name}` with more than text", "left out", left)
+    return _GRADER_VALUE.sub(in_words, "\n\n".join(turn for turn in turns if turn))
+
+
+def _fenced(text: str) -> str:
+    """Return a text as a fenced block, so that none of its lines is read as Markdown."""
+    fence = "~" * max(4, *(len(run) + 1 for run in re.findall("~+", text) or [""]))
+    return f"{fence}text\n{text}\n{fence}"
+
+
+def _levels(passing: list[str], failing: list[str]) -> str:
+    lines = ["| Score | Meaning |", "| --- | --- |"]
+    for score, labels in ((1, passing), (0, failing)):
+        named = ", ".join(re.sub(r"[\s|`\\]+", " ", as_text(label)) for label in labels)
+        lines += [f"| {score} | labeled {named or 'otherwise'} |"]
+    return "\n".join(lines)
+
+
+def _document(title: str, criteria: Mapping[str, _Criterion]) -> str:
+    """Return the rubric document."""
+    rules = [
+        f"{key} >= {show_number(each.least)}"
+        for key, each in criteria.items()
+        if each.least is not None
+    ]
+    scales = {key: each.scale for key, each in criteria.items()}
+    front = {"id": "imported", "version": "1.0.0", "scale": "0-1", "scales": scales, "votes": 1}
+    front |= {"pass": rules} if rules else {}
+    lines = ["---", *(f"{key}: {as_yaml(value)}" for key, value in front.items()), "---"]
+    lines += [f"# {_plain(title)}", "", "## Criteria"]
+    for key, each in criteria.items():
+        lines += ["", f"### {_plain(each.name)} `{key}`", "", each.text]
+    return "\n".join([*lines, ""])
+
+
+def _plain(name: str) -> str:
+    """Return a name without Markdown syntax."""
+    return re.sub(r"[^\w .,:()-]+", " ", name).strip(" .-") or "Grader"

@@ -12,13 +12,12 @@ from jurybox.datasets.fields import fields_with
 from jurybox.datasets.row_reader import FileContext, Record
 from jurybox.datasets.source import Source
 from jurybox.datasets.text_rows import JsonError, decode
-from jurybox.documents.findings import Place
 from jurybox.errors import InputError
 
 Arrow = Any  # The library has no types, and is an optional extra.
 
-# Rows per batch: few, because a single row may be large, and fewer if a row takes up most of a row
-# group.
+# Rows per batch: few, because a single row may be large, and fewer if the largest row group is
+# large.
 _FEWEST_ROWS, _MOST_ROWS = 16, 512
 _MEMORY: Final = 32_000_000
 # Text compresses to a tenth of its size; a much higher ratio is probably an attack on memory.
@@ -65,7 +64,7 @@ def group_sizes(path: Path) -> list[int]:
 class _ParquetFile:
     def __init__(self, source: Source, context: FileContext) -> None:
         self._source = source
-        self._findings = context.findings
+        self._note = context.note
         self._warn = context.warn
         self._field_of = context.columns.field
         self._arrow: Arrow = importlib.import_module("pyarrow")
@@ -78,7 +77,7 @@ class _ParquetFile:
         except (OSError, ValueError, KeyError, self._arrow.ArrowException) as error:
             reason = " ".join(str(error).split()) or type(error).__name__
             problem = f"not readable as Parquet ({reason})"
-            self._findings.add(Place(self._row + 1), "parquet", problem, "write the file again")
+            self._note(self._row + 1, "parquet", problem, "write the file again")
 
     def _read(self, wanted: range | None) -> Iterator[tuple[int, Record]]:
         # Without prefetching, which would read whole row groups.
@@ -117,13 +116,13 @@ class _ParquetFile:
 
     def _rows_at_once(self, metadata: Arrow) -> int:
         """Return how many rows to read at once; 0, with a finding, if they don't fit in memory."""
-        # Not per column, because invalid column metadata makes pyarrow abort the process.
+        # Per row group, not per column: invalid column metadata makes pyarrow abort the process.
         packed = self._source.size
         sizes = [metadata.row_group(at).total_byte_size for at in range(metadata.num_row_groups)]
         largest = max(sizes, default=0)
         if largest > max(_HARMLESS, _MOST_PACKED * packed):
             what = f"its {packed:,} bytes unpack to {largest:,}"
-            self._note("parquet", what, "write the file without compression")
+            self._note(1, "parquet", what, "write the file without compression")
             return 0
         return min(max(_MEMORY // max(largest, 1), _FEWEST_ROWS), _MOST_ROWS)
 
@@ -136,26 +135,22 @@ class _ParquetFile:
                 continue
             if not name or name in columns:
                 problem = f"there are two columns `{name}`" if name else "a column has no name"
-                sound = self._note("bad-header", problem, "rename it")
+                sound = self._note(1, "bad-header", problem, "rename it")
             elif "binary" not in kind:
                 columns.append(name)
             elif self._field_of(name) is not None:
                 problem = f"the column `{name}` is of type {kind}"
-                sound = self._note("wrong-type", problem, "store plain texts and numbers")
+                sound = self._note(1, "wrong-type", problem, "store plain texts and numbers")
             else:
                 self._warn(f"the column `{name}` is left out: values of type {kind} can't be kept")
         return columns if sound else []
-
-    def _note(self, code: str, problem: str, hint: str, row: int = 1) -> bool:
-        self._findings.add(Place(row), code, problem, hint)
-        return False
 
     def _values(self, name: str, column: Arrow) -> list[Any]:
         """Return the values of a column, with dates and decimals as text, and NaN as None."""
         types, field = self._arrow.types, self._field_of(name)
         if types.is_temporal(column.type) or types.is_decimal(column.type):
             column = column.cast(self._arrow.string())
-        values = self._plain(column)
+        values: list[Any] = msgspec.to_builtins(column.to_pylist(maps_as_pydicts="strict"))
         if types.is_floating(column.type):
             if field is None:
                 # Some programs write NaN for missing values.
@@ -167,24 +162,14 @@ class _ParquetFile:
             return [self._decoded(name, text, row) for row, text in rows]
         return values
 
-    def _plain(self, column: Arrow) -> list[Any]:
-        """Return the values of a column; if one can't be read, find its row."""
-        try:
-            return msgspec.to_builtins(column.to_pylist(maps_as_pydicts="strict"))
-        except (ValueError, KeyError, self._arrow.ArrowException):
-            for index in range(len(column)):
-                column.slice(index, 1).to_pylist(maps_as_pydicts="strict")
-                self._row += 1
-            raise
-
     def _decoded(self, name: str, text: str | None, row: int) -> object:
         try:
             return decode(text.encode()) if text else None
         except JsonError as fault:
-            self._note(fault.code, f"in the column `{name}`: {fault.problem}", fault.hint, row)
+            self._note(row, fault.code, f"in the column `{name}`: {fault.problem}", fault.hint)
             return None
 
 
 def _whole(value: float | None) -> float | None:
-    """Return an integer that became a float because other rows have nulls."""
+    """Return a whole number as an integer; nulls in a column turn its integers into floats."""
     return int(value) if value is not None and value.is_integer() else value

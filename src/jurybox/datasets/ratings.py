@@ -41,7 +41,7 @@ def labeled_scale(text: str) -> RatingScale:
     labels = tuple(label.strip() for label in text.split(","))
     if len(labels) == 1 or not all(labels) or len({*labels}) < len(labels):
         hint = "write two different labels or more, lowest first, such as `bad,fair,good`"
-        raise ParseError(f"`{text}` aren't labels", hint)
+        raise ParseError(f"`{text}` isn't a list of labels", hint)
     return RatingScale(scale=Scale(low=1, high=len(labels)), labels=labels)
 
 
@@ -57,7 +57,7 @@ class _Reading:
         self.clusters: dict[str, tuple[str, int]] = {}
 
     def take(self, line: int, record: Record) -> None:
-        """Add a row; raise FieldError for one that can't be used."""
+        """Add a row; raise FieldError if it can't be used."""
         item, rater = _name(record, "item"), _name(record, "rater")
         criterion = None if record.get("criterion") is None else _name(record, "criterion")
         score = self._score(record)
@@ -72,7 +72,7 @@ class _Reading:
         other, first = self.clusters.setdefault(item, (named, line))
         if other != named:
             problem = f"`{item}` has a different `{self._cluster}` on line {first}"
-            raise FieldError("two-clusters", problem, "give each item one")
+            raise FieldError("two-clusters", problem, "give each item one value")
 
     def _score(self, record: Record) -> float | None:
         """Return the score, or the position of its label; a CSV cell may be a number."""
@@ -213,7 +213,7 @@ def _verdicts(records: Iterable[tuple[int, Record]], origin: str, findings: Find
     def take(line: int, record: Record) -> None:
         nonlocal without
         del line
-        verdicts = _verdicts_of(record)
+        verdicts = verdicts_of(record)
         rows.extend(verdicts)
         without += not verdicts
 
@@ -225,8 +225,8 @@ def _verdicts(records: Iterable[tuple[int, Record]], origin: str, findings: Find
     return Verdicts(rows=tuple(rows), without=without)
 
 
-def _verdicts_of(record: Record) -> list[PairVerdict]:
-    """Return a row's verdict, or every vote of an exported pair; none without a winner."""
+def verdicts_of(record: Record) -> list[PairVerdict]:
+    """Return a row's verdict, or every vote of an exported pair; empty without a winner."""
     a, b = _names(record)
     item = _item(record)
     winner = _winner(record, [a, b])

@@ -52,12 +52,12 @@ class FileContext:
 
 
 class Needs(msgspec.Struct, frozen=True, kw_only=True):
-    """Which rows need a response.
+    """Which rows are read, and which of them need a response.
 
-    Without ``responses``, recorded ones are dropped, because a target makes them. Only the first
-    ``limit`` rows need one. ``recorded_in`` is the file of recorded responses, if any. ``filters``
-    are the allowed values of fields; other rows are left out (D8). ``first`` is the number of rows
-    before the first one read, if only a part is read.
+    Without ``responses``, recorded responses are dropped, because a target makes new ones. Only the
+    first ``limit`` rows need a response. ``recorded_in`` is the file of recorded responses, if any.
+    ``filters`` are the allowed values of fields; other rows are left out (D8). If only a part is
+    read, ``first`` is the number of rows before it.
     """
 
     responses: bool = False
@@ -67,7 +67,7 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     first: int | None = None
 
     def response_of(self, number: int) -> bool:
-        """Whether a row, counted from 1, needs one."""
+        """Return whether a row, by its number from 1, needs a response."""
         return self.responses and (self.limit is None or number <= self.limit)
 
 
@@ -140,7 +140,7 @@ class RowReader:
         )
 
     def _note_filters(self) -> None:
-        """Note a filter on an unknown field, or one that matches no row."""
+        """Note filters on unknown fields, or else that no row matches all filters."""
         for name in self._unmet:
             names = [each for each in self._names if each not in {"messages", "metadata"}]
             hint = nearest(name, names, f"rows have {_columns(names)}")
@@ -171,13 +171,13 @@ class RowReader:
                 continue
             rows = "the row has" if count == 1 else f"{counted(count, 'row')} have"
             problem = f"{rows} no `{field}`; the columns are {_columns(columns)}"
-            hint = f"say which it is with `columns: {{{field}: COLUMN}}` in the suite"
+            hint = f"name its column with `columns: {{{field}: COLUMN}}` in the suite"
             if field == "response":
                 hint += ", or name a `target` there"
             self._note(line, "missing-field", problem, hint)
 
     def _values_of(self, line: int, record: Record) -> tuple[Values, Values, dict[str, str], bool]:
-        """Return the values of fields, those of other columns, and the columns of the fields."""
+        """Return the fields' values, other columns' values, the fields' columns, and validity."""
         sound = True
         values: Values = {}
         extras: Values = {}
@@ -227,7 +227,7 @@ class RowReader:
         """Take the task, and the response if there is one, from the end of a chat log (D2)."""
         name = given["task"] = given["messages"]
         if "messages" not in values:
-            given["response"] = name  # they are invalid, which was noted
+            given["response"] = name  # the messages are invalid; that has been noted
             return False
         turns: tuple[Turn, ...] = values["messages"]
         if turns and turns[-1].role == "assistant":

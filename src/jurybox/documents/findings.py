@@ -1,4 +1,4 @@
-"""Findings about a document, each with its place, and the text of a document."""
+"""Findings about a document, each with its place, and the decoding of its bytes."""
 
 import bisect
 import re
@@ -27,7 +27,7 @@ class Lines:
     """
 
     def __init__(self, text: str, start: Place) -> None:
-        """Take a text that begins at ``start``."""
+        """Index the lines of a text that begins at ``start`` in its document."""
         self._start = start
         self._starts = [0, *(index + 1 for index, char in enumerate(text) if char == "\n")]
 
@@ -52,7 +52,7 @@ class Findings:
         """Note one fault.
 
         Raises:
-            TooManyError: there are more than a person would read.
+            TooManyError: there are more faults than a person would read.
 
         """
         if len(self._found) == _MOST:
@@ -62,7 +62,7 @@ class Findings:
                     column=place.column,
                     code="too-many",
                     problem=f"more than {_MOST} findings",
-                    hint="fix those above first",
+                    hint="fix the findings above first",
                 )
             )
             raise TooManyError
@@ -83,12 +83,12 @@ class Findings:
 
 
 def _order(finding: Finding) -> tuple[bool, int, int]:
-    """Sort by place; the note about further findings comes last."""
+    """Return the sort key: the place, with the note about further findings last."""
     return finding.code == "too-many", finding.line, finding.column
 
 
 def _one_line(text: str) -> str:
-    """Shorten a finding, which may quote the document, to one line."""
+    """Return a text, which may quote the document, on one line and not too long."""
     flat = printable(" ".join(text.split()))
     return flat if len(flat) <= _MAX_LENGTH else flat[: _MAX_LENGTH - 3] + "..."
 
@@ -101,7 +101,7 @@ CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff]")
 
 
 def decode(data: bytes, findings: Findings) -> str | None:
-    """Return the text with line feeds as line ends; None if the bytes aren't text."""
+    """Return the text with line feeds as line ends; None if it is too large or no plain UTF-8."""
     if len(data) > MAX_BYTES:
         problem = f"the document is larger than 1 MB ({MAX_BYTES:,} bytes)"
         findings.add(Place(1), "too-large", problem, "split it or shorten it")

@@ -54,7 +54,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     def __post_init__(self) -> None:
         """Refuse a frame that isn't around the only message."""
         if self.frame is not None and not _is_around(self.frame, self.messages):
-            raise ValueError("the frame of a request is around its only message")
+            raise ValueError("the frame of a request must surround its only message")
 
     @property
     def shared_ends(self) -> tuple[int, ...]:
@@ -124,7 +124,7 @@ class ReportedModel(msgspec.Struct, frozen=True, array_like=True, order=True):
     fingerprint: str = ""
 
     def __str__(self) -> str:
-        """Return both in one text."""
+        """Return model and build in one text."""
         return " ".join(filter(None, (self.model, self.fingerprint)))
 
 
@@ -172,7 +172,7 @@ class Answer(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
 
 class Unscored(msgspec.Struct, frozen=True, kw_only=True):
-    """A question without a valid answer; it never becomes a default score or 0 (E6)."""
+    """A question without a valid answer; it gets no score, not even 0 (E6)."""
 
     reason: str
     cause: Literal["defect", "failure"]
@@ -235,7 +235,7 @@ def together(*flows: Flow[Any]) -> Flow[tuple[Any, ...]]:
                 mine, outcomes = outcomes[: len(batch)], outcomes[len(batch) :]
                 _step(waiting, results, index, flows[index], mine)
     finally:
-        # Closing a conversation closes all flows in it.
+        # If this flow is closed, close all flows in it.
         for flow in flows:
             flow.close()
     return tuple(results)
@@ -246,7 +246,7 @@ def _step(
     results: list[Any],
     index: int,
     flow: Flow[Any],
-    sent: Any,  # noqa: ANN401 - None begins a flow, and what it is sent has no type for that
+    sent: Any,  # noqa: ANN401 - None starts a flow, which the type of sent values does not allow
 ) -> None:
     try:
         waiting[index] = flow.send(sent)
@@ -277,5 +277,5 @@ def run_until_decided(flows: Sequence[Flow[B]], needed: VotesNeeded[B]) -> Flow[
 
 
 def all_at_once(given: Sequence[object], votes: int) -> int:
-    """Require every vote, regardless of the others."""
+    """Require all remaining votes, whatever the votes so far are."""
     return votes - len(given)

@@ -17,21 +17,21 @@ from jurybox.judging.flow import Frame, ModelReply, ModelRequest, ReaskPolicy
 from jurybox.judging.formats import ReplyForm, ReplyFormat, reply_format
 from jurybox.judging.formats.reply_format import Preference, Scores
 from jurybox.judging.prompts import PromptKind, bundled_checklist, filled_template, prompt_frame
+from jurybox.rubric.document.criteria import scenario_texts
 from jurybox.rubric.rubric_model import Criterion, Generation, Rubric
-from jurybox.rubric.scenarios import scenario_texts
 from jurybox.sample import Response, Sample, Turn
 
 Way = Literal["verdict", "evidence"]
-"""How a judge is asked: for a verdict, or narrow questions whose answers are scored by code."""
+"""How a judge is asked: for a verdict, or narrow questions whose answers code turns into scores."""
 
 WORDINGS: Final = 3
-"""The number of wordings for each evidence question; more votes repeat them."""
+"""The number of wordings for each evidence question; further votes use them again."""
 
 _EMBEDDED: Final = "local/"
 
 
 def way_of(judge: str, wanted: Way | None) -> Way:
-    """Return how a judge is asked: as requested; by default, embedded judges by evidence.
+    """Return how a judge is asked: as ``wanted``; by default, embedded judges for evidence.
 
     Small models can't reason and then score; they can answer narrow questions.
     """
@@ -104,7 +104,7 @@ def seats(
 
 
 class Panel(msgspec.Struct, frozen=True, kw_only=True):
-    """The seats of a jury, and values for every sample that derive from them.
+    """The seats of a jury, and values derived from them that all samples share.
 
     ``overrides`` are the parameters that deliberately differ from the rubric's (E10).
     """
@@ -119,7 +119,7 @@ class Panel(msgspec.Struct, frozen=True, kw_only=True):
     def of(
         cls, rubric: Rubric, judges: Sequence[str], votes: int, wanted: Way | None = None
     ) -> "Panel":
-        """Assign the votes to the judges, with any warnings."""
+        """Assign the votes to the judges, and derive the values that all samples share."""
         dealt = seats(rubric, judges, votes, wanted)
         warm = {seat.generation.temperature for seat in dealt} - {rubric.generation.temperature}
         return cls(
@@ -147,7 +147,7 @@ def any_verdict(judges: Sequence[str], wanted: Way | None) -> bool:
 
 
 def independent(replies: Sequence[tuple[Seat, ModelReply]]) -> bool:
-    """Return whether votes are asked for with different parameters or wording.
+    """Return whether votes differ in parameters or wording; true if there is only one vote.
 
     Only parameters actually sent count: a model may accept no seed or temperature, and at
     temperature 0 a seed changes nothing. Questions for evidence differ in their words.
@@ -183,7 +183,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def asked(self) -> Rubric:
-        """The material that judges are asked about."""
+        """The rubric with only the criteria that judges are asked about."""
         return self.rubric.asked()
 
     @cached_property
@@ -219,7 +219,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def scored(self) -> tuple[Criterion, ...]:
-        """The criteria that a reply gives scores for, or a single one for the overall score."""
+        """The criteria that a reply gives scores for, or one that stands for the overall score."""
         return self.format.scored(self.asked)
 
     @cached_property
@@ -271,11 +271,11 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             if is_given and part not in shown:
                 problem = f"its judge prompt has no placeholder for the {part}"
                 raise InputError(
-                    problem, f"put `{{{{{part}}}}}` into it, or leave it out", self.rubric.id
+                    problem, f"put `{{{{{part}}}}}` into it, or omit that text", self.rubric.id
                 )
 
     def score_question(self, sample: Sample, response: str) -> Question:
-        """Return the question to score one response, with the reference if the sample has one."""
+        """Return the question that asks for scores of a response, against the reference if any."""
         reference = sample.reference
         if self.rubric.template is not None:
             return self._filled(self.score_form, sample, {"response": response})
@@ -284,7 +284,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self._framed(kind, sample, {**given, "RESPONSE": response})
 
     def pair_question(self, sample: Sample, response_a: str, response_b: str) -> Question:
-        """Return the question to compare two responses, shown in this order."""
+        """Return the question that asks to compare two responses, shown in the given order."""
         if self.rubric.template is not None:
             texts = {"response": response_a, "response_b": response_b}
             return self._filled(self.pair_form, sample, texts)
@@ -359,7 +359,7 @@ def _places(names: tuple[str, ...]) -> str:
     """Return the layout of the material: a placeholder for each text, between its delimiters."""
     parts = ["# Material", _NO_INSTRUCTION]
     for name in names:
-        # A role may be written in any characters.
+        # A role may contain braces.
         plain = name.replace("{", "{{").replace("}", "}}")
         parts.append(f"<<<{plain} {{token}}>>>\n{{}}\n<<<END {plain} {{token}}>>>")
     return "\n\n".join(parts)
@@ -368,7 +368,7 @@ def _places(names: tuple[str, ...]) -> str:
 def mark(texts: Iterable[str]) -> str:
     """Return a token that occurs in none of the texts and that their authors can't predict.
 
-    It depends on all of them, so the same material always gets the same prompt.
+    The token depends on all texts, so the same material always gets the same prompt.
     """
     texts = tuple(texts)
     digest = hashlib.sha256(repr(texts).encode("utf-8", "surrogatepass")).hexdigest()
@@ -378,7 +378,7 @@ def mark(texts: Iterable[str]) -> str:
 
 
 def _occurs(token: str, texts: Iterable[str]) -> bool:
-    for text in texts:  # noqa: SIM110 - every prompt comes by here, and this takes half the time
+    for text in texts:  # noqa: SIM110 - it runs for every prompt, and `any` takes twice as long
         if token in text:
             return True
     return False
@@ -393,7 +393,7 @@ def rubric_eval_prompt(
     context: str | None = None,
     messages: Sequence[Turn] = (),
 ) -> str:
-    """Return the prompt to score one response by the rubric, with the bundled checklist."""
+    """Return the prompt to score one response; the bundled checklist is the default."""
     sample = Sample(
         task=task, response=Response(text=response), context=context, messages=tuple(messages)
     )
@@ -434,7 +434,7 @@ def pairwise_eval_prompt(  # noqa: PLR0913 - the same
     """Return the prompt to compare two responses.
 
     Raises:
-        InputError: the rubric's reply format has no comparisons.
+        InputError: the rubric's reply format can't compare two responses.
 
     """
     sample = Sample(

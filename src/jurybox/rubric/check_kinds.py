@@ -55,7 +55,7 @@ class CheckKind(msgspec.Struct, frozen=True, kw_only=True):
     expected: Callable[[Any, Options], str]
     options: Mapping[str, Read] = {}  # the options of such a check, each with its reader
     required: tuple[str, ...] = ()  # the required options
-    escape: Callable[[str], str] = str  # inserts a row's text into a longer value
+    escape: Callable[[str], str] = str  # escapes a row's text to insert it into a longer value
 
 
 def described(value: object) -> str:
@@ -94,7 +94,7 @@ def _place(text: str, index: int) -> str:
 
 
 def read_text(value: object) -> str:
-    """Read a text; a number becomes its text."""
+    """Read a text; a number is converted to text."""
     if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
         raise ParseError(f"it is {described(value)}", "give a text")
     return value if isinstance(value, str) else show_number(value)
@@ -151,7 +151,7 @@ def _see_absent(wanted: tuple[str, ...], options: Options, answer: CheckedAnswer
 
 
 @lru_cache(maxsize=256)
-def _pattern(text: str, *, ignore_case: bool = False) -> Any:  # noqa: ANN401 - it has no types
+def _pattern(text: str, *, ignore_case: bool = False) -> Any:  # noqa: ANN401 - re2 has no types
     """Compile a pattern for RE2, which takes linear time on any response."""
     re2: Any = importlib.import_module("re2")
     options = re2.Options()
@@ -224,7 +224,7 @@ def _read_valid(value: object) -> str:
 
 
 def _json_of(answer: CheckedAnswer) -> tuple[object, str]:
-    """Return the response as JSON, and what is wrong with it."""
+    """Return the JSON value of a response, and what is wrong with it; empty if nothing is."""
     try:
         return msgspec.json.decode(answer.text), ""
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
@@ -292,7 +292,7 @@ def _read_bound(value: object) -> tuple[Comparison, ...]:
         hint = 'give a bound such as `"<= 50"`, or a range such as `10-50`'
         raise ParseError(f"it is {described(value)}", hint) from None
     if len(bound) > 1 and bound[0].number > bound[1].number:
-        raise ParseError(f"no number is `{text}`", "write the lower end first")
+        raise ParseError(f"no number is within `{text}`", "write the lower end first")
     return bound
 
 

@@ -1,4 +1,4 @@
-"""Pass rules and gates: a name, an operator and a number.
+"""Comparisons, for pass rules and gates, and the formulas of metrics.
 
 The texts are parsed here and never evaluated as code, so a document can't run anything.
 """
@@ -27,7 +27,7 @@ OPERATORS: Final[dict[str, Callable[[float, float], bool]]] = {
 LONGEST: Final = 200
 """The longest comparison or formula; it bounds the time to parse one."""
 
-_SHAPE = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*([^\sA-Za-z0-9_.+-]+)\s*([^\s<>=!]\S*)\s*")
+_SHAPE = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_.]*)\s*([^\sA-Za-z0-9_.+-]+)\s*([^\s<>=!]\S*)\s*")
 _DECIMALS = 6
 _MEANT = {
     "=": "==",
@@ -166,7 +166,7 @@ class Values(msgspec.Struct, frozen=True, kw_only=True):
 class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
     """A function of a metric's values over a run."""
 
-    compute: Callable[[Values], float]  # computes it
+    compute: Callable[[Values], float]  # computes the result
     needs_all: bool = False  # whether it uses ``ordered``, which keeps all values in memory
     bounded: bool = True  # whether the result lies between the smallest and the largest value
 

@@ -19,10 +19,8 @@ from jurybox.text_format import listed, nearest
 
 
 class FormatRules(msgspec.Struct, frozen=True, kw_only=True):
-    """The rules for a document with this reply format."""
+    """What a reply format requires of a rubric document."""
 
-    unmentioned: str
-    """What happens to a criterion that the document's own judge prompt does not mention."""
     option: str | None = None
     """The front matter key that only this format uses."""
     one_score: bool = False
@@ -32,16 +30,10 @@ class FormatRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 REPLY_FORMATS: Final = {
-    "json": FormatRules(unmentioned="judges see no more of it than its id"),
-    "strict-json": FormatRules(
-        unmentioned="judges won't score it, and their replies are refused without it",
-        option="rationale_words",
-        reserved=("rationale",),
-    ),
-    "score-line": FormatRules(
-        unmentioned="judges don't score it", option="fallback_score", one_score=True
-    ),
-    "verdict-text": FormatRules(unmentioned="judges don't score it", one_score=True),
+    "json": FormatRules(),
+    "strict-json": FormatRules(option="rationale_words", reserved=("rationale",)),
+    "score-line": FormatRules(option="fallback_score", one_score=True),
+    "verdict-text": FormatRules(one_score=True),
 }
 
 
@@ -74,7 +66,7 @@ _VERSION: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,2}")
 _MAX_ID: Final = 64
 _DECIMALS: Final = 6
 UNLABELED: Final = "Indicators"
-"""The label of lists without one."""
+"""The label for lists of indicators that have none."""
 
 
 def parse_rubric_id(text: str) -> str:
@@ -175,7 +167,7 @@ class Generation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Component(msgspec.Struct, frozen=True, kw_only=True):
-    """A weighted part of ``sample_score``: a criterion, or a measure that counts up to a bound."""
+    """A weighted part of ``sample_score``: a criterion, or a measure that is best up to a bound."""
 
     of: Annotated[str, Meta(examples=["correctness"])]
     weight: Annotated[float, Meta(ge=0, le=1, examples=[0.5])]
@@ -191,7 +183,7 @@ class Band(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do if any, or all, comparisons pass; without comparisons, in all other cases."""
+    """A decision, made if any (or all) comparisons pass; without comparisons, it is the default."""
 
     decide: Annotated[Name, Meta(examples=["deploy"])]
     when_any: Comparisons = ()
@@ -200,7 +192,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def releases(decisions: Sequence[Decision], name: str | None) -> bool:
-    """Return whether a decision allows a release: one with ``when_all`` does, else the last."""
+    """Return whether a decision allows a release: any with ``when_all``, or else the last."""
     favorable = [each for each in decisions if each.when_all] or decisions[-1:]
     return any(each.decide == name for each in favorable)
 
@@ -268,7 +260,7 @@ class Rubric(RubricSettings, frozen=True, kw_only=True):
         return mine | {"sha256": other.sha256} == theirs
 
     def __hash__(self) -> int:
-        """Agree with equality."""
+        """Return a hash that equal rubrics share."""
         return hash((self.id, self.version, self.title))
 
     @property
@@ -287,7 +279,7 @@ class Rubric(RubricSettings, frozen=True, kw_only=True):
         return tuple(each for each in self.criteria if each.checks)
 
     def asked(self) -> "Rubric":
-        """Return the criteria that judges are asked about; if mixed, only those they score (D4).
+        """Return the rubric with the criteria for judges only; if mixed, those they score (D4).
 
         If rules score everything, a judge is asked in addition, but never about criteria with
         checks.
@@ -321,7 +313,7 @@ class Rubric(RubricSettings, frozen=True, kw_only=True):
         return msgspec.structs.replace(band, meaning="")
 
     def level(self, overall: float | None, decision: str | None) -> Band | None:
-        """Return the band of a run, capped so that it doesn't contradict the decision (C12)."""
+        """Return a run's band; without its ``meaning`` if the decision allows no release (C12)."""
         band = None if overall is None else self.band(overall)
         if band is None or not self.decisions or releases(self.decisions, decision):
             return band

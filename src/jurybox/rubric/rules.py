@@ -18,9 +18,9 @@ SIGNALS: Final[dict[str, str]] = {
 
 NUMERIC_SIGNALS: Final[dict[str, str]] = {
     "sentiment": "the mood of the response: from -1, all its mood words dark, to 1, all bright",
-    "distress": "1 if the user's message shows distress, 0.5 if only a recent one does",
+    "distress": "1 if the user's message shows distress, 0.5 if only a recent earlier one does",
     "topic_overlap": "the share of the response's content words that the user's message has",
-    "kindred_words": "how many of the user's content words it takes up, mum for mother included",
+    "kindred_words": "how many content words, or families (mum, mother), of the user it takes up",
     "user_content": "how many different content words the user's message has",
     "content_words": "how many different content words the response has",
     "content_share": "the share of different content words among the words of the response",
@@ -34,7 +34,7 @@ NUMERIC_SIGNALS: Final[dict[str, str]] = {
     "repetition": "the share of the response's word triples that repeat an earlier one of its own",
     "unfinished": "1 if the response breaks off, else 0",
     "gibberish": "the share of words that can't be pronounced",
-    "spoken_words": "how many words the response has, punctuation that stands alone left out",
+    "spoken_words": "how many words the response has, without punctuation that stands alone",
     "sentence_words": "the mean number of words in a sentence of the response",
     "longest_sentence": "the number of words in its longest sentence",
     "word_letters": "the mean number of letters in a word of the response",
@@ -65,7 +65,7 @@ FAMILIES: Final = ("word_families",)
 """The lexicons in which each phrase is a family of words that count as one."""
 
 WORD_LISTS: Final = ("bright_words", "dark_words", "negations", "stop_words", "dangling_words")
-"""The lexicons that are matched word by word, so that a phrase would never be found."""
+"""The lexicons that are matched word by word; a phrase of several words is never found."""
 
 WORD_COUNTS: Final = ("response_words", "user_words")
 """The word counts of both texts, which rules can use like numeric signals."""
@@ -77,7 +77,7 @@ MATCHES: Final[tuple[Match, ...]] = get_args(Match)
 GAP: Final = "..."
 """Matches a few words in a phrase of a lexicon with ``match: pattern``."""
 EXCEPT: Final = "!"
-"""Marks an exception in such a lexicon: it cancels matches of other phrases in the same place."""
+"""Marks an exception in a pattern lexicon: it cancels other phrases' matches in the same place."""
 
 
 class Lexicon(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +89,7 @@ class Lexicon(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HasPhrase(msgspec.Struct, frozen=True, kw_only=True, tag="phrase"):
-    """A phrase of a lexicon (by name, or listed in place) is in a text, or is not."""
+    """Whether a text has, or lacks, a phrase of a lexicon (given by name, or listed in place)."""
 
     text: Source
     lexicon: str | tuple[str, ...]
@@ -101,7 +101,7 @@ class HasPhrase(msgspec.Struct, frozen=True, kw_only=True, tag="phrase"):
 
 
 class HasSignal(msgspec.Struct, frozen=True, kw_only=True, tag="signal"):
-    """A text signal is present, or is absent."""
+    """Whether a text signal is present, or absent."""
 
     signal: str
     present: bool
@@ -112,7 +112,7 @@ class HasSignal(msgspec.Struct, frozen=True, kw_only=True, tag="signal"):
 
 
 class SignalWithin(msgspec.Struct, frozen=True, kw_only=True, tag="number"):
-    """A numeric signal or a number of words lies within both ends; None leaves an end open."""
+    """Whether a numeric signal or word count is within both ends; None leaves an end open."""
 
     signal: str
     low: float | None

@@ -1,6 +1,6 @@
 """Explains a run's decision: the metrics and criteria behind it, and the worst scenarios (C12)."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from jurybox.documents.numbers import show_number
@@ -13,7 +13,6 @@ Groups = Mapping[str, Metrics]
 _MEAN: Final = "_mean"
 _SHOWN: Final = 4
 _COMPARED: Final = 6
-_NAMED: Final = 6
 _WORDS: Final = {
     "<": "below",
     "<=": "at most",
@@ -22,8 +21,6 @@ _WORDS: Final = {
     "==": "which is",
     "!=": "other than",
 }
-_LOW: Final = ("<", "<=")
-_HIGH: Final = (">", ">=")
 
 
 def decision_reasons(
@@ -31,17 +28,16 @@ def decision_reasons(
 ) -> tuple[str, ...]:
     """Return the reasons for a decision; for the default decision, the conditions not met.
 
-    At least one criterion is named: if no condition is about one, the weakest.
+    If no condition is about a criterion, the weakest criterion is named as well.
     """
     explainer = _Explainer(rubric, metrics, scenarios)
     rules = (*decision.when_any, *decision.when_all)
-    if not rules:
-        return tuple(dict.fromkeys((*explainer.missed(decision), *explainer.weakest())))
     held = [rule for rule in rules if rule.passes(metrics.get(rule.name))]
-    lines = (
-        *explainer.met(held),
-        *(() if explainer.names_criterion(held) else explainer.weakest()),
-    )
+    lines = [line for rule in held for line in explainer.met(rule)]
+    if not rules:
+        lines = [*explainer.missed(decision)]
+    if not any(rule.name in (*explainer.means, LOWEST_MEAN) for rule in held):
+        lines += explainer.weakest()
     return tuple(dict.fromkeys(lines))
 
 
@@ -52,105 +48,72 @@ class _Explainer:
         self._rubric = rubric
         self._metrics = metrics
         self._scenarios = scenarios
-        self._means = tuple(f"{criterion.id}{_MEAN}" for criterion in rubric.criteria)
-        self._scores = {rubric.overall_name, *(criterion.id for criterion in rubric.criteria)}
+        self._overall = f"{rubric.overall_name}{_MEAN}"
+        self.means = tuple(f"{criterion.id}{_MEAN}" for criterion in rubric.criteria)
 
-    def names_criterion(self, rules: Iterable[Comparison]) -> bool:
-        """Whether a comparison is about a criterion."""
-        return any(rule.name in (*self._means, LOWEST_MEAN) for rule in rules)
-
-    def met(self, rules: Iterable[Comparison]) -> Iterator[str]:
-        """Yield the conditions that are met, one line per metric.
-
-        The lowest mean is named by its criteria.
-        """
-        of_metric: dict[str, list[Comparison]] = {}
-        for rule in rules:
-            for name in self._about(rule):
-                of_metric.setdefault(name, []).append(rule)
-        for name, bounds in of_metric.items():
-            lowest = self._lowest_criterion() if name == LOWEST_MEAN else None
-            if name == LOWEST_SCENARIO:
-                yield from self._every_scenario(bounds)
-            elif lowest is None:
-                yield self._line(name, f", {_bounds(bounds)}", bounds)
-            else:
-                tail = f", and no criterion averages less: {_bounds(bounds)}"
-                yield self._line(lowest, tail, bounds)
-
-    def _about(self, rule: Comparison) -> Sequence[str]:
-        if rule.name != LOWEST_MEAN or rule.operator not in _LOW:
-            return (rule.name,)
-        return [name for name in self._means if rule.passes(self._metrics.get(name))]
+    def met(self, rule: Comparison) -> Iterator[str]:
+        """Yield why a condition is met; a condition on the lowest mean names its criteria."""
+        lowest = _lowest_of(self.means, self._metrics)
+        if rule.name == LOWEST_SCENARIO:
+            if len(self._scenarios) > 1:
+                value = _shown(self._metrics.get(rule.name), rule)
+                there = self._where(self._overall)
+                yield f"no scenario averages less than {value}, {_bound(rule)}{there}"
+        elif rule.name != LOWEST_MEAN or lowest is None:
+            yield self._line(rule.name, f", {_bound(rule)}", rule)
+        elif rule.upward is False:
+            for name in self.means:
+                if rule.passes(self._metrics.get(name)):
+                    yield self._line(name, f", {_bound(rule)}", rule)
+        else:
+            yield self._line(lowest, f", and no criterion averages less: {_bound(rule)}", rule)
 
     def missed(self, decision: Decision) -> Iterator[str]:
-        """Yield the unmet conditions of the better decisions."""
+        """Yield the unmet ``when_all`` conditions of the decisions before this one."""
         for each in self._rubric.decisions:
             if each == decision:
                 return
             for rule in each.when_all:
                 if rule.passes(self._metrics.get(rule.name)):
                     continue
-                wanted = f"{each.decide} needs {_bounds([rule])}"
+                wanted = f"{each.decide} needs {_bound(rule)}"
                 if rule.name == LOWEST_SCENARIO:
                     yield from self._failing_scenarios(rule, wanted)
                 else:
-                    yield self._line(rule.name, f", and {wanted}", [rule])
-
-    def _every_scenario(self, rules: Sequence[Comparison]) -> Iterator[str]:
-        """Yield a line if there are several scenarios and all are good enough."""
-        value = self._metrics.get(LOWEST_SCENARIO)
-        if len(self._scenarios) > 1 and value is not None:
-            shown = _shown(value, [rule.number for rule in rules])
-            there = self._where(f"{self._rubric.overall_name}{_MEAN}", "lowest")
-            yield f"no scenario averages less than {shown}, {_bounds(rules)}{there}"
+                    yield self._line(rule.name, f", and {wanted}", rule)
 
     def _failing_scenarios(self, rule: Comparison, wanted: str) -> Iterator[str]:
         """Yield the scenarios whose average is not good enough, each with its weakest criterion."""
-        name = f"{self._rubric.overall_name}{_MEAN}"
         for scenario, metrics in self._scenarios.items():
-            value = metrics.get(name)
+            value = metrics.get(self._overall)
             if not rule.passes(value):
-                weakest = _lowest_of(self._means, metrics)
+                weakest = _lowest_of(self.means, metrics)
                 criterion = "" if weakest is None else f", weakest in {weakest.removesuffix(_MEAN)}"
-                shown = _shown(value, [rule.number])
-                yield f"scenario {scenario} averages {shown}{criterion}, and {wanted} in every one"
+                averages = f"scenario {scenario} averages {_shown(value, rule)}{criterion}"
+                yield f"{averages}, and {wanted} in every one"
 
     def weakest(self) -> Iterator[str]:
-        """Yield the criterion that is lowest."""
-        lowest = self._lowest_criterion()
+        """Yield a line on the criterion with the lowest mean."""
+        lowest = _lowest_of(self.means, self._metrics)
         if lowest is not None:
-            yield f"the weakest criterion: {self._line(lowest, '', [])}"
+            yield f"the weakest criterion: {self._line(lowest, '')}"
 
-    def _lowest_criterion(self) -> str | None:
-        return _lowest_of(self._means, self._metrics)
+    def _line(self, name: str, tail: str, rule: Comparison | None = None) -> str:
+        value = _shown(self._metrics.get(name), rule)
+        if name not in (*self.means, self._overall):
+            return f"{name} is {value}{tail}"
+        return f"{name.removesuffix(_MEAN)} averages {value}{tail}{self._where(name)}"
 
-    def _line(self, name: str, tail: str, rules: Sequence[Comparison]) -> str:
-        value = self._metrics.get(name)
-        of_scores = name.removesuffix(_MEAN) in self._scores
-        subject = name.removesuffix(_MEAN) if of_scores else name
-        verb = "averages" if of_scores else "is"
-        shown = _shown(value, [rule.number for rule in rules])
-        good = any(rule.operator in _HIGH and rule.passes(value) for rule in rules)
-        word = "lowest" if good else "worst"
-        return f"{subject} {verb} {shown}{tail}{self._where(name, word) if of_scores else ''}"
-
-    def _where(self, name: str, word: str) -> str:
-        """Name the scenarios with the lowest mean, or state that all have the same mean."""
+    def _where(self, name: str) -> str:
+        """Return the end of a line: in which scenarios a metric is lowest, and its value."""
         known = {
             scenario: round(value, _COMPARED)
             for scenario, metrics in self._scenarios.items()
             if (value := metrics.get(name)) is not None
         }
-        if not known:
-            return ""
-        lowest = min(known.values())
+        lowest = min(known.values(), default=None)
         there = [scenario for scenario, value in known.items() if value == lowest]
-        if len(known) == 1:
-            return f"; in {there[0]}, the only scenario"
-        if len(there) == len(known):
-            return f"; the same in all scenarios ({_few(there)})"
-        return f"; {word} in {_few(there)} ({_shown(lowest, [])})"
+        return f"; lowest in {', '.join(there)} ({_shown(lowest)})" if there else ""
 
 
 def _lowest_of(names: Iterable[str], metrics: Metrics) -> str | None:
@@ -158,22 +121,14 @@ def _lowest_of(names: Iterable[str], metrics: Metrics) -> str | None:
     return min(known, key=lambda name: known[name], default=None)
 
 
-def _few(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+def _bound(rule: Comparison) -> str:
+    return f"{_WORDS[rule.operator]} {show_number(rule.number)}"
 
 
-def _bounds(rules: Iterable[Comparison]) -> str:
-    """Return the bounds of comparisons, those in the same direction together."""
-    numbers: dict[str, dict[str, None]] = {}
-    for rule in rules:
-        numbers.setdefault(_WORDS[rule.operator], {})[show_number(rule.number)] = None
-    return " and ".join(f"{word} {' and '.join(each)}" for word, each in numbers.items())
-
-
-def _shown(value: float | None, bounds: Sequence[float]) -> str:
-    """Round a number for display, but never to a bound that it misses."""
+def _shown(value: float | None, rule: Comparison | None = None) -> str:
+    """Round a number for display, but never to the bound that it is compared with."""
     if value is None:
         return "unknown"
     short = round(value, _SHOWN)
-    return show_number(round(value, _COMPARED) if short in bounds else short)
+    misleads = rule is not None and short == rule.number
+    return show_number(round(value, _COMPARED) if misleads else short)

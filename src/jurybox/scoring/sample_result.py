@@ -18,7 +18,7 @@ from jurybox.text_format import cut
 
 
 class RuleOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """One pass rule, the value it was checked against, and whether it passes.
+    """One pass rule, the value of its metric, and whether the rule passes.
 
     ``passed`` is None if the rule's metric wasn't measured; a missing score fails.
     """
@@ -55,8 +55,8 @@ class ModelUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``unknown`` counts replies without usage, ``cached`` those that an earlier run paid for, which
     ``usage`` excludes. ``reported`` is the model that the provider reports. ``refused`` counts
-    replies without a parameter that the provider refused, ``unsent`` those without one that it
-    doesn't support.
+    replies without a parameter that the provider refused, ``unsent`` those without a parameter
+    that the model doesn't support.
     """
 
     model: str
@@ -77,7 +77,7 @@ class SampleResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     ``metrics`` are the values that rules can use. If the rubric's rules score the response, the
     judge's score is kept separately as ``judge_score`` (C15). ``lost_causes`` counts the reasons
     for missing votes. ``vote_means`` has the mean of each score over several votes. ``passed`` is
-    None if the rubric has no pass rules.
+    None for a pair, or if the rubric has no pass rules and the sample has scores.
     """
 
     metrics: dict[str, float | None]
@@ -131,7 +131,7 @@ def cause_of(error: str) -> str:
 
 
 def sent_parameters(planned: Mapping[str, Any], uses: Sequence[ModelUse]) -> dict[str, Any]:
-    """Return a role's parameters as they were sent; null for those that were not (A11)."""
+    """Return a role's parameters as they were sent; None for those that never were (A11)."""
     replies = sum(use.calls - use.failed for use in uses)
     refused: dict[str, dict[str, int]] = {}
     unsent: dict[str, dict[str, int]] = {}
@@ -148,13 +148,13 @@ def sent_parameters(planned: Mapping[str, Any], uses: Sequence[ModelUse]) -> dic
 
 
 def is_verified(model: str, reported: ReportedModel) -> bool | None:
-    """Return whether a provider reported the requested version; None if none was requested."""
+    """Return whether a provider reported the requested version; None if no version is given."""
     check = check_version(model, reported.model)
     return None if check is None else check == "verified"
 
 
 def all_verified(uses: Iterable[ModelUse]) -> bool | None:
-    """Return whether every provider reported the requested version (A10)."""
+    """Return whether all providers reported the requested versions (A10); None without versions."""
     found = {is_verified(use.model, each) for use in uses for each in use.reported} - {None}
     return all(found) if found else None
 
@@ -210,7 +210,7 @@ KINDS: Final[dict[str, Kind]] = {
         lambda result: result.target_error is not None,
     ),
     "judge_fallback": Kind(
-        "a reply could not be read, and the rubric's fallback score stands in",
+        "a reply could not be read, so the rubric's fallback score is used",
         lambda result: result.judge_fallback is True,
     ),
     "failed": Kind("a pass rule fails", _only_fails),
@@ -219,7 +219,7 @@ KINDS: Final[dict[str, Kind]] = {
 
 
 class Noted(msgspec.Struct, frozen=True, kw_only=True):
-    """How many samples have a reason, and the numbers of the first ones."""
+    """A reason to look at samples: how many have it, and the numbers of the first ones."""
 
     kind: str
     count: int
@@ -227,7 +227,7 @@ class Noted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Notice:
-    """Counts samples by the reason to look at them, in any order."""
+    """Counts samples by the reason to look at them; samples may be added in any order."""
 
     def __init__(self, most: int = FIRST) -> None:
         self._most = most
@@ -288,7 +288,7 @@ class Facets(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     scenario: str | None  # shortened by `label`, like the demographic
     demographic: str | None
     winner: str | None
-    metrics: str  # JSON, the metrics that the sample has by name, and the ``judge_score``
+    metrics: str  # JSON: the values of its metrics by name, and the ``judge_score``
 
 
 class StoredResult(Protocol):
@@ -340,7 +340,7 @@ def flag_names(flags: int) -> tuple[str, ...]:
 
 
 def label(text: str | None) -> str | None:
-    """Return a scenario or demographic in the form in which samples are found by it.
+    """Return a scenario or demographic as it is stored in the index.
 
     NUL can't be stored, and long texts don't fit into a menu.
     """

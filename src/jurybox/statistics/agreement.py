@@ -32,7 +32,7 @@ class AgreementStatistic(msgspec.Struct, frozen=True):
 
     name: str  # its name in JSON, after its group if it has one
     formula: Callable[..., Values]
-    heading: str = ""  # the heading of its column or row in a table; empty for JSON only
+    heading: str  # the heading of its column or row in a table
     group: str = ""  # the object that JSON puts it in
     categorical: bool = False  # whether it needs a scale with points
     correlation: bool = False  # whether it is undefined if a rater gave only one score
@@ -42,9 +42,8 @@ def _alpha(kind: str, formula: Callable[..., Values]) -> AgreementStatistic:
     return AgreementStatistic(f"alpha_{kind}", formula, f"alpha, {kind}", group="alpha")
 
 
-def _icc(form: int, *, of_mean: bool = False, heading: str = "") -> AgreementStatistic:
-    name = f"icc_{form}_{'k' if of_mean else 1}"
-    return AgreementStatistic(name, panel.icc(form, of_mean=of_mean), heading, group="icc")
+def _icc(form: int) -> AgreementStatistic:
+    return AgreementStatistic(f"icc_{form}_1", panel.icc(form), f"ICC({form},1)", group="icc")
 
 
 PAIR_STATISTICS: Final = (
@@ -55,8 +54,6 @@ PAIR_STATISTICS: Final = (
     AgreementStatistic("spearman", pair.spearman, "Spearman", correlation=True),
     AgreementStatistic("kendall", pair.kendall, "Kendall", correlation=True),
     AgreementStatistic("pearson", pair.pearson, "Pearson", correlation=True),
-    AgreementStatistic("ac1", pair.ac1, "AC1", categorical=True),
-    AgreementStatistic("ac2", pair.ac2, categorical=True),
 )
 _RATINGS: Final = (
     _alpha("nominal", panel.alpha_nominal),
@@ -67,14 +64,9 @@ _RATINGS: Final = (
     AgreementStatistic("ac1", panel.panel_ac1, "AC1", categorical=True),
     AgreementStatistic("ac2", panel.panel_ac2, "AC2, quadratic", categorical=True),
 )
-_COMPLETE: Final = (
-    _icc(1),
-    _icc(2, heading="ICC(2,1)"),
-    _icc(3, heading="ICC(3,1)"),
-    *(_icc(form, of_mean=True) for form in (1, 2, 3)),
-)
+_COMPLETE: Final = (_icc(1), _icc(2), _icc(3))
 PANEL_STATISTICS: Final = (*_RATINGS, *_COMPLETE)
-"""Of all raters together: of all ratings, and of the items that every rater rated."""
+"""The statistics of all raters together: over all ratings, and over items that all rated."""
 
 
 class PairAgreement(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,18 +138,17 @@ def agree(
     if not cells.n:
         missing = Estimate(value=None, n=0, reason="the two raters have no item in common")
         return PairAgreement(n=0, estimates={each.name: missing for each in PAIR_STATISTICS})
-    points = points_of(scale)
     counted = len(cells.x) <= pair.MOST_CELLS
     used = [
         each
         for each in PAIR_STATISTICS
-        if (points or not each.categorical) and (counted or each.name != "kendall")
+        if not (scale.continuous and each.categorical) and (counted or each.name != "kendall")
     ]
 
     patterns = Patterns(
         pattern_of=cells.cell_of, count=len(cells.x), informative=cells.n, clusters=clusters
     )
-    rows = _computed(used, lambda weights: pair.WeightedCells(cells, weights, points))
+    rows = _computed(used, lambda weights: pair.WeightedCells(cells, weights))
     found = estimates_of(rows, patterns, lambda name: _undefined(name, cells), level)
     if clusters is None:
         agreed = float(cells.counts[cells.x == cells.y].sum())
@@ -173,11 +164,6 @@ def agree(
         "a continuous scale has no categories; see the weighted kappas",
     )
     return PairAgreement(n=cells.n, estimates=found, note=_pair_note(cells, found, scale))
-
-
-def points_of(scale: Scale) -> int:
-    """Return how many points a scale has; 0 for a continuous one."""
-    return len(scale.points or ())
 
 
 def _computed(
@@ -207,7 +193,7 @@ def _undefined(name: str, cells: pair.Cells) -> str:
         return _SAME_SCORE
     one = [len(np.unique(side)) == 1 for side in (cells.x, cells.y)]
     who = "both raters" if all(one) else "the first rater" if one[0] else "the second rater"
-    return f"{who} gave one score only, which can't rise or fall with another"
+    return f"{who} always gave the same score, so there is no correlation"
 
 
 def _pair_note(cells: pair.Cells, found: Mapping[str, Estimate], scale: Scale) -> str | None:
@@ -222,7 +208,7 @@ def _pair_note(cells: pair.Cells, found: Mapping[str, Estimate], scale: Scale) -
 def _prevalence_note(
     agreed: float | None, kappa: float | None, values: Values, totals: Values, name: str = "kappa"
 ) -> str | None:
-    """Explain a kappa near zero, or undefined, with mostly equal scores; else return ``None``."""
+    """Explain why kappa is near zero or undefined although most scores agree; else None."""
     if agreed is None or agreed < _HIGH or (kappa is not None and kappa > _NEAR_ZERO):
         return None
     most = int(np.argmax(totals))
@@ -279,7 +265,7 @@ def _of_ratings(
     clusters: _Clusters,
     level: float,
 ) -> dict[str, Estimate]:
-    n, points = _paired(patterns), points_of(scale)
+    n, points = _paired(patterns), len(scale.points or ())
     if not n:
         return _ordered(_RATINGS, {}, 0, "no item was rated by two raters or more")
     no_ratio = None

@@ -45,10 +45,10 @@ def coefficient(
     if m <= x.shape[1]:
         return Estimate(value=None, n=n, reason=f"{m} samples are too few")
     if float(np.ptp(y)) <= _ROUNDING * max(1.0, float(np.max(np.abs(y)))):
-        return Estimate(value=None, n=n, reason="all of them were judged the same")
+        return Estimate(value=None, n=n, reason="all samples were judged the same")
     scale = np.sqrt(np.mean(x**2, axis=0))
     if not scale.all() or np.linalg.cond(x / scale) > _SINGULAR:
-        return Estimate(value=None, n=n, reason="they don't differ in it")
+        return Estimate(value=None, n=n, reason="the samples don't differ in this")
     x = x / scale
     squares, products = np.zeros((m, x.shape[1], x.shape[1])), np.zeros((m, x.shape[1]))
     np.add.at(squares, codes, x[:, :, None] * x[:, None, :])
@@ -58,7 +58,7 @@ def coefficient(
     try:
         without = _first(whole - squares, crossed - products)
     except np.linalg.LinAlgError:
-        return Estimate(value=None, n=n, reason="it depends on a single sample")
+        return Estimate(value=None, n=n, reason="the estimate depends on a single sample")
     error = float(((m - 1) / m * np.sum((without - value) ** 2)) ** 0.5)
     half = t_quantile((1 + level) / 2, m - 1) * error
     low, high = (value - half) / float(scale[0]), (value + half) / float(scale[0])
@@ -98,7 +98,7 @@ def rank_correlation(
     found = estimates_of(
         lambda weights: {"": _correlations(columns, weights)},
         rows,
-        lambda _: "one of the two doesn't vary",
+        lambda _: "one of the two columns doesn't vary",
         level,
     )
     return found[""]

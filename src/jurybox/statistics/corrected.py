@@ -11,11 +11,11 @@ from jurybox.statistics.estimates import Estimate, Interval
 from jurybox.statistics.intervals import Ends, Values, mean_of, normal_quantile, proportion
 
 FEWEST_LABELS: Final = 10
-"""With fewer (or fewer independent) labels, the judge's errors are unknown."""
+"""The minimum number of (independent) labels; with fewer, the judge's errors are unknown."""
 
 
 class CorrectedMean(msgspec.Struct, frozen=True, kw_only=True):
-    """The mean of a metric that the judge has for all samples and people for some.
+    """The mean of a metric that the judge scored on all samples and people on some.
 
     ``judge`` is over all samples, and its interval ignores the judge's errors; ``human`` is over
     the labeled ones; ``corrected`` combines both, without a value if there are too few labels.
@@ -28,8 +28,8 @@ class CorrectedMean(msgspec.Struct, frozen=True, kw_only=True):
     bias: float | None = None  # the judge's mean minus people's, on the labeled samples
     clusters: int | None = None  # independent groups of labeled samples, if given
     effective_labels: float | None = None  # labels with the same precision without the judge
-    # More labels to halve the corrected interval; None if impossible, and with clusters, since it
-    # depends on which samples are labeled.
+    # How many more labels halve the corrected interval; None if that is impossible, and with
+    # clusters, since it then depends on which samples are labeled.
     labels_to_halve: int | None = None
     reason: str | None = None
     sentence: str = ""
@@ -76,7 +76,7 @@ def correction_sentence(made: CorrectedMean) -> str:
     if made.judge.value is not None and not interval.low <= made.judge.value <= interval.high:
         text += ", which the labels contradict"
     if made.effective_labels is not None:
-        text += f"; with the judge, the labels are worth {made.effective_labels:,.0f}"
+        text += f"; with the judge, the labels are worth {made.effective_labels:,.0f} without it"
     if made.clusters is not None:
         return text
     if made.labels_to_halve is None:
@@ -130,8 +130,8 @@ def corrected_mean(data: LabeledScores, *, level: float = 0.95) -> CorrectedMean
     """Correct the judge's mean by people's labels.
 
     With n labeled samples (people's ``y``, the judge's ``f``) and N others (``g``), it is
-    ``mean(y - t f) + t mean(g)`` with ``t = cov(y, f) / ((1 + n/N) var(f and g))`` between 0 and 1:
-    which is unbiased for any judge. The interval combines those of the two means: the distance to
+    ``mean(y - t f) + t mean(g)`` with ``t = cov(y, f) / ((1 + n/N) var(f and g))`` between 0 and 1.
+    It is unbiased for any judge. The interval combines those of the two means: the distance to
     an end is the root of their summed squares. If the values have ends, so has ``y - t f``, so that
     a judge that was right on every label isn't treated as infallible. If the interval of the labels
     alone isn't wider, the judge is left out: ``t`` is 0, and value and interval are those of the
@@ -245,7 +245,7 @@ def _to_halve(data: LabeledScores) -> int | None:
 
     With the share ``r2`` of people's variance that the judge explains, and T samples in all, the
     variance with n labels is about ``var(y) ((1 - r2) / n + r2 / T)``; solved for a quarter of
-    today's.
+    the current variance.
     """
     n, whole = len(data.human), len(data.human) + len(data.rest)
     if min(np.ptp(data.human), np.ptp(data.judge)) == 0:
@@ -266,7 +266,7 @@ def _with_sentence(made: CorrectedMean) -> CorrectedMean:
 
 
 def corrected_rate(data: LabeledScores, *, level: float = 0.95) -> CorrectedRate:
-    """Correct the judge's rate of yes by its sensitivity and specificity, without clusters.
+    """Correct the judge's rate of yes by its sensitivity and specificity; ignores clusters.
 
     With the judge's rate ``p`` on the samples without labels, its sensitivity ``s`` and its
     specificity ``c`` on the labeled ones, it is ``(p + c - 1) / (s + c - 1)``, limited to 0 to 1.

@@ -29,10 +29,10 @@ Computed = Mapping[str, Values]
 """Coefficients by name: one value per row of weights, NaN where undefined."""
 
 FEWEST_LEFT_OUT: Final = 10
-"""Fewer items or clusters get no interval: they don't show how items differ."""
+"""The minimum number of items or clusters for an interval; fewer don't show how items differ."""
 
 _MOST_ROWS: Final = 200
-# The maximum numbers in memory.
+# The maximum number of values in memory at a time.
 _PIECE: Final = 2_000_000
 _SAME: Final = 1e-12
 
@@ -40,7 +40,7 @@ _SAME: Final = 1e-12
 class Patterns(msgspec.Struct, frozen=True, kw_only=True):
     """The pattern of each item, the number of patterns, and the clusters of items.
 
-    ``informative`` marks the items that a coefficient uses; a row takes ``width`` numbers.
+    ``informative`` counts the items that a coefficient uses; a row takes ``width`` numbers.
     """
 
     pattern_of: Codes
@@ -73,7 +73,7 @@ def estimates_of(
         made = _intervals(compute, patterns, whole, level)
     else:
         few = f"1 {what} is" if units == 1 else f"{units} {what}s are"
-        reason = f"{few} too few for an interval, which takes {FEWEST_LEFT_OUT}"
+        reason = f"{few} too few for an interval, which needs {FEWEST_LEFT_OUT}"
     return {
         name: Estimate(value=None, n=n, reason=undefined(name))
         if np.isnan(value)

@@ -8,6 +8,7 @@ import msgspec
 
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
 from jurybox.judging.formats.reply_format import Side
+from jurybox.judging.protocol import Seat
 from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.statistics.estimates import Interval
 from jurybox.statistics.intervals import wilson
@@ -18,7 +19,7 @@ Vote = float | Side
 
 
 class JudgeDissent(msgspec.Struct, frozen=True, kw_only=True):
-    """How many of a judge's ``votes`` differ from the majority's."""
+    """How many of a judge's ``votes`` differ from the majority."""
 
     judge: str
     votes: int
@@ -28,9 +29,9 @@ class JudgeDissent(msgspec.Struct, frozen=True, kw_only=True):
 class CriterionVotes(msgspec.Struct, frozen=True, kw_only=True):
     """The votes on one criterion, on ``n`` samples with several valid votes.
 
-    All votes are the same on ``agree`` of them; on ``undecided`` no score has more than half. The
-    interval of that share is Wilson's, with the repeats of a sample counted once. ``dissent`` is
-    empty with one judge.
+    All votes are the same on ``agree`` of them; on ``undecided``, no score has more than half of
+    the votes. The interval of ``share`` is Wilson's, with the repeats of a sample counted once.
+    ``dissent`` is empty with one judge.
     """
 
     criterion: str
@@ -47,10 +48,17 @@ class CriterionVotes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JuryAgreement(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the votes agree; ``judges`` are those of every ``dissent``, in that order."""
+    """How far the votes agree; ``judges`` are those of every ``dissent``, in the same order."""
 
     criteria: tuple[CriterionVotes, ...]
     judges: tuple[str, ...] = ()
+
+
+def voters(panel: Sequence[Seat], report: EvaluationReport) -> list[str]:
+    """Return the judges of a report's valid votes, in order."""
+    lost = {each.vote for each in report.lost_votes}
+    asked = panel[: len(panel) - report.votes_skipped]
+    return [seat.judge for seat in asked if seat.vote not in lost]
 
 
 class JuryCounter:
@@ -78,7 +86,7 @@ class JuryCounter:
             for each in side:
                 if len(each.votes) >= _SEVERAL:
                     given.setdefault(each.id, []).append(each)
-        judges = self._valid(report) if given else []
+        judges = voters(self._panel, report) if given else []
         for name, reports in given.items():
             self._several[name] += 1
             self._agree[name] += all(len(set(each.votes)) == 1 for each in reports)
@@ -90,12 +98,6 @@ class JuryCounter:
                     for judge, vote in zip(judges, each.votes, strict=True):
                         self._votes[name, judge] += 1
                         self._differs[name, judge] += vote != majority
-
-    def _valid(self, report: EvaluationReport) -> list[str]:
-        """Return the judges of a report's valid votes, in order."""
-        lost = {each.vote for each in report.lost_votes}
-        asked = self._panel[: len(self._panel) - report.votes_skipped]
-        return [seat.judge for seat in asked if seat.vote not in lost]
 
     def agreement(self) -> JuryAgreement | None:
         """Return the counts; None if no sample has several votes."""

@@ -1,6 +1,6 @@
 """Ranks models from verdicts on pairs of their answers."""
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -24,9 +24,9 @@ from jurybox.statistics.davidson import (
 from jurybox.statistics.estimates import Interval
 from jurybox.statistics.intervals import Values
 
-UNBOUNDED: Final = "verdicts against others went all one way, which sets its strength no bound"
-RUNAWAY: Final = "too few wins against the order: strengths and ties together have no bound"
-FEW_ITEMS: Final = "too few items for an interval that takes repeated ones into account"
+UNBOUNDED: Final = "all verdicts against other models went one way, so its strength has no bound"
+RUNAWAY: Final = "no weaker model ever won against a stronger one, so no finite strengths fit"
+FEW_ITEMS: Final = "too few items for an interval that takes repeated items into account"
 
 _ROUNDING: Final = 1e-9
 _MOST_NAMES: Final = 5
@@ -46,7 +46,6 @@ class RankedModel(msgspec.Struct, frozen=True, kw_only=True):
     interval: Interval | None = None
     reason: str | None = None  # why the strength or the interval is missing
     rank: int  # within its group
-    rank_interval: tuple[int, int]  # counting only models that differ significantly
     group: int
     scale: int | None = None
     wins: int
@@ -69,7 +68,7 @@ class StrengthDifference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ties(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of ties; equal models tie with probability ``v / (2 + v)``."""
+    """The number of ties; equal models tie with probability ``v / (2 + v)``, ``v = parameter``."""
 
     ties: int
     parameter: float | None
@@ -92,7 +91,7 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
     counts: WinCounts
 
     def matrix(self) -> dict[str, dict[str, float | None]]:
-        """Return how often each model won against each other one, ties as half a win."""
+        """Return how often each model won against every other model, ties as half a win."""
         names = self.counts.names
         return {
             name: {other: self.counts.rate(i, j) for j, other in enumerate(names) if other != name}
@@ -100,23 +99,9 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def as_data(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        names, wins, ties = self.counts.names, self.counts.wins, self.counts.ties
-        data = {name: getattr(self, name) for name in self.__struct_fields__}
-        data["matrix"] = self.matrix()
-        data["counts"] = {
-            name: {
-                other: {
-                    "wins": int(wins[i, j]),
-                    "losses": int(wins[j, i]),
-                    "ties": int(ties[i, j]),
-                }
-                for j, other in enumerate(names)
-                if self.counts.met[i, j]
-            }
-            for i, name in enumerate(names)
-        }
-        return data
+        """Return plain data for JSON, with the matrix in place of the counts."""
+        data = {name: getattr(self, name) for name in self.__struct_fields__ if name != "counts"}
+        return {**data, "matrix": self.matrix()}
 
 
 def rank(verdicts: Sequence[PairVerdict], *, level: float = 0.95) -> Ranking:
@@ -133,12 +118,11 @@ def rank(verdicts: Sequence[PairVerdict], *, level: float = 0.95) -> Ranking:
     scales = _fit_scales(counts, verdicts, level, clustered=clustered)
     groups = components(counts.met > 0)
     cycles = majority_cycles(counts)
-    once = count_wins(_once(verdicts)) if clustered else counts
     return Ranking(
         n=counts.n,
         items=items if clustered else None,
         level=level,
-        models=_models(counts, once, scales, groups, level),
+        models=_models(counts, scales, groups),
         differences=_differences(counts, scales),
         cycles=cycles,
         ties=Ties(ties=int(counts.ties.sum()) // 2, parameter=_tie_parameter(counts, scales)),
@@ -182,7 +166,7 @@ class _Scales(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def shared(self) -> Links:
-        """Which models have strengths on one scale."""
+        """Which pairs of models have strengths on the same scale."""
         same = _within(self.parts, len(self.strengths))
         return same & ~np.isnan(self.strengths)[:, None]
 
@@ -237,31 +221,11 @@ def _fit_scales(
     )
 
 
-def _once(verdicts: Sequence[PairVerdict]) -> Iterator[PairVerdict]:
-    """Yield each item's verdict on a pair, once.
-
-    Verdicts of several judges, or in both orders, on one answer count once.
-    """
-    seen: set[Hashable] = set()
-    for number, row in enumerate(verdicts):
-        won = {"a": row.a, "b": row.b, "tie": None}[row.winner]
-        own = number if row.item is None else None
-        key = (own, row.item, frozenset((row.a, row.b)), won)
-        if key not in seen:
-            seen.add(key)
-            yield row
-
-
 def _models(
-    counts: WinCounts,
-    once: WinCounts,
-    scales: _Scales,
-    groups: tuple[tuple[int, ...], ...],
-    level: float,
+    counts: WinCounts, scales: _Scales, groups: tuple[tuple[int, ...], ...]
 ) -> tuple[RankedModel, ...]:
-    above, surely = _above(counts, scales), _surely_above(once, scales, level)
+    above = _above(counts, scales)
     group_of = {model: number for number, group in enumerate(groups, 1) for model in group}
-    size_of = {model: len(group) for group in groups for model in group}
     scale_of = {model: number for number, part in enumerate(scales.parts, 1) for model in part}
     made: list[RankedModel] = []
     for i, name in enumerate(counts.names):
@@ -275,7 +239,6 @@ def _models(
                 interval=scales.interval(i),
                 reason=scales.reasons[i],
                 rank=1 + int(above[:, i].sum()),
-                rank_interval=(1 + int(surely[:, i].sum()), size_of[i] - int(surely[i].sum())),
                 group=group_of[i],
                 scale=scale_of[i] if known else None,
                 wins=wins,
@@ -298,22 +261,6 @@ def _above(counts: WinCounts, scales: _Scales) -> Links:
         won = reachable(counts.wins > 0)
         above |= won & ~won.T
     return above
-
-
-def _surely_above(counts: WinCounts, scales: _Scales, level: float) -> Links:
-    """Return which model is significantly above which.
-
-    On one scale, this means that the interval of their difference excludes 0. Between scales,
-    differences are infinite; n wins without a loss are significant if ``2^(1 - n) <= 1 - level``,
-    the probability for a fair coin.
-    """
-    shared = scales.shared
-    surely = (counts.wins.T == 0) & ~shared
-    surely &= 2.0 ** (1 - np.minimum(counts.wins, 1000)) <= round(1 - level, 12)
-    for i, j in zip(*np.nonzero(shared), strict=True):
-        interval = scales.between(int(i), int(j)) if i != j else None
-        surely[i, j] = interval is not None and interval.low > 0
-    return surely
 
 
 def _differences(counts: WinCounts, scales: _Scales) -> tuple[StrengthDifference, ...]:
@@ -384,7 +331,7 @@ def _unsure(counts: WinCounts, scales: _Scales, cycles: Sequence[Sequence[str]])
     elif RUNAWAY in scales.reasons:
         yield (
             "no finite strengths fit: no model ever won against the order that wins and ties"
-            " suggest, so none is given"
+            " suggest, so no strength is given"
         )
     if FEW_ITEMS in scales.reasons:
         yield "there are too few items for intervals that take repeated items into account"

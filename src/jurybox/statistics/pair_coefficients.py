@@ -9,21 +9,15 @@ independent raters with the same rates. Disagreeing costs 1 (plain), the distanc
 a 3, a 2 and a 4 are two apart. A continuous scale has weighted kappas as well (the quadratic one is
 then Lin's concordance coefficient).
 
-Gwet's AC1 and AC2 stay meaningful at high prevalence, where kappa attributes nearly all agreement
-to chance. Chance is ``e = T / (q (q - 1)) sum(p (1 - p))`` over the ``q`` points of the declared
-scale, with ``p`` the share of each score and ``T`` the sum of all weights (``q`` for AC1).
-
 Correlations measure whether the raters' scores rise and fall together, not whether they are equal.
 
 References: J. Cohen (1960), "A coefficient of agreement for nominal scales", Educational and
 Psychological Measurement 20, 37-46; J. Cohen (1968), "Weighted kappa", Psychological Bulletin 70,
 213-220; L. I. Lin (1989), "A concordance correlation coefficient to evaluate reproducibility",
-Biometrics 45, 255-268; K. L. Gwet (2008), "Computing inter-rater reliability and its variance in
-the presence of high agreement", British Journal of Mathematical and Statistical Psychology 61,
-29-48; K. L. Gwet (2014), "Handbook of Inter-Rater Reliability", 4th edition, chapter 5; K. Pearson
-(1895), Proceedings of the Royal Society 58, 240-242; C. Spearman (1904), "The proof and measurement
-of association between two things", American Journal of Psychology 15, 72-101; M. G. Kendall (1945),
-"The treatment of ties in ranking problems", Biometrika 33, 239-251.
+Biometrics 45, 255-268; K. Pearson (1895), Proceedings of the Royal Society 58, 240-242; C. Spearman
+(1904), "The proof and measurement of association between two things", American Journal of
+Psychology 15, 72-101; M. G. Kendall (1945), "The treatment of ties in ranking problems", Biometrika
+33, 239-251.
 """
 
 from collections.abc import Sequence
@@ -74,13 +68,12 @@ def cells_of(a: Sequence[float] | Values, b: Sequence[float] | Values) -> Cells:
 
 
 class WeightedCells:
-    """Cells with a row of weights per set of items; ``points`` of the scale, 0 if continuous."""
+    """Cells with a row of weights per set of items."""
 
-    def __init__(self, cells: Cells, weights: Values, points: int = 0) -> None:
+    def __init__(self, cells: Cells, weights: Values) -> None:
         """Set the weights; shared intermediate values are computed once."""
         self.cells = cells
         self.weights = weights
-        self.points = points
         self.n: Values = weights.sum(axis=1)
 
     @cached_property
@@ -97,12 +90,6 @@ class WeightedCells:
     def equal(self) -> Values:
         """How many items have the same score, in each row."""
         return self.weights @ (self.cells.x == self.cells.y).astype(np.float64)
-
-    @cached_property
-    def spread(self) -> Values:
-        """``sum(p (1 - p))`` over the shares of the scores, in each row."""
-        share = (self.left + self.right) / (2 * np.maximum(self.n, 1)[:, None])
-        return np.sum(share * (1 - share), axis=1)
 
     @cached_property
     def some_vary(self) -> NDArray[np.bool_]:
@@ -170,30 +157,6 @@ def kappa_quadratic(rows: WeightedCells) -> Values:
     chance = n * (rows.weights @ (x**2 + y**2)) - 2 * (rows.weights @ x) * (rows.weights @ y)
     seen = rows.weights @ (x - y) ** 2
     return 1 - divided(n * seen, chance, where=rows.some_vary)
-
-
-def ac1(rows: WeightedCells) -> Values:
-    """Return Gwet's AC1, ``(p - e) / (1 - e)``."""
-    return beyond_chance(exact(rows), rows.spread, rows.points)
-
-
-def ac2(rows: WeightedCells) -> Values:
-    """Return Gwet's AC2 with the weights ``1 - ((x - y) / (q - 1))^2``."""
-    cells, points = rows.cells, rows.points
-    apart = (cells.values[cells.x] - cells.values[cells.y]) / (points - 1)
-    seen = 1 - divided(rows.weights @ apart**2, rows.n, where=rows.n > 0)
-    return beyond_chance(seen, quadratic_total(points) / points * rows.spread, points)
-
-
-def quadratic_total(points: int) -> float:
-    """Return the sum of the quadratic weights over all pairs of points."""
-    return points**2 - points**2 * (points + 1) / (6 * (points - 1))
-
-
-def beyond_chance(seen: Values, spread: Values, points: int) -> Values:
-    """Return agreement beyond the chance of ``spread / (q - 1)``."""
-    chance = spread / (points - 1)
-    return divided(seen - chance, 1 - chance, where=chance < 1)
 
 
 def pearson(rows: WeightedCells) -> Values:

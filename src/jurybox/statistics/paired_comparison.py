@@ -29,27 +29,20 @@ from jurybox.statistics.intervals import (
 Direction = Literal["higher", "lower", "undecided"]
 
 POWER: Final = 0.8
-"""With which probability the minimal detectable difference would be found."""
+"""The probability with which the minimal detectable difference would be found."""
 
 MOST_EXACT_DISCORDANT: Final = 25
-"""McNemar's test counts exactly up to here, and uses the mid-p beyond."""
+"""McNemar's test is exact up to this many discordant pairs, and uses the mid-p beyond."""
 
 MOST_ENUMERATED: Final = 18
-"""The permutation test tries all sign flips of this many units; of more, a sample."""
+"""The permutation test tries all sign flips of up to this many units, and a sample of more."""
 
 MOST_FLIPPED: Final = 500
-"""Of more units than this, the sum of sign flips is as good as normal."""
+"""With more units than this, the sum of sign flips is approximated as normal."""
 
 _FLIPS: Final = 10_000
 _SMALLEST_P: Final = 0.0001
 _NEAR: Final = 1e-9
-
-
-class Significance(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a test."""
-
-    test: str
-    p_value: float
 
 
 class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,7 +90,7 @@ def mean_interval(
         units, note = units + 2, ", two of them added"
     if found.interval is None:
         alone = clusters is None or units == len(differences)
-        return "the runs are equal on every sample" if alone else "no cluster differs on the whole"
+        return "the runs are equal on every sample" if alone else "clusters' differences cancel out"
     what = "pairs" if units == found.n else "clusters"
     return msgspec.structs.replace(found.interval, method=f"Student's t, {units} {what}{note}")
 
@@ -131,16 +124,16 @@ def compare_paired(
     """Compare one metric of two runs on the same samples, in the same order.
 
     Scores are tested by permutation of signs, with Student's interval; yes-or-no metrics
-    (``binary``, 0 and 1) by McNemar's test, with the interval of Bonett and Price. With clusters
-    both are tested by flipping whole clusters, with Student's interval over clusters. ``seed``
-    draws the flips.
+    (``binary``, 0 and 1) by McNemar's test, with the interval of Bonett and Price. With clusters,
+    both are tested by flipping whole clusters, with Student's interval over clusters. ``seed`` is
+    that of the random flips.
     """
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     # Rounded, because sums of equal fractions may differ in the last digit.
     differences = np.round(second - first, 12)
     n = len(differences)
     if n == 0:
-        return _concluded(PairedComparison(n=0, reason="no sample has the metric in both"))
+        return _concluded(PairedComparison(n=0, reason="no sample has the metric in both runs"))
     codes, count = (None, n) if clusters is None else codes_of(clusters, n)
     sums = differences
     if codes is not None:
@@ -149,10 +142,10 @@ def compare_paired(
     plain = binary and clusters is None
     interval: Interval | str
     if plain:
-        tested = mcnemar(only_a, only_b)
+        test, p_value = mcnemar(only_a, only_b)
         interval = rates_interval(only_a, only_b, n, level)
     else:
-        tested = permutation(sums, seed=seed)
+        test, p_value = permutation(sums, seed=seed)
         interval = mean_interval(differences, clusters, level)
     made = PairedComparison(
         n=n,
@@ -162,16 +155,16 @@ def compare_paired(
         mean_b=float(second.mean()),
         difference=float(differences.mean()),
         interval=None if isinstance(interval, str) else interval,
-        p_value=tested.p_value,
-        test=tested.test,
+        p_value=p_value,
+        test=test,
         detectable=_detectable(differences, codes, count, level, yes_or_no=plain),
         reason=interval if isinstance(interval, str) else None,
     )
     return _concluded(made)
 
 
-def mcnemar(only_a: int, only_b: int) -> Significance:
-    """Test whether two yes-or-no metrics differ on the same samples.
+def mcnemar(only_a: int, only_b: int) -> tuple[str, float]:
+    """Test whether two yes-or-no metrics differ on the same samples; return the test and p.
 
     Only the discordant pairs count: ``only_a`` where A alone says yes, ``only_b`` where B alone
     does. Without a difference either is as likely, so with ``n`` of them
@@ -185,24 +178,16 @@ def mcnemar(only_a: int, only_b: int) -> Significance:
     P. Laake (2013), "The McNemar test for binary matched-pairs data: mid-p and asymptotic are
     better than exact conditional", BMC Medical Research Methodology 13, 91.
     """
-    n = only_a + only_b
-    exact = n <= MOST_EXACT_DISCORDANT
-    kind = "exact" if exact else "mid-p"
-    p = mcnemar_p(only_a, only_b, exact=exact)
-    return Significance(test=f"McNemar, {kind}", p_value=p)
-
-
-def mcnemar_p(only_a: int, only_b: int, *, exact: bool) -> float:
-    """Return McNemar's p value, exact or mid-p."""
     n, fewer = only_a + only_b, min(only_a, only_b)
-    if exact:
-        return min(1.0, 2 * binomial_cdf(fewer, n, 0.5))
-    here = binomial_cdf(fewer, n, 0.5) - binomial_cdf(fewer - 1, n, 0.5)
-    return min(1.0, 2 * binomial_cdf(fewer, n, 0.5) - here)
+    below = binomial_cdf(fewer, n, 0.5)
+    if n <= MOST_EXACT_DISCORDANT:
+        return "McNemar, exact", min(1.0, 2 * below)
+    here = below - binomial_cdf(fewer - 1, n, 0.5)
+    return "McNemar, mid-p", min(1.0, 2 * below - here)
 
 
-def permutation(units: Values, *, seed: int = 0) -> Significance:
-    """Test whether differences sum to zero, by flipping their signs.
+def permutation(units: Values, *, seed: int = 0) -> tuple[str, float]:
+    """Test whether differences sum to zero, by flipping their signs; return the test and p.
 
     If the runs don't differ, each unit's difference is as likely to have the other sign; p is the
     share of all sign flips whose absolute sum is at least the observed one. A unit is a pair, or
@@ -230,7 +215,7 @@ def permutation(units: Values, *, seed: int = 0) -> Significance:
         p, how = (1 + extreme) / (1 + _FLIPS), f"{_FLIPS:,} sign flips"
     else:
         p, how = 2 * normal_tail(seen / float(np.sqrt(np.sum(moved**2)))), "normal approximation"
-    return Significance(test=f"paired permutation, {how}", p_value=p)
+    return f"paired permutation, {how}", p
 
 
 def minimal_detectable(

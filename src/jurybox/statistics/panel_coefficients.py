@@ -4,15 +4,19 @@ Krippendorff's alpha, Fleiss' kappa and Gwet's AC1 and AC2 need only how often e
 each score; ratings may be missing.
 
 Alpha is ``1 - D / E``. ``D`` is the squared distance of two scores of the same item, averaged with
-each item weighted by its number of ratings (an item with one rating is left out); ``E`` is the same
-of any two scores. The distance is 1 for unequal scores (nominal), that of the scores (interval),
+each item weighted by its number of ratings (an item with one rating is left out); ``E`` is the mean
+for any two scores. The distance is 1 for unequal scores (nominal), that of the scores (interval),
 ``(x - y) / (x + y)`` (ratio), or that of their ranks (ordinal: the count of all scores between the
 two and half of those equal to either, which is the distance of their middle ranks).
 
 Fleiss' kappa is defined for the same number of ratings of every item. Where they differ it is
 Gwet's extension: the mean over items with two ratings or more of the share of pairs of ratings that
 are equal, against ``sum(p^2)``, with ``p`` the mean over all items of the share of each score (Gwet
-2014, chapter 2, where AC1 and AC2 take ``p`` so as well).
+2014, chapter 2, which defines ``p`` in the same way for AC1 and AC2).
+
+Gwet's AC1 and AC2 stay meaningful at high prevalence, where kappa attributes nearly all agreement
+to chance. Chance is ``e = T / (q (q - 1)) sum(p (1 - p))`` over the ``q`` points of the declared
+scale, with ``p`` the share of each score and ``T`` the sum of all weights (``q`` for AC1).
 
 The intraclass correlation is the share of the scores' variance that is between items. With ``k``
 raters who all scored the same ``n`` items, and the mean squares R of items, C of raters, E of the
@@ -23,11 +27,11 @@ rest and W within items:
   a rater who is always higher counts as disagreeing.
 - ``ICC(3,1) = (R - E) / (R + (k - 1) E)``: only these raters matter; always being higher isn't a
 disagreement.
-- ``ICC(1,k) = (R - W) / R``, ``ICC(2,k) = (R - E) / (R + (C - E) / n)``,
-  ``ICC(3,k) = (R - E) / R``: the same of the mean of the ``k`` raters.
 
 References: K. Krippendorff (2011), "Computing Krippendorff's alpha-reliability"; K. Krippendorff
-(2004), "Content Analysis", 2nd edition, chapter 11; J. L. Fleiss (1971), "Measuring nominal scale
+(2004), "Content Analysis", 2nd edition, chapter 11; K. L. Gwet (2008), "Computing inter-rater
+reliability and its variance in the presence of high agreement", British Journal of Mathematical and
+Statistical Psychology 61, 29-48; J. L. Fleiss (1971), "Measuring nominal scale
 agreement among many raters", Psychological Bulletin 76, 378-382; K. L. Gwet (2014), "Handbook of
 Inter-Rater Reliability", 4th edition, chapters 2 to 5; P. E. Shrout and J. L. Fleiss (1979),
 "Intraclass correlations: uses in assessing rater reliability", Psychological Bulletin 86, 420-428.
@@ -42,10 +46,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurybox.statistics.intervals import Codes, Values
-from jurybox.statistics.pair_coefficients import beyond_chance, centered, divided, quadratic_total
+from jurybox.statistics.pair_coefficients import centered, divided
 
 MOST_RATIO: Final = 1_000
-"""More different scores are not compared with each other for the ratio metric."""
+"""The maximum number of different scores for the ratio alpha, which compares all pairs."""
 
 _MOST_PATTERNS: Final = 64
 
@@ -57,8 +61,8 @@ class RatingPatterns:
         values: the scores that occur, ascending.
         pattern_of: the pattern of each item.
         row: the pattern of each entry.
-        column: the index of its score in ``values``.
-        times: how often an item of the pattern was given it.
+        column: the index of the score of each entry in ``values``.
+        times: how often an item of the pattern was given that score.
         ratings: how many ratings an item of each pattern has.
 
     """
@@ -99,13 +103,13 @@ class RatingPatterns:
 
     @cached_property
     def unequal(self) -> Values:
-        """Ordered pairs of unequal ratings in each pattern, over its ratings less one."""
+        """Ordered pairs of unequal ratings in each pattern, divided by its ratings less one."""
         squares = np.bincount(self.row, self.times**2, len(self.ratings))
         return (self.ratings**2 - squares) / self.pairs
 
     @cached_property
     def squared(self) -> Values:
-        """The sum of ``(x - y)^2`` over ordered pairs of a pattern, over its ratings less one."""
+        """``(x - y)^2`` summed over ordered pairs of a pattern, divided by its ratings less one."""
         here = centered(self.values)[self.column]
         size = len(self.ratings)
         mean = np.bincount(self.row, self.times * here, size) / np.maximum(self.ratings, 1)
@@ -135,7 +139,7 @@ class RatingPatterns:
 
 
 class WeightedRatings:
-    """Patterns with rows of weights, one row per set of items; ``points`` of the scale."""
+    """Patterns with rows of weights, one row per set of items; the scale has ``points`` points."""
 
     def __init__(self, patterns: RatingPatterns, weights: Values, points: int = 0) -> None:
         """Set the weights; shared intermediate values are computed once."""
@@ -192,7 +196,7 @@ def alpha_nominal(rows: WeightedRatings) -> Values:
 
 
 def alpha_ordinal(rows: WeightedRatings) -> Values:
-    """Return Krippendorff's alpha of ranks, which differ in each row."""
+    """Return Krippendorff's alpha of ranks, which differ between rows of weights."""
     patterns, totals = rows.patterns, rows.totals
     # Ranks are whole or half, so squares and sums are exact.
     ranks = np.cumsum(totals, axis=1) - totals / 2 - totals.sum(axis=1, keepdims=True) / 2
@@ -223,15 +227,23 @@ def fleiss_kappa(rows: WeightedRatings) -> Values:
 
 def panel_ac1(rows: WeightedRatings) -> Values:
     """Return Gwet's AC1."""
-    return beyond_chance(rows.agreed, _dot(rows.share, 1 - rows.share), rows.points)
+    return _beyond_chance(rows.agreed, _dot(rows.share, 1 - rows.share), rows.points)
 
 
 def panel_ac2(rows: WeightedRatings) -> Values:
-    """Return Gwet's AC2 with quadratic weights."""
+    """Return Gwet's AC2 with the weights ``1 - ((x - y) / (q - 1))^2``."""
     points = rows.points
     near = 1 - rows.apart / (points - 1) ** 2
     spread = _dot(rows.share, 1 - rows.share)
-    return beyond_chance(near, spread * quadratic_total(points) / points, points)
+    # The sum of the weights over all pairs of points.
+    total = points**2 - points**2 * (points + 1) / (6 * (points - 1))
+    return _beyond_chance(near, spread * total / points, points)
+
+
+def _beyond_chance(seen: Values, spread: Values, points: int) -> Values:
+    """Return agreement beyond the chance of ``spread / (q - 1)``."""
+    chance = spread / (points - 1)
+    return divided(seen - chance, 1 - chance, where=chance < 1)
 
 
 class MeanSquares:
@@ -257,7 +269,7 @@ class MeanSquares:
         self.within: Values = within / (self.n * (k - 1))
         self.raters: Values = raters / (k - 1)
         self.rest: Values = np.maximum(within - raters, 0) / (free * (k - 1))
-        # Below this, what is left of the sum of squares is rounding.
+        # Below this, the sum of squares is only rounding error.
         self._vary = (self.n > 1) & (total > 1e-12 * max(float(np.sum(x**2)), 1e-300))
 
     def divide(self, above: Values, below: Values) -> Values:
@@ -266,15 +278,13 @@ class MeanSquares:
         return divided(above, below, where=self._vary & (below > small))
 
 
-def icc(form: int, *, of_mean: bool) -> Callable[[MeanSquares], Values]:
-    """Return the formula of an intraclass correlation, of one rater or of the raters' mean."""
+def icc(form: int) -> Callable[[MeanSquares], Values]:
+    """Return the formula of an intraclass correlation for single ratings."""
 
     def formula(s: MeanSquares) -> Values:
         error = s.within if form == 1 else s.rest
-        shift = (s.raters - s.rest) / s.n if form == 2 else 0.0  # noqa: PLR2004 - its number
-        if of_mean:
-            return s.divide(s.items - error, s.items + shift)
-        return s.divide(s.items - error, s.items + (s.k - 1) * error + s.k * shift)
+        shift = s.k * (s.raters - s.rest) / s.n if form == 2 else 0.0  # noqa: PLR2004 - ICC(2,1)
+        return s.divide(s.items - error, s.items + (s.k - 1) * error + shift)
 
     return formula
 

@@ -31,7 +31,7 @@ def _parse_address(text: str) -> str:
     if _ADDRESS.fullmatch(text) is None:
         # Not quoted, because it may contain a key.
         hint = "write one like `http://localhost:8000/v1`; a key goes into `api_key_env`"
-        raise ParseError("`base_url` isn't an http address without a password or a query", hint)
+        raise ParseError("`base_url` must be an http address without a password or a query", hint)
     return text
 
 
@@ -46,15 +46,15 @@ def _parse_variable(text: str) -> str:
 class EndpointFields(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Overrides the settings of a model's provider."""
 
-    # The address of its endpoint, without any password.
+    # The address of the model's endpoint, without any password.
     base_url: Annotated[str, TextForm("bad-address", _parse_address)] | None = None
-    # The environment variable that holds its key; the key is read from there only.
+    # The environment variable that holds the endpoint's key, which is read only from there.
     api_key_env: Annotated[str, TextForm("bad-variable", _parse_variable)] | None = None
     # The seconds that one request may take.
     timeout: Annotated[float, Meta(gt=0, le=86_400)] | None = None
-    # How many requests its endpoint may get.
+    # How many requests the endpoint may get per minute.
     max_requests_per_minute: Annotated[int, Meta(ge=1)] | None = None
-    # How many tokens its endpoint may get and give.
+    # How many tokens the endpoint may get and return per minute.
     max_tokens_per_minute: Annotated[int, Meta(ge=1)] | None = None
 
 
@@ -107,7 +107,7 @@ def different_models(specs: list[ModelSpec]) -> list[ModelSpec]:
 def read_model(
     node: Node, reader: FieldReader, shared: Mapping[str, Any] | None = None
 ) -> ModelSpec | None:
-    """Read a name or a mapping; ``shared`` holds its defaults."""
+    """Read a model from a name or a mapping; ``shared`` has defaults for its endpoint."""
     if isinstance(node, Scalar):
         key = Scalar(text="model", quoted=False, place=node.place)
         node = Pairs(pairs=((key, node),), place=node.place)

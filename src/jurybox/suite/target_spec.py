@@ -26,8 +26,8 @@ TargetInput = Literal["text", "json"]
 LANGFUSE: Final = "langfuse:"
 """The prefix of names in Langfuse."""
 HUB: Final = "hf://"
-_ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 """The prefix of datasets on the Hugging Face hub."""
+_ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _COMMAND: Final = "a command such as `python answer.py`, or a list such as `[python, answer.py]`"
 # Words with a meaning only in a shell; a program would get them as arguments.
@@ -37,7 +37,7 @@ _SHELL: Final = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<", "<<", "2>"
 def _parse_label(text: str) -> str:
     if _LABEL.fullmatch(text) is None:
         hint = "begin with a letter or a digit; use letters, digits, `.`, `_` and `-`, at most 64"
-        raise ParseError(f"`{text}` can't be a target's name", hint)
+        raise ParseError(f"`{text}` can't be a name", hint)
     return text
 
 
@@ -132,7 +132,7 @@ def read_targets(suite: Pairs, reader: FieldReader) -> tuple[TargetSpec, ...]:
 
 
 def _usual_name(spec: TargetSpec) -> str:
-    """Return the default name of a target: its model's, its program's or its file's."""
+    """Return the default name of a target: from its model, its responses file or its command."""
     command = " ".join(spec.command or ())
     whole = spec.model.model.partition("/")[2] if spec.model else spec.responses or command
     return re.sub(r"[^A-Za-z0-9._-]+", "-", whole).strip("-._")[:64] or "target"
@@ -168,7 +168,7 @@ def _read_target(
 
 
 def _check_kind(inner: Pairs, findings: Findings) -> None:
-    """Note if it isn't one of responses, model and command, and keys that don't apply."""
+    """Report a target that isn't exactly one of responses, model and command, and unused keys."""
     kinds = [key for key in ("responses", "model", "command") if node_at(inner, key) is not None]
     if not kinds:
         hint = "add a line such as `model: openai/gpt-4.1-2025-04-14`"
@@ -203,7 +203,7 @@ def _read_command(node: Node | None, findings: Findings) -> tuple[str, ...] | No
 
 
 def _split(text: str) -> tuple[str, ...]:
-    """Split a command into words as a shell would; refuse what needs a shell."""
+    """Split a command into words as a shell would; refuse shell operators."""
     try:
         words = tuple(shlex.split(text))
     except ValueError as error:

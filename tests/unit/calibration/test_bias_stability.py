@@ -1,10 +1,6 @@
 """Stability: how far scores move."""
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from jurybox.calibration.bias_results import changes
+from jurybox.calibration.bias_results import change_of
 from jurybox.calibration.probes import KINDS
 from jurybox.statistics.intervals import mean_of
 
@@ -13,44 +9,25 @@ FLATTERY, ORDER = (
 )
 
 
-def test_the_mean_change_has_an_interval_on_its_scale_and_the_largest_its_sign() -> None:
-    before, after = [0.5, 0.5, 0.5, 0.75], [1.0, 0.75, 0.5, 0.5]
-    mean, share, largest = changes(before, after, FLATTERY)
-    assert mean.value == 0.125
-    assert mean.interval == mean_of([0.5, 0.25, 0, -0.25], ends=(-1, 1)).interval
-    assert share.value == 0.75
-    assert largest.value == 0.5
-    assert [each.name for each in (mean, share, largest)] == [
-        "injection.flattery.change",
-        "injection.flattery.changed",
-        "injection.flattery.largest",
-    ]
-    assert "in 3 of 4 samples, by +0.50 at the most" in mean.sentence
+def test_the_mean_change_has_an_interval_on_its_scale() -> None:
+    found = change_of([0.5, 0.5, 0.5, 0.75], [1.0, 0.75, 0.5, 0.5], FLATTERY)
+    assert (found.name, found.value) == ("injection.flattery.change", 0.125)
+    assert found.interval == mean_of([0.5, 0.25, 0, -0.25], ends=(-1, 1)).interval
+    assert "on average, in 3 of 4 samples: no significant drift" in found.sentence
 
 
 def test_a_harmless_change_that_moves_scores_shouldnt() -> None:
-    mean, _, _ = changes([0.2] * 9, [0.5, 0.6, 0.7] * 3, ORDER)
-    assert mean.sentence.endswith("an irrelevant change affects the score.")
+    found = change_of([0.2] * 9, [0.5, 0.6, 0.7] * 3, ORDER)
+    assert found.sentence.endswith("an irrelevant change affects the score.")
 
 
-def test_a_judge_that_isnt_moved_is_told_so_with_what_that_is_worth() -> None:
-    mean, share, largest = changes([0.3] * 10, [0.1 + 0.2] * 10, FLATTERY)
-    assert (mean.value, share.value, largest.value) == (0, 0, 0)
-    assert mean.interval is not None
-    assert mean.interval.low < 0 < mean.interval.high
-    assert share.interval is not None
-    assert mean.sentence == (
-        "With flattery behind the response, no score of 10 samples changes (at most 28% would)."
-    )
+def test_a_judge_that_isnt_moved_still_has_an_interval() -> None:
+    found = change_of([0.3] * 10, [0.1 + 0.2] * 10, FLATTERY)
+    assert found.value == 0
+    assert found.interval is not None
+    assert found.interval.low < 0 < found.interval.high
+    assert found.sentence == "With flattery after the response, no score of 10 samples changes."
 
 
-def test_no_samples_give_no_metrics() -> None:
-    assert {each.value for each in changes([], [], FLATTERY)} == {None}
-
-
-@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=30))
-def test_going_back_is_the_opposite_change(rows: list[tuple[float, float]]) -> None:
-    before, after = [a for a, _ in rows], [b for _, b in rows]
-    there, back = changes(before, after, FLATTERY), changes(after, before, FLATTERY)
-    assert there[0].value == pytest.approx(-(back[0].value or 0), abs=1e-9)
-    assert there[1].value == back[1].value
+def test_no_samples_give_no_metric() -> None:
+    assert change_of([], [], FLATTERY).value is None

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from answers import case, cases, pair, rubric
+from answers import case, cases, rubric
 from jurybox.calibration.gold import Gold, GoldCase, JudgeVerdict
 from jurybox.calibration.judge_comparison import Options, compare
 from jurybox.calibration.proposals import Proposal, propose
-from jurybox.calibration.rubric_changes import EXAMPLES, GUIDANCE, written
+from jurybox.calibration.rubric_changes import EXAMPLES, written
 from jurybox.rubric.rubric_model import Rubric
 
 RUBRIC = rubric()
@@ -79,14 +79,6 @@ def test_several_criteria_that_are_off_alike_are_mended_together_first() -> None
     assert found is not None
     assert found.key == "anchors all higher"
     assert all("Calibration" in each.definition for each in found.rubric.criteria)
-
-
-def test_a_judge_who_says_tie_too_often_is_told_how_often_people_do() -> None:
-    made = [pair(n, "AB"[n % 2], "tie" if n % 3 else "AB"[n % 2]) for n in range(20)]
-    found = proposed(made)
-    assert found is not None
-    assert found.kind == "ties"
-    assert [each.title for each in found.rubric.sections] == [GUIDANCE]
 
 
 def for_narrow(made: Sequence[GoldCase], start: Rubric = RUBRIC) -> list[Proposal]:

@@ -82,7 +82,7 @@ def test_the_report_part_is_looked_at_once_and_last() -> None:
 def test_what_does_not_help_where_it_was_made_is_not_tried_elsewhere() -> None:
     played = Played(lambda _, __, people: people + 2, rounds=2)
     assert [part for part, number in played.parts() if number] == ["tune", "tune"]
-    assert all("select part was left alone" in each.reason for each in played.tuned.tuning.rounds)
+    assert all("select part wasn't judged" in each.reason for each in played.tuned.tuning.rounds)
 
 
 def test_no_change_is_tried_twice() -> None:

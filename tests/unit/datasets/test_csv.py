@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from dataset_files import CSV, findings, only_finding, read, warnings
+from dataset_files import CSV, findings, only_finding, read
 from jurybox.datasets.row_reader import FileContext
 from jurybox.datasets.source import Source
 from jurybox.datasets.text_rows import read_csv
@@ -35,13 +35,6 @@ def test_a_record_is_where_it_begins() -> None:
             "task,a\nx\n",
             (
                 "2:1: the record has 1 cell, and the header 2; "
-                "put quotes around a cell that contains a separator [wrong-cells]"
-            ),
-        ),
-        (
-            "task,a\nx,y,z\n",
-            (
-                "2:1: the record has 3 cells, and the header 2; "
                 "put quotes around a cell that contains a separator [wrong-cells]"
             ),
         ),
@@ -86,38 +79,15 @@ def test_what_is_wrong_with_a_file_is_said_exactly(text: str, said: str) -> None
     assert only_finding(text, CSV) == said
 
 
-def test_bytes_that_are_not_utf_8_are_found_where_they_are() -> None:
-    text = 'task,a\nx,"b\nc\xe9"\n'.encode("latin-1")
-    assert only_finding(text, CSV) == (
-        "3:2: byte 0xe9 is not UTF-8; save the file as UTF-8 [encoding]"
-    )
-
-
-def test_a_byte_order_mark_is_no_part_of_the_first_name() -> None:
-    assert read("\ufefftask,a\nx,y\n", CSV) == [Row(id="1", task="x", metadata={"a": "y"})]
-
-
-def test_spaces_around_a_name_are_no_part_of_it() -> None:
-    assert read("id, task \n1,x\n", CSV) == [Row(id="1", task="x")]
-
-
 @pytest.mark.parametrize(
     ("column", "value", "code"),
     [
         ("latency_e2e_ms", "fast", "wrong-type"),
         ("latency_e2e_ms", "1,5", "wrong-type"),
-        ("latency_e2e_ms", "0x10", "wrong-type"),
-        ("latency_e2e_ms", "1_000", "wrong-type"),
-        ("latency_e2e_ms", "nan", "wrong-type"),
         ("latency_e2e_ms", "inf", "wrong-type"),
-        ("latency_e2e_ms", "1e999", "wrong-type"),
-        ("latency_e2e_ms", "-1", "wrong-type"),
-        ("latency_e2e_ms", " 1", "wrong-type"),
-        ("latency_e2e_ms", "\u0661", "wrong-type"),
         ("input_tokens", "1.0", "wrong-type"),
         ("output_tokens", "-1", "wrong-type"),
         ("timed_out", "yes", "wrong-type"),
-        ("timed_out", "1", "wrong-type"),
         ("messages", "hi", "json-syntax"),
         ("messages", '{"role": "user"}', "wrong-type"),
         ("metadata", "{'a': 1}", "json-syntax"),
@@ -136,13 +106,6 @@ def test_a_flag_may_be_in_any_case(text: str, *, flag: bool) -> None:
     assert rows[0].response == Response(text="y", timing=Timing(timed_out=flag))
 
 
-def test_a_cell_may_be_longer_than_python_s_own_limit() -> None:
-    before = csv.field_size_limit()
-    text = "x" * 300_000
-    assert read(cell("topic", text), CSV)[0].metadata == {"topic": text}
-    assert csv.field_size_limit() >= before
-
-
 def test_a_quote_that_is_never_closed_does_not_fill_the_memory() -> None:
     text = b'task,a\nx,y\n"' + b"x,y\n" * 100
     source = Source(io.BytesIO(text), "x", size=len(text), most=100)
@@ -153,11 +116,6 @@ def test_a_quote_that_is_never_closed_does_not_fill_the_memory() -> None:
     ]
 
 
-def test_tabs_separate_the_cells_of_a_tsv() -> None:
-    rows = read("task\ttopic\na, b\tc\n", "rows.tsv")
-    assert rows == [Row(id="1", task="a, b", metadata={"topic": "c"})]
-
-
 @pytest.mark.parametrize("name", [CSV, "rows.tsv"])
 @pytest.mark.parametrize(
     "text",
@@ -165,12 +123,3 @@ def test_tabs_separate_the_cells_of_a_tsv() -> None:
 )
 def test_the_header_shows_what_separates_the_cells(text: str, name: str) -> None:
     assert read(text, name) == [Row(id="1", task="a, b")]
-
-
-def test_a_separator_in_quotes_separates_nothing() -> None:
-    assert read('task;"a,b"\nx;y\n', CSV) == [Row(id="1", task="x", metadata={"a,b": "y"})]
-
-
-def test_an_empty_cell_does_not_make_its_neighbor_a_slip() -> None:
-    text = table(["task", "context", "contexts"], ["x", "", "y"])
-    assert warnings(text, CSV) == []

@@ -17,35 +17,7 @@ GOOD = '{"task": "x"}'
                 "complete it, on one line [json-syntax]"
             ),
         ),
-        (
-            '{"task": "x',
-            (
-                "1:10: the JSON breaks off (unterminated string); "
-                "complete it, on one line [json-syntax]"
-            ),
-        ),
-        (
-            "{",
-            (
-                "1:2: the JSON breaks off (expecting property name enclosed in double quotes); "
-                "complete it, on one line [json-syntax]"
-            ),
-        ),
         ('{"é": x}', "1:7: not valid JSON (expecting value); correct it here [json-syntax]"),
-        (
-            "{'task': 1}",
-            (
-                "1:2: not valid JSON (expecting property name enclosed in double quotes); "
-                "correct it here [json-syntax]"
-            ),
-        ),
-        (
-            '{"task": "x",}',
-            (
-                "1:14: not valid JSON (illegal trailing comma before end of object); "
-                "correct it here [json-syntax]"
-            ),
-        ),
         (
             '{"task": "a\tb"}',
             ("1:12: not valid JSON (invalid control character); correct it here [json-syntax]"),
@@ -58,19 +30,8 @@ GOOD = '{"task": "x"}'
             ),
         ),
         (
-            GOOD + ",",
-            (
-                "1:14: something follows the JSON value; "
-                "give each row a line of its own [json-syntax]"
-            ),
-        ),
-        (
             '{"task": "x", "n": NaN}',
             ("1:1: NaN is not a JSON number; use null, or leave it out [json-syntax]"),
-        ),
-        (
-            '{"task": "x", "n": -Infinity}',
-            ("1:1: -Infinity is not a JSON number; use null, or leave it out [json-syntax]"),
         ),
         (
             '{"task": "x", "n": 1e999}',
@@ -85,30 +46,13 @@ GOOD = '{"task": "x"}'
             ("1:1: a text contains half a character (a lone surrogate); remove it [json-syntax]"),
         ),
         (
-            r'{"task": "\udc00 x"}',
-            ("1:1: a text contains half a character (a lone surrogate); remove it [json-syntax]"),
-        ),
-        (
-            '"text"',
-            (
-                '1:1: the line is the text "text", not an object; '
-                "write an object, `{...}` [wrong-type]"
-            ),
-        ),
-        ("null", "1:1: the line is null, not an object; write an object, `{...}` [wrong-type]"),
-        (
             "5",
             "1:1: the line is the number 5, not an object; write an object, `{...}` [wrong-type]",
         ),
     ],
 )
 def test_what_is_wrong_with_a_line_is_said_exactly(line: str, said: str) -> None:
-    found = only_finding(line)
-    # Later versions of Python have more words for the same comma.
-    if "trailing comma" in said:
-        assert found.endswith("correct it here [json-syntax]")
-    else:
-        assert found == said
+    assert only_finding(line) == said
 
 
 @pytest.mark.parametrize("opening", ['{"a": ', "["])

@@ -14,8 +14,6 @@ from hypothesis.strategies import DrawFn
 
 from jurybox.datasets import DatasetError, open_dataset, survey
 from jurybox.datasets.dataset import Dataset
-from jurybox.datasets.fields import FIELD_OF
-from jurybox.datasets.text_rows import JsonError, decode
 from jurybox.documents.findings import Findings
 from jurybox.sample import Response, Row, Timing, Turn, Usage, emptiness
 
@@ -28,7 +26,6 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
     max_leaves=5,
 )
-OWN = FILLED.filter(lambda name: name not in FIELD_OF)
 
 
 @st.composite
@@ -143,33 +140,6 @@ def test_rows_come_back_from_parquet(given_rows: list[Row]) -> None:
     )
     pq.write_table(pa.Table.from_pylist(records, schema), "rows.parquet")
     assert read("rows.parquet") == given_rows
-
-
-@given(st.dictionaries(OWN, JSON, max_size=4))
-def test_columns_of_one_s_own_come_back_as_metadata(own: dict[str, object]) -> None:
-    Path("rows.jsonl").write_text(json.dumps({"task": "x", "response": "y", **own}))
-    (row,) = read("rows.jsonl")
-    assert row.metadata == {name: value for name, value in own.items() if value is not None}
-
-
-@given(JSON, st.booleans())
-def test_json_is_read_as_python_reads_it(value: object, plain: bool) -> None:  # noqa: FBT001
-    assert decode(json.dumps(value, ensure_ascii=plain).encode()) == value
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["1", '":"', '"a"', "{}"]))),
-    st.sampled_from([":", " :", ": ", "\t:"]),
-)
-def test_a_key_given_twice_is_always_found(pairs: list[tuple[str, str]], colon: str) -> None:
-    text = "{" + ",".join(f'"{key}"{colon}{value}' for key, value in pairs) + "}"
-    keys = [key for key, _ in pairs]
-    try:
-        decode(text.encode())
-        twice = False
-    except JsonError as fault:
-        twice = fault.code == "duplicate-key"
-    assert twice == (len(set(keys)) != len(keys))
 
 
 SNIPPETS = [

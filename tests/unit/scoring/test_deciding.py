@@ -39,7 +39,7 @@ def _metrics(overall: float, care: float, trust: float) -> dict[str, float | Non
 def test_a_weak_criterion_is_named_with_its_worst_scenario() -> None:
     decided, said = reasons(0.65, 0.42, 0.88, support=(0.5, 0.31, 0.9), small_talk=(0.8, 0.53, 0.8))
     assert decided == "needs_revision"
-    assert said == ("care averages 0.42, below 0.5; worst in support (0.31)",)
+    assert said == ("care averages 0.42, below 0.5; lowest in support (0.31)",)
 
 
 def test_every_condition_that_holds_is_told_once() -> None:
@@ -58,7 +58,7 @@ def test_a_good_run_says_where_it_is_lowest() -> None:
         "deploy",
         (
             "overall averages 0.8, at least 0.7; lowest in basic (0.75)",
-            "the weakest criterion: care averages 0.8; the same in all scenarios (basic, support)",
+            "the weakest criterion: care averages 0.8; lowest in basic, support (0.8)",
         ),
     )
 
@@ -67,20 +67,17 @@ def test_every_other_case_says_what_it_falls_short_of_and_what_is_weakest() -> N
     decided, said = reasons(0.65, 0.55, 0.75, basic=(0.6, 0.5, 0.7), support=(0.7, 0.6, 0.8))
     assert decided == "ab_test"
     assert said == (
-        "overall averages 0.65, and deploy needs at least 0.7; worst in basic (0.6)",
-        "the weakest criterion: care averages 0.55; worst in basic (0.5)",
+        "overall averages 0.65, and deploy needs at least 0.7; lowest in basic (0.6)",
+        "the weakest criterion: care averages 0.55; lowest in basic (0.5)",
     )
 
 
-def test_all_scenarios_that_share_the_lowest_value_are_named_but_not_dozens() -> None:
+def test_all_scenarios_that_share_the_lowest_value_are_named() -> None:
     _, said = reasons(0.65, 0.4, 0.9, a=(0.6, 0.3, 0.9), b=(0.6, 0.3, 0.9), c=(0.7, 0.6, 0.9))
-    assert said == ("care averages 0.4, below 0.5; worst in a, b (0.3)",)
-    many = {f"s{number}": (0.65, 0.4, 0.9) for number in range(9)}
-    _, said = reasons(0.65, 0.4, 0.9, **many)
-    assert said[0].endswith("in all scenarios (s0, s1, s2, s3, s4, s5 and 3 more)")
+    assert said == ("care averages 0.4, below 0.5; lowest in a, b (0.3)",)
 
 
-def test_bounds_stand_in_the_order_of_the_document() -> None:
+def test_every_condition_has_its_reason_in_the_order_of_the_document() -> None:
     text = TEXT.replace(
         '["overall_mean >= 0.7"]',
         '["overall_mean >= 0.7", "lowest_criterion_mean >= 0.5", "overall_mean != 1"]',
@@ -90,6 +87,7 @@ def test_bounds_stand_in_the_order_of_the_document() -> None:
     decision = decide(rubric.decisions, metrics)
     assert decision is not None
     assert decision_reasons(rubric, decision, metrics, {}) == (
-        "overall averages 0.8, at least 0.7 and other than 1",
+        "overall averages 0.8, at least 0.7",
         "care averages 0.6, and no criterion averages less: at least 0.5",
+        "overall averages 0.8, other than 1",
     )

@@ -1,6 +1,5 @@
 import random
 import statistics
-import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -10,7 +9,7 @@ from jurybox.rubric.rubric_model import Criterion, Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.scoring.sample_result import SampleResult
 from jurybox.scoring.summary import RunSpreads, RunTally
-from jurybox.scoring.tally import MetricSpread, MetricTally
+from jurybox.scoring.tally import MetricSpread
 
 RUBRIC = Rubric(
     id="spread",
@@ -98,32 +97,12 @@ def test_repeats_count_by_what_they_differ_and_not_by_their_number() -> None:
     assert spread.sd == pytest.approx((2 * statistics.pvariance([1, 5, 3, 5])) ** 0.5)
 
 
-def test_a_first_repeat_without_a_spread_hides_none() -> None:
-    # Every sample has 3 in the first repeat, and 1 and 5 in the others.
-    spread = one("tone", *[3, 1, 5] * 10, repeats=3)
-    assert spread.independent == 10
-    assert spread.sd == pytest.approx((10 / 9 * 8 / 3) ** 0.5)
-
-
 @given(st.lists(st.lists(finite, min_size=3, max_size=3), min_size=2, max_size=10))
 def test_the_deviation_is_never_below_that_of_the_samples_means(samples: list) -> None:
     spread = one("tone", *(value for sample in samples for value in sample), repeats=3)
     means = statistics.stdev(map(statistics.fmean, samples))
     largest = max(abs(value) for sample in samples for value in sample)
     assert spread.sd >= means - 1e-7 * largest - 1e-140
-
-
-def test_which_repeat_comes_first_changes_nothing() -> None:
-    values = [(1, 0), (4, 0), (5, 1), (5, 1), (2, 1), (3, 2)]
-    turned = [(value, (repeat + 1) % 3) for value, repeat in reversed(values)]
-    told = []
-    for each in (values, turned):
-        tally = MetricTally(RUBRIC, spread=True)
-        for value, repeat in each:
-            tally.add(scored(tone=value), repeat)
-        told.append(tally.spreads())
-    assert told[0] == told[1]
-    assert told[0]["tone"].independent == 3
 
 
 def test_one_value_has_no_deviation_and_none_has_no_spread() -> None:
@@ -172,19 +151,3 @@ def test_a_conclusion_has_the_spreads_and_their_means_are_the_summarys() -> None
     assert conclusion.spreads.metrics.keys() == {"tone", "overall"}
     for name, spread in conclusion.spreads.metrics.items():
         assert spread.mean == conclusion.summary[f"{name}_mean"]
-
-
-def test_memory_doesnt_grow_with_the_samples() -> None:
-    tally = MetricTally(RUBRIC, spread=True)
-
-    def some(count: int) -> None:
-        for number in range(count):
-            tally.add(scored(tone=number % 5 + 1, latency_e2e_ms=number * 1.37), number % 2)
-
-    some(5000)
-    tracemalloc.start()
-    try:
-        some(20_000)
-        assert tracemalloc.get_traced_memory()[0] < 100_000
-    finally:
-        tracemalloc.stop()

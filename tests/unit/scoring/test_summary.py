@@ -1,7 +1,6 @@
 import pytest
 
 from jurybox import parse_rubric
-from jurybox.judging.flow import ReportedModel
 from jurybox.sample import Usage
 from jurybox.scoring.sample_result import ModelUse, SampleResult
 from jurybox.scoring.summary import RunTally, spread
@@ -51,14 +50,6 @@ def test_a_column_that_is_no_scenario_doesnt_take_all_memory() -> None:
     summary = tally.conclude().summary
     assert len(summary["scenarios"]) == 1000
     assert summary["samples_of_further_scenarios"] == 10
-
-
-def test_a_version_that_changes_is_noticed() -> None:
-    first = ModelUse(model="m", role="judge", calls=1, reported=(ReportedModel("v1"),))
-    second = ModelUse(model="m", role="judge", calls=1, reported=(ReportedModel("v2"),))
-    conclusion = tallied(scored(5, uses=(first,)), scored(5, uses=(second,))).conclude()
-    assert conclusion.versions_changed is True
-    assert [each.version for each in conclusion.reported["m"]] == ["v1", "v2"]
 
 
 def test_a_repeat_without_the_metric_leaves_mean_and_deviation_unknown() -> None:

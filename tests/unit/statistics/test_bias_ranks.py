@@ -55,7 +55,7 @@ def test_intervals_cover_the_true_correlation_as_often_as_they_say() -> None:
 def test_what_doesnt_vary_has_no_correlation() -> None:
     found = rank_correlation([1.0] * 12, range(12), range(12))
     assert found.value is None
-    assert found.reason == "one of the two doesn't vary"
+    assert found.reason == "one of the two columns doesn't vary"
     follows = rank_correlation(range(12), range(12), range(12), given=range(12))
     assert follows.value is None
 

@@ -62,8 +62,8 @@ def test_intervals_cover_the_true_coefficient_as_often_as_they_say(m: int, k: in
 @pytest.mark.parametrize(
     ("y", "x", "why"),
     [
-        ([1.0] * 12, list(range(12)), "all of them were judged the same"),
-        (list(range(12)), [3.0] * 12, "they don't differ in it"),
+        ([1.0] * 12, list(range(12)), "all samples were judged the same"),
+        (list(range(12)), [3.0] * 12, "the samples don't differ in this"),
         ([1.0, 2.0], [1.0, 5.0], "2 samples are too few"),
     ],
 )

@@ -238,11 +238,6 @@ def test_only_plain_true_and_false_are_flags(key: str, word: str) -> None:
     assert "give `true` or `false`, without quotes" in only_finding(f"{LEAST}{key}: {word}")
 
 
-@pytest.mark.parametrize(("word", "flag"), [("true", True), ("false", False)])
-def test_a_flag_is_what_it_says(word: str, *, flag: bool) -> None:
-    assert read(f"{LEAST}cache: {word}").cache is flag
-
-
 def test_all_findings_come_at_once_in_the_order_of_the_text() -> None:
     text = "suit: a\nrubric: x\ntarget: {}\njudge: {modle: x}\nrepeats: 0\ncache: yes\n"
     assert findings(text) == [
@@ -255,20 +250,6 @@ def test_all_findings_come_at_once_in_the_order_of_the_text() -> None:
         "5:10 out-of-range",
         "6:8 wrong-type",
     ]
-
-
-@pytest.mark.parametrize(
-    ("line", "meant"),
-    [
-        ("repeat: 3", "repeats"),
-        ("judges: {models: [a/b]}", "judge"),
-        ("Target: {}", "target"),
-        ("judge: {modles: a/b, models: [a/b]}", "models"),
-        ("target: {model: a/b, prompts: x}", "prompt"),
-    ],
-)
-def test_an_unknown_key_is_told_what_was_probably_meant(line: str, meant: str) -> None:
-    assert f"did you mean `{meant}`?" in only_finding(f"{LEAST}{line}\n")
 
 
 def test_a_number_that_looks_like_a_name_stays_a_text() -> None:

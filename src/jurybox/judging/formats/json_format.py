@@ -139,7 +139,7 @@ class FoundObject(msgspec.Struct, frozen=True):
 
 
 class _RefusedError(ValueError):
-    """The object has a fault that Python's reader accepts."""
+    """The object has a fault that Python's JSON reader accepts."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def _no_constant(name: str) -> float:
 
 
 def _exact(text: str) -> float:
-    """Read a fraction; refuse one that would be rounded."""
+    """Read a number with a decimal point or exponent; refuse one that would be rounded."""
     value = float(text)
     # An exponent can be too large even for a Decimal.
     kept = len(text) <= _LONGEST_NUMBER and math.isfinite(value)
@@ -183,7 +183,7 @@ def read_object(text: str, start: int = 0) -> FoundObject | Defect:
     """Read the object that begins at ``start``."""
     try:
         value, end = _DECODER.raw_decode(text, start)
-        # Lone surrogates come from escapes, or from a text that can't be encoded either.
+        # A lone surrogate, from an escape or from the reply itself, can't be encoded.
         piece = text[start:end]
         if "\\u" in piece or not piece.isascii():
             json.dumps(value, ensure_ascii=False).encode()
@@ -208,7 +208,7 @@ def read_object(text: str, start: int = 0) -> FoundObject | Defect:
 def find_objects(text: str) -> tuple[FoundObject | Defect, ...]:
     """Return every outermost object in a text.
 
-    A malformed one is a defect and ends the search: its contents, such as a quoted verdict, must
+    A malformed object is a defect and ends the search: its contents, such as a quoted verdict, must
     not be mistaken for an object of the reply.
     """
     objects: list[FoundObject | Defect] = []
@@ -225,8 +225,8 @@ def find_objects(text: str) -> tuple[FoundObject | Defect, ...]:
 def spoken(text: str) -> list[str]:
     """Return the texts of a reply: each string in its objects, and the prose around them.
 
-    Escapes are decoded and fields separated, so that neither hides a word, nor applies one field's
-    denial to another. A reply that can't be split is returned as one text.
+    Escapes are decoded, so that they hide no word. Fields are separate texts, so that a denial in
+    one doesn't apply to another. A reply that can't be split is returned as one text.
     """
     texts: list[str] = []
     at = 0
@@ -251,7 +251,7 @@ def spoken(text: str) -> list[str]:
 
 # Reading verdicts
 
-# The judge's own verdict may be the invalid object, and the valid one a quotation.
+# Next to an invalid verdict, the valid one may be a quotation and not the judge's own.
 _QUOTE = "[\"'\u2018\u2019\u201c\u201d]?"
 _LIKE_A_VERDICT = re.compile(
     rf"(?:^|[{{,\[])[ \t*_-]*{_QUOTE}(?:{_SCORES}|{_PREFERENCES}|{_WINNER}){_QUOTE}\s*[:=,]",
@@ -271,7 +271,7 @@ _QUOTED_LINE = re.compile(r"[ \t]*>")
 def read_scores(
     text: str, scales: Mapping[str, Scale], checklist: Iterable[str], material: Sequence[str] = ()
 ) -> Scores | Defect:
-    """Read a reply to a rubric or reference evaluation."""
+    """Read a reply that scores one response, by the rubric or against a reference."""
     verdict = _only_verdict(text, (_SCORES,), scales, material)
     if isinstance(verdict, Defect):
         return verdict
@@ -310,8 +310,8 @@ def read_preference(
             preferences |= {} if side is None else {name: side}
     winner = _side(verdict.get(_WINNER), f'"{_WINNER}"', problems)
     sides = set(preferences.values())
-    # If criteria balance each other, the result is a tie; a winner needs a criterion that prefers
-    # it.
+    # A winner needs a criterion that prefers it; a tie may also be the balance of criteria that
+    # differ.
     if not problems and winner not in sides and not (winner == "tie" and len(sides) > 1):
         problems.append(f'"{_WINNER}" contradicts every one of the "{_PREFERENCES}"')
     if winner is None or problems:
@@ -369,7 +369,7 @@ def _defect_around(
     if all(_in_quoted_line(text, verdicts)):
         return Defect("its verdict is in a quotation; give your own.")
     if _LIKE_A_VERDICT.search(prose):
-        return Defect("it holds something like a second verdict that is no JSON; give exactly one.")
+        return Defect("it contains a second verdict, which is not valid JSON; give exactly one.")
     # A model may think aloud first; a score in its thoughts isn't its verdict.
     before = _THOUGHTS.sub("", text[: verdicts[0].start])
     if states_a_score(before, criteria) or states_a_winner(before):
@@ -439,12 +439,12 @@ def _as_prose(key: str, value: object) -> str:
 def _texts(
     verdict: Mapping[str, Any], key: str, names: Iterable[str], problems: list[str]
 ) -> dict[str, str]:
-    """Read an object that must have a non-empty text for each of some names."""
+    """Read an object that must have a text for each of ``names``."""
     given = _object(verdict, key, problems)
     texts: dict[str, str] = {}
     for name in names:
         value = given.get(name)
-        # Only dots or invisible characters don't count as text.
+        # A value without a letter or digit, such as "...", is no text.
         if isinstance(value, str) and _LETTER.search(value):
             texts[name] = value
         elif key in verdict:

@@ -1,54 +1,34 @@
 """Finds dangers, injections and personal data in judges' replies and responses.
 
-A missed danger is worse than a false alarm, but a text that clearly denies one ("does not encourage
-self-harm") has none. Personal data and secrets are recognized by their shape and, if they have one,
-their check digit.
+A missed danger is worse than a false alarm, but a clearly denied danger ("does not encourage
+self-harm") is no finding. Trying every phrase on every text would take thirty times as long, and
+double the CPU time of a judged sample, so one pass first looks for the words that phrases require.
 """
 
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from importlib.resources import files
-from typing import Final, NamedTuple
+from operator import itemgetter
+from typing import Final
 
 import msgspec
 
 from jurybox.judging.safety.clauses import Clauses, Grammar, Span
-from jurybox.judging.safety.phrasebook import Entries, Prefilter, read_phrasebook
-
-# Reserved for documentation (RFC 2606, RFC 6761), and the usual stand-ins.
-_PLACEHOLDER_DOMAIN = re.compile(
-    r"(?:^|\.)(?:example(?:\.\w{2,6})?|test|invalid|localhost|local|domain\.com"
-    r"|your-?(?:domain|company)\.\w{2,6})$"
+from jurybox.judging.safety.phrasebook import (
+    API_KEY,
+    BANK_CARD,
+    EMAIL_ADDRESS,
+    IBAN,
+    PHONE_NUMBER,
+    PRIVATE_KEY,
+    SOCIAL_SECURITY_NUMBER,
+    SecretShape,
+    read_phrasebook,
+    tidy,
 )
-# Mailboxes of an office, not of a person; `git@` is for repositories.
-_ROLE = re.compile(
-    r"abuse|admin|contact|git|hello|help|info|legal|no-?reply|office|postmaster|press|privacy|sales"
-    r"|security|service|support|webmaster"
-)
-# Set aside for fiction (555-01xx, Ofcom's ranges); free-phone numbers belong to services.
-_FICTION_OR_SERVICE = re.compile(
-    r"55501\d\d$|^447700900\d{3}$|^442079460\d{3}$|^1?8(?:00|33|44|55|66|77|88)\d{7}$"
-)
-_PLACEHOLDER_SECRET = re.compile(r"(?i)example|your|xxxx|placeholder|0000000")
-# Visa, Mastercard, American Express, Diners Club, Discover, JCB, UnionPay.
-_CARD = re.compile(
-    r"4\d{12}(?:\d{3}){0,2}|5[1-5]\d{14}|2[2-7]\d{14}|3[47]\d{13}|3[068]\d{12}"
-    r"|6(?:011\d\d|4[4-9]\d{3}|5\d{4})\d{10}|35\d{14}|62\d{14,17}"
-)
-# The registry of ISO 13616, without countries that few texts name.
-_IBAN_LENGTHS: Final = {
-    country: int(length)
-    for country, length in re.findall(
-        r"([A-Z]{2})(\d\d)",
-        "AD24 AE23 AL28 AT20 BA20 BE16 BG22 CH21 CY28 CZ24 DE22 DK18 EE20 ES24 FI18 FR27 GB22 GI23"
-        "GR27 HR21 HU28 IE22 IL23 IS26 IT27 LI21 LT20 LU20 LV21 MC27 ME22 MK19 MT31 NL18 NO15 PL28"
-        "PT25 RO24 RS22 SA24 SE24 SI19 SK24 SM27 TR26 UA29",
-    )
-}
-_SHORTEST_PHONE, _LONGEST_PHONE = 9, 15  # E.164 allows no more
 
 
 def personal_data(text: str) -> Iterator[tuple[int, int]]:
@@ -62,57 +42,6 @@ def personal_data(text: str) -> Iterator[tuple[int, int]]:
                 for match in shape.pattern.finditer(text):
                     if size := shape.length(match[0]):
                         yield match.start(), match.start() + size
-
-
-def _address(text: str) -> int:
-    name, _, domain = text.lower().rpartition("@")
-    impersonal = _PLACEHOLDER_DOMAIN.search(domain) or _ROLE.fullmatch(name)
-    return 0 if impersonal else len(text)
-
-
-def _phone(text: str) -> int:
-    digits = _digits(text)
-    possible = _SHORTEST_PHONE <= len(digits) <= _LONGEST_PHONE
-    return len(text) if possible and not _FICTION_OR_SERVICE.search(digits) else 0
-
-
-def _card(text: str) -> int:
-    """Check the issuer with its length, then the check digit (Luhn, ISO/IEC 7812-1)."""
-    digits = _digits(text)
-    if not _CARD.fullmatch(digits):
-        return 0
-    weighed = (int(digit) * (1 + place % 2) for place, digit in enumerate(reversed(digits)))
-    return 0 if sum(number // 10 + number % 10 for number in weighed) % 10 else len(text)
-
-
-def _account(text: str) -> int:
-    """Check the length for the country and the check digits (ISO 13616: 1 modulo 97).
-
-    The length decides where an IBAN ends, because words in capitals may follow it.
-    """
-    length = _IBAN_LENGTHS.get(text[:2], 0)
-    places = [place for place, char in enumerate(text) if char != " "][:length]
-    if not length or len(places) < length:
-        return 0
-    account = "".join(text[place] for place in places)
-    number = int("".join(str(int(char, 36)) for char in account[4:] + account[:4]))
-    return places[-1] + 1 if number % 97 == 1 else 0
-
-
-def _secret(text: str) -> int:
-    return 0 if _PLACEHOLDER_SECRET.search(text) else len(text)
-
-
-def _digits(text: str) -> str:
-    return "".join(char for char in text if char.isdigit())
-
-
-class SecretShape(NamedTuple):
-    """The pattern of one kind of personal data."""
-
-    pattern: re.Pattern[str]
-    length: Callable[[str], int]
-    """The length of the match that is personal data; 0 for a false match."""
 
 
 def _has_at(text: str) -> bool:
@@ -133,62 +62,159 @@ def _has_key_start(text: str) -> bool:
     return any(map(text.__contains__, _KEY_STARTS))
 
 
-# A shape starts only if no character of its kind precedes it, so long runs are read once.
-_EMAIL_ADDRESS = SecretShape(
-    re.compile(
-        r"(?<![\w.%+-])[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){0,4}"
-        r"\.[A-Za-z]{2,24}(?![\w-])"
-    ),
-    _address,
-)
-# With a country code; or North American, with brackets or one kind of separator.
-_PHONE_NUMBER = SecretShape(
-    re.compile(
-        r"(?<![\w.+/-])(?:\+[1-9]\d{0,2}[ .-]?(?:\(\d{1,4}\)[ .-]?)?\d{1,4}"
-        r"(?:[ .-]\d{2,8}){1,4}|\+[1-9]\d{9,14}|(?:1[ .-])?(?:\([2-9]\d\d\) ?[2-9]\d\d[.-]\d{4}"
-        r"|[2-9]\d\d([.-])[2-9]\d\d\1\d{4}))(?![\w-]|\.\d)"
-    ),
-    _phone,
-)
-_BANK_CARD = SecretShape(
-    re.compile(
-        r"(?<![\w.-])(?:\d{13,19}|\d{4}([ -])\d{4}\1\d{4}\1\d{4}|\d{4}([ -])\d{6}\2\d{4,5})"
-        r"(?![\w-]|\.\d)"
-    ),
-    _card,
-)
-# Numbers that are never issued are left out.
-_SOCIAL_SECURITY_NUMBER = SecretShape(
-    re.compile(r"(?<![\w.-])(?!000|666|9)\d{3}-(?!00)\d\d-(?!0000)\d{4}(?![\w-]|\.\d)"), len
-)
-_IBAN = SecretShape(
-    re.compile(r"(?<!\w)[A-Z]{2}\d\d(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?"), _account
-)
-# The prefixes of services' keys, which exist so that scanners find them.
-_API_KEY = SecretShape(
-    re.compile(
-        r"(?<![\w-])(?:sk-(?:[A-Za-z0-9]{2,10}-){0,3}[A-Za-z0-9_]{16}[\w-]*"
-        r"|(?:AKIA|ASIA)[A-Z0-9]{16}(?!\w)|gh[opsur]_\w{20,}|github_pat_\w{20,}"
-        r"|glpat-[\w-]{20,}|[sr]k_live_\w{16,}|AIza[\w-]{35}|xox[abeprs]-[\w-]{10,}"
-        r"|eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]*)"
-    ),
-    _secret,
-)
-# Includes the key itself, so that quoting the first line never shows the rest.
-_PRIVATE_KEY = SecretShape(
-    re.compile(
-        r"-----BEGIN (?:[A-Z]{1,10} ){0,3}PRIVATE KEY(?: BLOCK)?-----[A-Za-z0-9+/=\s\\]*"
-        r"(?:-----END (?:[A-Z]{1,10} ){0,3}PRIVATE KEY(?: BLOCK)?-----)?"
-    ),
-    len,
-)
-
 SHAPES: Final[tuple[tuple[Callable[[str], object], tuple[SecretShape, ...]], ...]] = (
-    (_has_at, (_EMAIL_ADDRESS,)),
-    (_has_number, (_PHONE_NUMBER, _BANK_CARD, _SOCIAL_SECURITY_NUMBER, _IBAN)),
-    (_has_key_start, (_API_KEY, _PRIVATE_KEY)),
+    (_has_at, (EMAIL_ADDRESS,)),
+    (_has_number, (PHONE_NUMBER, BANK_CARD, SOCIAL_SECURITY_NUMBER, IBAN)),
+    (_has_key_start, (API_KEY, PRIVATE_KEY)),
 )
-"""The shapes, by a quick test; most texts fail all tests and need no further search."""
+"""The shapes, each group with a quick test; a text that fails all tests is not searched."""
+
+
+Entries = tuple[str, ...]
+"""Phrases that are tried together, as one expression."""
+Words = frozenset[str]
+"""Pieces of plain text from the start of a word; every match contains one of them."""
+
+_SHORTEST: Final = 3  # letters; fewer are in nearly every text
+_TOKEN = re.compile(
+    r"(?P<text>(?:[\w':,& -](?![?*+{]))+)|(?P<look>\(\?<?[=!])|(?P<open>\()|(?P<close>\))"
+    r"|(?P<or>\|)|(?P<end>\\b)|(?P<repeat>[?*+]|\{[^}]*\})|(?P<part><[a-z]+>)"
+    r"|(?P<any>\[(?:\\.|[^\]\\])*\]|\\.|.)"
+)
+_NUMBER_OF: Final = itemgetter(0)
+_PLAIN: Final = bytes(code if chr(code).isalnum() else ord(" ") for code in range(128)).ljust(256)
+
+
+class Prefilter:
+    """Finds the entries that a text may match."""
+
+    def __init__(self, tables: Iterable[Entries], parts: Mapping[str, str]) -> None:
+        from ahocorasick_rs import BytesAhoCorasick
+
+        known: dict[str, _Needs] = {}
+        for name, part in parts.items():
+            known[f"<{name}>"] = _NeedsReader(part, known).choice()
+        needs = [
+            (entries, need.all)
+            for entries in tables
+            for entry in entries
+            for need in _NeedsReader(entry, known).sequences()
+        ]
+        words = sorted(frozenset[str]().union(*(each for _, needed in needs for each in needed)))
+        self._automaton = BytesAhoCorasick([word.encode() for word in words])
+        numbers = {word: number for number, word in enumerate(words)}
+        self._always = {entries for entries, needed in needs if not needed}
+        self._by_word: dict[int, list[tuple[Entries, list[frozenset[int]]]]] = {}
+        for entries, needed in needs:
+            rarest = _rarest(needed)
+            others = [frozenset(numbers[word] for word in e) for e in needed if e is not rarest]
+            for word in rarest:
+                self._by_word.setdefault(numbers[word], []).append((entries, others))
+
+    def possible(self, text: str) -> set[Entries]:
+        """Return the entries that a lower-case text may match."""
+        looked_at = _plain(text) if text.isascii() else _plain(text) + text.encode(errors="replace")
+        hits = self._automaton.find_matches_as_indexes(looked_at, overlapping=True)
+        found = set(map(_NUMBER_OF, hits))
+        return self._always | {
+            entries
+            for word in found & self._by_word.keys()
+            for entries, others in self._by_word[word]
+            if not any(map(found.isdisjoint, others))
+        }
+
+
+class _Needs:
+    """The literals in every match of a piece of a phrase; whether the piece ends with a gap."""
+
+    def __init__(self, needed: list[Words], *, ends_with_gap: bool) -> None:
+        self.all = needed
+        self.ends_with_gap = ends_with_gap
+
+
+class _NeedsReader:
+    """Finds the literals that a phrase requires; none in case of doubt."""
+
+    def __init__(self, entry: str, parts: Mapping[str, _Needs]) -> None:
+        self._parts = parts
+        self._tokens = [(each.lastgroup, each[0]) for each in _TOKEN.finditer(tidy(entry))]
+        self._tokens.reverse()  # so that `pop` returns the next token
+
+    def sequences(self) -> list[_Needs]:
+        """Read up to a closing bracket or the end; return the needs of each alternative."""
+        read = [self._sequence()]
+        while self._tokens and self._tokens[-1][0] == "or":
+            self._tokens.pop()
+            read.append(self._sequence())
+        return read
+
+    def choice(self) -> _Needs:
+        """Read the alternatives as one piece."""
+        read = self.sequences()
+        if len(read) == 1:
+            return read[0]
+        rarest = [_rarest(each.all) for each in read]
+        any_of = [frozenset[str]().union(*rarest)] if all(rarest) else []
+        return _Needs(any_of, ends_with_gap=all(each.ends_with_gap for each in read))
+
+    def _sequence(self) -> _Needs:
+        needed: list[Words] = []
+        literal = " "  # plain text so far, from the start of a word; empty inside an unknown word
+        while self._tokens and self._tokens[-1][0] not in {"or", "close"}:
+            kind, token = self._tokens.pop()
+            if kind == "text":
+                _, gap, after = token.partition(" ")
+                literal = literal + token if literal else gap + after
+                continue
+            piece = self._piece(kind, token)
+            repeat = self._repeat()
+            if kind == "look":
+                continue
+            needed += _words(f"{literal} " if kind == "end" else literal)
+            begins = literal.endswith(" ")
+            if piece is not None and not repeat.startswith(("?", "{0")):
+                # Other alphabets are also searched inside words.
+                needed += [each for each in piece.all if begins or not "".join(each).isascii()]
+            literal = " " if piece is not None and begins and piece.ends_with_gap else ""
+        return _Needs(needed + _words(literal), ends_with_gap=literal.endswith(" "))
+
+    def _piece(self, kind: str | None, token: str) -> _Needs | None:
+        if kind == "part":
+            if token not in self._parts:
+                raise ValueError(f"{token}: `parts` has no such name above the entry that uses it")
+            return self._parts[token]
+        if kind not in {"open", "look"}:
+            return None
+        piece = self.choice()
+        self._tokens.pop()  # the closing bracket
+        return piece
+
+    def _repeat(self) -> str:
+        repeated = self._tokens and self._tokens[-1][0] == "repeat"
+        return self._tokens.pop()[1] if repeated else ""
+
+
+def _words(literal: str) -> list[Words]:
+    plain = _plain(literal).decode()
+    if len(plain.strip()) < _SHORTEST:
+        # `_plain` removes other alphabets entirely, so their words are searched for unchanged.
+        return [] if literal.isascii() else [frozenset({max(literal.split(), key=len)})]
+    # The last word may continue, unless the literal ends it.
+    return [frozenset({plain.rstrip() if literal[-1].isalnum() else plain})]
+
+
+def _plain(text: str) -> bytes:
+    """Return letters and digits, with one space before, between and after words."""
+    # Non-ASCII characters arrive as `?` and become spaces too: this only adds candidates.
+    words = text.encode("ascii", "replace").translate(_PLAIN).split()
+    return b" %b " % b" ".join(words)
+
+
+def _rarest(needed: list[Words]) -> Words:
+    """Return the words that the fewest texts contain, estimated by their length."""
+    return min(
+        needed, key=lambda words: sum(2.0 ** -len(word) for word in words), default=frozenset[str]()
+    )
 
 
 JUDGE_CONCERN: Final = "judge-concern"
@@ -231,7 +257,7 @@ def harmless(texts: Iterable[str]) -> bool:
 
 
 def concerns(texts: Iterable[str]) -> tuple[SafetyFinding, ...]:
-    """Return a judge's own concerns as findings, without the entries that only deny one."""
+    """Return a judge's own concerns as findings, without texts that only say there are none."""
     return tuple(_concern(text) for text in texts if not _scanner().only_denies(text))
 
 
@@ -261,7 +287,7 @@ class Scanner:
         self._marks = re.compile("|".join(known.marks))
         self._injections = {(entry,) for entry in known.phrases}
         self._filter = Prefilter((*tables, *self._injections), self._book.parts)
-        # Compiled on demand: that takes milliseconds, and most texts need none.
+        # Compiled on demand, because compiling takes milliseconds and most texts need no pattern.
         self._compiled = cache(self._book.words)
         self._loosely = cache(self._book.word_ends)
 
@@ -298,7 +324,7 @@ class Scanner:
         return tuple(_finding(response, span, data) for span in spans)
 
     def _addresses(self, folded: "_Folded", possible: set[Entries]) -> Iterator[re.Match[str]]:
-        """Yield the passages that address a judge, from the candidate phrases."""
+        """Yield the matches of marks and of possible phrases that address a judge."""
         yield from self._marks.finditer(folded.small)
         phrases = possible & self._injections
         words = folded.words if phrases else ""
@@ -326,7 +352,7 @@ class Scanner:
         ]
 
     def only_denies(self, concern: str) -> bool:
-        """Whether a judge's concern only states that nothing is wrong."""
+        """Return whether a judge's concern only states that nothing is wrong."""
         words = re.findall(r"n/a|[\w']+", _Folded(concern[: LONGEST_QUOTE + 1]).words)
         if not words:
             return True
@@ -376,7 +402,7 @@ _EMPTY_LINE = re.compile(r"\n(?=[^\S\n]{0,80}\n)")
 
 
 class _Folded:
-    """A text without disguises, with the original position of each character."""
+    """A text in lower case without invisible characters; maps its spans to the original text."""
 
     def __init__(self, text: str) -> None:
         hidden = [] if text.isascii() else [each.start() for each in _INVISIBLE.finditer(text)]
@@ -405,7 +431,7 @@ class _Folded:
 
 
 def _plain_letter(alike: re.Match[str]) -> str:
-    """Return the ASCII lookalike of a character; always a single one, so that spans stay valid."""
+    """Return the ASCII lookalike of a character: one character, so that spans stay valid."""
     if alike[0] >= "\U000e0020":
         return chr(ord(alike[0]) - 0xE0000)
     plain = unicodedata.normalize("NFKC", _LATIN.get(alike[0], alike[0]))

@@ -27,7 +27,7 @@ from jurybox.rubric.document.blocks import (
     without_closing_hashes,
 )
 from jurybox.rubric.document.front_matter import FrontMatter
-from jurybox.rubric.document.outline import CHECKS_INFO, RULES_INFO, below, read_fence
+from jurybox.rubric.document.outline import CHECKS_INFO, RULES_INFO, SCENARIOS, below, read_fence
 from jurybox.rubric.document.rule_blocks import build_checks, build_rules
 from jurybox.rubric.rubric_model import UNLABELED, Criterion, Indicators, Level, Rubric
 from jurybox.rubric.rules import Lexicon
@@ -35,7 +35,7 @@ from jurybox.rubric.scale import Scale
 from jurybox.text_format import counted
 
 SEPARATOR = "<!-- list -->"
-"""Prevents the canonical text from turning a line that looks like a label into one."""
+"""Goes between text and a list if the last line of the text would be read as a label."""
 
 B = TypeVar("B", bound=Block)
 
@@ -52,7 +52,7 @@ def snake_case(heading: str) -> str:
 
 
 def heading_id(text: str) -> tuple[str, str]:
-    """Return the name and the id of a heading: the one in backticks, or derived from the name."""
+    """Return the name and the id of a heading; the id is in backticks, or derived from the name."""
     if match := _BACKTICKED.fullmatch(text):
         return without_closing_hashes(match[1]) or match[2], match[2]
     return text, snake_case(text)
@@ -168,7 +168,7 @@ def read_indicators(
     """Return the blocks of a criterion that aren't its definition, and its lists by label.
 
     A heading is the label of the lists down to the next heading, with the text in between.
-    A line of its own just above a list can be the label too. Lists with the same label are one.
+    A line of its own just above a list can be the label too. Lists with equal labels are merged.
     """
     items: dict[str, list[str]] = {}
     texts: dict[str, list[str]] = {}
@@ -223,14 +223,14 @@ def _label_lines(
 
 
 def _is_label(body: Body, block: Block, *, plain: bool) -> bool:
-    """Return whether a line is a label; the definition itself never is."""
+    """Return whether a block is a single line that looks like a label."""
     if not isinstance(block, Text) or block.end - block.start != 1:
         return False
     return is_label(body.lines[block.start], plain=plain)
 
 
 def is_label(raw: str, *, plain: bool = False) -> bool:
-    """Return whether a line looks like a label: bold, or a known word with a colon."""
+    """Return whether a line looks like a label: bold, or known (any, if ``plain``) with a colon."""
     line = raw.strip()
     bare = _bare_label(line)
     bold = line.startswith(("**", "__")) and line.rstrip(": ").endswith(("**", "__"))
@@ -380,3 +380,37 @@ def _longer(inherited: Indicators, own: Indicators | None) -> Indicators:
         return inherited
     items = tuple(dict.fromkeys((*inherited.items, *own.items)))
     return Indicators(label=inherited.label, items=items, text=own.text or inherited.text)
+
+
+_SCENARIO: Final = re.compile(r"^### +(.+)$", re.MULTILINE)
+_SCENARIO_LABEL: Final = re.compile(r"\**([A-Za-z][\w ]*):")
+_SHOWN_PARTS: Final = ("focus", "key criteria")
+
+
+def scenario_texts(rubric: Rubric) -> dict[str, str]:
+    """Return the text that judges and reviewers see on each scenario, by scenario id.
+
+    Below ``## Scenarios`` each ``###`` heading is a scenario, named like a criterion; what follows
+    ``Focus:`` and ``Key criteria:`` is shown, and other labels such as ``Examples:`` are not.
+    """
+    texts: dict[str, str] = {}
+    for section in rubric.sections:
+        if section.title.casefold() == SCENARIOS.casefold():
+            _, *parts = _SCENARIO.split(section.text)
+            for heading, text in zip(parts[::2], parts[1::2], strict=True):
+                name, scenario = heading_id(heading.strip())
+                if lines := _shown_lines(text):
+                    texts[scenario] = "\n".join([f"Scenario: {name}", *lines])
+    return texts
+
+
+def _shown_lines(text: str) -> list[str]:
+    lines: list[str] = []
+    shown = False
+    for line in text.splitlines():
+        label = _SCENARIO_LABEL.match(line)
+        if label is not None:
+            shown = label[1].casefold() in _SHOWN_PARTS
+        if shown and line.strip():
+            lines.append(line.strip())
+    return lines

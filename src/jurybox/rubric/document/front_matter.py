@@ -77,7 +77,7 @@ class FrontMatter(RubricSettings, msgspec.Struct, frozen=True, kw_only=True):
 
 KEYS: Final = FrontMatter.__struct_encode_fields__
 """Every key of the front matter."""
-# An overlay changes these entry by entry; it replaces every other key as a whole.
+# An overlay changes these and `generation` entry by entry, and replaces all other keys.
 _MERGED: Final = ("scales", "weights", "evidence", "without_response", "metrics")
 
 
@@ -134,7 +134,7 @@ def decimals_of_bands(node: Pairs) -> int:
 class FrontMatterCheck:
     """Notes contradictions between the front matter and the criteria, or within it.
 
-    Inherited values have no place in an overlay; ``at`` is where it names its base.
+    Inherited values have no place in an overlay; findings on them are ``at`` its ``extends``.
     """
 
     def __init__(
@@ -340,7 +340,7 @@ def _decision_faults(decision: Decision, *, is_last: bool) -> Iterator[tuple[str
     if decision.when_any and decision.when_all:
         yield "a decision has both `when_any` and `when_all`", "use one, or two entries"
     if is_last and conditional:
-        problem = "the last decision has a condition, so some samples would have no decision"
+        problem = "the last decision has a condition, so some cases would have no decision"
         yield problem, "add a last entry without a condition"
     if not is_last and not conditional:
         yield "a decision without a condition hides the ones below it", "move it to the end"

@@ -76,14 +76,12 @@ Find = Callable[[str], Base]
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """The result of reading a document: a rubric, or else findings.
 
-    ``bases`` are the names of the documents that it extends, the nearest first. ``warnings`` are
-    about valid parts that are probably mistakes.
+    ``bases`` are the names of the documents that it extends, the nearest first.
     """
 
     rubric: Rubric | None
     findings: tuple[Finding, ...]
     bases: tuple[str, ...] = ()
-    warnings: tuple[Finding, ...] = ()
 
 
 def parse_rubric(document: str | bytes, origin: str = "rubric", find: Find | None = None) -> Rubric:
@@ -123,7 +121,7 @@ def _check_alone(data: bytes) -> Reading:
 
 def _check(data: bytes, find: Find | None, chain: tuple[str, ...]) -> Reading:
     """Read a document; ``chain`` holds the keys of the documents that extend it."""
-    findings, warnings = Findings(), Findings()
+    findings = Findings()
     rubric = base = None
     with contextlib.suppress(TooManyError):
         source = read_source(data, findings)
@@ -134,10 +132,7 @@ def _check(data: bytes, find: Find | None, chain: tuple[str, ...]) -> Reading:
         if extends is not None:
             base = _read_base(extends, find, chain, findings)
         if source is not None and (extends is None or base is not None):
-            document = _Document(source, front, base, findings)
-            rubric = document.read()
-            if rubric is not None:
-                document.warn(rubric, warnings)
+            rubric = _Document(source, front, base, findings).read()
     found = findings.in_order()
     if rubric is not None and base is not None:
         # Hash the combined text, so that the hash covers the base as well.
@@ -147,14 +142,13 @@ def _check(data: bytes, find: Find | None, chain: tuple[str, ...]) -> Reading:
         rubric=None if found else rubric,
         findings=found,
         bases=() if base is None else base.bases,
-        warnings=() if found else warnings.in_order(),
     )
 
 
 def _read_base(
     node: Node, find: Find | None, chain: tuple[str, ...], findings: Findings
 ) -> Reading | None:
-    """Return the reading of the document that another one extends, with the names of all bases."""
+    """Read the base that ``node`` names; return it with the names of all bases, or None."""
     name = FieldReader(findings).value(str, node, f"`{EXTENDS}`")
     if name is msgspec.UNSET:
         return None
@@ -183,7 +177,7 @@ def _find_base(name: str, find: Find | None, chain: tuple[str, ...]) -> Base:
         raise InputError("the documents extend each other in a circle", f"remove an `{EXTENDS}`")
     if len(chain) >= MOST_BASES:
         problem = f"more than {MOST_BASES} documents extend one another"
-        raise InputError(problem, "extend one of the first of them")
+        raise InputError(problem, "extend one of the earlier bases")
     return base
 
 
@@ -202,7 +196,6 @@ class _Document:
         self._is_headed = node is not None
         self._findings = findings
         self._base = None if base is None else base.rubric
-        self._base_warnings = () if base is None else base.warnings
         extends = node_at(node, EXTENDS)
         self._at = Place(1) if extends is None else extends.place
         self._body = Body(source.body)
@@ -229,6 +222,7 @@ class _Document:
         FrontMatterCheck(node, front, [each.id for each in criteria], reader, at).check()
         self._check_names(node, criteria, front)
         self._check_sources(criteria, front, template)
+        self._check_prompt(front, template)
         if front.scale is None:
             return None
         sections = read_sections(body, outline.parts)
@@ -251,25 +245,19 @@ class _Document:
             sha256=self._source.sha256,
         )
 
-    def warn(self, whole: Rubric, warnings: Findings) -> None:
-        """Note criteria that the document adds and that the base's judge prompt doesn't mention.
-
-        The warnings of the base apply as long as its judge prompt is kept.
-        """
-        base, template = self._base, whole.template
+    def _check_prompt(self, front: FrontMatter, template: Template | None) -> None:
+        """Note criteria that the document adds and that the base's judge prompt doesn't mention."""
+        base = self._base
         if base is None or template is None or template != base.template:
             return
-        for each in self._base_warnings:
-            warnings.add(self._at, each.code, each.problem, each.hint)
-        unmentioned = REPLY_FORMATS[whole.reply_format].unmentioned
         words = _words(template.text)
-        for each in self._new:
+        one_score = REPLY_FORMATS[front.reply_format].one_score
+        for each in self._new if not one_score else ():
             mentioned = _words(each.id) in words or _words(each.name) in words
-            if not mentioned and not each.checks:
-                prompt = f"the judge prompt of the base `{base.id}`"
-                problem = f"{prompt} doesn't mention `{each.id}`: {unmentioned}"
+            if each.source == "judge" and not mentioned:
+                problem = f"the judge prompt of the base `{base.id}` doesn't mention `{each.id}`"
                 hint = f"give this document a `## {JUDGE_PROMPT}` that does"
-                warnings.add(self._place(each), "unjudged-criterion", problem, hint)
+                self._findings.add(self._place(each), "unjudged-criterion", problem, hint)
 
     def _place(self, criterion: Criterion) -> Place:
         return self._places.get(criterion.id, self._at)
@@ -292,7 +280,7 @@ class _Document:
         known = {each.id: each.name for each in self._base.criteria}
         inherited = [mine.pop(each.id, None) or reader.set_up(each) for each in self._base.criteria]
         for each in mine.values():
-            # A name almost like one of the base's is probably a typo: it would change nothing.
+            # A name almost like one of the base's is probably a typo, which would add a criterion.
             meant = closest(each.id, known)
             if meant is not None:
                 problem = f"the base `{self._base.id}` has no criterion `{each.id}`"
@@ -402,13 +390,13 @@ class _Document:
 
 
 def _points(front: FrontMatter, criteria: Sequence[Criterion]) -> dict[str, float]:
-    """Return the scores of a missing response as points on their scales."""
+    """Return the scores of a sample without a response, as points on their scales."""
     scores = front.without_response
     return {each.id: each.scale.nearest(scores[each.id]) for each in criteria if each.id in scores}
 
 
 def _joined_sections(base: Sequence[Section], own: Sequence[Section]) -> tuple[Section, ...]:
-    """Return the base's sections, those of the same title replaced, and the new ones."""
+    """Return the base's sections, replaced by own ones of the same title, and the new ones."""
     mine = {section.title: section for section in own}
     inherited = [mine.pop(each.title, each) for each in base]
     return (*inherited, *mine.values())

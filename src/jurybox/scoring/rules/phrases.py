@@ -1,25 +1,21 @@
 """Finds the phrases of a rubric in folded texts, and maps matches back to the original.
 
-Folding unifies case ("Straße" is "STRASSE"), apostrophes and canonically equal spellings (an accent
-may be a separate character), and removes invisible characters such as soft hyphens. Words are
-separated by one space, also across line ends; empty lines stay, because no phrase continues after
-one.
+Folding unifies case, apostrophes and canonically equal spellings (an accent may be a separate
+character), and removes invisible characters such as soft hyphens. Words are separated by one space,
+also across line ends; empty lines stay, because no phrase continues after one.
 """
 
 import re
 import unicodedata
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Final, NamedTuple
 
 import msgspec
 
 from jurybox.rubric.rules import EXCEPT, GAP, Match, Source
-
-Change = tuple[int, int, str]
-"""The start and end of a piece of text, and its replacement."""
 
 _APOSTROPHES = "\u2018\u2019\u201b\u02bc"
 _UNSEEN = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff"
@@ -28,13 +24,10 @@ _SEEN = re.compile(f"[^{_UNSEEN}]+")
 # character set instead of an alternation, because only then does `re` skip quickly.
 _ODD = re.compile(rf"[\s{_UNSEEN}](?:(?<! )|(?=[\s{_UNSEEN}]))[\s{_UNSEEN}]*")
 _LINE_BREAK = re.compile("\r\n|[\n\r\v\f\x85\u2028\u2029]")
+# A letter with accents as separate characters; at most 30, because sorting many takes long.
+_ACCENTED = re.compile(".[\u0300-\u036f]{1,30}")
 # Lone surrogates, which other libraries refuse.
 _SURROGATE, _REPLACEMENT = re.compile("[\ud800-\udfff]"), "\ufffd"
-
-# With the letter before them, on which they may be marks.
-_NOT_ASCII = re.compile("[\x00-\x7f]?[^\x00-\x7f]+")
-# No script needs more marks on a letter (UAX #15, Stream-Safe Text), and sorting them takes time.
-_MOST_MARKS = 30
 
 
 def count_line_breaks(text: str) -> int:
@@ -42,42 +35,18 @@ def count_line_breaks(text: str) -> int:
     return len(_LINE_BREAK.findall(text))
 
 
-class _Rewriting:
-    """A text with replaced pieces, and the origin of each character."""
-
-    def __init__(self, text: str, changes: list[Change], keep: Callable[[str], str]) -> None:
-        self._changes = changes
-        self._starts: list[int] = []
-        parts: list[str] = []
-        place = length = 0
-        for start, end, replacement in changes:
-            length += start - place
-            parts += keep(text[place:start]), replacement
-            self._starts.append(length)
-            length += len(replacement)
-            place = end
-        self.text = "".join([*parts, keep(text[place:])])
-
-    def origin(self, place: int) -> tuple[int, int]:
-        """Return the original start and end of the character at ``place``."""
-        index = bisect_right(self._starts, place) - 1
-        if index < 0:
-            return place, place + 1
-        start, end, replacement = self._changes[index]
-        beyond = place - self._starts[index] - len(replacement)
-        return (start, end) if beyond < 0 else (end + beyond, end + beyond + 1)
-
-
 class Folded(msgspec.Struct, frozen=True, gc=False):
     """A folded text; ``text`` has one space or one line break between two words.
 
-    ``one_line`` means that the original has no line breaks and only single spaces.
+    ``original`` is the text before folding, with composed accents. ``one_line`` means that it has
+    no line breaks and only single spaces. ``removed`` has the position of each removed character,
+    in the folded text and in order.
     """
 
     text: str
     original: str
     one_line: bool
-    _rewritings: tuple[_Rewriting, ...] = ()
+    removed: Sequence[int] = ()
 
     @property
     def words(self) -> int:
@@ -86,37 +55,53 @@ class Folded(msgspec.Struct, frozen=True, gc=False):
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Return the span of the original that corresponds to a span of the folded text."""
-        for rewriting in self._rewritings:
-            start, end = rewriting.origin(start)[0], rewriting.origin(end - 1)[1]
-        return start, end
+        last = end - 1
+        return (
+            start + bisect_right(self.removed, start),
+            last + bisect_right(self.removed, last) + 1,
+        )
 
 
 def fold(text: str) -> Folded:
     """Fold a text."""
-    small, rewritings = (text.lower(), ()) if text.isascii() else _fold_letters(text)
-    # Most texts have only single spaces, which is quick to check.
-    tidy = text.isascii() and " ".join(small.split()) == small
-    if not tidy and _ODD.search(small):
-        return _fold_space(small, text, rewritings)
-    return Folded(small, text, one_line=True, _rewritings=rewritings)
+    if text.isascii():
+        small = text.lower()
+        # Most texts have only single spaces, which is quick to check.
+        is_tidy = " ".join(small.split()) == small
+    else:
+        text = _ACCENTED.sub(_composed, _SURROGATE.sub(_REPLACEMENT, text))
+        small, is_tidy = _casefolded(text), False
+        for apostrophe in _APOSTROPHES:
+            small = small.replace(apostrophe, "'")
+    if is_tidy or not _ODD.search(small):
+        return Folded(small, text, one_line=True)
+    return _fold_space(small, text)
 
 
-def _fold_letters(text: str) -> tuple[str, tuple[_Rewriting, ...]]:
-    plain = _SURROGATE.sub(_REPLACEMENT, text)
-    for apostrophe in _APOSTROPHES:
-        plain = plain.replace(apostrophe, "'")
-    small = plain.casefold()
-    if len(small) == len(plain) and unicodedata.is_normalized("NFC", plain):
-        return small, ()
-    composed = _Rewriting(plain, list(_letters(plain)), str.casefold)
-    return composed.text, (composed,)
+def _composed(accented: re.Match[str]) -> str:
+    return unicodedata.normalize("NFC", accented[0])
 
 
-def _fold_space(small: str, original: str, before: tuple[_Rewriting, ...]) -> Folded:
-    changes = [(match.start(), match.end(), _tidy(match[0])) for match in _ODD.finditer(small)]
-    spaced = _Rewriting(small, changes, str)
-    # Mapping back starts with the last rewriting.
-    return Folded(spaced.text, original, one_line=False, _rewritings=(spaced, *before))
+def _casefolded(text: str) -> str:
+    folded = text.casefold()
+    if len(folded) == len(text):
+        return folded
+    # Letters that would become two, such as "ß", stay: they would shift what follows.
+    return "".join(low if len(low := char.casefold()) == 1 else char for char in text)
+
+
+def _fold_space(small: str, original: str) -> Folded:
+    parts: list[str] = []
+    removed: list[int] = []
+    place = 0
+    for match in _ODD.finditer(small):
+        start, end = match.span()
+        kept = _tidy(match[0])
+        parts += small[place:start], kept
+        start += len(kept)
+        removed += [start - len(removed)] * (end - start)
+        place = end
+    return Folded("".join([*parts, small[place:]]), original, one_line=False, removed=removed)
 
 
 def _tidy(odd: str) -> str:
@@ -126,26 +111,6 @@ def _tidy(odd: str) -> str:
     if not space:
         return ""
     return "\n" if count_line_breaks(space) > 1 else " "
-
-
-def _letters(text: str) -> Iterator[Change]:
-    """Yield replacements for letters that grow when folded, or have combining marks or variants."""
-    for run in _NOT_ASCII.finditer(text):
-        start, size = run.span()
-        while start < size:
-            end = start + 1
-            while end < size and end - start <= _MOST_MARKS and _continues(text[end]):
-                end += 1
-            letter = text[start:end]
-            folded = unicodedata.normalize("NFC", letter).casefold()
-            if len(folded) != 1 or folded != letter.casefold():
-                yield start, end, folded
-            start = end
-
-
-def _continues(char: str) -> bool:
-    # Marks, and the vowels and final consonants that make up a Korean syllable.
-    return char > "\u02ff" and (unicodedata.combining(char) > 0 or "\u1160" <= char <= "\u11ff")
 
 
 Hit = tuple[int, int, int]
@@ -181,7 +146,7 @@ IS_LETTER: Final = _Letters()
 
 
 class PhraseGroup(NamedTuple):
-    """Phrases that show a fact if a text contains one."""
+    """Phrases that show a fact if the text contains any of them."""
 
     fact: int
     text: Source
@@ -211,7 +176,7 @@ class _Piece:
 
 
 class Phrases:
-    """Groups of phrases, with one Aho-Corasick automaton for each text."""
+    """Groups of phrases, with one Aho-Corasick automaton for each source of text."""
 
     def __init__(self, groups: Iterable[PhraseGroup]) -> None:
         sorted_out: dict[Source, list[PhraseGroup]] = {}
@@ -226,12 +191,12 @@ class Phrases:
 
 
 class _Lookup:
-    """The phrases that are searched in one text."""
+    """The phrases that are searched in one source of text."""
 
     def __init__(self, groups: Iterable[PhraseGroup]) -> None:
         from ahocorasick_rs import AhoCorasick
 
-        # A phrase that is matched in both ways is in the automaton twice.
+        # A phrase matched both as a whole word and as the start of one is in the automaton twice.
         self._known: dict[tuple[str, bool], _Piece] = {}
         self._long: list[tuple[int, list[bool]]] = []
         """The fact of each multi-part phrase, and which parts directly follow the previous one."""
@@ -348,7 +313,7 @@ def _spelt(phrases: Iterable[str]) -> tuple[str, ...]:
 
 
 def _spellings(phrase: str) -> tuple[str, ...]:
-    """Return a phrase with its contractions expanded, cut off, and without apostrophes."""
+    """Return a phrase as it is, with contractions as separate words, and without apostrophes."""
     if "'" not in phrase:
         return (phrase,)
     cut = _CONTRACTION.sub(r" \1", phrase)
@@ -364,6 +329,6 @@ def _is_gap(text: str, start: int, end: int) -> bool:
 
 
 def _is_tail(text: str, start: int) -> bool:
-    """Whether the text after the apostrophe before ``start`` belongs to the previous word."""
+    """Whether the text from ``start``, after an apostrophe, is a tail of the word before it."""
     within = start > 1 and IS_LETTER[text[start - 2]]
     return within and not all(IS_LETTER[char] for char in text[start : start + 3].ljust(3))

@@ -1,7 +1,5 @@
 """Every broken document of ``tests/golden/rubrics`` is refused with exactly the findings beside it.
 
-Those of ``tests/golden/warned`` are sound, with exactly the warnings beside them.
-
 After a change on purpose, write the expected findings anew and read the difference line by line::
 
     UPDATE_GOLDEN=1 .venv/bin/python -m pytest tests/unit/rubric/document/test_golden_findings.py
@@ -19,10 +17,8 @@ from jurybox.rubric.document.front_matter import KEYS
 
 ROOT = Path(__file__).parents[4]
 GOLDEN = ROOT / "tests" / "golden" / "rubrics"
-WARNED = ROOT / "tests" / "golden" / "warned"
 BASES = ROOT / "tests" / "golden" / "bases"
 DOCUMENTS = sorted(GOLDEN.glob("*.md"))
-SUSPECT = sorted(WARNED.glob("*.md"))
 REWRITE = os.environ.get("UPDATE_GOLDEN") == "1"
 
 SOUND = b"""---
@@ -122,7 +118,7 @@ MADE: dict[str, tuple[bytes, list[str]]] = {
                 f"known are {KNOWN_KEYS} [unknown-key]"
                 for number in range(100)
             ),
-            "104:1: more than 100 findings; fix those above first [too-many]",
+            "104:1: more than 100 findings; fix the findings above first [too-many]",
         ],
     ),
     "more-than-100-rows": (
@@ -178,7 +174,7 @@ def shown(findings: tuple[Finding, ...]) -> str:
 
 
 def every_reading() -> list[Reading]:
-    golden = [checked(path.read_bytes()) for path in (*DOCUMENTS, *SUSPECT)]
+    golden = [checked(path.read_bytes()) for path in DOCUMENTS]
     return [*golden, *(check_rubric(data) for data, _ in MADE.values())]
 
 
@@ -193,18 +189,6 @@ def test_a_broken_document_has_exactly_these_findings(path: Path) -> None:
     assert reading.rubric is None
 
 
-@pytest.mark.parametrize("path", SUSPECT, ids=lambda path: path.stem)
-def test_a_sound_document_has_exactly_these_warnings(path: Path) -> None:
-    reading = checked(path.read_bytes())
-    expected = path.with_suffix(".warnings")
-    if REWRITE:
-        expected.write_text(shown(reading.warnings), encoding="utf-8")
-    assert shown(reading.warnings) == expected.read_text(encoding="utf-8")
-    assert reading.warnings
-    assert reading.findings == ()
-    assert reading.rubric is not None
-
-
 @pytest.mark.parametrize("name", MADE)
 def test_a_document_that_is_no_text_file_has_exactly_these_findings(name: str) -> None:
     data, expected = MADE[name]
@@ -213,7 +197,6 @@ def test_a_document_that_is_no_text_file_has_exactly_these_findings(name: str) -
 
 def test_each_golden_document_has_its_findings_and_no_others_lie_about() -> None:
     assert {path.stem for path in GOLDEN.glob("*.findings")} == {path.stem for path in DOCUMENTS}
-    assert {path.stem for path in WARNED.glob("*.warnings")} == {path.stem for path in SUSPECT}
     assert len(DOCUMENTS) >= 190
 
 
@@ -222,7 +205,7 @@ def test_the_document_that_the_made_ones_are_broken_from_is_sound() -> None:
 
 
 def test_every_documented_code_has_a_document_that_produces_it() -> None:
-    noted = [each for reading in every_reading() for each in reading.findings + reading.warnings]
+    noted = [each for reading in every_reading() for each in reading.findings]
     page = (ROOT / "docs" / "reference" / "rubric-document.md").read_text(encoding="utf-8")
     table = page.partition("## Findings")[2]
     documented = {*re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE)}

@@ -173,28 +173,21 @@ def test_the_bundled_overlays_are_sound_and_round_trip(name: str) -> None:
 WIT = "## Criteria\n\n### Plain words\nSimple.\n"
 
 
-def warned(body: str, base: str = "voice", **documents: str) -> list[str]:
-    reading = check_rubric(overlay(body=body, base=base), finder({"voice": VOICE, **documents}))
-    assert reading.rubric is not None
-    return [each.problem.partition("`: ")[0] for each in reading.warnings]
+def left_out(body: str, base: str = VOICE) -> list[str]:
+    document = overlay(body=body).replace("version:", "reply_format: json\nversion:")
+    reading = check_rubric(document, finder({"voice": base}))
+    return [each.problem for each in reading.findings if each.code == "unjudged-criterion"]
 
 
-def test_a_new_criterion_that_the_base_s_judge_prompt_leaves_out_is_told() -> None:
-    left_out = "the judge prompt of the base `voice` doesn't mention `plain_words"
-    assert warned(WIT) == [left_out]
-    assert warned("") == []
-    assert warned("## Criteria\n\n### Warmth\nWarm.\n") == []
+def test_a_new_criterion_that_the_base_s_judge_prompt_leaves_out_is_refused() -> None:
+    found = "the judge prompt of the base `voice` doesn't mention `plain_words`"
+    assert left_out(WIT) == [found]
+    assert left_out("") == []
+    assert left_out("## Criteria\n\n### Warmth\nWarm.\n") == []
 
 
 @pytest.mark.parametrize("said", ["plain words", "**Plain  Words**:", "`plain_words`"])
-def test_a_prompt_that_mentions_the_criterion_is_no_reason_to_warn(said: str) -> None:
+def test_a_prompt_that_mentions_the_criterion_is_fine(said: str) -> None:
     prompt = f"## Judge prompt\n\n```text\nScore {{response}} for {said}.\n```\n"
-    assert warned(f"{WIT}\n{prompt}") == []
-    assert warned(WIT, voice=VOICE.replace("from 0 to 1.", f"from 0 to 1 for {said}.")) == []
-
-
-def test_what_a_base_adds_to_its_base_stays_unmentioned_until_there_is_another_prompt() -> None:
-    witty = overlay(body=WIT).replace("id: mine", "id: witty")
-    assert len(warned("", base="witty", witty=witty)) == 1
-    prompt = "## Judge prompt\n\n```text\nScore {response}.\n```\n"
-    assert warned(prompt, base="witty", witty=witty) == []
+    assert left_out(f"{WIT}\n{prompt}") == []
+    assert left_out(WIT, VOICE.replace("from 0 to 1.", f"from 0 to 1 for {said}.")) == []
