@@ -41,8 +41,12 @@ def _staged(folder: Path) -> Stage:
     write_suite(folder / "kinder", rows(24), judges="[python/judges:kind]")
     write_suite(folder / "pairs", rows(12, pairs=True), rubric=PAIRS)
     write_suite(folder / "fractions", rows(4), rubric=FRACTIONS, judges="[python/judges:half]")
-    names = ("fractions", "pairs", "kinder", "desk")
-    return Stage(store=str(store), runs={name: run(folder / name, store) for name in names})
+    runs = {name: run(folder / name, store) for name in ("fractions", "pairs", "kinder")}
+    # Reviews settle what the pages of a run point at, so reviewers have one to themselves.
+    return Stage(
+        store=str(store),
+        runs=runs | {name: run(folder / "desk", store) for name in ("reviewed", "desk")},
+    )
 
 
 @pytest.fixture(scope="session")

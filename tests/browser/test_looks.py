@@ -62,7 +62,7 @@ def begin(page: Page, address: str) -> None:
 
 
 def test_the_review_queue_is_fit_to_be_seen(page: Page, served: Server, stage: Stage) -> None:
-    begin(page, f"{served.url}/runs/{stage.runs['desk']}")
+    begin(page, f"{served.url}/runs/{stage.runs['reviewed']}")
     page.keyboard.press("2")
     look(page, "review")
     page.keyboard.press("4")

@@ -25,7 +25,7 @@ def anna() -> str:
 def begin(served: Server, stage: Stage, anna: str) -> Begin:
     """Return a function that begins to review a run."""
 
-    def begun(page: Page, suite: str = "desk", queue: str = "flagged") -> None:
+    def begun(page: Page, suite: str = "reviewed", queue: str = "flagged") -> None:
         page.goto(f"{served.url}/runs/{stage.runs[suite]}/review?queue={queue}")
         name(page, anna)
 
@@ -293,7 +293,7 @@ def test_everything_works_without_script(
     open_page: Callable[..., Page], served: Server, stage: Stage, anna: str
 ) -> None:
     page = open_page(java_script_enabled=False)
-    page.goto(f"{served.url}/runs/{stage.runs['desk']}/review")
+    page.goto(f"{served.url}/runs/{stage.runs['reviewed']}/review")
     page.get_by_label("Name", exact=True).fill(anna)
     page.get_by_role("button", name="Begin").click()
     for group in ("Correctness", "Tone"):
