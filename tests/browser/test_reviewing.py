@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Dialog, Page, expect
 
-from stage import Server, Stage
+from stage import Server, Stage, rows, run, write_suite
 
 JUDGES_OWN = ("Reason of the judge", "low_confidence", "safety", "bleach", "python/judges")
 Begin = Callable[..., None]
@@ -234,6 +234,45 @@ def test_fractions_are_typed(page: Page, begin: Begin) -> None:
     go(page, "u")
     press(page, "1", "Enter")  # what is typed first replaces the number
     assert "Correctness: 1. Next: Tone" in status(page)
+
+
+def test_of_six_criteria_the_question_at_hand_is_in_view(
+    page: Page, serve: Callable[..., Server], tmp_path: Path
+) -> None:
+    """C1: the companion rubric has six criteria with five bands each."""
+    given = [{name: row[name] for name in ("id", "task", "response")} for row in rows(2)]
+    write_suite(tmp_path / "companion", given, judges="[python/judges:line]")
+    (tmp_path / "companion" / "judges.py").write_text(
+        'def line(request):\n    return "Score: 0.7 | Reasoning: Warm."\n'
+    )
+    suite = tmp_path / "companion" / "suite.yaml"
+    suite.write_text(suite.read_text().replace("rubric.md", "companion"))
+    made = run(tmp_path / "companion", tmp_path / "runs.db")
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.goto(f"{serve(tmp_path / 'runs.db').url}/runs/{made}/review?queue=random")
+    name(page, "Anna")
+    assert re.match(r"\s*number Enter score, x unclear", page.locator(".keys summary").inner_text())
+    here = page.locator("[data-current]")
+    foot = page.locator(".verdict-foot")
+    for keys in (("0", ".", "7", "Enter"), ("x",), *[("1", "Enter")] * 4):
+        expect(here.locator("dt")).to_have_count(5)
+        top, bottom = (each.bounding_box() for each in (here, foot))
+        assert top
+        assert bottom
+        assert top["y"] + top["height"] <= bottom["y"]
+        press(page, *keys)
+    for part in (*page.locator(".question").all(), page.locator("[data-submit]")):
+        expect(part).to_be_in_viewport(ratio=1)
+    assert answers(page) == ["none"]
+    press(page, "n")
+    expect(page.locator(".notice.warned")).to_contain_text("Your answers aren't saved.")
+    page.get_by_role("button", name="Submit").click()
+    expect(page.get_by_role("row", name="Conversational quality unclear")).to_be_visible()
+    # C15: the rules give the scores, and the judge's is reported next to them.
+    expect(page.get_by_role("heading", name="The rules and you")).to_be_visible()
+    expect(page.locator("main")).to_contain_text("The judge, asked as well, gives 0.7 overall.")
+    page.get_by_role("link", name="Agreement").click()
+    expect(page.locator("main")).to_contain_text("The rules and people differ by 0.30 on")
 
 
 def test_who_goes_straight_on_sees_no_judge(page: Page, begin: Begin) -> None:

@@ -40,8 +40,8 @@ Key = str | int
 class RunCorrections(msgspec.Struct, frozen=True, kw_only=True):
     """The corrections of all metrics of a run that have human labels.
 
-    ``strangers`` counts labels of samples that the run doesn't have; ``by_rules`` means that no
-    judge was asked, and the values come from the rubric's rules.
+    ``strangers`` counts labels of samples that the run doesn't have; ``by_rules`` means that
+    the values come from the rubric's rules, not from a judge.
     """
 
     run_id: str
@@ -87,7 +87,7 @@ def estimate(
         if labels.gold is not None:
             hint = "check that the ids are those of the run's samples"
         raise InputError("no sample of the run has a label", hint, run.id)
-    by_rules = not plan.judges
+    by_rules = values.by_rules or not plan.judges
     return RunCorrections(
         run_id=run.id,
         samples=len(values.seen),
@@ -112,6 +112,7 @@ class _SampleValues:
         self._judge: dict[str, dict[Key, list[float]]] = {}
         self.by_number = labels.reviewed is not None
         self.planned = plan.samples if self.by_number else plan.dataset.used
+        self.by_rules = False
         self.seen: set[Key] = set()
         self.gold: dict[Key, Gold] = {}
         self.clusters: dict[Key, Hashable] | None = None
@@ -139,6 +140,7 @@ class _SampleValues:
 
     def _add(self, key: Key, text: str, cluster: Hashable) -> None:
         result = read_result(text)
+        self.by_rules |= result.by_rules
         self.seen.add(key)
         if self.clusters is not None:
             self.clusters.setdefault(key, cluster)
@@ -279,6 +281,8 @@ def review_agreement(desk: ReviewDesk) -> ReviewAgreement | None:
     if not reviews.every:
         return None
     every, blind, part = reviews.every, reviews.blind, desk.part_of(reviews)
+    # Rules and checks score one response at a time.
+    ruled = "judge" not in desk.rubric.sources and not every[0].verdict.is_pair
     found = _cases(desk, by_number(blind))
     flagged = {each.number for each in blind if each.queued}
     random = _part(desk, [found[number] for number in found if number in part.reviewed])
@@ -306,7 +310,7 @@ def review_agreement(desk: ReviewDesk) -> ReviewAgreement | None:
         unsure=part.unsure,
         waiting=len(part.waiting),
         passed=part.passed,
-        by_rules=not plan_of(desk.run).judges,
+        by_rules=ruled or not plan_of(desk.run).judges,
         estimates=_estimates(desk, blind, part),
         unclear=tuple(_unclear(desk, every)),
     )

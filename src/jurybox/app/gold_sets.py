@@ -264,7 +264,7 @@ def labels_for_run(store: Store, run: RunRow, path: Path | None) -> RunLabels:
     if path is not None:
         gold, left_out = drawn_at_random(path, read_labels(path, run))
         return RunLabels(gold=gold, notes=left_out)
-    if not store.reviews(run.id):
+    if not store.review_state(run.id):
         return RunLabels()
     desk = ReviewDesk(store, run)
     found = desk.active_reviews()
@@ -332,7 +332,7 @@ def labels_of_samples(store: Store, run: RunRow) -> RunLabels:
     If a target answered in several repeats, reviews are left out, because an id then has several
     responses and a review concerns only one.
     """
-    if not store.reviews(run.id):
+    if not store.review_state(run.id):
         return RunLabels()
     plan = plan_of(run)
     if plan.repeats > 1 and plan.target is not None:

@@ -1,7 +1,6 @@
 """The review desk of a run: what reviewers see, submit and withdraw.
 
-Reviews and withdrawals are appended rows, never changed. A desk is stateless, so any number of
-reviewers can use one.
+Reviews and withdrawals are appended rows, never changed. Any number of reviewers can use a desk.
 """
 
 from collections import Counter, OrderedDict
@@ -152,6 +151,8 @@ class ReviewDesk:
         self._overlap = overlap
         self.reviewers = reviewers
         self._unrevealed = unrevealed or UnrevealedReviews()
+        self._known: tuple[str, Sequence[ReviewRow]] = ("", ())
+        self._found: tuple[Sequence[ReviewRow], ActiveReviews] | None = None
         self.order = RandomOrder(run.id, plan_of(run).samples)
 
     def next(
@@ -174,7 +175,7 @@ class ReviewDesk:
         name = read_reviewer(reviewer)
         if read_queue(kind) == "picked":
             raise InputError("`picked` isn't a queue", "use `flagged` or `random`", "queue")
-        rows = active_rows(self.store.reviews(self.run.id))
+        rows = active_rows(self._rows())
         undecided = self.undecided() if kind == "flagged" else frozenset[int]()
         known = {row.number for row in rows if row.reviewer == name}
         others = Counter(row.number for row in rows if row.reviewer != name)
@@ -200,11 +201,11 @@ class ReviewDesk:
 
         With a reviewer, only the samples that this reviewer has reviewed.
         """
-        found = undecided_samples(self.run, self.rubric, self.store)
+        every = self._read().every
+        found = undecided_samples(self.run, self.rubric, self.store, every)
         if reviewer is None:
             return found
-        rows = active_rows(self.store.reviews(self.run.id))
-        return found.intersection(row.number for row in rows if row.reviewer == reviewer)
+        return found.intersection(each.number for each in every if each.reviewer == reviewer)
 
     def _claims(self, number: int, name: str, most: int) -> bool:
         """Give a sample to a reviewer, unless enough others have it or have reviewed it."""
@@ -233,7 +234,7 @@ class ReviewDesk:
         name, read = read_reviewer(reviewer), read_queue(queue)
         stored = self.stored(number)
         rows = self._rows_of(number, name)
-        mine = next(iter(self._active(rows).every), None)
+        mine = next(iter(read_reviews(self.run, rows).every), None)
         blind = self.blind and not is_led(rows)
         if mine is not None and not blind:
             self._unrevealed.discard(mine.id)  # the reasons reveal the verdict
@@ -276,7 +277,7 @@ class ReviewDesk:
         """
         name = read_reviewer(reviewer)
         # Even a review that can't be read can be withdrawn.
-        rows = active_rows(self.store.reviews(self.run.id))
+        rows = active_rows(self._rows())
         last = next((row for row in reversed(rows) if row.reviewer == name), None)
         if last is None:
             return None
@@ -288,7 +289,7 @@ class ReviewDesk:
         """Return the verdicts of the judges and other reviewers on a sample."""
         name = read_reviewer(reviewer)
         stored = self.stored(number)
-        found = self._active(self.store.reviews_of(self.run.id, number)).every
+        found = read_reviews(self.run, self.store.reviews_of(self.run.id, number)).every
         mine = next((each for each in found if each.reviewer == name), None)
         if mine is None and self.blind:
             problem = "the judges' verdict is hidden until you have scored the sample"
@@ -311,9 +312,9 @@ class ReviewDesk:
 
     def active_reviews(self) -> ActiveReviews:
         """Return the active reviews, checked against the rubric."""
-        found = self._active(self.store.reviews(self.run.id))
+        found = self._read()
         scales = {each.id: each.scale for each in self.rubric.criteria}
-        for each in chain(found.every, found.blind):
+        for each in {each.id: each for each in chain(found.every, found.blind)}.values():
             fault = fault_of(each.verdict, scales)
             if fault is not None:
                 raise damaged(self.run, f"review {each.id}: {fault}")
@@ -322,7 +323,7 @@ class ReviewDesk:
     def progress(self, reviewer: str | None = None) -> ReviewProgress:
         """Return the reviewers' progress; without a reviewer, nothing is ``mine``."""
         name = None if reviewer is None else read_reviewer(reviewer)
-        found = self._active(self.store.reviews(self.run.id))
+        found = self._read()
         part = self.part_of(found)
         queued = [each for each in found.every if each.queued]
         queue = self.store.queued_numbers(self.run.id)
@@ -344,7 +345,7 @@ class ReviewDesk:
 
     def random_part(self) -> RandomPart:
         """Return how far reviewers have worked through the random order."""
-        return self.part_of(self._active(self.store.reviews(self.run.id)))
+        return self.part_of(self._read())
 
     def part_of(self, found: ActiveReviews) -> RandomPart:
         """Return the part of the random order that these reviews cover."""
@@ -374,8 +375,18 @@ class ReviewDesk:
         rows = self.store.reviews_of(self.run.id, number)
         return tuple(row for row in rows if row.reviewer == name)
 
-    def _active(self, rows: Sequence[ReviewRow]) -> ActiveReviews:
-        return read_reviews(self.run, rows)
+    def _rows(self) -> Sequence[ReviewRow]:
+        """Return all rows of the run, read again only after a new one."""
+        state = self.store.review_state(self.run.id)
+        if state != self._known[0]:
+            self._known = (state, self.store.reviews(self.run.id))
+        return self._known[1]
+
+    def _read(self) -> ActiveReviews:
+        rows = self._rows()
+        if self._found is None or self._found[0] is not rows:
+            self._found = (rows, read_reviews(self.run, rows))
+        return self._found[1]
 
     def _add(
         self,
@@ -412,6 +423,8 @@ def _judged(record: SampleRecord, rubric: Rubric) -> JudgedSample:
     return JudgedSample(
         scores={each.id: result.metrics.get(each.id) for each in rubric.criteria},
         overall=result.metrics.get(rubric.overall_name),
+        by_rules=result.by_rules,
+        judge_score=result.judge_score,
         reasoning={each.id: each.reasoning for each in criteria if each.reasoning},
         winner=result.winner,
         preferences={each.id: each.preference for each in criteria if each.preference},

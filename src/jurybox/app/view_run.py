@@ -132,7 +132,7 @@ def baseline_diff(view: RunView, store: Store) -> "RunDiff | None":
 def reviewer_agreement(view: RunView, store: Store) -> "ReviewAgreement | None":
     """Return how far judges and reviewers agree; None without reviews."""
     # Most runs have no reviews and needn't load the rubric and numpy.
-    row = store.run(view.run_id) if store.reviews(view.run_id) else None
+    row = store.run(view.run_id) if store.review_state(view.run_id) else None
     if row is None:
         return None
     from jurybox.app.estimate_run import review_agreement

@@ -1,7 +1,7 @@
 """The reviews that a rubric requires before a run can be released (E11)."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, get_args
 
 import msgspec
@@ -127,11 +127,12 @@ def release_review(
     )
 
 
-def undecided_samples(run: RunRow, rubric: Rubric, store: Store) -> frozenset[int]:
+def undecided_samples(
+    run: RunRow, rubric: Rubric, store: Store, reviews: Iterable[Review]
+) -> frozenset[int]:
     """Return the reviewed samples whose safety flag, or a required reason, no review settled."""
     wanted = {"safety", *rubric.require_review}
-    reviews = by_number(read_reviews(run, store.reviews(run.id)).every)
-    found = _settled_by_sample(run, store, reviews)
+    found = _settled_by_sample(run, store, by_number(reviews))
     return frozenset(
         number for number, (done, reasons) in found.items() if wanted.intersection(reasons - done)
     )

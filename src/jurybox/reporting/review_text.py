@@ -61,7 +61,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     # order (``passed``) have no blind review.
     waiting: int = 0
     passed: int = 0
-    # Whether no judge was asked, so that the rubric's rules are compared with people.
+    # Whether the rubric's rules give the scores, so that they are compared with people.
     by_rules: bool = False
     estimates: tuple[CorrectedMetric, ...] = ()  # the run's metrics, corrected by the random part
     # What reviewers could not score, for the rubric's authors.
@@ -73,8 +73,14 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         part = self.flagged if self.random.agreement is None else self.random
         criteria = () if part.agreement is None else part.agreement.criteria
         compared = [each for each in criteria if each.exact.value is not None][:4]
-        if not compared:
-            return ""
+        who = "The rules" if self.by_rules else "The judge"
+        kind = "flagged" if self.random.agreement is None else "random"
+        hard = "; flagged samples are the hard ones" if self.random.agreement is None else ""
+        if not compared:  # on a continuous scale, scores are rarely the same
+            apart = [each for each in criteria if each.error is not None][:4]
+            most = counted(max((each.n for each in apart), default=0), f"{kind} sample")
+            by = ", ".join(f"by {each.error:.2f} on {each.criterion}" for each in apart)
+            return f"{who} and people differ {by} on average in {most}{hard}." if apart else ""
         # Samples that people or the judge left without a score are in no comparison.
         alike = len({each.n for each in compared}) == 1
         same = [
@@ -82,10 +88,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
             + ("" if alike and each is not compared[-1] else f" of {each.n:,}")
             for each in compared
         ]
-        who = "The rules" if self.by_rules else "The judge"
-        kind = "flagged" if self.random.agreement is None else "random"
         samples = "sample" if compared[-1].n == 1 else "samples"
-        hard = "; flagged samples are the hard ones" if self.random.agreement is None else ""
         return f"{who} and people agree {', '.join(same)} {kind} {samples}{hard}."
 
     @property

@@ -298,6 +298,8 @@ class JudgedSample(JudgeVerdict, frozen=True, kw_only=True):
     """
 
     overall: float | None
+    by_rules: bool
+    judge_score: float | None  # the judge's overall score, if the rules give the others
     preferences: dict[str, Side]
     confidence: Confidence | None
     reasons: tuple[str, ...]

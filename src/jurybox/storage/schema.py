@@ -389,6 +389,7 @@ CALIBRATIONS_OF: Final = _select("calibrations", f"WHERE rubric_id = ? {_NEWEST}
 ALL_CALIBRATIONS: Final = _select("calibrations", _NEWEST)
 _OLDEST: Final = "ORDER BY created_at, id"
 REVIEWS_OF_RUN: Final = _select("reviews", f"WHERE run_id = ? {_OLDEST}")
+REVIEW_STATE: Final = "SELECT count(*), max(id) FROM reviews WHERE run_id = ?"
 REVIEWS_OF: Final = _select("reviews", f"WHERE run_id = ? AND number = ? {_OLDEST}")
 REVIEW_TO_WITHDRAW: Final = (
     "SELECT 1 FROM reviews WHERE id = ? AND run_id = ? AND number = ? AND action = 'review'"

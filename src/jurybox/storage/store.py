@@ -307,6 +307,12 @@ class Store:
         """Return the reviews of a run, in the order in which they were made."""
         return self._reader.rows(list[ReviewRow], statements.REVIEWS_OF_RUN, (run_id,))
 
+    def review_state(self, run_id: str) -> str:
+        """Return a text that changes with every review of a run; empty without reviews."""
+        kind = list[tuple[int, str | None]]
+        ((count, last),) = self._reader.rows(kind, statements.REVIEW_STATE, (run_id,))
+        return f"{count} {last}" if count else ""
+
     def reviews_of(self, run_id: str, number: int) -> Sequence[ReviewRow]:
         """Return the reviews of one sample, in the order in which they were made."""
         return self._reader.rows(list[ReviewRow], statements.REVIEWS_OF, (run_id, number))

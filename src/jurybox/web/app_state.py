@@ -89,7 +89,7 @@ class AppState:
 
     def kept(self, what: str, make: Callable[[], T], *runs: RunRow) -> "Future[T]":
         """Compute a value from all samples of runs, cached until a new review or an error."""
-        key = (what, *((run.id, run.seal, *self._last_review(run)) for run in runs))
+        key = (what, *((run.id, run.seal, self.store.review_state(run.id)) for run in runs))
         with self._lock:
             made = self._kept.get(key)
             failed = made is not None and made.done() and made.exception() is not None
@@ -100,9 +100,6 @@ class AppState:
                 self._kept.popitem(last=False)
         return made
 
-    def _last_review(self, run: RunRow) -> list[str]:
-        return [row.id for row in self.store.reviews(run.id)[-1:]]
-
     def agreement(self, run: RunRow) -> "Future[ReviewAgreement | None]":
         """Compute the judges' agreement with people in a run; None if there are no reviews."""
         return self.kept("agreement", lambda: review_agreement(ReviewDesk(self.store, run)), run)
@@ -110,7 +107,7 @@ class AppState:
     def verdict(self, view: RunView, patience: float = PATIENCE) -> Verdict:
         """Return the verdict on a run, marked if its reviews cast doubt on it."""
         verdict = verdict_of(view)
-        if verdict.tone != "passes" or not self.store.reviews(view.run_id):
+        if verdict.tone != "passes" or not self.store.review_state(view.run_id):
             return verdict
         try:
             people = soon(self.agreement(view.row), patience)

@@ -1,6 +1,6 @@
 """The page of one sample: its texts, scores and reasons."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, Final, cast
 from urllib.parse import urlsplit
 
@@ -16,7 +16,7 @@ from jurybox.judging.flow import Failure, ModelReply
 from jurybox.reporting.html.html_text import cut_pieces, word_diff
 from jurybox.reporting.release import read_reviews, sample_decision, settled_words
 from jurybox.reporting.stored import SampleRecord, exchange_notes, plan_of, reading, rubric_of
-from jurybox.review.reviews import REVIEW, Review, read_review
+from jurybox.review.reviews import REVIEW, ActiveReviews, Review, active_rows, read_review
 from jurybox.rubric.document.criteria import scenario_texts
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import KINDS
@@ -45,7 +45,9 @@ def sample_page(
         votes = votes_of(record.exchanges)
     responses = _responses(record)
     scenario = record.inputs.scenario
-    reviews = read_reviews(run, place.store.reviews_of(run.id, number)).every
+    review_rows = place.store.reviews_of(run.id, number)
+    active = read_reviews(run, review_rows)
+    reviews = active.every
 
     def text(part: str, most: int = LONG) -> CutText:
         return cut_text(texts[part], most)
@@ -71,7 +73,7 @@ def sample_page(
         "opinions": _opinions(votes, record.report),
         "votes": votes,
         "further": max(0, len(record.exchanges) - _MOST_EXCHANGES),
-        "reviews": [(row, _verdict(row)) for row in place.store.reviews_of(run.id, number)],
+        "reviews": list(_described(review_rows, active)),
     }
     return page_response(request, "sample.html", data)
 
@@ -141,10 +143,28 @@ def _decision(rubric: Rubric, record: SampleRecord, reviews: Sequence[Review]) -
     return f"{decision}: {meaning}" if meaning else decision
 
 
+def _described(
+    rows: Sequence[ReviewRow], active: ActiveReviews
+) -> Iterator[tuple[ReviewRow, str, str]]:
+    """Yield each review with its verdict, and whether it counts for agreement, in words."""
+    kept, counted = active_rows(rows), {each.id: each.verdict for each in active.blind}
+    for row in rows:
+        if row.action != REVIEW:
+            yield row, "(takes a review back)", ""
+        elif row.id in counted:
+            verdict = counted[row.id]
+            yield row, verdict.in_words, "yes" if verdict.is_label else "no: unclear"
+        elif row not in kept:
+            yield row, _verdict(row), "no: taken back"
+        else:
+            seen = not read_review(row).shown.blind
+            yield row, _verdict(row), "no: after seeing the judge" if seen else "no: replaced"
+
+
 def _verdict(row: ReviewRow) -> str:
     """Describe a reviewer's verdict in words."""
     try:
-        return read_review(row).verdict.in_words if row.action == REVIEW else ""
+        return read_review(row).verdict.in_words
     except msgspec.DecodeError:
         return "can't be read"
 

@@ -76,10 +76,9 @@ def pair_fields(rubric: Rubric) -> tuple[Field, ...]:
 
 
 def digit_keys(fields: Sequence[Field]) -> list[str]:
-    """Return the digits that answer these questions, sorted; all if a number is typed."""
-    typed = any(field.low is not None for field in fields)
+    """Return the digits that choose a score, sorted."""
     shortcuts = {each.key for field in fields for each in field.choices}
-    return [key for key in sorted(_DIGITS) if typed or key in shortcuts]
+    return [key for key in sorted(_DIGITS) if key in shortcuts]
 
 
 def safety_field() -> Field:

@@ -1,4 +1,4 @@
-"""The judges' and other reviewers' verdicts, shown after the reviewer has scored."""
+"""The verdicts of the judges or rules and of other reviewers, shown after the reviewer's."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -8,11 +8,11 @@ import msgspec
 from jurybox.documents.numbers import shown
 from jurybox.review.reviews import JudgedSample, Revealed, Review
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.rubric.scale import Scale
 from jurybox.web.review.sample_view import TextPart
 
 _NOTHING: Final = "-"
 _UNCLEAR: Final = "unclear"
+_MANY: Final = 4
 Answer = float | str | None
 
 
@@ -30,6 +30,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 class VerdictReveal(msgspec.Struct, frozen=True, kw_only=True):
     """The verdicts shown to a reviewer who has scored the sample."""
 
+    scorer: str  # what gave the run's scores: the judge or the rules
     others: tuple[str, ...]
     lines: tuple[Line, ...]
     notes: tuple[str, ...]
@@ -38,16 +39,17 @@ class VerdictReveal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """How far the reviewer and the judge agree, in words."""
+        """How far the reviewer and the judge or the rules agree, in words."""
         compared = [line for line in self.lines if line.difference != _NOTHING]
         different = [line.title for line in compared if line.differs]
         if not compared:
-            return "Nothing can be compared: you or the judge gave no score."
+            return f"Nothing can be compared: you or the {self.scorer} gave no score."
         if not different:
-            return "You and the judge agree."
+            return f"You and the {self.scorer} agree."
         same = len(compared) - len(different)
         agree = f"agree on {same} of {len(compared)}, and " if same else ""
-        return f"You and the judge {agree}differ on {', '.join(different)}."
+        names = ", ".join(different) if len(different) < _MANY else f"{len(different)} criteria"
+        return f"You and the {self.scorer} {agree}differ on {names}."
 
 
 def compared(revealed: Revealed, mine: Review, rubric: Rubric) -> VerdictReveal:
@@ -55,6 +57,7 @@ def compared(revealed: Revealed, mine: Review, rubric: Rubric) -> VerdictReveal:
     judged, everybody = revealed.judged, (mine, *revealed.others)
     pair = mine.verdict.is_pair
     return VerdictReveal(
+        scorer=_scorer(judged),
         others=tuple(each.reviewer for each in revealed.others),
         lines=tuple((_pair_lines if pair else _score_lines)(judged, everybody, rubric)),
         notes=tuple(_notes(revealed, pair=pair)),
@@ -82,7 +85,10 @@ def _score_lines(
 ) -> Iterator[Line]:
     for each in rubric.criteria:
         answers = [review.verdict.scores.get(each.id) for review in everybody]
-        yield _line(each.name, judged.scores.get(each.id), answers, each.scale)
+        # In a rubric that judges and checks score, a name says what a judge didn't score.
+        by = "" if judged.by_rules or each.source == "judge" else f" (by {each.source})"
+        scorer = _scorer(judged)
+        yield _line(each.name + by, judged.scores.get(each.id), answers, scorer=scorer)
 
 
 def _pair_lines(
@@ -99,27 +105,31 @@ def _pair_lines(
             yield line if answered else msgspec.structs.replace(line, mine=_NOTHING)
 
 
-def _line(title: str, judge: Answer, people: Sequence[Answer], scale: Scale | None = None) -> Line:
+def _scorer(judged: JudgedSample) -> str:
+    return "rules" if judged.by_rules else "judge"
+
+
+def _line(title: str, judge: Answer, people: Sequence[Answer], scorer: str = "judge") -> Line:
     mine, *others = people
     return Line(
         title=title,
         mine=_UNCLEAR if mine is None else _shown(mine),
         judge="no verdict" if judge is None else _shown(judge),
         others=tuple(map(_shown, others)),
-        difference=_difference(mine, judge, scale),
+        difference=_difference(mine, judge, scorer),
         differs=judge is not None and mine is not None and judge != mine,
     )
 
 
-def _difference(mine: Answer, judge: Answer, scale: Scale | None) -> str:
+def _difference(mine: Answer, judge: Answer, scorer: str) -> str:
     if mine is None or judge is None:
         return _NOTHING
     if mine == judge:
         return "same"
-    if scale is None or isinstance(mine, str) or isinstance(judge, str):
+    if isinstance(mine, str) or isinstance(judge, str):
         return "different"
     distance = shown(abs(judge - mine))
-    return f"judge {distance} {'higher' if judge > mine else 'lower'}"
+    return f"{scorer} {distance} {'higher' if judge > mine else 'lower'}"
 
 
 def _shown(answer: Answer) -> str:
@@ -133,7 +143,9 @@ def _notes(revealed: Revealed, *, pair: bool) -> Iterator[str]:
         yield "Names are the run's from here on: its response B was shown to you as A."
     if revealed.judged.stable is False:
         yield "The judge's winner changed with the order of the responses."
-    if revealed.judged.confidence is not None:
+    if revealed.judged.judge_score is not None:
+        yield f"The judge, asked as well, gives {shown(revealed.judged.judge_score)} overall."
+    elif revealed.judged.confidence is not None:
         yield f"The judge's confidence is {revealed.judged.confidence}."
     if revealed.judged.reasons:
         yield f"Flagged as {', '.join(revealed.judged.reasons).replace('_', ' ')}."

@@ -264,6 +264,7 @@ def _form(
         sheet=sheet_of(case),
         fields=fields,
         digits=digit_keys(fields),
+        typed=any(each.low is not None for each in fields),
         safety=safety_field(),
         given=given,
         problem=problem,

@@ -14,16 +14,17 @@
   // What this tab keeps of answers that are not submitted yet, by sample, reviewer and last action.
   const draft = form && `draft ${form.action} ${form.reviewer.value} ${form.basis.value}`;
   let current = null;
+  let pointing = false;
   let gone = false;
   let leaving = false;
   let unsaved = false; // answers that the server doesn't have
   let warned = ""; // what was asked for once in spite of them
   let correcting = false; // the page opened with every answer of an earlier review
 
-  function say(text) {
-    if (notice) {
-      notice.textContent = text;
-    }
+  function say(text, warning = false) {
+    notice.textContent = text;
+    notice.classList.toggle("warned", warning);
+    fold();
   }
 
   // A radio group or a number field holds an answer once it has one that the browser finds valid.
@@ -54,6 +55,13 @@
     }
   }
 
+  // In a form that is too long to be seen at once, only the question at hand is explained.
+  function fold() {
+    if (form && form.scrollHeight > Math.min(form.clientHeight, window.innerHeight)) {
+      form.setAttribute("data-folded", "");
+    }
+  }
+
   function turnTo(group) {
     mark(group);
     const target =
@@ -81,9 +89,9 @@
       .filter((group) => !group.closest("details:not([open])") && (correcting || !answered(group)));
     const next = left.find((group) => groups.indexOf(group) > place) || left[0] || later[0];
     if (next) {
-      turnTo(next);
       const end = left.length > 0 ? "" : ", or Enter submits";
       say(`${done}. Next: ${title(next)}${end}.`);
+      turnTo(next);
     } else {
       turnToSubmit();
       say(`${done}. All is scored: Enter submits.`);
@@ -107,7 +115,7 @@
     const left = open();
     if (left.length > 0) {
       turnTo(left[0]);
-      say(`Still open: ${left.map(title).join(", ")}.`);
+      say(`Still open: ${left.map(title).join(", ")}.`, true);
     } else {
       leave(() => form.requestSubmit(form.querySelector("button[data-submit]")));
     }
@@ -142,10 +150,10 @@
     const again = `${name === "skip" ? "Skip" : "Undo"} again leaves without them.`;
     if (left.length > 0) {
       turnTo(left[0]);
-      say(`Your answers aren't saved. Still open: ${left.map(title).join(", ")}. ${again}`);
+      say(`Your answers aren't saved. Still open: ${left.map(title).join(", ")}. ${again}`, true);
     } else {
       turnToSubmit();
-      say(`Your answers aren't saved. Enter submits them. ${again}`);
+      say(`Your answers aren't saved. Enter submits them. ${again}`, true);
     }
     return true;
   }
@@ -193,7 +201,7 @@
     if (flag) {
       flag.focus();
       flag.scrollIntoView({ block: "nearest" });
-      say("The safety flag is undecided: y confirms, o dismisses, n leaves it undecided.");
+      say("The safety flag is undecided: y confirms, o dismisses, n leaves it undecided.", true);
     }
     return flag !== null;
   }
@@ -251,7 +259,7 @@
       if (answered(current)) {
         goOn(`${title(current)}: ${event.target.value}`);
       } else {
-        say(`${title(current)}: ${event.target.validationMessage || "a number is needed"}`);
+        say(`${title(current)}: ${event.target.validationMessage || "a number is needed"}`, true);
       }
     }
   }
@@ -265,7 +273,8 @@
     if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || event.isComposing) {
       return;
     }
-    if (typing(event.target)) {
+    // A letter is no part of a number, so it does there what it does elsewhere.
+    if (typing(event.target) && !(event.target.hasAttribute("data-number") && /^[^-+.,e0-9]$/i.test(event.key))) {
       inField(event);
       return;
     }
@@ -323,11 +332,19 @@
   }
 
   document.addEventListener("keydown", onKey);
-  desk.addEventListener("focusin", (event) => {
-    const group = event.target.closest("[data-group]");
-    if (group) {
-      mark(group);
-    }
+  // Marking a question may move the others, so a pressed mouse button marks none until it clicks.
+  ["mousedown", "mouseup"].forEach((name) => {
+    document.addEventListener(name, () => {
+      pointing = name === "mousedown";
+    });
+  });
+  ["focusin", "click"].forEach((name) => {
+    desk.addEventListener(name, (event) => {
+      const group = event.target.closest("[data-group]");
+      if (group && !pointing) {
+        mark(group);
+      }
+    });
   });
   desk.addEventListener("click", (event) => {
     const target = event.target.closest("[data-does=skip], [data-does=undo]");
@@ -379,9 +396,11 @@
   dropSent();
   correcting = form !== null && open().length === 0;
   const back = restore();
-  if (back && notice) {
-    notice.textContent = back;
+  if (back) {
+    say(back, true);
   }
+  fold();
+  desk.querySelectorAll("details.more").forEach((more) => more.addEventListener("toggle", fold));
   if (correcting) {
     turnTo(groups[0]);
     notice.textContent += ` A key changes ${title(groups[0])} and goes on to the next; Enter submits.`;
@@ -390,13 +409,13 @@
     mark(open()[0] || null);
   }
   // What is there when a page opens is not read out; what is put there later is.
-  if (notice && notice.textContent.trim()) {
+  if (notice.textContent.trim()) {
     const text = notice.textContent;
     notice.textContent = "";
     window.setTimeout(() => {
       // A quick reviewer has pressed a key meanwhile, and hears what that did.
       if (!notice.textContent) {
-        say(text.trim());
+        say(text.trim(), Boolean(back));
       }
     }, 150);
   }

@@ -427,3 +427,43 @@ def test_progress_counts_the_reviewers_own_share(made: Made, open_pages: Open) -
         assert f"{len(share)} of your {len(share)} flagged reviewed by you<" in end
         assert "of all 4 by anyone" in end
         assert "You have reviewed every flagged sample that is assigned to you." in end
+
+
+def test_a_sample_page_says_of_each_review_whether_it_counts(
+    made: Made, pages: PagesClient
+) -> None:
+    """E11: only blind reviews are compared with the judge."""
+    first, both = desk(made), {"facts": 4, "tone": 3}
+    blind, seen = Circumstances(queue="random"), Circumstances(queue="picked", blind=False)
+    first.submit(0, "anna", {"scores": both}, shown=blind)
+    first.submit(0, "anna", {"scores": both}, shown=blind)  # after the judge's verdict was shown
+    first.submit(0, "ben", {"scores": both}, shown=blind)
+    first.undo("ben")
+    first.submit(0, "cleo", {"scores": dict.fromkeys(both)}, shown=blind)
+    first.submit(0, "dora", {"scores": both}, shown=seen)
+    page = pages.get("/runs/run-a/samples/0").text
+    found = re.findall(r'<bdi>(\w+)</bdi></th>.*?data-name="counts">([^<]*)<', page)
+    assert found == [
+        ("anna", "yes"),
+        ("anna", "no: after seeing the judge"),
+        ("ben", "no: taken back"),
+        ("ben", ""),
+        ("cleo", "no: unclear"),
+        ("dora", "no: after seeing the judge"),
+    ]
+
+
+def test_a_page_reads_the_reviews_of_a_run_once(
+    made: Made, anna: Reviewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna.name("Anna")
+    anna.send(0, **SCORES)
+    reads: list[str] = []
+    read = type(made.store).reviews
+    monkeypatch.setattr(
+        type(made.store), "reviews", lambda store, run: reads.append(run) or read(store, run)
+    )
+    for path in ("?queue=flagged", "/1?queue=random", "/0/judged", "/name"):
+        reads.clear()
+        anna.pages.get(DESK + path)
+        assert reads == ["run-a"], path
