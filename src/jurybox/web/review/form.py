@@ -1,5 +1,6 @@
 """The review form: a field for each criterion, and the verdict read from a submitted form."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -20,6 +21,8 @@ SAFETY: Final = "Safety concern"
 
 _MOST_CHOICES: Final = 11
 _DIGITS: Final = "1234567890"
+# Followed by a word, and not by an item of a list.
+_LINE_END: Final = re.compile(r"(?<!\n)\n(?=[^\W\d])")
 
 
 class FormChoice(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +69,7 @@ def pair_fields(rubric: Rubric) -> tuple[Field, ...]:
             Field(
                 name=PREFERENCE + each.id,
                 title=each.name,
-                definition=each.definition,
+                definition=_joined(each.definition),
                 choices=_sides(),
                 optional=True,
             )
@@ -115,6 +118,11 @@ def given_fields(data: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
+def _joined(text: str) -> str:
+    """Join the lines of each paragraph; keep paragraphs and lists apart."""
+    return _LINE_END.sub(" ", text)
+
+
 def _sides() -> tuple[FormChoice, ...]:
     return (
         FormChoice(value="A", label="Response A", key="a"),
@@ -136,7 +144,7 @@ def _score_field(criterion: Criterion) -> Field:
         return Field(
             name=name,
             title=criterion.name,
-            definition=criterion.definition,
+            definition=_joined(criterion.definition),
             choices=(_unclear(),),
             low=show_number(scale.low),
             high=show_number(scale.high),
@@ -146,7 +154,7 @@ def _score_field(criterion: Criterion) -> Field:
     return Field(
         name=name,
         title=criterion.name,
-        definition=criterion.definition,
+        definition=_joined(criterion.definition),
         choices=(*(_choice(criterion, point, points) for point in points), _unclear()),
     )
 

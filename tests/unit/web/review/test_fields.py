@@ -1,5 +1,6 @@
 """The questions that a reviewer is asked, the keys that answer them, and what a form means."""
 
+import msgspec
 import pytest
 
 from jurybox.rubric.rubric_model import Criterion, Level, Rubric
@@ -36,6 +37,13 @@ def rubric(scale: str, *levels: Level) -> Rubric:
 def field(scale: str, *levels: Level) -> Field:
     (only,) = score_fields(rubric(scale, *levels))
     return only
+
+
+def test_a_definition_has_the_paragraphs_of_its_document_and_not_its_lines() -> None:
+    written = "Right in\nthe main.\n\nAs in:\n- a poem\n- a plan"
+    criteria = (Criterion(id="tone", name="Tone", scale=SCALE, definition=written),)
+    (only,) = score_fields(msgspec.structs.replace(RUBRIC, criteria=criteria))
+    assert only.definition == "Right in the main.\n\nAs in:\n- a poem\n- a plan"
 
 
 def keys(scale: str) -> dict[str, str | None]:
