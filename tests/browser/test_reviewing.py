@@ -264,6 +264,11 @@ def test_of_six_criteria_the_question_at_hand_is_in_view(
     for part in (*page.locator(".question").all(), page.locator("[data-submit]")):
         expect(part).to_be_in_viewport(ratio=1)
     assert answers(page) == ["none"]
+    last = page.locator("input[data-number]").last
+    last.fill("")
+    page.get_by_role("button", name="Submit").click()
+    expect(page.locator(".notice.warned")).to_have_text("Still open: Trust & boundaries.")
+    last.fill("0.4")
     press(page, "n")
     expect(page.locator(".notice.warned")).to_contain_text("Your answers aren't saved.")
     page.get_by_role("button", name="Submit").click()

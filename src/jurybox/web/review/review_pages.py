@@ -1,5 +1,6 @@
 """The pages of the review queue: the reviewer's name, the next sample, its verdicts."""
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Mapping
@@ -318,7 +319,8 @@ def _outdated(visit: Visit, case: ReviewCase) -> Response | None:
 
 
 def _reported(visit: Visit, error: InputError) -> str:
-    """Describe an error with the criterion's name instead of its id."""
+    """Describe an error in the words of the form: a criterion's name, and Unclear for null."""
     found = visit.desk.rubric.criterion(error.where)
     where = error.where if found is None else found.name
-    return f"{where}: {error.problem}; {error.hint}" if where else f"{error.problem}; {error.hint}"
+    hint = re.sub("(give )?null if it is unclear", "choose Unclear", error.hint)
+    return f"{where}: {error.problem}; {hint}" if where else f"{error.problem}; {hint}"

@@ -377,6 +377,11 @@
     }
   });
   desk.addEventListener("submit", (event) => {
+    if (event.target === form && open().length > 0) {
+      event.preventDefault();
+      submit();
+      return;
+    }
     leaving = true;
     if (event.target === form) {
       sessionStorage.setItem("sent", draft);

@@ -151,6 +151,7 @@ def test_what_is_sent_is_stored_with_how_it_was_shown(
     ("fields", "told"),
     [
         ({"score.facts": "2"}, "Tone: the score is missing"),
+        ({"score.facts": "2"}, "or choose Unclear"),
         ({"score.facts": "6", "score.tone": "1"}, "Facts: the score is 6"),
         ({"score.facts": "2.5", "score.tone": "1"}, "Facts: the score is 2.5"),
         ({"score.facts": "x", "score.tone": "1"}, 'Facts: the score is "x"'),
