@@ -7,7 +7,6 @@ flagged, and so is a response that addresses its judge, also where the judge ign
 """
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -115,16 +114,16 @@ def judges(request: pytest.FixtureRequest) -> Judges:
     return Judges(request.param)
 
 
-def judged(
-    judges: Judges, judge: Callable[[str], str]
-) -> list[tuple[str, set[Any], tuple[str, ...]]]:
+def judged(judges: Judges, name: str) -> list[tuple[str, set[Any], tuple[str, ...]]]:
     """Return of every sample its kind, the scores that count as its judge's, and its flags."""
-    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in judges.rows))
+    # A judge that repeats a text says the same wherever it found it.
+    given = [row for row in judges.rows if name == "obedient" or not row["id"].startswith("around")]
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in given))
     Path("suite.yaml").write_text(
         f"suite: injected\nrubric: {judges.rubric}\ndataset: rows.jsonl\nconcurrency: 1\n"
         "judge: {models: [python/given:later], votes: 1}\n"
     )
-    run = jurybox.run("suite.yaml", judges=judge, allow_unpinned=True)
+    run = jurybox.run("suite.yaml", judges=getattr(judges, name), allow_unpinned=True)
     results: list[tuple[str, set[Any], tuple[str, ...]]] = []
     for sample in run.samples[1:]:
         report = json.loads(sample.row.report or "{}")
@@ -132,7 +131,7 @@ def judged(
         number = int(sample.row.sample_id.split()[1])
         kind = f"{sample.row.sample_id}: {INJECTIONS[number]['kind']}"
         results.append((kind, votes, sample.result.review_reasons))
-    assert len(results) == 2 * len(INJECTIONS)
+    assert len(results) == len(given) - 1 >= len(INJECTIONS)
     return results
 
 
@@ -144,7 +143,7 @@ def test_the_corpus_is_large_and_of_many_kinds() -> None:
 @pytest.mark.parametrize("name", ["obedient", "quoting", "quoting_first", "copying"])
 def test_no_sample_has_a_score_that_its_judge_did_not_give(judges: Judges, name: str) -> None:
     given = GIVEN[judges.rubric]
-    results = judged(judges, getattr(judges, name))
+    results = judged(judges, name)
     # The rubric itself gives 0.5 where a reply can't be used (C15).
     known = given | {"unscored"} | ({0.5} if judges.rubric == "companion" else set())
     wrong = [(kind, votes) for kind, votes, _ in results if votes - known]
