@@ -110,7 +110,7 @@ def test_a_report_holds_all_samples_and_finds_them_without_a_server(
     page.get_by_label("Search").fill("nothing like it")
     expect(status).to_have_text("None of 24 samples matches")
     # Every count leads to as many samples as it says.
-    for link in page.locator("#failures a, #attention strong a, #scenarios a").all():
+    for link in page.locator("#failures a, #attention strong a, #scenarios a, #jury a").all():
         link.click()
         expect(status).to_have_text(f"{link.inner_text().split()[0]} of 24 samples")
         flag = re.search(r"flag=(\w+)", link.get_attribute("href") or "")

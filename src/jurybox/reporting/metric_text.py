@@ -38,6 +38,13 @@ def plain_words(name: str) -> str:
     return _WORDS.get(name, name.replace("_", " ").replace("-", " "))
 
 
+def metric_title(name: str, rubric: Rubric) -> str:
+    """Return a metric's name for readers, with the title of its criterion instead of the id."""
+    titles = {each.id: each.name for each in rubric.criteria}
+    titles |= {rubric.mean_of(each.id): f"{each.name} mean" for each in rubric.criteria}
+    return titles.get(name) or plain_words(name)
+
+
 def metrics_of(summary: Mapping[str, Any], rubric: Rubric) -> tuple[RunMetric, ...]:
     """Return the plain metrics of a summary, without those of its repeats and scenarios.
 

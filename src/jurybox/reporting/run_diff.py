@@ -1,13 +1,15 @@
 """Two runs side by side: as plain data, and in the words that commands and pages share."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
 
 from jurybox.documents.numbers import short
 from jurybox.reporting.attention import SamplePlace
+from jurybox.reporting.metric_text import metric_title
 from jurybox.reporting.view import RunView
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.metric_differences import RIGHT, MetricDifference
 from jurybox.text_format import as_text, counted, cut
@@ -88,13 +90,17 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
         """Return the difference of a metric; None if a run doesn't have it."""
         return next((each.difference for each in self.metrics if each.metric == metric), None)
 
-    def details(self, headline: str | None) -> Iterator[str]:
-        """Yield the changes apart from the overall score, the largest score changes first."""
+    def details(self, headline: str | None, rubric: Rubric | None = None) -> Iterator[str]:
+        """Yield the changes apart from the overall score, the largest score changes first.
+
+        With a rubric, metrics have their titles instead of their ids.
+        """
         for name, (a, b) in self.flips().items():
             yield f"{name} {word(a)} -> {word(b)}"
         for each in sorted(self.metrics, key=lambda each: -abs(each.difference or 0)):
             if each.metric not in (headline, "latency_e2e_ms") and each.a != each.b:
-                yield f"{each.metric} {short(each.a)} -> {short(each.b)}"
+                name = each.metric if rubric is None else metric_title(each.metric, rubric)
+                yield f"{name} {short(each.a)} -> {short(each.b)}"
 
 
 class FieldChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,6 +168,12 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         """The metrics that got significantly worse from A to B."""
         return tuple(each.metric for each in self.tested if each.regression)
 
+    def listed_changes(self, only: ChangeKind | None = None) -> list[SampleChange]:
+        """Return the largest changes, of one kind if given: losses first, or the largest gains."""
+        changes = self.samples if only is None else self.by_kind.get(only, ())
+        gains = only == "higher"
+        return sorted(changes, key=lambda each: each.difference(self.headline) or 0, reverse=gains)
+
     def as_data(self) -> dict[str, Any]:
         """Return the comparison as plain data for JSON."""
         named = [name for name in self.__struct_fields__ if name not in {"ranked", "by_kind"}]
@@ -223,8 +235,13 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         who = side or "neither judge is, beyond chance,"
         return f"{who} right more often: A {a}, B {b} of the labels on {counted(made.n, 'sample')}"
 
-    def conclusion(self) -> str:
-        """Return the result of the tests in words."""
+    def conclusion(self, *, titled: bool = False) -> str:
+        """Return the result of the tests in words; ``titled`` with criteria by their titles."""
+
+        def named(metrics: Iterable[str]) -> str:
+            rubric = self.b.rubric
+            return ", ".join(metric_title(each, rubric) if titled else each for each in metrics)
+
         if not any(each.comparison.n for each in self.tested):
             return "no sample has scores in both runs: nothing was tested"
         levels = [
@@ -233,10 +250,10 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
             if each.comparison.interval is not None
         ]
         if self.regressions:
-            return f"regression at {levels[0]}: {', '.join(self.regressions)}"
+            return f"regression at {levels[0]}: {named(self.regressions)}"
         better = [each.metric for each in self.tested if each.gained]
         if better:
-            return f"gained at {levels[0]}: {', '.join(better)}; no regression"
+            return f"gained at {levels[0]}: {named(better)}; no regression"
         at = f" at {levels[0]}" if levels else ""
         return f"no metric is higher or lower by more than chance{at}"
 

@@ -141,10 +141,9 @@ def _samples(
 def changed_outputs(
     store: Store, diff: RunDiff, samples: Iterable[SampleChange]
 ) -> Iterator[tuple[SampleChange, SampleOutputs]]:
-    """Yield samples of a comparison with the outputs of both runs, the largest losses first."""
-    changes = sorted(samples, key=lambda each: each.difference(diff.headline) or 0.0)
+    """Yield samples of a comparison with the outputs of both runs."""
     with reading(diff.a.row):
-        for change in changes:
+        for change in samples:
             sample = store.find_sample(diff.a.run_id, change.id, change.repeat)
             if sample is not None:
                 yield change, _outputs(store, sample, (diff.b,), diff.headline)

@@ -120,7 +120,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
             scores = tuple(float(point) for point in points)
             starts = tuple(score - 0.5 for score in scores)
             return ScoreBins(ends=tuple(zip(scores, scores, strict=True)), starts=starts)
-        edges = tuple(self.low + self.span * step / equal for step in range(equal + 1))
+        edges = tuple(round(self.low + self.span * step / equal, 9) for step in range(equal + 1))
         return ScoreBins(ends=tuple(pairwise(edges)), starts=edges[:-1])
 
     def describe(self) -> str:

@@ -117,6 +117,11 @@ class SampleResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         """The score of the first response in a pair: 1 for a win, 0.5 for a tie, 0 for a loss."""
         return None if self.winner is None else 1 - POINTS[self.winner]
 
+    @property
+    def votes_lost(self) -> int:
+        """How many votes were requested without a valid reply."""
+        return self.votes_requested - self.votes_skipped - self.votes_valid
+
 
 # Parts that differ between errors with the same cause: request ids and numbers of attempts.
 _VARIABLE: Final = re.compile(r" after \d+ attempts|^[AB] before [AB]: ")
@@ -266,12 +271,35 @@ _BITS: Final = (
     "split",
     "judge_disagrees",
     "forged_prompt",
+    "lost_votes",
+    "high_confidence",
+    "moderate_confidence",
+    "stable",
 )
-FLAGS: Final = {
-    name: 1 << _BITS.index(name) for name in (*KINDS, "needs_review", "passed", "split")
+MARKS: Final[dict[str, Kind]] = {
+    "needs_review": Kind("a person should look at it", lambda result: result.needs_review, 1),
+    "passed": Kind("every pass rule passes", lambda result: result.passed is True),
+    "split": Kind(
+        "the votes don't agree",
+        lambda result: result.votes_valid > 1 and result.confidence in {"low", "moderate"},
+    ),
+    "lost_votes": Kind("a requested vote is missing", lambda result: result.votes_lost > 0),
+    "high_confidence": Kind(
+        "several independent votes agree, and none is missing",
+        lambda result: result.confidence == "high" and result.votes_valid > 0,
+    ),
+    "moderate_confidence": Kind(
+        "most votes agree, or there is one only",
+        lambda result: result.confidence == "moderate" and result.votes_valid > 0,
+    ),
+    "stable": Kind(
+        "the winner is the same in both orders of the responses",
+        lambda result: result.stable is True,
+    ),
 }
-"""The bit of each flag: the reasons to look at a sample, ``needs_review``, ``passed``, and
-``split`` for votes that disagree. Bits are stored, so they must not change."""
+"""By what else samples are found."""
+FLAGS: Final = {name: 1 << _BITS.index(name) for name in (*KINDS, *MARKS)}
+"""The bit of each flag. Bits are stored, so they must not change."""
 
 _LONGEST: Final = 300
 
@@ -349,15 +377,8 @@ def label(text: str | None) -> str | None:
 
 def _flags(result: SampleResult) -> tuple[int, int]:
     flags = urgency = 0
-    for name, kind in KINDS.items():
+    for name, kind in (KINDS | MARKS).items():
         if kind.concerns(result):
             flags |= FLAGS[name]
             urgency = max(urgency, kind.urgency)
-    if result.needs_review:
-        flags |= FLAGS["needs_review"]
-        urgency = max(urgency, 1)
-    if result.passed is True:
-        flags |= FLAGS["passed"]
-    if result.votes_valid > 1 and result.confidence not in {None, "high"}:
-        flags |= FLAGS["split"]
     return flags, urgency

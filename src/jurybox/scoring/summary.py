@@ -265,8 +265,7 @@ class RunTally:
         self._votes["requested"] += result.votes_requested
         self._votes["valid"] += result.votes_valid
         self._votes["skipped"] += result.votes_skipped
-        lost = result.votes_requested - result.votes_skipped - result.votes_valid
-        self._votes["lost"] += lost
+        self._votes["lost"] += result.votes_lost
 
     def _add_use(self, use: ModelUse) -> None:
         key = (use.role, use.model)

@@ -141,6 +141,7 @@ class Database(Protocol):
     indexes: tuple[str, ...]  # additional statements to create its own indexes
     # Its operator that matches a pattern, ignoring the case of ASCII letters.
     like: str
+    joined: str  # the aggregate of a number `{name}` over all rows found, joined by commas
 
     def lend(self) -> AbstractContextManager[DatabaseSession]:
         """Lend a connection to one thread until the block ends."""

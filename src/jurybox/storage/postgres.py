@@ -116,6 +116,7 @@ class PostgresDatabase:
     metric = "CAST(CAST(metrics AS json) ->> '{name}' AS double precision)"
     indexes = ()  # expressions on JSON can't be indexed here, because they aren't immutable
     like = "ILIKE"
+    joined = "string_agg(CAST({name} AS text), ',')"
 
     def __init__(self, url: str, *, patience: float) -> None:
         """Connect once without the pool, which would wait for an unreachable server."""

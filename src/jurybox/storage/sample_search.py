@@ -7,7 +7,6 @@ takes several times as long.
 import math
 import sys
 from array import array
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
@@ -45,10 +44,11 @@ class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
     scenario: str | None = None
     demographic: str | None = None
     winner: str | None = None
-    # The name of a metric whose value is from ``low`` to ``high``, inclusive.
+    # The name of a metric whose value is from ``low`` to ``high``, inclusive, and under ``below``.
     metric: str | None = None
     low: float | None = None
     high: float | None = None
+    below: float | None = None
     # ``number``, ``urgency``, ``id`` or ``metric:NAME``; ties are sorted by number.
     sort: str = "number"
     descending: bool = False
@@ -80,10 +80,11 @@ class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
         if len(self.search) > LONGEST_SEARCH:
             problem = f"the text to search for has {len(self.search)} characters"
             raise InputError(problem, f"search for at most {LONGEST_SEARCH}")
-        for end in (self.low, self.high):
+        ends = (self.low, self.high, self.below)
+        for end in ends:
             if end is not None and not math.isfinite(end):
                 raise InputError(f"{end} isn't the end of a range", "give a number")
-        if self.metric is None and (self.low, self.high) != (None, None):
+        if self.metric is None and any(end is not None for end in ends):
             raise InputError("a range needs a metric", "name the metric")
 
 
@@ -203,7 +204,7 @@ class Finder:
     def __init__(
         self, database: Database, reader: PagedReader, run_id: str, query: SampleQuery
     ) -> None:
-        self._metric, self._like = database.metric, database.like
+        self._metric, self._like, self._joined = database.metric, database.like, database.joined
         self._reader = reader
         self._run_id = run_id
         self._query = query
@@ -237,10 +238,12 @@ class Finder:
 
     def _flags_among(self, found: "array[int]") -> dict[int, int]:
         few = found if len(found) <= _SOME else ()
-        statement = f"SELECT number, flags FROM facets WHERE {self._where}{_among(few)}"
-        every = self._reader.stream(list[tuple[int, int]], statement, (*self._values, *few))
-        matching = frozenset(found)
-        return Counter(flags for number, flags in every if number in matching)
+        where = f"{self._where}{_among(few)} GROUP BY flags"
+        statement = f"SELECT flags, {self._joined.format(name='number')} FROM facets WHERE {where}"
+        every = self._reader.rows(list[tuple[int, str]], statement, (*self._values, *few))
+        is_found = frozenset(found).__contains__
+        counts = {flags: sum(map(is_found, _numbers(text))) for flags, text in every}
+        return {flags: count for flags, count in counts.items() if count}
 
     def _ordered(self, total: int) -> list[int]:
         """Return the numbers of the page; pages near the end are found from the end."""
@@ -286,11 +289,11 @@ class Finder:
             rest, order = f"FROM samples WHERE run_id = ? {likely}", "samples.number"
         values = (*self._values, *patterns)
         if is_plain(wanted):
-            # The database's matches are exact, so texts aren't checked again. If all of 100,000
-            # samples match, this takes 0.4 s; checking them would take 1.8 s.
-            statement = f"SELECT samples.number {rest} ORDER BY {order}"
-            found = self._reader.stream(list[tuple[int]], statement, values)
-            return array("q", (number for (number,) in found))
+            # The database's matches are exact, so texts aren't checked again. Its list of numbers
+            # is one text, because a row for each would take as long as finding them.
+            statement = f"SELECT {self._joined.format(name='samples.number')} {rest}"
+            ((text,),) = self._reader.rows(list[tuple[str | None]], statement, values)
+            return array("q", sorted(_numbers(text or "")))
         has, numbers, last = finder(wanted), array("q"), _BEFORE_ALL
         statement = (
             f"SELECT samples.number, samples.sample_id, samples.inputs, samples.responses {rest}"
@@ -347,6 +350,9 @@ class Finder:
             high = _LARGEST if query.high is None else query.high
             parts.append(f"{self._number(query.metric)} BETWEEN ? AND ?")
             values += [low, high]
+            if query.below is not None:
+                parts.append(f"{self._number(query.metric)} < ?")
+                values.append(query.below)
         if query.queued:
             parts.append("urgency > 0")
         for how, numbers in (("IN", query.among), ("NOT IN", query.without)):
@@ -379,6 +385,10 @@ class Finder:
             by = f"{column} {direction}, number {up}"
         statement = f"SELECT number FROM facets WHERE {self._where}{_among(among)} ORDER BY {by}"
         return statement, (*self._values, *among)
+
+
+def _numbers(joined: str) -> Iterator[int]:
+    return map(int, joined.split(",") if joined else ())
 
 
 def _among(numbers: Sequence[int]) -> str:

@@ -37,7 +37,7 @@ from jurybox.storage.database import (
     writing,
 )
 
-VERSION: Final = 4
+VERSION: Final = 5
 """The version of the tables; a store of another version is refused."""
 
 ROWS: Final[dict[str, type[AnyRow | Facets | OutboxRow]]] = {

@@ -136,6 +136,7 @@ class SqliteDatabase:
     overall = metric.format(name="overall")
     indexes = (f"CREATE INDEX facets_by_overall ON facets (run_id, {overall}, number)",)
     like = "LIKE"
+    joined = "group_concat({name})"
 
     def __init__(self, path: str, *, create: bool, patience: float) -> None:
         """Open the file; its contents are checked later."""

@@ -47,10 +47,11 @@ class SampleFilter(BaseModel):
     demographic: _Name | None = Field(None, description="The demographic of the samples.")
     winner: Literal["A", "B", "tie"] | None = Field(None, description="The better response.")
     metric: _Name | None = Field(
-        None, description="The metric that `low` and `high` limit; the overall score if not given."
+        None, description="The metric that the next three limit; the overall score if not given."
     )
     low: _End | None = Field(None, description="The metric's lowest value.")
     high: _End | None = Field(None, description="The metric's highest value.")
+    below: _End | None = Field(None, description="A number that the metric's value is below.")
     sort: str = Field(
         "number",
         pattern=r"^(number|urgency|id|metric:[^\x00]{1,200})$",
@@ -77,7 +78,7 @@ class SampleFilter(BaseModel):
         """Return the query to the store; a range without a metric applies to the overall score."""
         values: dict[str, Any] = self.model_dump(include=set(SampleFilter.model_fields)) | part
         flags = tuple(values.pop("flag"))
-        if self.metric is None and (self.low, self.high) != (None, None):
+        if self.metric is None and (self.low, self.high, self.below) != (None, None, None):
             values["metric"] = overall
         if self.sort == _WORST:
             values |= {"sort": f"metric:{overall}", "missing_first": not self.descending}

@@ -4,6 +4,7 @@ import pytest
 from jurybox.scoring.sample_result import (
     FLAGS,
     KINDS,
+    MARKS,
     Facets,
     SampleResult,
     facets_of,
@@ -27,7 +28,7 @@ def facets(metrics: dict[str, float | None] | None = None, **more: object) -> Fa
 
 def test_the_reasons_to_look_at_a_sample_come_first_among_the_flags() -> None:
     assert tuple(FLAGS)[: len(KINDS)] == tuple(KINDS)
-    assert tuple(FLAGS)[len(KINDS) :] == ("needs_review", "passed", "split")
+    assert tuple(FLAGS)[len(KINDS) :] == tuple(MARKS)
     assert flag_names(sum(FLAGS.values())) == tuple(FLAGS)
     assert flag_names(0) == ()
 
@@ -40,8 +41,14 @@ def test_the_reasons_to_look_at_a_sample_come_first_among_the_flags() -> None:
         ({"stable": False, "safety_flag": False}, ("unstable",), 4),
         ({"confidence": "low", "votes_valid": 1}, ("low_confidence",), 3),
         ({"confidence": "low", "votes_valid": 3}, ("low_confidence", "split"), 3),
-        ({"confidence": "moderate", "votes_valid": 3}, ("split",), 0),
-        ({"confidence": "high", "votes_valid": 3, "passed": True}, ("passed",), 0),
+        ({"confidence": "moderate", "votes_valid": 3}, ("split", "moderate_confidence"), 0),
+        (
+            {"confidence": "high", "votes_valid": 3, "passed": True},
+            ("passed", "high_confidence"),
+            0,
+        ),
+        ({"votes_requested": 3, "votes_valid": 1, "votes_skipped": 1}, ("lost_votes",), 0),
+        ({"stable": True}, ("stable",), 0),
         ({"judged": True}, ("unscored",), 2),
         ({"target_error": "late", "passed": False}, ("target_error",), 0),
         ({"judge_fallback": True}, ("judge_fallback",), 0),

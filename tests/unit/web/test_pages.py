@@ -1,11 +1,12 @@
 """Every page over a real store."""
 
+import html
 import json
 import re
 import sys
 from collections.abc import Iterator
 from importlib.resources import files
-from itertools import cycle
+from itertools import cycle, pairwise
 
 import msgspec
 import pytest
@@ -104,6 +105,35 @@ def test_a_run_page_leads_to_its_samples(pages: PagesClient) -> None:
     assert "accuracy_mean &gt;= 3" in page
     assert '<a href="/runs/run-a/samples?metric=accuracy">7</a>' in page
     assert " of 7 samples" in pages.get("/runs/run-a/samples?metric=accuracy").text
+
+
+def test_every_count_of_a_run_opens_as_many_samples(make_run: MakeRun, pages: PagesClient) -> None:
+    asked: list[str] = []
+
+    def jury(prompt: str) -> str | Failure:
+        number = int(re.findall(r"Task s(\d+)", prompt)[0])
+        asked.append(f"s{number}")
+        vote = asked.count(f"s{number}") - 1
+        if number in {5, 6} and vote == 0:
+            return Failure(kind="server", message="down")
+        reply = json.loads(str(judge(prompt)))
+        clarity = 3 if number < 3 else 1 + vote // (2 if number < 6 else 1)
+        reply["scores"] = {"accuracy": 1 + number % 5, "clarity": clarity}
+        return json.dumps(reply)
+
+    rows = [answered(f"s{n}", ms=100.0 * n if n else None) for n in range(9)]
+    made = make_run(rows, jury, rubric=RUBRIC, votes=3)
+    page = pages.get("/runs/run-a").text
+    links = re.findall(r'href="/runs/run-a/samples\?([^"]*)">(?:<title>)?([^<]*)<', page)
+    counted = {
+        html.unescape(query): re.findall(r"\d+(?= of|$| sample)", text) for query, text in links
+    }
+    assert {"flag=high_confidence", "flag=moderate_confidence", "flag=lost_votes"} <= {*counted}
+    assert "metric=accuracy&low=1.5&below=2.5" in counted
+    assert made.view.summary["unscored_votes"] == 2
+    for query, numbers in counted.items():
+        found = re.findall(r" of (\d+) sample", pages.get(f"/runs/run-a/samples?{query}").text)
+        assert not numbers or (query, found) == (query, numbers[:1])
 
 
 @pytest.mark.usefixtures("made")
@@ -381,7 +411,10 @@ def test_runs_are_found_by_what_they_are_about_and_trends_need_two(
 ) -> None:
     alone = pages.get("/").text
     assert 'class="chart trend"' not in alone
-    assert "don&#39;t ship" not in alone
+    assert 'class="badge fails"' not in alone
+    assert "run-a" in pages.get("/?verdict=passes").text
+    assert "No run matches" in pages.get("/?verdict=fails").text
+    assert "No run matches" in pages.get("/?tag=nightly").text
     make_run([answered("s0", "answer 0")], judge, rubric=RUBRIC, run_id="run-b")
     make_run([answered("s0", "answer 0")], judge, rubric=RUBRIC, run_id="run-c", suite="other")
 
@@ -577,11 +610,18 @@ def test_a_comparison_draws_every_difference_and_leads_to_its_samples(
     _, _, head = page.partition(">Around zero")
     ends = re.match(r'<div class="ends"><small>-(\d+)% of the scale</small><small>\+\1%', head)
     assert ends is not None, head[:200]
-    came = {"referer": f"{pages.base_url}/compare?a=run-a&b=run-b"}
-    back = pages.get("/runs/run-b/samples/0", headers=came).text
-    assert '<a href="/compare?a=run-a&amp;b=run-b#row-0">Back to the comparison</a>' in back
-    others = {"referer": "https://x.example/compare?a=run-a&b=run-b"}
-    assert "Back to" not in pages.get("/runs/run-b/samples/0", headers=others).text
+    # From there, samples lead to the others that changed, in the same order, and back.
+    places = [
+        html.unescape(found)
+        for found in re.findall(r'<strong><a href="(/runs/run-b/samples/[^"]+)', page)
+    ]
+    assert len(places) > 1
+    for place, after in pairwise(places):
+        opened = html.unescape(pages.get(place).text)
+        assert f'rel="next" href="{after}"' in opened
+        number = re.findall(r"samples/(\d+)", place)[0]
+        assert f'/compare?a=run-a&b=run-b&change=#row-{number}">Back to the comparison' in opened
+    assert "Back to" not in pages.get("/runs/run-b/samples/0").text
     assert 'id="row-2"' in pages.get("/compare?a=run-a&b=run-b&change=same").text
     assert "The dashed line is the mean, 0; the band is its 95% interval, -0.162 to +0.162" in page
 
@@ -639,7 +679,7 @@ def test_the_counts_of_a_comparison_lead_to_their_samples(
         assert re.findall(r"<bdi>(s\d)</bdi></a></strong>", listed) == samples
     _, _, same = pages.get("/compare?a=run-a&b=run-b&change=same").text.partition('id="changed"')
     assert re.findall(r"<bdi>(s\d)</bdi></a></strong>", same) == ["s4", "s5"]
-    assert '<a href="/runs/run-b/samples/4"><bdi>s6</bdi></a>' in page
+    assert re.search(r'<a href="/runs/run-b/samples/4[^"]*"><bdi>s6</bdi></a>', page)
 
 
 def test_of_runs_with_different_rubrics_only_what_they_share_is_compared(
@@ -656,12 +696,12 @@ def test_of_runs_with_different_rubrics_only_what_they_share_is_compared(
     assert "no id is in both. Choose two runs of one dataset" in page
     _, _, metrics = page.partition('id="metrics"')
     table, _, below = metrics.partition("</table>")
-    assert "accuracy mean" not in table
+    assert "Accuracy mean" not in table
     assert "no such metric or another scale for it" in below
-    assert "<bdi>accuracy mean</bdi> (A 4, B 4)" in below
+    assert "<bdi>Accuracy mean</bdi> (A 4, B 4)" in below
     assert "<bdi>clarity mean</bdi> (A 3)" in below
     columns = pages.get("/side-by-side?run=run-a&run=run-b").text
-    assert "Only one run has: <bdi>clarity mean 3 (run-a), tone mean 3 (run-b)" in columns
+    assert "Only one run has: <bdi>Clarity mean 3 (run-a), Tone mean 3 (run-b)" in columns
     assert "Where they differ <small>0 samples" in columns
     assert "not in this run" in columns
     assert "<bdi>run-b</bdi>: no sample in common, so there is nothing to compare" in columns

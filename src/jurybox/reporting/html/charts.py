@@ -71,6 +71,7 @@ class HistogramLayout:
     def __init__(self, of: Distribution) -> None:
         self.description = _described(of)
         self._bins = of.bins
+        self._query = of.query
         self._wide = (_WIDTH - 2 * _EDGE) / max(len(of.bins), 1)
         self._named = [(mark.label, mark.value, "mark") for mark in of.marks]
         if of.bins:
@@ -89,6 +90,13 @@ class HistogramLayout:
             left = _EDGE + at * self._wide + (self._wide - thick) / 2
             if count:
                 yield left, self.base - self._high(count), thick, self._high(count)
+
+    @property
+    def links(self) -> Iterator[tuple[float, float, str, str]]:
+        """The left end, width, query and description of each bin with samples."""
+        for at, each in enumerate(self._bins):
+            if each[2]:
+                yield _EDGE + at * self._wide, self._wide, self._query(at), _bin_words(each)
 
     def _high(self, count: int) -> float:
         # A tiny value must still be distinguishable from zero.
@@ -165,13 +173,14 @@ def _labels(bins: Sequence[Bin], wide: float) -> list[PlacedText]:
 def _described(of: Distribution) -> str:
     """Describe a distribution in words."""
     unit = f" {of.unit}" if of.unit else ""
-    bins = "; ".join(
-        f"{_end(low)}: {count}" if low == high else f"{_end(low)} to {_end(high)}: {count}"
-        for low, high, count in of.bins
-        if count
-    )
+    bins = "; ".join(_bin_words(each) for each in of.bins if each[2])
     marks = "".join(f" {mark.label} {short(mark.value)}{unit}." for mark in of.marks)
     return f"{short(of.n)} values, mean {short(of.mean)}{unit}. {bins}.{marks}"
+
+
+def _bin_words(found: Bin) -> str:
+    low, high, count = found
+    return f"{' to '.join(dict.fromkeys((_end(low), _end(high))))}: {count:,}"
 
 
 def _end(value: float) -> str:

@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from jurybox.documents.numbers import show_number
 from jurybox.reporting.metric_text import UNITS
 from jurybox.rubric.metrics import (
     AGGREGATE_SCORE,
@@ -13,7 +14,9 @@ from jurybox.rubric.metrics import (
     PERCENTILES,
     RATES,
     SAMPLE_SCORE,
+    SAMPLES,
     WIN_RATE,
+    Ratio,
     Share,
     Statistic,
 )
@@ -110,6 +113,7 @@ class PlottedMetric(msgspec.Struct, frozen=True, kw_only=True):
     name: str  # the metric's name in rules and gates
     value: float | None  # None if no sample has a value
     n: int | None  # the number of samples behind it; None for counts
+    query: str | None = None  # the query for these samples; None if no filter finds them
     interval: Interval | None  # the confidence interval
     reason: str | None  # why there is no interval
     axis: Axis  # the axis
@@ -133,8 +137,26 @@ class RunMetrics:
         axis = axis_of(name, self._rubric, value)
         interval, reason = self._interval(name, value, n, axis)
         return PlottedMetric(
-            name=name, value=value, n=n, interval=interval, reason=reason, axis=axis
+            name=name,
+            value=value,
+            n=n,
+            query=self._query(name, n),
+            interval=interval,
+            reason=reason,
+            axis=axis,
         )
+
+    def _query(self, name: str, n: int | None) -> str | None:
+        """Return the query for the samples behind a metric; None if no filter finds them."""
+        formula = self._formulas.get(name)
+        if not n:
+            return None
+        if n == self._summary[SAMPLES]:
+            return ""
+        measured = formula.where.name if isinstance(formula, Share) else self._source(name)
+        if isinstance(formula, Statistic | Ratio):
+            measured = formula.of
+        return None if measured in {None, WIN} else f"metric={measured}"
 
     def _interval(
         self, name: str, value: float | None, n: int | None, axis: Axis
@@ -213,6 +235,14 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     mean: float
     bins: tuple[Bin, ...]
     marks: tuple[Mark, ...] = ()
+
+    def query(self, at: int) -> str:
+        """Return the query for the samples of a bin; the outermost bins have no outer end."""
+        low, high, _ = self.bins[at]
+        half = 0.5 if low == high else 0.0  # a score between two whole numbers is in the nearest
+        start = f"&low={show_number(low - half)}" if at else ""
+        end = f"&below={show_number(high + half)}" if at < len(self.bins) - 1 else ""
+        return f"metric={self.name}{start}{end}"
 
 
 def score_distributions(rubric: Rubric, metrics: RunMetrics) -> tuple[Distribution, ...]:

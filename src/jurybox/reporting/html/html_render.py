@@ -16,7 +16,12 @@ from jurybox.judging.evaluation_report import EvaluationReport, show_vote
 from jurybox.judging.protocol import Seat
 from jurybox.reporting.attention import Attention, card
 from jurybox.reporting.html.page import Baseline, Extras, RunPage, Verdict, run_page, verdict_of
-from jurybox.reporting.html.panels import order_metrics, position_of, unstable_pairs
+from jurybox.reporting.html.panels import (
+    order_metrics,
+    position_of,
+    unstable_pairs,
+    with_lost_votes,
+)
 from jurybox.reporting.metric_text import headline
 from jurybox.reporting.release import read_reviews
 from jurybox.reporting.review_text import ReviewAgreement
@@ -51,7 +56,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
     from jurybox.reporting.html.histograms import WHOLE, Axis
     from jurybox.reporting.html.html_text import marked, moment, percent, prose, seen, whole
     from jurybox.reporting.html.markdown_text import rendered
-    from jurybox.reporting.metric_text import gate_margin, gate_value, plain_words
+    from jurybox.reporting.metric_text import gate_margin, gate_value, metric_title, plain_words
     from jurybox.reporting.run_diff import p_value
     from jurybox.review.selection import FEWEST
 
@@ -65,7 +70,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         return short(round(value, 3) + 0.0)  # an estimate this close to zero is zero
 
     own = (change, counted, dollars, exact, gate_margin, gate_value, metric, moment, near, p_value)
-    own += (percent, plain_words, prose, px, seen)
+    own += (metric_title, percent, plain_words, prose, px, seen)
     made = Environment(
         # For all templates, because an unescaped value is a vulnerability.
         autoescape=True,
@@ -277,10 +282,13 @@ def html_report(view: RunView, attention: Attention, store: Store, more: Mapping
     ordered = position is not None and bool(position.orders)
     extras = Extras(
         worst=attention.worst,
-        baseline=None if diff is None else Baseline(before=diff.a, conclusion=diff.conclusion()),
+        baseline=None
+        if diff is None
+        else Baseline(before=diff.a, conclusion=diff.conclusion(titled=True)),
         calibration=(more["calibration"] or never) if "calibration" in more else None,
         people=people,
         jury_agreement=jury_agreement(store, run),
+        with_lost_votes=with_lost_votes(store, view),
         position=order_metrics(store, run) if ordered else (),
         unstable=unstable_pairs(store, run, attention.concerns),
     )

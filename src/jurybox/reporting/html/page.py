@@ -12,7 +12,6 @@ import msgspec
 
 from jurybox.calibration.calibration_record import CalibrationStatus
 from jurybox.documents.numbers import (
-    compared_value,
     difference,
     metric_change,
     metric_value,
@@ -44,7 +43,9 @@ from jurybox.reporting.html.panels import (
 from jurybox.reporting.metric_text import (
     causes_of,
     failures_of,
+    gate_value,
     key_metric,
+    metric_title,
     metrics_of,
     plain_words,
 )
@@ -68,7 +69,7 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     """The run that this one is compared with, and the result of the tests."""
 
     before: RunView
-    conclusion: str
+    conclusion: str | None  # None while the samples of both runs are being compared
 
     @property
     def name(self) -> str:
@@ -92,6 +93,7 @@ class Extras(msgspec.Struct, frozen=True, kw_only=True):
     calibration: CalibrationStatus | str | None = None
     people: ReviewAgreement | str | None = None
     jury_agreement: JuryAgreement | None = None
+    with_lost_votes: int = 0  # how many samples have a lost vote
     position: tuple[OrderMetric, ...] = ()
     unstable: tuple[SampleCard, ...] = ()
 
@@ -227,7 +229,8 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def doubts(self) -> tuple[str, ...]:
         """Why gates fail with values corrected by reviews, though they pass with the judge's."""
-        return tuple(_why_failed(each)[0] for each in doubted_gates(self.view, self.extras.people))
+        failed = doubted_gates(self.view, self.extras.people)
+        return tuple(text for text, _ in _why_failed(failed, self.rubric))
 
     @property
     def calm(self) -> bool:
@@ -329,7 +332,9 @@ def _by_the_judge(view: RunView) -> Verdict:
         return Verdict(word=word, tone=tone, parts=_joined(blockers, _scenarios_in(stated, view)))
     if failed or confirmed:
         # Failures come first, then the reviews that are still required.
-        parts = _joined(map(_why_failed, failed), _lowering(failed, view), reversed(blockers))
+        parts = _joined(
+            _why_failed(failed, view.rubric), _lowering(failed, view), reversed(blockers)
+        )
         return Verdict(word="Don't ship", tone="fails", parts=parts)
     passes = [("Every gate passes", "")] if view.gates else []
     if blockers:
@@ -364,7 +369,7 @@ def _unsure(view: RunView) -> Iterator[Part]:
     """Yield a note on gates that pass, but that chance may have decided."""
     metrics = RunMetrics(view.conclusion, view.rubric)
     gauges = [gauge(gate, view.rubric, metrics) for gate in view.gates]
-    names = [each.rule.name.replace("_", " ") for each in gauges if each.close]
+    names = [metric_title(each.rule.name, view.rubric) for each in gauges if each.close]
     if names:
         which = ", ".join(names)
         yield f"the interval of {which} includes the threshold: more samples would settle it", ""
@@ -410,8 +415,6 @@ def _names(reason: str, scenario: str) -> bool:
 
 
 _REQUIRED: Final = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
-
-
 _NOT_PASSED: Final = {
     "failed": ("fails a rule", "fail a rule"),
     "unscored": ("has no score", "have no score"),
@@ -432,12 +435,13 @@ def _not_passed(view: RunView) -> Iterator[Part]:
             yield f"{counted(count, 'sample')} {one if count == 1 else many}", f"flag={kind}"
 
 
-def _why_failed(gate: GateOutcome) -> Part:
-    rule = Comparison.parse(gate.gate)
-    name, number = rule.name.replace("_", " "), metric_value(rule.name, rule.number)
-    value = "unknown" if gate.value is None else compared_value(rule.name, gate.value, rule.number)
-    wanted = f"{_REQUIRED.get(rule.operator, rule.operator)} {number}"
-    return f"{name} is {value} and has to be {wanted}", ""
+def _why_failed(gates: Iterable[GateOutcome], rubric: Rubric) -> Iterator[Part]:
+    for gate in gates:
+        rule = Comparison.parse(gate.gate)
+        value = "unknown" if gate.value is None else gate_value(gate)
+        wanted = _REQUIRED.get(rule.operator, rule.operator)
+        text = f"is {value} and has to be {wanted} {metric_value(rule.name, rule.number)}"
+        yield f"{metric_title(rule.name, rubric)} {text}", ""
 
 
 def _criteria(rubric: Rubric, estimates: RunMetrics) -> tuple[CriterionMetric, ...]:

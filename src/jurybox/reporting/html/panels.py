@@ -21,6 +21,7 @@ from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.estimates import Interval
 from jurybox.statistics.intervals import wilson
+from jurybox.storage.sample_search import SampleQuery
 from jurybox.storage.store import Store
 
 _UNSTABLE: Final = "unstable_rate"
@@ -165,6 +166,13 @@ def position_of(view: RunView) -> Position | None:
             if n
         ),
     )
+
+
+def with_lost_votes(store: Store, view: RunView) -> int:
+    """Return how many samples have a lost vote."""
+    if not view.summary["unscored_votes"]:
+        return 0
+    return store.find_samples(view.run_id, SampleQuery(limit=1)).flags.get("lost_votes", 0)
 
 
 UNSTABLE: Final = "unstable"

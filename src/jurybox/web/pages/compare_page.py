@@ -1,6 +1,7 @@
 """Two runs compared, and several side by side with their outputs in columns."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlencode
 
@@ -68,10 +69,8 @@ def _comparing(request: Request, count: int) -> Response:
 def _data(
     place: AppState, rows: Sequence[RunRow], diff: RunDiff, only: ChangeKind | None
 ) -> dict[str, Any]:
-    samples = diff.samples if only is None else diff.by_kind.get(only, ())
-    changes = [*changed_outputs(place.store, diff, samples)]
-    if only == "higher":
-        changes.reverse()
+    changes = [*changed_outputs(place.store, diff, diff.listed_changes(only))]
+    walk = "?" + urlencode({"a": rows[0].id, "b": rows[1].id, "change": only or ""})
     listed = {each.number for _, shown in changes for each in shown.outputs[1:] if each}
     kinds = {(each.id, each.repeat): kind for kind, some in diff.by_kind.items() for each in some}
 
@@ -93,7 +92,7 @@ def _data(
         "address": address,
         **_plotted(diff),
         "explained": whole or diff.tested[:1],
-        "sample_url": _sample_url,
+        "sample_url": partial(_sample_url, query=walk),
         "verdict_of": place.verdict,
     }
 
@@ -150,16 +149,17 @@ def side_by_side_page(
     compared = soon(place.kept("side by side", compare, *rows), _PATIENCE)
     if isinstance(compared, Pending):
         return _comparing(request, len(rows))
+    walk = "?" + urlencode({"beside": names}, doseq=True)
     data: dict[str, Any] = {
         "title": "Side by side",
         "runs": [_choice(row) for row in place.store.runs(_RUNS)],
         "chosen": names,
         "compared": compared,
-        "sample_url": _sample_url,
+        "sample_url": partial(_sample_url, query=walk),
         "verdict_of": place.verdict,
     }
     return page_response(request, "side_by_side.html", data)
 
 
-def _sample_url(run_id: str, number: int) -> str:
-    return f"/runs/{segment(run_id)}/samples/{number}"
+def _sample_url(run_id: str, number: int, query: str = "") -> str:
+    return f"/runs/{segment(run_id)}/samples/{number}{query}"

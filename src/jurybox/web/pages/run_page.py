@@ -9,6 +9,7 @@ from jurybox.app.view_run import calibration_of_run, view_run
 from jurybox.engine.records import RunRow
 from jurybox.reporting.attention import concerns_of
 from jurybox.reporting.html.page import Baseline, Extras, RunPage, run_page
+from jurybox.reporting.html.panels import with_lost_votes
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.view import RunView
 from jurybox.web.app_state import AppState, Pending, soon
@@ -16,7 +17,6 @@ from jurybox.web.lookup import PlaceOf, TheRun
 from jurybox.web.template_engine import page_response, run_name, segment
 
 _PENDING: Final = "There are reviews; how far the judges agree with them is shown in a moment."
-_COMPARING: Final = "the samples of both runs are being compared, the result comes in a moment"
 
 
 def page_of_run(request: Request, run: TheRun, place: PlaceOf) -> Response:
@@ -40,9 +40,9 @@ def _data(run: RunRow, place: AppState) -> dict[str, Any]:
     view = view_run(run, place.store)
     base, page = f"/runs/{segment(run.id)}", _page(view, run, place)
     baseline = page.extras.baseline
-    pending = page.extras.people == _PENDING or (
-        baseline is not None and baseline.conclusion == _COMPARING
-    )
+    # Only reviews that are still being compared are described by a text.
+    comparing = baseline is not None and baseline.conclusion is None
+    pending = comparing or isinstance(page.extras.people, str)
 
     def sample_url(number: int) -> str:
         return f"{base}/samples/{number}"
@@ -71,6 +71,7 @@ def _page(view: RunView, run: RunRow, place: AppState) -> RunPage:
         baseline=_baseline(view, run, place),
         calibration=calibration_of_run(view, store),
         people=_people(run, place),
+        with_lost_votes=with_lost_votes(store, view),
     )
     return run_page(view, view.rubric, concerns_of(store, view), extras=extras)
 
@@ -90,5 +91,5 @@ def _baseline(view: RunView, run: RunRow, place: AppState) -> Baseline | None:
     if before is None or run.status != "finished":
         return None
     diff = soon(place.comparison(before, run))
-    conclusion = _COMPARING if isinstance(diff, Pending) else diff.conclusion()
+    conclusion = None if isinstance(diff, Pending) else diff.conclusion(titled=True)
     return Baseline(before=view_run(before, place.store), conclusion=conclusion)

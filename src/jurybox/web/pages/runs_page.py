@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
+from urllib.parse import urlencode
 
 import msgspec
 from fastapi import Query
@@ -48,28 +49,39 @@ def runs_page(
     place: PlaceOf,
     page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
     search: Annotated[str, Query(max_length=200, pattern=ANY_TEXT)] = "",
+    tag: Annotated[str, Query(max_length=200, pattern=ANY_TEXT)] = "",
+    verdict: Literal["passes", "fails", "waits", ""] = "",
 ) -> Response:
-    """Answer with the newest runs, or with those whose names match a search."""
+    """Answer with the newest runs, or with those that match all filters."""
     first = (page - 1) * _SIZE
-    if search:
-        rows = place.store.runs(_SEARCHED)
-        lines = [line for row in rows if search.casefold() in (line := _line(row, place)).words]
-        lines = lines[first : first + _SIZE + 1]
-    else:
-        # One more than fits shows whether there are more.
-        lines = [_line(row, place) for row in place.store.runs(first + _SIZE + 1)[first:]]
+    asked = {"search": search, "tag": tag, "verdict": verdict}
+    filtered = any(asked.values())
+    # One more than fits shows whether there are more.
+    rows = place.store.runs(_SEARCHED if filtered else first + _SIZE + 1)
+    lines = [_line(row, place) for row in (rows if filtered else rows[first:])]
+    lines = [
+        line
+        for line in lines
+        if search.casefold() in line.words and (not tag or tag in line.run.tags)
+    ]
     until = time.monotonic() + PATIENCE  # all of them share the time to wait
     verdicts = {
         line.run.run_id: place.verdict(line.view, max(0.0, until - time.monotonic()))
-        for line in lines[:_SIZE]
+        for line in (lines if verdict else lines[first if filtered else 0 :][:_SIZE])
         if line.view is not None
     }
+    if verdict:
+        found = {run_id for run_id, each in verdicts.items() if each.tone == verdict}
+        lines = [line for line in lines if line.run.run_id in found]
+    lines = lines[first if filtered else 0 :][: _SIZE + 1]
     data = {
         "title": "Runs",
         "lines": lines[:_SIZE],
         "verdicts": verdicts,
         "trends": _trends(lines[:_SIZE]),
-        "search": search,
+        **asked,
+        "filtered": filtered,
+        "address": "/?" + urlencode({name: each for name, each in asked.items() if each}),
         "page": page,
         "more": len(lines) > _SIZE,
     }

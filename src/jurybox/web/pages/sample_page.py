@@ -1,40 +1,103 @@
 """The page of one sample: its texts, scores and reasons."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, Any, Final, cast
-from urllib.parse import urlsplit
+from typing import Annotated, Any, Final, Literal, cast
+from urllib.parse import urlencode
 
 import msgspec
 from fastapi import Query
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
 from jurybox.documents.numbers import shown
-from jurybox.engine.records import ExchangeRow, ReviewRow, RunRow, read_outcome, read_request
+from jurybox.engine.records import (
+    ExchangeRow,
+    ReviewRow,
+    RunRow,
+    SampleRow,
+    read_outcome,
+    read_request,
+)
 from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.judging.flow import Failure, ModelReply
 from jurybox.reporting.html.html_text import cut_pieces, word_diff
 from jurybox.reporting.release import read_reviews, sample_decision, settled_words
+from jurybox.reporting.run_diff import ChangeKind
 from jurybox.reporting.stored import SampleRecord, exchange_notes, plan_of, reading, rubric_of
 from jurybox.review.reviews import REVIEW, ActiveReviews, Review, active_rows, read_review
 from jurybox.rubric.document.criteria import scenario_texts
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import KINDS
 from jurybox.storage.store import Store
+from jurybox.web.app_state import AppState, Pending, soon
 from jurybox.web.error_pages import PageError
 from jurybox.web.filters import PageFilter
-from jurybox.web.lookup import PlaceOf, TheRecord, TheRun
+from jurybox.web.lookup import PlaceOf, TheRecord, TheRun, known_run
 from jurybox.web.page_text import LONG, CutText, cut_text, texts_of
 from jurybox.web.template_engine import page_response, segment, text_response
 
 _MOST_EXCHANGES: Final = 60
 
 
+class Neighbors(msgspec.Struct, frozen=True, kw_only=True):
+    """Where to go from a sample; ``place`` is its position in the filtered list, from 1."""
+
+    previous: str | None = None
+    next: str | None = None
+    place: int = 0
+    total: int = 0
+    query: str = ""
+
+
+class SampleAddress(PageFilter):
+    """The list from which a sample was opened: a filter, runs A and B, or several side by side."""
+
+    a: str = ""
+    b: str = ""
+    change: ChangeKind | Literal[""] = ""
+    beside: list[str] = Field([], max_length=8)
+
+    @property
+    def _query(self) -> str:
+        return urlencode({"a": self.a, "b": self.b, "change": self.change})
+
+    def comparison(self, store: Store, row: SampleRow) -> str | None:
+        """Return the address of the comparison, at the sample's row; None without one."""
+        last = self.beside[-1] if self.beside else self.b
+        found = store.find_sample(last, row.sample_id, row.repeat) if last else None
+        anchor = "" if found is None else f"#row-{found.number}"
+        if self.beside:
+            return f"/side-by-side?{urlencode({'run': self.beside}, doseq=True)}{anchor}"
+        return f"/compare?{self._query}{anchor}" if self.a and self.b else None
+
+    def neighbors(self, place: AppState, run: RunRow, row: SampleRow) -> Neighbors | None:
+        """Return a sample's neighbors in the list of a comparison; None if it isn't there."""
+        if run.id not in (self.a, self.b) or not (self.a and self.b):
+            return None
+        diff = soon(place.comparison(known_run(place, self.a), known_run(place, self.b)))
+        if isinstance(diff, Pending):
+            return None
+        keys = [(each.id, each.repeat) for each in diff.listed_changes(self.change or None)]
+        if (row.sample_id, row.repeat) not in keys:
+            return None
+        here = keys.index((row.sample_id, row.repeat))
+
+        def link(at: int) -> str | None:
+            found = place.store.find_sample(run.id, *keys[at]) if 0 <= at < len(keys) else None
+            base = f"/runs/{segment(run.id)}/samples"
+            return None if found is None else f"{base}/{found.number}?{self._query}"
+
+        return Neighbors(
+            previous=link(here - 1), next=link(here + 1), place=here + 1, total=len(keys)
+        )
+
+
 def sample_page(
     request: Request,
     run: TheRun,
     record: TheRecord,
-    asked: Annotated[PageFilter, Query()],
+    asked: Annotated[SampleAddress, Query()],
     place: PlaceOf,
 ) -> Response:
     """Answer with a sample."""
@@ -57,8 +120,9 @@ def sample_page(
         "run": run,
         "record": record,
         "base": f"/runs/{segment(run.id)}/samples/{number}",
-        "back": _back(request, number),
-        "around": neighbors(place.store, run, number, asked),
+        "back": asked.comparison(place.store, record.row),
+        "around": asked.neighbors(place, run, record.row)
+        or neighbors(place.store, run, number, asked),
         "text": text,
         "wanted": asked.search,
         "scenario": scenario_texts(rubric).get(scenario or "", scenario),
@@ -76,14 +140,6 @@ def sample_page(
         "reviews": list(_described(review_rows, active)),
     }
     return page_response(request, "sample.html", data)
-
-
-def _back(request: Request, number: int) -> str | None:
-    """Return the address of the comparison that a visitor comes from, at this sample's row."""
-    came = urlsplit(request.headers.get("referer", ""))
-    if came.netloc != request.url.netloc or came.path not in {"/compare", "/side-by-side"}:
-        return None
-    return f"{came.path}?{came.query}#row-{number}"
 
 
 def sample_text(run: TheRun, record: TheRecord, part: str) -> Response:
@@ -167,16 +223,6 @@ def _verdict(row: ReviewRow) -> str:
         return read_review(row).verdict.in_words
     except msgspec.DecodeError:
         return "can't be read"
-
-
-class Neighbors(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to go from a sample; ``place`` is its position in the filtered list, from 1."""
-
-    previous: str | None = None
-    next: str | None = None
-    place: int = 0
-    total: int = 0
-    query: str = ""
 
 
 def neighbors(store: Store, run: RunRow, number: int, asked: PageFilter) -> Neighbors:

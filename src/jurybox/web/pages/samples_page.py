@@ -13,7 +13,7 @@ from jurybox.reporting.reasons import failed_rules, main_reason
 from jurybox.reporting.release import read_reviews, settled_words
 from jurybox.reporting.stored import SampleRecord, damaged, rubric_of
 from jurybox.rubric.metrics import SAMPLE_SCORE
-from jurybox.scoring.sample_result import FLAGS, KINDS, NEEDS_REVIEW, Facets, flag_names
+from jurybox.scoring.sample_result import FLAGS, KINDS, MARKS, NEEDS_REVIEW, Facets, flag_names
 from jurybox.storage.sample_search import SamplePage, SampleQuery
 from jurybox.storage.store import Store
 from jurybox.text_format import cut
@@ -28,11 +28,7 @@ _LATENCY: Final = "latency_e2e_ms"
 _LONGEST: Final = 140
 _BEFORE: Final = 30
 _METRICS: Final = msgspec.json.Decoder(dict[str, float])
-_MEANINGS: Final = {name: kind.meaning for name, kind in KINDS.items()} | {
-    "needs_review": "a person should look at it",
-    "passed": "every pass rule passes",
-    "split": "the votes don't agree",
-}
+_UNREMARKABLE: Final = frozenset({"high_confidence", "moderate_confidence", "stable"})
 
 
 class SampleLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,11 +86,12 @@ def samples_page(
         "pages": asked.address() + ("&page=" if asked.address() else "?page="),
         "columns": [*columns, *([_LATENCY] if _LATENCY in there else [])],
         "compared": any(row.facets.winner for row in rows),
+        "rubric": rubric,
         "overall": rubric.overall_name,
         "names": [
             name for name in (*scores, "judge_score", _LATENCY, "total_tokens") if name in there
         ],
-        "flags": {name: _MEANINGS.get(name, name) for name in FLAGS},
+        "flags": {name: kind.meaning for name, kind in (KINDS | MARKS).items()},
         **_facets(store, run, asked, found),
         "groups": store.groups(run.id),
         "option": option,
@@ -109,7 +106,7 @@ def _facets(store: Store, run: RunRow, asked: PageFilter, found: SamplePage) -> 
         changed = asked.model_copy(update=changes)
         return changed.find(store, run, offset=0, limit=1).total
 
-    counts = {name: found.flags[name] for name in FLAGS if name in found.flags}
+    counts = {name: found.flags[name] for name in found.flags if name not in _UNREMARKABLE}
     states = {"open": counts.pop(NEEDS_REVIEW, 0), "done": 0}
     if store.reviews(run.id):
         # Few samples are settled by reviews, so these are counted faster than open samples.
@@ -156,7 +153,8 @@ def _line(store: Store, run: RunRow, row: Facets, wanted: str, address: str) -> 
 
 def _main_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
     """Return the flags to show: the verdict first, without flags that another flag implies."""
-    implied = {"split"} if "low_confidence" in flags else set[str]()
+    implied = {*_UNREMARKABLE, *(["split"] if "low_confidence" in flags else ())}
+    implied |= {"lost_votes"} if "unscored" in flags else set[str]()
     if any(flag in KINDS and flag != "failed" for flag in flags):
         implied.add("needs_review")
     verdict = [flag for flag in ("failed", "passed") if flag in flags]
@@ -165,13 +163,13 @@ def _main_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
 
 def _elsewhere(record: SampleRecord, wanted: str) -> tuple[str, str]:
     """Return a field with the searched words and an excerpt, unless the table shows them anyway."""
-    if not wanted:
-        return "", ""
-    texts = {"sample_id": record.row.sample_id, **dict(texts_of(record, 0))}
-    found = [name for name, text in texts.items() if wanted.casefold() in text.casefold()]
-    if not found or not {"sample_id", "task", "response"}.isdisjoint(found):
-        return "", ""
-    return found[0], _excerpt(texts[found[0]], wanted)
+    folded = wanted.casefold()
+    shown = (record.row.sample_id, record.task, record.response)
+    if not any(folded in text.casefold() for text in shown):
+        for name, text in texts_of(record, 0):
+            if folded in text.casefold():
+                return name, _excerpt(text, wanted)
+    return "", ""
 
 
 def _excerpt(text: str, wanted: str) -> str:

@@ -346,6 +346,7 @@ def test_e11_e15_every_count_is_of_what_is_still_open_and_opens_as_many_samples(
     assert shown == {
         "/": ["3"],
         "/runs/run-a": [
+            "3 flagged samples",
             "3 samples have to be reviewed first (safety)",
             *("3 samples", "3 samples", "safety 3", "safety 1"),
         ],

@@ -109,6 +109,7 @@
     return (!query.has("flag") || sample.flags.includes(query.get("flag"))) &&
       meetsReview(sample, query.get("review")) &&
       ["scenario", "demographic", "winner"].every((name) => !query.has(name) || sample[name] === query.get(name)) &&
+      (!query.has("below") || value < Number(query.get("below"))) &&
       (!query.has("metric") || (value >= Number(query.get("low") ?? -Infinity) && value <= Number(query.get("high") ?? Infinity)));
   }
 
@@ -131,6 +132,7 @@
       if (name === "flag") conditions.push(plain(value));
       else if (name === "review") conditions.push({ open: "to be reviewed", awaiting: "awaiting review", confirmed: "a confirmed safety concern" }[value]);
       else if (name === "high") conditions.push(`${query.get("metric")} ${near > Number(value) ? "<" : "<="} ${near}`);
+      else if (name === "below") conditions.push(`${query.get("metric")} < ${value}`);
       else if (name === "low") conditions.push(`${query.get("metric")} ${near < Number(value) ? ">" : ">="} ${near}`);
       else if (name !== "metric" && name !== "sort" && name !== "descending") conditions.push(`${name} ${value}`);
     }
