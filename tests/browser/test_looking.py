@@ -12,7 +12,8 @@ from stage import JURYBOX, Server, Stage, rows, run, running, write_suite
 
 def test_a_reader_finds_a_sample(page: Page, served: Server, stage: Stage) -> None:
     page.goto(served.url)
-    page.get_by_role("link", name=stage.runs["desk"]).click()
+    runs = page.get_by_role("region", name="Runs")
+    runs.get_by_role("link", name=stage.runs["desk"]).click()
     expect(page.get_by_role("heading", name="Needs attention")).to_be_visible()
     page.get_by_role("link", name="All samples").click()
     expect(page.get_by_role("status")).to_contain_text("of 24 samples")
