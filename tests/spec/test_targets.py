@@ -133,7 +133,7 @@ def test_the_web_page_has_the_outputs_in_columns(jurybox: Jurybox) -> None:
     assert page.status_code == 200
     for text in ("BRIEF", "A long story", "&lt;b&gt;Old 3&lt;/b&gt;", "Where they differ"):
         assert text in page.text
-    assert f'href="/runs/{runs[0]["run_id"]}/samples/0"' in page.text
+    assert f'href="/runs/{runs[0]["run_id"]}/samples/0?beside=' in page.text
     alone = asyncio.run(page_of(f"/side-by-side?run={runs[0]['run_id']}"))
     assert (alone.status_code, alone.headers["location"][:12]) == (303, "/compare?run")
 
