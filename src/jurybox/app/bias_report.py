@@ -15,7 +15,7 @@ from jurybox.calibration.observations import (
     ObservedVote,
     ScoredResponse,
     family_of,
-    marks_in,
+    is_formatted,
     words_in,
 )
 from jurybox.datasets.ratings import read_verdicts
@@ -108,9 +108,6 @@ def _both_orders(
             straight=one,
             swapped=swapped,
             winner=one if one == swapped else "tie",
-            kept={},
-            words=(0, 0),
-            marks=(0, 0),
             judge="" if judge is None else family_of(str(judge)),
             makers=(family_of(a), family_of(b)),
         )
@@ -194,7 +191,7 @@ class _Observer:
                     winner=vote.winner,
                     kept=vote.kept,
                     words=(words_in(texts[0]), words_in(texts[1])),
-                    marks=(marks_in(texts[0]), marks_in(texts[1])),
+                    formatted=(is_formatted(texts[0]), is_formatted(texts[1])),
                     judge=self._families[vote.judge],
                     makers=None if a is None or b is None else (a, b),
                     gold=None if gold is None else gold.winner,
@@ -225,7 +222,7 @@ class _Observer:
                     sample=sample,
                     score=overall,
                     words=words_in(text),
-                    marks=marks_in(text),
+                    formatted=is_formatted(text),
                     gold=human,
                 )
             )

@@ -8,7 +8,6 @@ import numpy as np
 
 from jurybox.calibration.bias_results import Bias, BiasMetric, percent, side_of, signed, unmeasured
 from jurybox.calibration.observations import (
-    MARKS,
     GradedResponse,
     Observations,
     ObservedVote,
@@ -419,39 +418,36 @@ def _own_difference(
     return _difference(scores, own, columns, samples, kinds, level)
 
 
+_BY_LAYOUT: Final = _Words(
+    needs="a score",
+    sentence="At equal length, responses with layout get {} of the scale more than others",
+    fair=0.0,
+    above="the judge favors layout",
+    below="the judge disfavors layout",
+)
+_FORMATTED: Final = _Kind(
+    "formatting",
+    "the response with layout",
+    "layout",
+    "one response with layout and one without",
+)
+
+
 def _formatting(seen: Observations, level: float) -> Iterator[BiasMetric]:
-    """Yield the effect of each layout mark at equal length, in scores and in pairs."""
-    for bit, mark in enumerate(MARKS):
-        words = _Words(
-            needs="a score",
-            sentence=f"At equal length, responses with {mark} get {{}} of the scale more than"
-            " others",
-            fair=0.0,
-            above=f"the judge favors {mark}",
-            below=f"the judge disfavors {mark}",
-        )
-        compute = _by_mark(bit)
-        none = None if seen.scored else _NO_SCORES
-        yield _measured(f"formatting.{mark}.difference", words, seen.scored, compute, level, none)
-        kind = _Kind("", f"the response with {mark}", mark, "one response with it and one without")
-        rows = _preferences(
-            seen.voted,
-            lambda vote, bit=bit: (bool(vote.marks[0] >> bit & 1), bool(vote.marks[1] >> bit & 1)),
-        )
-        words = kind.words(f"At equal length, {kind.which} wins {{}} of the votes", 0.5)
-        none = None if seen.voted else _NO_PAIRS
-        yield _measured(f"formatting.{mark}.win_rate", words, rows, _rate_at_equal, level, none)
+    """Yield the effect of layout at equal length, in scores and in pairs."""
+    none = None if seen.scored else _NO_SCORES
+    yield _measured("formatting.difference", _BY_LAYOUT, seen.scored, _by_layout, level, none)
+    words = _FORMATTED.words(f"At equal length, {_FORMATTED.which} wins {{}} of the votes", 0.5)
+    rows = _preferences(seen.voted, lambda vote: vote.formatted)
+    none = None if seen.voted else _NO_PAIRS
+    yield _measured("formatting.win_rate", words, rows, _rate_at_equal, level, none)
 
 
-def _by_mark(bit: int) -> Compute[ScoredResponse]:
-    def compute(rows: Sequence[ScoredResponse], samples: Sequence[str], level: float) -> Estimate:
-        has = [bool(row.marks >> bit & 1) for row in rows]
-        words = np.array([row.words for row in rows], dtype=np.float64)
-        columns = [words] if np.ptp(words) else []
-        scores, kinds = [row.score for row in rows], ("with it", "without it")
-        return _difference(scores, has, columns, samples, kinds, level)
-
-    return compute
+def _by_layout(rows: Sequence[ScoredResponse], samples: Sequence[str], level: float) -> Estimate:
+    words = np.array([row.words for row in rows], dtype=np.float64)
+    columns = [words] if np.ptp(words) else []
+    scores, has = [row.score for row in rows], [row.formatted for row in rows]
+    return _difference(scores, has, columns, samples, ("with layout", "without layout"), level)
 
 
 def _difference(

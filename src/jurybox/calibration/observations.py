@@ -7,25 +7,21 @@ import msgspec
 
 from jurybox.judging.formats.reply_format import Side
 
-_PATTERNS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
-    ("lists", re.compile(r"^[ \t]{0,8}(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+\S", re.MULTILINE)),
-    ("headings", re.compile(r"^ {0,3}#{1,6}[ \t]+\S", re.MULTILINE)),
-    ("bold", re.compile(r"\*\*[^*\s][^*\n]{0,400}\*\*|__[^_\s][^_\n]{0,400}__")),
-    ("code", re.compile(r"^ {0,3}(?:```|~~~)|`[^`\n]{1,400}`", re.MULTILINE)),
-    ("tables", re.compile(r"^[ \t]*\|?[ \t]*:?-{3,}:?[ \t]*\|[-|: \t]*$", re.MULTILINE)),
-    (
-        "emoji",
-        re.compile("[\u2600-\u26ff\u2705\u2728\u274c\u2753-\u2757\u2764\U0001f300-\U0001faff]"),
-    ),
+# Lists, headings, bold text, code, tables and emoji.
+_LAYOUT: Final = re.compile(
+    r"^[ \t]{0,8}(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+\S"
+    r"|^ {0,3}#{1,6}[ \t]+\S"
+    r"|\*\*[^*\s][^*\n]{0,400}\*\*|__[^_\s][^_\n]{0,400}__"
+    r"|^ {0,3}(?:```|~~~)|`[^`\n]{1,400}`"
+    r"|^[ \t]*\|?[ \t]*:?-{3,}:?[ \t]*\|[-|: \t]*$"
+    "|[\u2600-\u26ff\u2705\u2728\u274c\u2753-\u2757\u2764\U0001f300-\U0001faff]",
+    re.MULTILINE,
 )
 
-MARKS: Final = tuple(name for name, _ in _PATTERNS)
-"""The names of the marks, in the order of their bits."""
 
-
-def marks_in(text: str) -> int:
-    """Return which layout marks a text has, one bit for each."""
-    return sum(1 << bit for bit, (_, pattern) in enumerate(_PATTERNS) if pattern.search(text))
+def is_formatted(text: str) -> bool:
+    """Return whether a text has layout: lists, headings, bold text, code, tables or emoji."""
+    return _LAYOUT.search(text) is not None
 
 
 def words_in(text: str) -> int:
@@ -88,7 +84,7 @@ class ScoredResponse(msgspec.Struct, frozen=True, kw_only=True):
     sample: str
     score: float
     words: int
-    marks: int
+    formatted: bool
     gold: float | None = None
 
 
@@ -111,7 +107,7 @@ class ObservedVote(msgspec.Struct, frozen=True, kw_only=True):
     winner: Side = "tie"  # the result of the vote: a tie if the two orders differ
     kept: dict[str, bool] = {}  # by criterion, whether both orders have the same preference
     words: tuple[int, int] = (0, 0)  # how long the two responses are
-    marks: tuple[int, int] = (0, 0)  # their marks of layout
+    formatted: tuple[bool, bool] = (False, False)  # whether they have layout
     judge: str = ""  # the family of the judge
     makers: tuple[str, str] | None = None  # the families of the models that wrote the responses
     gold: Side | None = None  # which response people prefer

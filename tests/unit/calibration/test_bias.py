@@ -23,14 +23,16 @@ def _vote(at: int, winner: Side, **changes: object) -> ObservedVote:
         "winner": winner,
         "kept": {"right": True},
         "words": (10, 20),
-        "marks": (0, 0),
+        "formatted": (False, False),
         "judge": "gpt",
     }
     return ObservedVote(**told | changes)
 
 
 def test_names_of_metrics_are_unique_and_the_same_whatever_is_seen() -> None:
-    scored = [ScoredResponse(sample=f"s{i}", score=i % 5 / 4, words=i, marks=0) for i in range(20)]
+    scored = [
+        ScoredResponse(sample=f"s{i}", score=i % 5 / 4, words=i, formatted=False) for i in range(20)
+    ]
     empty, full = (
         Observations(criteria=("right",)),
         Observations(criteria=("right",), scored=scored, voted=[_vote(i, "A") for i in range(20)]),
@@ -45,7 +47,9 @@ def test_one_family_cant_be_preferred_to_itself() -> None:
     graded = [
         GradedResponse(sample=f"s{i}", score=i % 5 / 4, judge="gpt", maker="gpt") for i in range(20)
     ]
-    scored = [ScoredResponse(sample=f"s{i}", score=i % 5 / 4, words=i, marks=0) for i in range(20)]
+    scored = [
+        ScoredResponse(sample=f"s{i}", score=i % 5 / 4, words=i, formatted=False) for i in range(20)
+    ]
     metrics = _metrics(measure(Observations(voted=voted, graded=graded, scored=scored)))
     for name in ("self_preference.score_difference", "self_preference.own_win_rate"):
         assert metrics[name].reason == "all responses come from one family (`gpt`)"

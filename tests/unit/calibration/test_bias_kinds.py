@@ -9,7 +9,6 @@ import numpy as np
 from jurybox.calibration.bias_metrics import measure
 from jurybox.calibration.bias_results import BiasMetric
 from jurybox.calibration.observations import (
-    MARKS,
     GradedResponse,
     Observations,
     ObservedVote,
@@ -34,15 +33,15 @@ def _scored(
     scores: Sequence[float],
     words: Sequence[int],
     gold: Sequence[float] | None = None,
-    marks: list[int] | None = None,
+    formatted: list[bool] | None = None,
 ) -> list[ScoredResponse]:
-    marks = marks or [0] * len(scores)
+    formatted = formatted or [False] * len(scores)
     return [
         ScoredResponse(
             sample=str(i),
             score=float(scores[i]),
             words=int(words[i]),
-            marks=marks[i],
+            formatted=formatted[i],
             gold=None if gold is None else float(gold[i]),
         )
         for i in range(len(scores))
@@ -129,26 +128,24 @@ def test_a_strict_family_of_judges_isnt_taken_for_one_that_is_hard_on_its_own() 
 
 def test_formatting_counts_at_equal_length_only() -> None:
     lists = int(np.median(WORDS)) < WORDS
-    marks = (lists.astype(int) << MARKS.index("lists")).tolist()
     longer_only = 0.003 * WORDS + np.random.default_rng(3).normal(0, 0.03, N)
-    name = "formatting.lists.difference"
-    assert _holds(_found(name, scored=_scored(longer_only, WORDS, marks=marks)), 0)
-    paid = _found(name, scored=_scored(longer_only + 0.3 * lists, WORDS, marks=marks))
+    name = "formatting.difference"
+    assert _holds(_found(name, scored=_scored(longer_only, WORDS, formatted=lists.tolist())), 0)
+    paid = _found(name, scored=_scored(longer_only + 0.3 * lists, WORDS, formatted=lists.tolist()))
     assert _holds(paid, 0.3)
-    assert "the judge favors lists" in paid.sentence
-    unused = _found("formatting.tables.difference", scored=_scored(FAIR, WORDS))
-    assert (unused.reason or "").startswith("no response is with it")
+    assert "the judge favors layout" in paid.sentence
+    unused = _found("formatting.difference", scored=_scored(FAIR, WORDS))
+    assert (unused.reason or "").startswith("no response is with layout")
 
 
 def test_layout_that_only_comes_with_length_wins_half_the_pairs_of_equal_length() -> None:
     rng = np.random.default_rng(4)
     apart = rng.normal(0.5, 1, 400)
     won = (rng.random(400) < 1 / (1 + np.exp(-apart))).astype(float)
-    bold = (1 << MARKS.index("bold"), 0)
     votes = [
         msgspec.structs.replace(vote, words=(1000 + round(100 * longer), 1000))
-        for vote, longer in zip(_votes(won, marks=bold), apart, strict=True)
+        for vote, longer in zip(_votes(won, formatted=(True, False)), apart, strict=True)
     ]
-    found = _found("formatting.bold.win_rate", voted=votes)
+    found = _found("formatting.win_rate", voted=votes)
     assert won.mean() > 0.55
     assert _holds(found, 0.5)

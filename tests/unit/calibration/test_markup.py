@@ -2,33 +2,28 @@
 
 import pytest
 
-from jurybox.calibration.observations import MARKS, marks_in, words_in
-
-
-def _names(text: str) -> set[str]:
-    found = marks_in(text)
-    return {name for bit, name in enumerate(MARKS) if found >> bit & 1}
+from jurybox.calibration.observations import is_formatted, words_in
 
 
 @pytest.mark.parametrize(
-    ("text", "marks"),
+    ("text", "formatted"),
     [
-        ("Plain text, with 3 - 2 = 1 and a * b * c.", set()),
-        ("Steps:\n1. one\n2) two", {"lists"}),
-        ("- one\n* two", {"lists"}),
-        ("# Title\n\ntext", {"headings"}),
-        ("a **strong** word", {"bold"}),
-        ("call `f(x)`", {"code"}),
-        ("```\nx = 1\n```", {"code"}),
-        ("| a | b |\n| --- | --- |\n| 1 | 2 |", {"tables"}),
-        ("Done \U0001f600", {"emoji"}),
-        ("## A\n\n- **b** \u2705", {"headings", "lists", "bold", "emoji"}),
-        ("#hashtag and snake_case__names", set()),
-        ("a line\n---\nand a rule", set()),
+        ("Plain text, with 3 - 2 = 1 and a * b * c.", False),
+        ("Steps:\n1. one\n2) two", True),
+        ("- one\n* two", True),
+        ("# Title\n\ntext", True),
+        ("a **strong** word", True),
+        ("call `f(x)`", True),
+        ("```\nx = 1\n```", True),
+        ("| a | b |\n| --- | --- |\n| 1 | 2 |", True),
+        ("Done \U0001f600", True),
+        ("## A\n\n- **b** \u2705", True),
+        ("#hashtag and snake_case__names", False),
+        ("a line\n---\nand a rule", False),
     ],
 )
-def test_marks_are_found_and_nothing_else(text: str, marks: set[str]) -> None:
-    assert _names(text) == marks
+def test_layout_is_found_and_nothing_else(text: str, *, formatted: bool) -> None:
+    assert is_formatted(text) is formatted
 
 
 def test_length_is_counted_in_words() -> None:
