@@ -11,14 +11,7 @@ from mcp_types import CallToolResult, InputRequiredResult, TextContent
 from pydantic import Field
 
 from jurybox import __version__
-from jurybox.app.evaluate_once import (
-    AGENT,
-    AgentTurn,
-    aevaluate,
-    conclude_single,
-    judge_by_agent,
-    single_row,
-)
+from jurybox.app import evaluate_once
 from jurybox.app.run_suite import arun
 from jurybox.app.view_run import view_as_data, view_run
 from jurybox.errors import InputError, JuryboxError
@@ -161,8 +154,10 @@ async def _judged(
         answered += 1
         report(answered, None, f"{answered} calls answered")
 
-    judged = aevaluate(rubric=loaded, judges=judges, votes=votes, on_exchange=count, **material)
-    return conclude_single(await report.during(judged), loaded).as_data()
+    judged = evaluate_once.aevaluate(
+        rubric=loaded, judges=judges, votes=votes, on_exchange=count, **material
+    )
+    return evaluate_once.conclude_single(await report.during(judged), loaded).as_data()
 
 
 class _StoredRuns:
@@ -252,14 +247,14 @@ async def check_reply(
     response_b: Annotated[str | None, Field(description="a second response to compare")] = None,
     reference: ReferenceArgument = None,
     context: ContextArgument = None,
-    judge: Annotated[str, Field(description="who you are, for the report")] = AGENT,
+    judge: Annotated[str, Field(description="who you are, for the report")] = evaluate_once.AGENT,
 ) -> Data:
     """Check your replies to `prompt`: returns the report, or the defects and what to answer now."""
     loaded = load_rubric(rubric)
-    row = single_row(
+    row = evaluate_once.single_row(
         task=task, response=response, response_b=response_b, reference=reference, context=context
     )
-    judged = judge_by_agent(loaded, row, replies, judge)
-    if isinstance(judged, AgentTurn):
+    judged = evaluate_once.judge_by_agent(loaded, row, replies, judge)
+    if isinstance(judged, evaluate_once.AgentTurn):
         return judged.as_data()
-    return conclude_single(judged, loaded).as_data()
+    return evaluate_once.conclude_single(judged, loaded).as_data()

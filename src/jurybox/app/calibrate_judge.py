@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from jurybox import wiring
 from jurybox.app.event_loop import run_blocking
 from jurybox.app.gold_sets import GoldSet, read_gold_set
 from jurybox.app.ids import kept_dataset, new_id, now_utc
@@ -17,6 +18,7 @@ from jurybox.app.prepare import Prepared, prepare_chosen, read_rubric
 from jurybox.app.run_suite import RunResult, Start, equal_run, start_or_resume
 from jurybox.app.suite_choice import ChosenSuite, RunOptions
 from jurybox.app.view_run import calibration_row, setting_of
+from jurybox.calibration import tuning_loop
 from jurybox.calibration.calibration_record import Agreement, Calibration, JudgedRun, Tuning
 from jurybox.calibration.gold import (
     GoldCase,
@@ -31,16 +33,6 @@ from jurybox.calibration.gold import (
 from jurybox.calibration.judge_comparison import Options, compare
 from jurybox.calibration.proposals import Proposal
 from jurybox.calibration.rubric_changes import next_version
-from jurybox.calibration.tuning_loop import (
-    JudgedPart,
-    LoopOptions,
-    ToJudge,
-    ToPropose,
-    Tuned,
-    Unusable,
-    improve,
-    suggest,
-)
 from jurybox.datasets.row_reader import record_of
 from jurybox.engine.driver import drive
 from jurybox.engine.plan import DocumentPlan
@@ -58,14 +50,6 @@ from jurybox.rubric.rubric_model import Rubric
 from jurybox.storage.store import Store
 from jurybox.suite import JudgeSpec, Suite
 from jurybox.suite.model_spec import ModelSpec
-from jurybox.wiring import (
-    DEFAULT_JUDGE_NOTICE,
-    HELPER_RUN,
-    ModelBuilder,
-    embedded_judge,
-    no_judge_error,
-    read_settings,
-)
 
 Watch = Callable[[Start], RunResult]
 """Starts or resumes a run, and shows its progress."""
@@ -108,11 +92,11 @@ def ready(options: CalibrateOptions) -> Readied:
     document, warnings = read_rubric(options.rubric), list[str]()
     rubric = parse_rubric(document.text, document.origin)
     if not options.judges:
-        name = embedded_judge()
+        name = wiring.embedded_judge()
         if name is None:
-            raise no_judge_error("no judge was given", "name one with --judge")
+            raise wiring.no_judge_error("no judge was given", "name one with --judge")
         options = msgspec.structs.replace(options, judges=(ModelSpec(model=name),))
-        warnings.append(DEFAULT_JUDGE_NOTICE.format(name=name))
+        warnings.append(wiring.DEFAULT_JUDGE_NOTICE.format(name=name))
     if options.proposer is not None and not options.rounds:
         raise InputError("a proposer needs at least one round", "set it to 1 or more", "--rounds")
     gold = read_gold_set(Path(options.gold), rubric, limit=options.limit, cluster=options.cluster)
@@ -121,7 +105,7 @@ def ready(options: CalibrateOptions) -> Readied:
     if uneven_parts is not None:
         warnings = (*warnings, f"{options.gold}: {uneven_parts}")
     # Reports a missing key now instead of after the first round.
-    builder = ModelBuilder(read_settings(), options.base_url)
+    builder = wiring.ModelBuilder(wiring.read_settings(), options.base_url)
     for spec in (*options.judges, *filter(None, [options.proposer])):
         builder.build(spec)
     return Readied(
@@ -182,10 +166,10 @@ class _Calibrator:
     def _tune(self) -> Calibration:
         """Run the rounds; write the new rubric if a change was kept."""
         options = self._options
-        loop = improve(
+        loop = tuning_loop.improve(
             self._base,
             {part: len(rows) for part, rows in self._parts.items()},
-            LoopOptions(
+            tuning_loop.LoopOptions(
                 rounds=options.rounds,
                 level=options.level,
                 seed=options.seed,
@@ -195,15 +179,15 @@ class _Calibrator:
         )
         request = next(loop)
         while True:
-            if isinstance(request, ToJudge):
+            if isinstance(request, tuning_loop.ToJudge):
                 run_id, cases = self._judge(request.rubric, request.part, request.round)
-                answer = JudgedPart(cases=cases, run_id=run_id)
+                answer = tuning_loop.JudgedPart(cases=cases, run_id=run_id)
             else:
                 answer = run_blocking(self._propose(request))
             try:
                 request = loop.send(answer)
             except StopIteration as done:
-                tuned: Tuned = done.value
+                tuned: tuning_loop.Tuned = done.value
                 break
         tuning, rubric = tuned.tuning, self._base
         if tuned.winner is not None:
@@ -243,7 +227,7 @@ class _Calibrator:
         options, file = self._options, self._files[part]
         text = self._document.text if rubric.sha256 == self._base.sha256 else render_rubric(rubric)
         suite = Suite(
-            suite=f"{rubric.id}{HELPER_RUN}calibration",
+            suite=f"{rubric.id}{wiring.HELPER_RUN}calibration",
             rubric=rubric.id,
             dataset=file.name,
             judge=JudgeSpec(models=options.judges, votes=options.votes),
@@ -274,7 +258,7 @@ class _Calibrator:
                 words=words_of(row),
             )
 
-    async def _propose(self, request: ToPropose) -> Proposal | Unusable:
+    async def _propose(self, request: tuning_loop.ToPropose) -> Proposal | tuning_loop.Unusable:
         """Ask the proposer; replies that an earlier attempt paid for are used again."""
         spec = self._options.proposer or ModelSpec(model="")
         name = re.sub(r"[^A-Za-z0-9.-]+", "-", spec.model)
@@ -298,7 +282,7 @@ class _Calibrator:
                     raise IncompleteError(f"{outcome.message}; {_SAME_AGAIN}")
                 return outcome
 
-            return await drive(suggest(spec.model, request), call)
+            return await drive(tuning_loop.suggest(spec.model, request), call)
 
     def _output_exists(self) -> InputError:
         return InputError("the file exists already", "name another with -o", str(self._output))

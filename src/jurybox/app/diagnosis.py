@@ -10,19 +10,11 @@ from typing import Final, Literal
 
 import msgspec
 
-from jurybox import __version__
+from jurybox import __version__, wiring
 from jurybox.errors import JuryboxError
 from jurybox.models.local.files import cores
 from jurybox.models.providers import API_KEYS, PROVIDER_VARIABLES
 from jurybox.settings import MODELS, PRICES, RUBRICS, STORE, TOKEN, VARIABLES
-from jurybox.wiring import (
-    DEFAULT_STORE,
-    environment,
-    open_run_store,
-    read_settings,
-    rubric_files,
-    without_secrets,
-)
 
 # Each extra is recognized by a package that it installs.
 _EXTRAS: Final = {
@@ -92,7 +84,7 @@ def _models() -> Iterable[DoctorCheck]:
     from jurybox.models.local.files import format_bytes, installed
     from jurybox.wiring import models_folder
 
-    setting = None if read_settings().models is None else MODELS
+    setting = None if wiring.read_settings().models is None else MODELS
     for kept in installed(models_folder()):
         pull = f"jurybox model pull {kept.entry.name}"
         size = format_bytes(kept.bytes)
@@ -107,16 +99,16 @@ def _models() -> Iterable[DoctorCheck]:
 
 
 def _store() -> DoctorCheck:
-    named = read_settings().store
-    where = named or DEFAULT_STORE
-    shown = without_secrets(where)
+    named = wiring.read_settings().store
+    where = named or wiring.DEFAULT_STORE
+    shown = wiring.without_secrets(where)
     setting = None if named is None else STORE
     file = where.removeprefix("sqlite:///")
     if "://" not in file and not Path(file).exists():
         value = "none yet; the first run makes it"
         return DoctorCheck("store", shown, "absent", value, setting=setting)
     try:
-        with contextlib.closing(open_run_store(where)) as store:
+        with contextlib.closing(wiring.open_run_store(where)) as store:
             newest = store.runs(limit=1)
     except JuryboxError as error:
         return _broken("store", shown, error, setting)
@@ -126,16 +118,16 @@ def _store() -> DoctorCheck:
 
 def _keys() -> Iterable[DoctorCheck]:
     for name in API_KEYS:
-        state, value = ("fine", "set") if environment().get(name) else ("absent", "not set")
+        state, value = ("fine", "set") if wiring.environment().get(name) else ("absent", "not set")
         yield DoctorCheck("keys", name, msgspec.convert(state, State), value)
 
 
 def _settings(broken: set[str | None]) -> Iterable[DoctorCheck]:
     """Check every other variable that is set and not reported as broken yet."""
-    problems = {RUBRICS: _error(rubric_files), PRICES: _error(_check_prices)}
+    problems = {RUBRICS: _error(wiring.rubric_files), PRICES: _error(_check_prices)}
     secret = {*API_KEYS, TOKEN}
     known = (*VARIABLES, *PROVIDER_VARIABLES)
-    names = [name for name in known if environment().get(name) and name not in secret]
+    names = [name for name in known if wiring.environment().get(name) and name not in secret]
     if not names:
         yield DoctorCheck("settings", "none is set", "absent", "all are at their defaults")
     for name in names:
@@ -144,7 +136,7 @@ def _settings(broken: set[str | None]) -> Iterable[DoctorCheck]:
             yield _broken("settings", name, problem, name)
         elif name not in broken:
             origin = "the environment" if name in os.environ else "`.env`"
-            shown = f"{without_secrets(environment()[name])} (from {origin})"
+            shown = f"{wiring.without_secrets(wiring.environment()[name])} (from {origin})"
             yield DoctorCheck("settings", name, "fine", shown, setting=name)
 
 
@@ -159,7 +151,7 @@ def _error(check: Callable[[], object]) -> JuryboxError | None:
 def _check_prices() -> None:
     from jurybox.models.providers import load_prices
 
-    named = read_settings().prices
+    named = wiring.read_settings().prices
     if named is not None:
         load_prices(named)
 

@@ -20,15 +20,7 @@ from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import UNIT_SCALE
 from jurybox.scoring.rules import overall_score
 from jurybox.scoring.sample_result import POINTS, POINTS_OF_B
-from jurybox.statistics.corrected import (
-    CorrectedMean,
-    CorrectedMetric,
-    LabeledScores,
-    corrected_mean,
-    corrected_rate,
-    correction_sentence,
-    labeled_scores,
-)
+from jurybox.statistics import corrected
 from jurybox.statistics.estimates import Estimate
 from jurybox.statistics.metric_differences import SampleClusters
 from jurybox.storage.store import Store
@@ -48,7 +40,7 @@ class RunCorrections(msgspec.Struct, frozen=True, kw_only=True):
     samples: int
     labeled: int
     strangers: int
-    estimates: tuple[CorrectedMetric, ...]
+    estimates: tuple[corrected.CorrectedMetric, ...]
     by_rules: bool = False
 
 
@@ -162,10 +154,10 @@ class _SampleValues:
         people: Mapping[Key, float],
         judge: Mapping[Key, float],
         rest: Sequence[Key],
-    ) -> LabeledScores:
+    ) -> corrected.LabeledScores:
         both = [key for key in judge if key in people]
         clusters = self.clusters
-        return labeled_scores(
+        return corrected.labeled_scores(
             [people[key] for key in both],
             [judge[key] for key in both],
             [judge[key] for key in rest],
@@ -177,7 +169,7 @@ class _SampleValues:
 
 def _corrections(
     rubric: Rubric, values: _SampleValues, sought: Collection[int], level: float
-) -> Iterator[CorrectedMetric]:
+) -> Iterator[corrected.CorrectedMetric]:
     for name in (*gold_scales(rubric), POINTS_OF_B):
         given = {key: human_value(rubric, gold, name) for key, gold in values.gold.items()}
         people = {key: value for key, value in given.items() if value is not None}
@@ -188,15 +180,15 @@ def _corrections(
         drawn = [key for key in sought if key in judge]
         missing = sum(key not in people for key in drawn)
         data = values.data(name, people, judge, rest)
-        mean = corrected_mean(data, level=level)
+        mean = corrected.corrected_mean(data, level=level)
         rate = None
         if data.clusters is None and data.binary:
-            rate = corrected_rate(data, level=level)
+            rate = corrected.corrected_rate(data, level=level)
         if not rest:
             mean = _all_labeled(name, mean, values, people, level)
         elif too_many_missing(missing, len(drawn)):
             mean, rate = _refused(mean, missing, len(drawn)), None
-        yield CorrectedMetric(
+        yield corrected.CorrectedMetric(
             metric=name,
             mean=mean,
             rate=rate,
@@ -207,13 +199,13 @@ def _corrections(
 
 def _all_labeled(
     name: str,
-    mean: CorrectedMean,
+    mean: corrected.CorrectedMean,
     values: _SampleValues,
     people: Mapping[Key, float],
     level: float,
-) -> CorrectedMean:
+) -> corrected.CorrectedMean:
     """Return people's own mean over all labeled samples, which needs no correction."""
-    own = corrected_mean(values.data(name, people, people, []), level=level)
+    own = corrected.corrected_mean(values.data(name, people, people, []), level=level)
     what = "every sample"
     if any(key not in people for key in values.seen):
         what = "every sample that the judge scored"
@@ -228,7 +220,7 @@ def _all_labeled(
     )
 
 
-def _refused(mean: CorrectedMean, missing: int, drawn: int) -> CorrectedMean:
+def _refused(mean: corrected.CorrectedMean, missing: int, drawn: int) -> corrected.CorrectedMean:
     """Return the mean uncorrected, because too many labels are missing."""
     reason = (
         f"{missing:,} of the {drawn:,} samples drawn at random have no label; if more than one in"
@@ -244,10 +236,10 @@ def _refused(mean: CorrectedMean, missing: int, drawn: int) -> CorrectedMean:
     )
 
 
-def _described(each: CorrectedMetric, *, by_rules: bool) -> CorrectedMetric:
+def _described(each: corrected.CorrectedMetric, *, by_rules: bool) -> corrected.CorrectedMetric:
     """Add the sentence that describes the correction."""
     mean = each.mean
-    text = correction_sentence(mean)
+    text = corrected.correction_sentence(mean)
     own = mean.human
     if mean.reason is not None and mean.reason.startswith("every ") and own.value is not None:
         ends = own.interval
@@ -341,7 +333,7 @@ def labels_of(reviews: Sequence[Review], part: RandomPart) -> dict[int, Gold]:
 
 def _estimates(
     desk: ReviewDesk, blind: Sequence[Review], part: RandomPart
-) -> tuple[CorrectedMetric, ...]:
+) -> tuple[corrected.CorrectedMetric, ...]:
     labels = labels_of(blind, part)
     labeled = any(gold.scores or gold.winners for gold in labels.values())
     if part.needed or not labeled:

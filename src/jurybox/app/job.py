@@ -15,21 +15,9 @@ from jurybox.app.metadata import ALLOW_VERSION_DRIFT, MAX_COST
 from jurybox.app.model_session import Budget, JudgeBatches, close_batches, open_session
 from jurybox.app.view_run import run_cost
 from jurybox.datasets import Dataset, Survey
+from jurybox.engine import records
 from jurybox.engine.limiter import Share
 from jurybox.engine.plan import Plan
-from jurybox.engine.records import (
-    ENCODER,
-    ExchangeRow,
-    RunRow,
-    SampleRow,
-    StoredOutcome,
-    Work,
-    read_outcome,
-    read_request,
-    read_result,
-    run_digest,
-    sealed,
-)
 from jurybox.engine.runner import Runner, Stop
 from jurybox.errors import IncompleteError
 from jurybox.models.providers import load_prices
@@ -74,7 +62,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 OnProgress = Callable[[Progress], None]
-Known = Mapping[int, Sequence[ExchangeRow]]
+Known = Mapping[int, Sequence[records.ExchangeRow]]
 """Stored replies for unfinished samples, by sample number."""
 Spread = Callable[["Job", Dataset, Known], Awaitable[None]]
 """Lets other processes finish the missing samples of a job, until it is stopped."""
@@ -138,7 +126,7 @@ class Job:
     def __init__(  # noqa: PLR0913 - a run and what may be left of it, by keyword
         self,
         store: Store,
-        row: RunRow,
+        row: records.RunRow,
         plan: Plan,
         procedure: Procedure,
         on_progress: OnProgress | None = None,
@@ -157,7 +145,7 @@ class Job:
         self._count = _Counter(RunTally(procedure.judging.rubric, plan.repeats), self._part)
         self._before = 0
         self._retry = dict.fromkeys(retry, "")
-        self._held: dict[int, list[ExchangeRow]] = {number: [] for number in self._retry}
+        self._held: dict[int, list[records.ExchangeRow]] = {number: [] for number in self._retry}
         self.not_retried = 0
         self._faults: dict[str, Exception] = {}
         self._prices = load_prices(read_settings().prices)
@@ -187,7 +175,7 @@ class Job:
 
     async def work(
         self, dataset: Dataset, base_url: str | None = None, spread: Spread | None = None
-    ) -> RunRow:
+    ) -> records.RunRow:
         """Finish the missing samples, and return the stored run.
 
         A run that can't be finished now is left as stopped; ``stop.reason`` says why. ``spread``
@@ -208,7 +196,9 @@ class Job:
         self._keep_old_results()
         return self._finish() if self._count.tally.samples == self._plan.samples else self._leave()
 
-    async def work_on_part(self, rows: Iterable[Work], base_url: str | None, share: Share) -> None:
+    async def work_on_part(
+        self, rows: Iterable[records.Work], base_url: str | None, share: Share
+    ) -> None:
         """Finish the missing samples of the part; other processes work on other parts."""
         known = self._read_stored()
         missing = (work for work in rows if not self._count.is_done(work.number))
@@ -218,7 +208,7 @@ class Job:
 
     async def _run(
         self,
-        work: Iterable[Work],
+        work: Iterable[records.Work],
         known: Known,
         base_url: str | None,
         share: Share | None = None,
@@ -256,7 +246,7 @@ class Job:
         try:
             for number, repeat, _, result in self._store.results(self.row.id, numbers):
                 if number not in self._retry and not self._count.is_done(number):
-                    self._count.add(read_result(result), repeat, number)
+                    self._count.add(records.read_result(result), repeat, number)
         except (msgspec.DecodeError, IndexError) as error:
             raise damaged(self.row, error) from None
 
@@ -264,7 +254,9 @@ class Job:
         """Report progress, at most once per interval."""
         self._report()
 
-    def append(self, samples: Sequence[SampleRow], exchanges: Sequence[ExchangeRow]) -> None:
+    def append(
+        self, samples: Sequence[records.SampleRow], exchanges: Sequence[records.ExchangeRow]
+    ) -> None:
         """Store samples and exchanges; those of a retried sample only when it is finished."""
         if not self._retry:
             self._store.append(samples, exchanges)
@@ -285,11 +277,11 @@ class Job:
         """Count the old results of samples that couldn't be evaluated again."""
         for number in self._held:
             if not self._count.is_done(number):
-                result = read_result(self._retry[number])
+                result = records.read_result(self._retry[number])
                 self._count.add(result, number // self._plan.dataset.used, number)
                 self.not_retried += 1
 
-    def finished(self, work: Work, result: SampleResult) -> None:
+    def finished(self, work: records.Work, result: SampleResult) -> None:
         """Count a finished sample."""
         self._count.add(result, work.repeat, work.number)
         self._report()
@@ -307,7 +299,7 @@ class Job:
                 elif self._is_part:
                     self._count.mark_done(number)  # the driver counts it
                 else:
-                    self._count.add(read_result(result), repeat, number)
+                    self._count.add(records.read_result(result), repeat, number)
         except (msgspec.DecodeError, IndexError) as error:
             raise damaged(self.row, error) from None
         self._before = self._count.tally.samples
@@ -327,7 +319,7 @@ class Job:
             raise IncompleteError(f"{what}; start a new run without --max-cost")
         budget.spent = spent
         for row in chain.from_iterable(known.values()):
-            budget.add(read_request(row), read_outcome(row))
+            budget.add(records.read_request(row), records.read_outcome(row))
         return budget
 
     @property
@@ -339,7 +331,7 @@ class Job:
         """Return whether a sample has no result yet, old or new."""
         return not self._count.is_done(number) and number not in self._retry
 
-    def remaining(self, dataset: Dataset) -> Iterator[Work]:
+    def remaining(self, dataset: Dataset) -> Iterator[records.Work]:
         """Yield the samples that aren't done."""
         plan, count = self._plan.dataset, self._count
         expected = Survey(rows=plan.rows, sha256=plan.sha256, bytes=plan.bytes)
@@ -350,7 +342,7 @@ class Job:
             rows = dataset.rows(needs_response=self._plan.target is None, expected=expected)
             for index, (_, row) in enumerate(islice(rows, plan.used)):
                 if not count.is_done(base + index):
-                    yield Work(number=base + index, repeat=repeat, row=row)
+                    yield records.Work(number=base + index, repeat=repeat, row=row)
             # Reads the rows after a limit too, because the hash is checked at the end of the file.
             deque(rows, maxlen=0)
 
@@ -397,13 +389,13 @@ class Job:
             outages=(*self._outages(), *dict.fromkeys(o for part in parts for o in part.outages)),
         )
 
-    def _finish(self) -> RunRow:
+    def _finish(self) -> records.RunRow:
         if self.row.status == "finished":
             return self.row  # it has no new results
         if self._plan.batch:
             close_batches(self._store, self.row.id, "read")
         conclusion = self._count.tally.conclude()
-        outcome = StoredOutcome(
+        outcome = records.StoredOutcome(
             conclusion=conclusion,
             cost=run_cost(conclusion.uses, self._prices, batched=self._plan.batch),
             # Unknown for a resumed run.
@@ -412,8 +404,8 @@ class Job:
         self.row = finish_row(self.row, outcome, self._store)
         return self.row
 
-    def _leave(self) -> RunRow:
-        row = sealed(msgspec.structs.replace(self.row, status="stopped"))
+    def _leave(self) -> records.RunRow:
+        row = records.sealed(msgspec.structs.replace(self.row, status="stopped"))
         try:
             self._store.update_run(row)
         except IncompleteError:
@@ -423,21 +415,21 @@ class Job:
         return row
 
 
-def _reopened(row: RunRow) -> RunRow:
-    return sealed(
+def _reopened(row: records.RunRow) -> records.RunRow:
+    return records.sealed(
         msgspec.structs.replace(row, status="stopped", finished_at=None, outcome=None, digest=None)
     )
 
 
-def finish_row(row: RunRow, outcome: StoredOutcome, store: Store) -> RunRow:
+def finish_row(row: records.RunRow, outcome: records.StoredOutcome, store: Store) -> records.RunRow:
     """Store a run as finished, with its outcome and the digest of its samples."""
-    finished = sealed(
+    finished = records.sealed(
         msgspec.structs.replace(
             row,
             status="finished",
             finished_at=now_utc(),
-            outcome=ENCODER.encode(outcome).decode(),
-            digest=run_digest(store.hashes(row.id)),
+            outcome=records.ENCODER.encode(outcome).decode(),
+            digest=records.run_digest(store.hashes(row.id)),
         )
     )
     store.update_run(finished)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
+from jurybox import wiring
 from jurybox.app.dataset_check import RowCheck, survey_on
 from jurybox.app.evaluate_once import CHECKLIST, check_checks, missing_rules
 from jurybox.app.metadata import NAMELESS, RunIdentity
@@ -39,15 +40,6 @@ from jurybox.suite import JudgeSpec, LangfuseSpec
 from jurybox.suite.model_spec import ModelSpec, chosen_models
 from jurybox.suite.target_spec import HUB, LANGFUSE, TargetSpec, is_inline, parse_path
 from jurybox.text_format import listed
-from jurybox.wiring import (
-    DEFAULT_JUDGE_NOTICE,
-    embedded_judge,
-    langfuse_client,
-    no_judge_error,
-    read_settings,
-    rubric_files,
-    without_secrets,
-)
 
 if TYPE_CHECKING:
     from jurybox.integrations.ray_engine import RayCluster
@@ -133,7 +125,7 @@ def prepare_chosen(
     limit = options.limit or suite.limit
     attempt = _Attempts()
     if suite.langfuse is not None:
-        attempt(langfuse_client)  # a missing key is reported before the first call
+        attempt(wiring.langfuse_client)  # a missing key is reported before the first call
     name, path, pattern = _dataset_path(chosen, options.dataset)
     known = () if suite.judge is None else suite.judge.models
     named = attempt(lambda: chosen_models(options.judges, known))
@@ -187,7 +179,7 @@ def prepare_chosen(
     )
     warnings: tuple[str, ...] = ()
     if plan.judges and not options.judges and suite.judge is None:
-        warnings = (DEFAULT_JUDGE_NOTICE.format(name=plan.judges[0]),)
+        warnings = (wiring.DEFAULT_JUDGE_NOTICE.format(name=plan.judges[0]),)
     if plan.votes_raised_from is not None:
         raised = raised_votes(plan.votes_raised_from, plan.votes, plan.judges)
         warnings = (*warnings, raised)
@@ -248,7 +240,7 @@ def _dataset_path(chosen: ChosenSuite, given: str | None) -> tuple[str, Path, st
 def read_rubric(name: str, folder: Path | None = None) -> DocumentPlan:
     """Find a rubric document; a path starts from ``folder``."""
     found = _document(name, folder)
-    reading = rubric_files().check(found)
+    reading = wiring.rubric_files().check(found)
     if reading.rubric is None:
         raise RubricError(found.origin, reading.findings)
     # An overlay is stored with its base applied, so that resuming and auditing read no other file.
@@ -258,7 +250,11 @@ def read_rubric(name: str, folder: Path | None = None) -> DocumentPlan:
 
 def _document(name: str, folder: Path | None) -> RubricFile:
     is_path = name.endswith(".md") or "/" in name
-    return read_path(folder / name) if folder is not None and is_path else rubric_files().read(name)
+    return (
+        read_path(folder / name)
+        if folder is not None and is_path
+        else wiring.rubric_files().read(name)
+    )
 
 
 def _overlays(
@@ -266,7 +262,7 @@ def _overlays(
 ) -> dict[str, DocumentPlan]:
     """Read overlays by demographic; one of another rubric is skipped, or refused if required."""
     overlays: dict[str, DocumentPlan] = {}
-    files = rubric_files()
+    files = wiring.rubric_files()
     for demographic, name in chosen.suite.overlays.items():
         file = _document(name, chosen.folder)
         own, bases = files.parse(file), files.check(file).bases
@@ -294,7 +290,7 @@ def _checked_plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPl
     plan = _plan(chosen, options, document)
     if plan.batch:
         check_batchable(plan.judges, chosen.origin)
-    settings = read_settings()
+    settings = wiring.read_settings()
     # Reports a missing key, function or file of prices now instead of after the first sample.
     plan_models(plan, settings, options.base_url)
     load_prices(settings.prices)
@@ -340,7 +336,7 @@ def _plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> P
         repeats=options.repeats or suite.repeats or usual,
         folder=str(chosen.home.resolve()),
         target=target,
-        base_url=options.base_url and without_secrets(options.base_url),
+        base_url=options.base_url and wiring.without_secrets(options.base_url),
         concurrency=options.concurrency or suite.concurrency,
         cache=suite.cache if options.cache is None else options.cache,
         allow_unpinned=options.allow_unpinned,
@@ -409,7 +405,7 @@ def _plan_target(
         prompt=None if prompt is None else prompt.text,
         system_id=None if system is None else system.id,
         system=None if system is None else system.text,
-        price=price_of(model, load_prices(read_settings().prices)),
+        price=price_of(model, load_prices(wiring.read_settings().prices)),
     )
     # Uses the number types of a stored plan, because 0 and 0.0 make different requests.
     return msgspec.convert(msgspec.to_builtins(target), TargetPlan)
@@ -421,8 +417,8 @@ def _judges(named: Sequence[ModelSpec], rubric: Rubric, origin: str) -> tuple[Mo
     check_checks(rubric, judges=bool(named), pair=False)
     if named or missing is None:
         return tuple(named)
-    embedded = embedded_judge()
+    embedded = wiring.embedded_judge()
     if embedded is None:
         hint = "name one under `judge: models:`, or with --judge"
-        raise no_judge_error(f"no judge was given, and {missing}", hint, origin)
+        raise wiring.no_judge_error(f"no judge was given, and {missing}", hint, origin)
     return (ModelSpec(model=embedded),)

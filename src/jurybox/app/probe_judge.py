@@ -13,18 +13,8 @@ from jurybox.app.metadata import RunIdentity, judge_versions, recorded_versions
 from jurybox.app.model_session import plan_models
 from jurybox.app.prepare import Prepared
 from jurybox.app.run_suite import equal_run
+from jurybox.calibration import probes
 from jurybox.calibration.bias_results import CHANGE, Bias, BiasMetric, change_of, unmeasured
-from jurybox.calibration.probes import (
-    KINDS,
-    MARK,
-    SAME,
-    ProbeKind,
-    changed_rubric,
-    changed_sample,
-    probe_id,
-    share_won,
-    tried_side,
-)
 from jurybox.datasets import open_dataset, survey
 from jurybox.datasets.fields import MAX_ID
 from jurybox.engine.plan import DatasetPlan, DocumentPlan, Plan
@@ -66,7 +56,7 @@ class Picked(msgspec.Struct, frozen=True, kw_only=True):
 class ProbeTrial(msgspec.Struct, frozen=True, kw_only=True):
     """A run of changed samples; ``known`` is an equal run in the store, finished or not."""
 
-    kinds: tuple[ProbeKind, ...]
+    kinds: tuple[probes.ProbeKind, ...]
     prepared: Prepared
     known: RunRow | None = None
 
@@ -121,15 +111,15 @@ def plan_probe(store: Store, row: RunRow, options: ProbeOptions) -> ProbePlan:
     samples = [each.sample for each in picked]
     trials: list[ProbeTrial] = []
     skipped: dict[str, str] = {}
-    together = [kind for kind in KINDS if kind.changes != "rubric"]
+    together = [kind for kind in probes.KINDS if kind.changes != "rubric"]
     trials.append(_trial(store, base, together, picked, run_id=row.id, options=options))
-    for kind in KINDS:
+    for kind in probes.KINDS:
         if kind.changes != "rubric":
             continue
         if not procedure.judging.asks_for_verdicts(judges):
             skipped[kind.id] = "the judge is asked narrow questions, never shown the whole rubric"
             continue
-        rubric = changed_rubric(procedure.judging.rubric, kind, samples)
+        rubric = probes.changed_rubric(procedure.judging.rubric, kind, samples)
         if isinstance(rubric, str):
             skipped[kind.id] = rubric
             continue
@@ -163,7 +153,7 @@ def _judges(plan: Plan, options: ProbeOptions, run_id: str) -> tuple[ModelSpec, 
 
 def _pick(store: Store, run_id: str, options: ProbeOptions) -> list[Picked]:
     """Choose samples by the hash of seed and id, independent of their order."""
-    longest = max(len(probe_id("", kind)) for kind in KINDS)
+    longest = max(len(probes.probe_id("", kind)) for kind in probes.KINDS)
 
     def eligible() -> Iterator[tuple[str, int, Picked]]:
         for sample in store.samples(run_id):
@@ -171,8 +161,8 @@ def _pick(store: Store, run_id: str, options: ProbeOptions) -> list[Picked]:
             report = record.report
             if report is None or sample.repeat or len(sample.sample_id) + longest > MAX_ID:
                 continue
-            side = tried_side(sample.sample_id, pair=report.method == "pairwise")
-            before = share_won(report, side)
+            side = probes.tried_side(sample.sample_id, pair=report.method == "pairwise")
+            before = probes.share_won(report, side)
             if before is not None:
                 text = f"{options.seed}:{sample.sample_id}"
                 digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -186,7 +176,7 @@ def _pick(store: Store, run_id: str, options: ProbeOptions) -> list[Picked]:
 def _trial(
     store: Store,
     plan: Plan,
-    kinds: Sequence[ProbeKind],
+    kinds: Sequence[probes.ProbeKind],
     picked: Sequence[Picked],
     *,
     run_id: str,
@@ -220,14 +210,14 @@ def _trial(
 
 
 def _lines(
-    kinds: Sequence[ProbeKind], picked: Sequence[Picked], procedure: Procedure
+    kinds: Sequence[probes.ProbeKind], picked: Sequence[Picked], procedure: Procedure
 ) -> Iterator[bytes]:
     for each in picked:
         for kind in kinds:
-            changed = changed_sample(each.sample, kind, procedure.judging, each.side)
+            changed = probes.changed_sample(each.sample, kind, procedure.judging, each.side)
             second = changed.response_b
             row = {
-                "id": probe_id(changed.id, kind),
+                "id": probes.probe_id(changed.id, kind),
                 "task": changed.task,
                 "reference": changed.reference,
                 "context": changed.context,
@@ -267,11 +257,11 @@ def read_probe(
     after = _after(store, run_ids, sides)
     before = {each.sample.id: each.before for each in probe.picked}
     if not probe.comparable:
-        before = after.get(SAME.id, {})
+        before = after.get(probes.SAME.id, {})
     metrics: dict[str, list[BiasMetric]] = {group: [] for group in _GROUPS}
-    for kind in KINDS:
+    for kind in probes.KINDS:
         reason = probe.skipped.get(kind.id)
-        if kind is SAME and not probe.comparable:
+        if kind is probes.SAME and not probe.comparable:
             reason = "the run had other judges or prompts; the unchanged samples are the baseline"
         if reason is not None:
             metrics[kind.group].append(unmeasured(f"{kind.name}.{CHANGE}", reason))
@@ -290,13 +280,13 @@ def _after(
     found: dict[str, dict[str, float]] = {}
     for run_id in run_ids:
         for sample in store.samples(run_id):
-            name, _, kind = sample.sample_id.rpartition(MARK)
+            name, _, kind = sample.sample_id.rpartition(probes.MARK)
             try:
                 report = SampleRecord(sample).report
             except msgspec.DecodeError as error:
                 what = f"run {run_id} can't be read ({error}); `jurybox verify` says where"
                 raise IncompleteError(what) from None
-            score = None if report is None else share_won(report, sides.get(name, "A"))
+            score = None if report is None else probes.share_won(report, sides.get(name, "A"))
             if score is not None:
                 found.setdefault(kind, {})[name] = score
     return found

@@ -9,18 +9,8 @@ from jurybox.app.job import finish_row
 from jurybox.app.prepare import read_rubric
 from jurybox.app.run_suite import RunResult, new_run
 from jurybox.app.view_run import run_cost
+from jurybox.engine import records
 from jurybox.engine.plan import Plan
-from jurybox.engine.records import (
-    ExchangeRow,
-    RunRow,
-    SampleRow,
-    StoredOutcome,
-    hashed_sample,
-    hashes_of,
-    in_order,
-    read_result,
-    sealed,
-)
 from jurybox.engine.replay import derive
 from jurybox.errors import InputError
 from jurybox.models.providers import load_prices
@@ -35,7 +25,7 @@ from jurybox.wiring import read_settings
 _BATCH: Final = 200
 
 
-def rescore_run(row: RunRow, rubric: str, store: Store) -> RunResult:
+def rescore_run(row: records.RunRow, rubric: str, store: Store) -> RunResult:
     """Store a new run: a finished run's replies, scored by another rubric."""
     if row.status != "finished":
         raise InputError("the run isn't finished", "continue it with `jurybox resume`", row.id)
@@ -57,7 +47,9 @@ def rescore_run(row: RunRow, rubric: str, store: Store) -> RunResult:
         tally = _copy(store, row.id, derived.id, plan, procedure)
         # No model was called, so nothing was paid.
         cost = run_cost((), load_prices(read_settings().prices))
-        finished = finish_row(derived, StoredOutcome(conclusion=tally.conclude(), cost=cost), store)
+        finished = finish_row(
+            derived, records.StoredOutcome(conclusion=tally.conclude(), cost=cost), store
+        )
     return RunResult(view=finished_view(finished, store))
 
 
@@ -91,20 +83,23 @@ def _scales(procedure: Procedure) -> dict[str, tuple[float, float]]:
 def _copy(store: Store, old: str, new: str, plan: Plan, procedure: Procedure) -> RunTally:
     """Write every sample with its replies into the new run, scored by the new rubric."""
     tally = RunTally(procedure.judging.rubric, plan.repeats)
-    samples: list[SampleRow] = []
-    exchanges: list[ExchangeRow] = []
+    samples: list[records.SampleRow] = []
+    exchanges: list[records.ExchangeRow] = []
     for stored in store.stored_rows(old):
         if stored.sample is None:
             continue
         copies = [
-            sealed(msgspec.structs.replace(each, run_id=new, key="")) for each in stored.exchanges
+            records.sealed(msgspec.structs.replace(each, run_id=new, key=""))
+            for each in stored.exchanges
         ]
         renamed = msgspec.structs.replace(stored.sample, run_id=new)
-        answers = in_order(renamed, copies)
-        scored = hashed_sample(derive(plan, procedure, renamed, answers), map(hashes_of, answers))
+        answers = records.in_order(renamed, copies)
+        scored = records.hashed_sample(
+            derive(plan, procedure, renamed, answers), map(records.hashes_of, answers)
+        )
         samples.append(scored)
         exchanges += copies
-        tally.add(read_result(scored.result), scored.repeat, scored.number)
+        tally.add(records.read_result(scored.result), scored.repeat, scored.number)
         if len(samples) >= _BATCH:
             store.append(samples, exchanges)
             samples, exchanges = [], []

@@ -20,17 +20,8 @@ import msgspec
 from jurybox import __version__
 from jurybox.app.dataset_check import aligned, hash_dataset, plan_dataset
 from jurybox.app.job import Job, Known, Progress
+from jurybox.engine import records
 from jurybox.engine.plan import Plan, read_plan
-from jurybox.engine.records import (
-    ExchangeRow,
-    RunRow,
-    SampleRow,
-    Work,
-    hashed_sample,
-    hashes_of,
-    in_order,
-    seal_of,
-)
 from jurybox.errors import IncompleteError, InputError, JuryboxError
 from jurybox.storage.store import Store, StoredRows
 from jurybox.wiring import open_run_store, read_limits, read_settings, worker_variables
@@ -59,9 +50,9 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     number: int
-    run: RunRow
+    run: records.RunRow
     numbers: range
-    rows: tuple[Work, ...] | None
+    rows: tuple[records.Work, ...] | None
     done: frozenset[int]
     file: str | None
     concurrency: int | None
@@ -135,7 +126,7 @@ async def _finish(shard: Shard, store: Store, base_url: str | None, link: "Worke
     return job.stop.reason
 
 
-def _rows(shard: Shard, plan: Plan) -> Iterator[Work]:
+def _rows(shard: Shard, plan: Plan) -> Iterator[records.Work]:
     """Yield the rows of a shard, or else those of its slice of the dataset."""
     if shard.rows is not None:
         yield from shard.rows
@@ -150,7 +141,7 @@ def _rows(shard: Shard, plan: Plan) -> Iterator[Work]:
         if row is None:
             raise dataset.changed("it has fewer rows")
         if number not in shard.done:
-            yield Work(number=number, repeat=repeat, row=row)
+            yield records.Work(number=number, repeat=repeat, row=row)
 
 
 class ShardedRun:
@@ -251,7 +242,7 @@ class ShardedRun:
 
     def _pieces(
         self, job: Job, dataset: "Dataset", slices: Sequence[range] | None
-    ) -> Iterator[tuple[range, tuple[Work, ...] | None]]:
+    ) -> Iterator[tuple[range, tuple[records.Work, ...] | None]]:
         """Yield the numbers of each shard, with their rows unless workers can read them."""
         if slices is None:
             missing = (work for work in job.remaining(dataset) if job.is_missing(work.number))
@@ -266,7 +257,7 @@ class ShardedRun:
                     yield numbers, None
 
     def _shards(
-        self, job: Job, pieces: Iterable[tuple[range, tuple[Work, ...] | None]]
+        self, job: Job, pieces: Iterable[tuple[range, tuple[records.Work, ...] | None]]
     ) -> Iterator[Shard]:
         folder = self._folder
         for number, (numbers, rows) in enumerate(pieces):
@@ -311,7 +302,7 @@ def _file(folder: Path, run_id: str, number: int) -> Path:
     return folder / run_id / f"{number:06d}.db"
 
 
-def take_over_shards(store: Store, run: RunRow) -> None:
+def take_over_shards(store: Store, run: records.RunRow) -> None:
     """Merge the shard files that a killed driver left."""
     folder = shard_folder(store)
     for file in sorted(folder.glob(f"{run.id}/*.db")) if folder is not None else ():
@@ -325,7 +316,7 @@ def forget_shards(store: Store, run_id: str) -> None:
         shutil.rmtree(folder / run_id, ignore_errors=True)
 
 
-def _take_over(store: Store, run: RunRow, file: Path) -> None:
+def _take_over(store: Store, run: records.RunRow, file: Path) -> None:
     """Check every row of a shard's file, copy missing rows to the store, and remove the file."""
     try:
         shard = open_run_store(str(file))
@@ -344,7 +335,7 @@ def _take_over(store: Store, run: RunRow, file: Path) -> None:
         file.parent.parent.rmdir()
 
 
-def _add_missing(store: Store, run: RunRow, found: Sequence[StoredRows]) -> None:
+def _add_missing(store: Store, run: records.RunRow, found: Sequence[StoredRows]) -> None:
     """Store missing rows; a killed driver may have stored some already."""
     span = range(found[0].number, found[-1].number + 1)
     finished = {number for number, *_ in store.results(run.id, span)}
@@ -367,12 +358,12 @@ def _await_release(shard: Store, claim: str, file: Path) -> None:
     raise IncompleteError(f"{file}: a worker is still writing to it; stop it, then resume the run")
 
 
-def _checked(shard: Store, run: RunRow, file: Path) -> Iterator[StoredRows]:
+def _checked(shard: Store, run: records.RunRow, file: Path) -> Iterator[StoredRows]:
     """Yield the rows of each sample in a shard, checked against their seals."""
     for rows in shard.stored_rows(run.id):
         if rows.sample is None:
             # A damaged reply is requested again.
-            sound = [row for row in rows.exchanges if seal_of(row) == row.seal]
+            sound = [row for row in rows.exchanges if records.seal_of(row) == row.seal]
             yield msgspec.structs.replace(rows, exchanges=sound)
         elif _is_whole(rows.sample, rows.exchanges):
             yield rows
@@ -381,13 +372,13 @@ def _checked(shard: Store, run: RunRow, file: Path) -> Iterator[StoredRows]:
             raise IncompleteError(f"{problem}; remove the file, then resume the run")
 
 
-def _is_whole(sample: SampleRow, exchanges: Sequence[ExchangeRow]) -> bool:
+def _is_whole(sample: records.SampleRow, exchanges: Sequence[records.ExchangeRow]) -> bool:
     try:
-        asked = in_order(sample, exchanges)
+        asked = records.in_order(sample, exchanges)
     except LookupError:
         return False
-    unchanged = all(seal_of(row) == row.seal for row in exchanges)
-    return unchanged and hashed_sample(sample, map(hashes_of, asked)) == sample
+    unchanged = all(records.seal_of(row) == row.seal for row in exchanges)
+    return unchanged and records.hashed_sample(sample, map(records.hashes_of, asked)) == sample
 
 
 def _cut(items: Iterable[T], size: int) -> Iterator[tuple[T, ...]]:

@@ -14,21 +14,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from jurybox.app.ids import now_utc
-from jurybox.calibration.calibration_record import (
-    Calibration,
-    CalibrationStatus,
-    JudgeSetting,
-    calibration_status,
-)
+from jurybox.calibration import calibration_record
 from jurybox.documents.numbers import exact, shown
-from jurybox.engine.records import (
-    ENCODER,
-    CalibrationRow,
-    RunRow,
-    StoredOutcome,
-    seal_of,
-    sealed,
-)
+from jurybox.engine import records
 from jurybox.errors import IncompleteError, InputError
 from jurybox.models.providers import load_prices
 from jurybox.reporting.export_rows import exported_rows
@@ -91,7 +79,7 @@ def _dollars(use: ModelUse, prices: Prices, *, batched: bool) -> float | None:
     return cost(use.model, usage, prices, batched=batched)
 
 
-def view_run(row: RunRow, store: Store) -> RunView:
+def view_run(row: records.RunRow, store: Store) -> RunView:
     """Return the view of a run, finished or not."""
     if row.status == "finished":
         return finished_view(row, store)
@@ -141,21 +129,23 @@ def reviewer_agreement(view: RunView, store: Store) -> "ReviewAgreement | None":
     return review_agreement(ReviewDesk(store, row))
 
 
-def accept_unreviewed(row: RunRow, store: Store) -> RunView:
+def accept_unreviewed(row: records.RunRow, store: Store) -> RunView:
     """Accept the samples of a finished run without their required review, and record that (E11)."""
     view = finished_view(row, store)
     if not view.release.awaiting or view.release.accepted is not None:
         return view
     with reading(row):
-        stored = msgspec.json.decode(row.outcome or "null", type=StoredOutcome)
+        stored = msgspec.json.decode(row.outcome or "null", type=records.StoredOutcome)
     accepted = Acceptance(samples=view.release.awaiting, at=now_utc())
     outcome = msgspec.structs.replace(stored, accepted=accepted)
-    changed = sealed(msgspec.structs.replace(row, outcome=ENCODER.encode(outcome).decode()))
+    changed = records.sealed(
+        msgspec.structs.replace(row, outcome=records.ENCODER.encode(outcome).decode())
+    )
     store.update_run(changed)
     return finished_view(changed, store)
 
 
-def corrected_by_reviews(row: RunRow, view: RunView, store: Store) -> RunView:
+def corrected_by_reviews(row: records.RunRow, view: RunView, store: Store) -> RunView:
     """Return a run whose gates use values corrected by reviews, with a note on each.
 
     A mean score or win rate with too few reviews from the random queue fails its gate. Metrics that
@@ -194,7 +184,7 @@ def corrected_by_reviews(row: RunRow, view: RunView, store: Store) -> RunView:
     return msgspec.structs.replace(view, conclusion=conclusion, notes=tuple(notes))
 
 
-def view_unfinished(row: RunRow, store: Store, *, working: bool) -> RunView:
+def view_unfinished(row: records.RunRow, store: Store, *, working: bool) -> RunView:
     """Return the view of an unfinished run, with its cost so far."""
     view = unfinished_view(row, store, working=working)
     prices = load_prices(read_settings().prices)
@@ -212,29 +202,29 @@ class _ReportMethod(msgspec.Struct, frozen=True):
 _METHOD = msgspec.json.Decoder(_ReportMethod)
 
 
-def calibration_row(made: Calibration) -> CalibrationRow:
+def calibration_row(made: calibration_record.Calibration) -> records.CalibrationRow:
     """Return the row of a calibration."""
-    record = ENCODER.encode(made).decode()
-    return sealed(
-        CalibrationRow(
+    record = records.ENCODER.encode(made).decode()
+    return records.sealed(
+        records.CalibrationRow(
             id=made.id, rubric_id=made.rubric_id, created_at=made.created_at, record=record
         )
     )
 
 
-def read_calibration(row: CalibrationRow) -> Calibration:
+def read_calibration(row: records.CalibrationRow) -> calibration_record.Calibration:
     """Return a stored calibration."""
-    if seal_of(row) != row.seal:
+    if records.seal_of(row) != row.seal:
         what = f"calibration {row.id} was changed after it was stored"
         raise IncompleteError(f"{what}; calibrate again")
     try:
-        return msgspec.json.decode(row.record, type=Calibration)
+        return msgspec.json.decode(row.record, type=calibration_record.Calibration)
     except msgspec.DecodeError as error:
         what = f"calibration {row.id} can't be read ({error}); calibrate again"
         raise IncompleteError(what) from None
 
 
-def setting_of(view: RunView) -> JudgeSetting | None:
+def setting_of(view: RunView) -> calibration_record.JudgeSetting | None:
     """Return the inputs that a run's judging depends on; None if no judge was asked."""
     metadata: dict[str, Any] = view.metadata
     rubric: dict[str, str] = metadata.get("rubric") or {}
@@ -242,7 +232,7 @@ def setting_of(view: RunView) -> JudgeSetting | None:
     judges: str | None = metadata.get("evaluator_model_id")
     if not judges or prompt is None or "sha256" not in rubric:
         return None
-    return JudgeSetting(
+    return calibration_record.JudgeSetting(
         rubric_version=rubric.get("version", ""),
         rubric_sha256=rubric["sha256"],
         judges=tuple(judges.split(", ")),
@@ -264,7 +254,9 @@ def _judge_version(view: RunView, judges: list[str]) -> str | None:
     return f"{known}, reported {versions}" if known else versions
 
 
-def calibration_of_run(view: RunView, store: Store) -> CalibrationStatus | str | None:
+def calibration_of_run(
+    view: RunView, store: Store
+) -> calibration_record.CalibrationStatus | str | None:
     """Return the calibration that applies to a run, or an error text if it can't be read.
 
     None if its rubric was never calibrated, or if the run was rescored, since its judges never saw
@@ -278,7 +270,7 @@ def calibration_of_run(view: RunView, store: Store) -> CalibrationStatus | str |
         known = [read_calibration(row) for row in store.calibrations(rubric["id"])]
     except IncompleteError as error:
         return str(error)
-    found = calibration_status(known, setting)
+    found = calibration_record.calibration_status(known, setting)
     if found is None or found.stale:
         return found
     # Called last, because it reads samples.
@@ -286,7 +278,7 @@ def calibration_of_run(view: RunView, store: Store) -> CalibrationStatus | str |
         methods = _methods(store, view.run_id)
     except msgspec.DecodeError as error:
         return f"run {view.run_id} can't be read ({error}); `jurybox verify` says where"
-    return calibration_status(known, setting, methods)
+    return calibration_record.calibration_status(known, setting, methods)
 
 
 def _methods(store: Store, run_id: str) -> tuple[str, ...]:

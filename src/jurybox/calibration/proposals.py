@@ -13,15 +13,9 @@ from typing import Final, Literal
 
 import msgspec
 
+from jurybox.calibration import rubric_changes
 from jurybox.calibration.calibration_record import Agreement, CriterionAgreement, JudgeBias
 from jurybox.calibration.gold import GoldCase, gold_scales, loss_of
-from jurybox.calibration.rubric_changes import (
-    examples_text,
-    replaced,
-    with_definition_note,
-    with_examples,
-    with_level_note,
-)
 from jurybox.documents.numbers import show_number
 from jurybox.rubric.rubric_model import Criterion, Level, Rubric
 from jurybox.text_format import listed
@@ -117,7 +111,7 @@ def _anchor(
     direction = off[0][1].direction
     changed = rubric
     for criterion, bias in off:
-        changed = with_definition_note(changed, criterion, _anchor_note(bias))
+        changed = rubric_changes.with_definition_note(changed, criterion, _anchor_note(bias))
     return Proposal(
         key=f"anchors {key} {direction}",
         kind="anchors",
@@ -166,7 +160,7 @@ def _levels(rubric: Rubric, criterion: Criterion, cases: Sequence[GoldCase]) -> 
             hypothesis=f"on `{criterion.id}` the judge gives {_ends(wrong)} where people give"
             f" {_ends(right)} ({count} samples); with the difference of the two levels in words,"
             " it keeps them apart",
-            rubric=with_level_note(rubric, criterion, its, note),
+            rubric=rubric_changes.with_level_note(rubric, criterion, its, note),
         )
 
 
@@ -200,7 +194,9 @@ def _examples(rubric: Rubric, cases: Sequence[GoldCase]) -> Iterator[Proposal]:
             criterion=None,
             hypothesis=f"shown {count} with what people said of them, on which judge and people are"
             " far apart, the judge sees what people go by",
-            rubric=with_examples(rubric, examples_text(chosen, names)),
+            rubric=rubric_changes.with_examples(
+                rubric, rubric_changes.examples_text(chosen, names)
+            ),
         )
 
 
@@ -259,7 +255,7 @@ def _with_ends(rubric: Rubric, criterion: Criterion, best: str | None, worst: st
     ordered = sorted(criterion.levels, key=lambda level: level.low)
     openings = {ordered[-1]: best, ordered[0]: worst}
     levels = tuple(_opened(level, openings.get(level)) for level in criterion.levels)
-    return replaced(rubric, msgspec.structs.replace(criterion, levels=levels))
+    return rubric_changes.replaced(rubric, msgspec.structs.replace(criterion, levels=levels))
 
 
 def _opened(level: Level, opening: str | None) -> Level:

@@ -9,18 +9,11 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
+from jurybox.calibration import rubric_changes
 from jurybox.calibration.calibration_record import Agreement, Gain, Round, RoundResult, Tuning
 from jurybox.calibration.gold import PARTS, GoldCase, Part, gold_scales, loss_of, losses
 from jurybox.calibration.judge_comparison import Options, clusters_of, compare, doubt_of
 from jurybox.calibration.proposals import Proposal, propose
-from jurybox.calibration.rubric_changes import (
-    judged_texts,
-    next_version,
-    quoted_samples,
-    replaced,
-    verdicts_text,
-    written,
-)
 from jurybox.documents.numbers import show_number
 from jurybox.judging.flow import Answer as ModelAnswer
 from jurybox.judging.flow import Defect, Flow, ModelRequest, ReaskPolicy, ask
@@ -111,7 +104,7 @@ def improve(base: Rubric, sizes: Mapping[Part, int], options: LoopOptions) -> Lo
     tune = yield from _judged(ToJudge(rubric=base, part="tune", round=0))
     select = yield from _judged(ToJudge(rubric=base, part="select", round=0))
     best = _Best(rubric=base, tune=tune.cases, select=select.cases)
-    version = next_version(base.version)
+    version = rubric_changes.next_version(base.version)
     quick = Options(level=options.level, seed=options.seed, worst=0)
     rounds: list[Round] = []
     tried: set[str] = set()
@@ -203,7 +196,7 @@ def _round(
     options: LoopOptions,
 ) -> Generator[Request, Answer, tuple[Round, _Best | None]]:
     """Measure one change; return the round, and the new best rubric if it was kept."""
-    rubric = written(msgspec.structs.replace(proposal.rubric, version=version))
+    rubric = rubric_changes.written(msgspec.structs.replace(proposal.rubric, version=version))
     made = Round(
         number=number,
         by=by,
@@ -396,14 +389,16 @@ def _samples_text(rubric: Rubric, cases: Sequence[GoldCase]) -> str:
     wrong = sorted(cases, key=lambda case: (-loss_of(case, scales), case.id))[:_SHOWN]
     texts = [
         {
-            **judged_texts(case),
+            **rubric_changes.judged_texts(case),
             **{f"judge on {name}": why for name, why in case.verdict.reasoning.items()},
             **{f"people on {name or 'it'}": why for name, why in case.comments.items()},
         }
         for case in wrong
     ]
-    verdicts = [verdicts_text(case, list(scales)) for case in wrong]
-    return quoted_samples("Samples, the furthest apart first.", "Sample", texts, verdicts)
+    verdicts = [rubric_changes.verdicts_text(case, list(scales)) for case in wrong]
+    return rubric_changes.quoted_samples(
+        "Samples, the furthest apart first.", "Sample", texts, verdicts
+    )
 
 
 def _earlier_text(rounds: Sequence[Round]) -> list[str]:
@@ -447,7 +442,7 @@ def read_change(text: str, rubric: Rubric) -> Proposal | Defect:
         kind="model",
         criterion=criterion.id,
         hypothesis=" ".join(change.hypothesis.split())[:_MAX_LENGTH],
-        rubric=replaced(rubric, changed),
+        rubric=rubric_changes.replaced(rubric, changed),
     )
 
 

@@ -7,18 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from jurybox.cli.options import (
-    base_url_option,
-    gold_option,
-    json_option,
-    judges_option,
-    level_option,
-    opened_run,
-    run_argument,
-    seed_option,
-    store_option,
-    version_drift_option,
-)
+from jurybox.cli import options
 from jurybox.cli.output import print_json, print_line, print_table, say, yes_or_no
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE
 from jurybox.documents.numbers import exact
@@ -34,19 +23,19 @@ if TYPE_CHECKING:
 
 
 @click.command("bias")
-@run_argument
-@gold_option
+@options.run_argument
+@options.gold_option
 @click.option(
     "--probe",
     type=click.IntRange(1, 10_000),
     metavar="N",
     help="Judge N samples again, with harmless and with injected changes; this calls the judges.",
 )
-@judges_option
-@base_url_option
-@version_drift_option
-@seed_option
-@level_option
+@options.judges_option
+@options.base_url_option
+@options.version_drift_option
+@options.seed_option
+@options.level_option
 @click.option(
     "--gate",
     "gates",
@@ -54,8 +43,8 @@ if TYPE_CHECKING:
     metavar='"NAME OP NUMBER"',
     help="Fail unless a metric meets this condition; can be repeated.",
 )
-@store_option
-@json_option
+@options.store_option
+@options.json_option
 def command(  # noqa: PLR0917 - click passes them by name
     run: str,
     gold: Path | None,
@@ -110,12 +99,12 @@ def command(  # noqa: PLR0917 - click passes them by name
         report = measure_verdicts(Path(run), say, level=level)
         check_gates(wanted, (), report.metrics())
         return _shown(report, wanted, as_json)
-    with opened_run(run, store_url) as (store, row):
+    with options.opened_run(run, store_url) as (store, row):
         criteria = [each.id for each in rubric_of(row).criteria]
         report = measure_bias(store, row, gold, say, level=level, seed=seed)
         check_gates(wanted, criteria, report.metrics())
         if probe is not None:
-            options = ProbeOptions(
+            chosen = ProbeOptions(
                 count=probe,
                 seed=seed,
                 judges=judges,
@@ -124,7 +113,7 @@ def command(  # noqa: PLR0917 - click passes them by name
                 store_url=store_url,
             )
             try:
-                biases, probed = _probed(store, row, options, level)
+                biases, probed = _probed(store, row, chosen, level)
             except IncompleteError as error:
                 say(f"stopped: {error}; run the same command to continue the probe")
             else:
@@ -150,7 +139,7 @@ def _shown(report: BiasReport, wanted: tuple[Comparison, ...], as_json: bool) ->
 
 
 def _probed(
-    store: Store, row: RunRow, options: ProbeOptions, level: float
+    store: Store, row: RunRow, chosen: ProbeOptions, level: float
 ) -> tuple[tuple[Bias, ...], Probed]:
     """Judge samples again and return the metrics."""
     from jurybox.app.probe_judge import plan_probe, read_probe
@@ -158,14 +147,14 @@ def _probed(
     from jurybox.calibration.bias_results import Probed, ProbeRun
     from jurybox.cli.run import run_with_progress
 
-    probe = plan_probe(store, row, options)
+    probe = plan_probe(store, row, chosen)
     say(_announced(probe))
     runs: list[ProbeRun] = []
     for trial in probe.trials:
         run_id = trial.known.id if trial.known is not None and trial.is_done else None
         if run_id is None:
             start = start_or_resume(trial.prepared, store, trial.known)
-            ended = run_with_progress(start, options.store_url)
+            ended = run_with_progress(start, chosen.store_url)
             if ended.stopped is not None:
                 raise IncompleteError(ended.stopped)
             run_id = ended.view.run_id

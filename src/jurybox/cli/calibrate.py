@@ -8,20 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
-from jurybox.cli.options import (
-    base_url_option,
-    cluster_option,
-    concurrency_option,
-    json_option,
-    judges_option,
-    level_option,
-    opened,
-    seed_option,
-    store_option,
-    unpinned_option,
-    version_drift_option,
-    votes_option,
-)
+from jurybox.cli import options
 from jurybox.cli.output import plain, print_json, print_line, print_table, say
 from jurybox.documents.numbers import dollars, signed
 from jurybox.text_format import counted, cut
@@ -47,8 +34,8 @@ _LONGEST: Final = 300
     metavar="FILE",
     help="A dataset with human labels: `gold` with scores by criterion, or `gold_winner`.",
 )
-@judges_option
-@votes_option
+@options.judges_option
+@options.votes_option
 @click.option(
     "--rounds",
     type=click.IntRange(0, 100),
@@ -65,22 +52,22 @@ _LONGEST: Final = 300
     metavar="FILE",
     help="Where to write a new version of the rubric; defaults to ID-VERSION.md in this folder.",
 )
-@cluster_option
+@options.cluster_option
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Use only the first N rows.")
-@seed_option
-@level_option
-@base_url_option
-@concurrency_option
-@unpinned_option
-@version_drift_option
-@store_option
-@json_option
+@options.seed_option
+@options.level_option
+@options.base_url_option
+@options.concurrency_option
+@options.unpinned_option
+@options.version_drift_option
+@options.store_option
+@options.json_option
 def command(
     judges: tuple[str, ...],
     proposer: str | None,
     store_url: str | None,
     as_json: bool,
-    **options: Any,  # noqa: ANN401 - those of `CalibrateOptions`
+    **given: Any,  # noqa: ANN401 - those of `CalibrateOptions`
 ) -> None:
     """Compare a judge with human labels, and with how far people agree with each other.
 
@@ -108,12 +95,12 @@ def command(
         CalibrateOptions(
             judges=tuple(model_option(each) for each in dict.fromkeys(judges)),
             proposer=None if proposer is None else model_option(proposer),
-            **options,
+            **given,
         )
     )
     for warning in readied.warnings:
         say(f"warning: {warning}")
-    with opened(store_url, create=True) as store:
+    with options.opened(store_url, create=True) as store:
         made = calibrate(
             readied, store, store_url, lambda start: run_with_progress(start, store_url)
         )

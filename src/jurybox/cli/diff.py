@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from jurybox.cli.options import (
-    cluster_option,
-    gold_option,
-    json_option,
-    level_option,
-    opened,
-    seed_option,
-    store_option,
-)
+from jurybox.cli import options
 from jurybox.cli.output import (
     output_file,
     plain,
@@ -66,12 +58,12 @@ _MOST_IN_PAGE: Final = 200
     type=click.Choice(["regression"]),
     help="Exit with 1 if a metric of B is significantly worse than A's.",
 )
-@gold_option
-@cluster_option
-@level_option
-@seed_option
-@store_option
-@json_option
+@options.gold_option
+@options.cluster_option
+@options.level_option
+@options.seed_option
+@options.store_option
+@options.json_option
 def command(  # noqa: PLR0917 - click passes them by name
     run_a: str,
     run_b: str,
@@ -115,9 +107,9 @@ def command(  # noqa: PLR0917 - click passes them by name
     if output is not None and not output.endswith(".html"):
         raise click.UsageError("--output must be an .html file")
     usual = None if as_json else _LIMIT
-    with opened(store_url) as store:
+    with options.opened(store_url) as store:
         rows = [find_run(store, run) for run in (run_a, run_b, *more)]
-        options = CompareOptions(
+        chosen = CompareOptions(
             limit=usual if limit is None else limit,
             gold={} if more else labels_for_diff(store, rows[0], rows[1], gold),
             **tests,
@@ -125,11 +117,11 @@ def command(  # noqa: PLR0917 - click passes them by name
         views = [view_run(row, store) for row in rows]
         if more or output is not None:
             most = sys.maxsize if as_json else _MOST_IN_PAGE
-            compared = side_by_side(store, views, options, most if limit is None else limit)
+            compared = side_by_side(store, views, chosen, most if limit is None else limit)
             _put(compared, store, output, as_json=as_json)
             lost = any(each.regressions for each in compared.differences)
             return FAILED if fail_on and lost else FINE
-        diff = compare_runs(store, views[0], views[1], options)
+        diff = compare_runs(store, views[0], views[1], chosen)
     if as_json:
         print_json(diff.as_data())
     else:

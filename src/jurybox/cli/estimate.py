@@ -6,15 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jurybox.cli.options import (
-    cluster_option,
-    gold_option,
-    json_option,
-    level_option,
-    opened_run,
-    run_argument,
-    store_option,
-)
+from jurybox.cli import options
 from jurybox.cli.output import print_json, print_line, print_table, say
 from jurybox.documents.numbers import shown
 from jurybox.text_format import counted
@@ -26,12 +18,12 @@ if TYPE_CHECKING:
 
 
 @click.command("estimate")
-@run_argument
-@gold_option
-@cluster_option
-@level_option
-@store_option
-@json_option
+@options.run_argument
+@options.gold_option
+@options.cluster_option
+@options.level_option
+@options.store_option
+@options.json_option
 def command(
     run: str,
     gold: Path | None,
@@ -63,7 +55,7 @@ def command(
     from jurybox.app.estimate_run import estimate
     from jurybox.app.gold_sets import labels_for_run
 
-    with opened_run(run, store_url) as (store, row):
+    with options.opened_run(run, store_url) as (store, row):
         labels = labels_for_run(store, row, gold)
         for note in labels.notes:
             say(note)

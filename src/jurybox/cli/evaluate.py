@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from jurybox.cli.options import (
-    accept_option,
-    base_url_option,
-    json_option,
-    judges_option,
-    version_drift_option,
-    votes_option,
-)
+from jurybox.cli import options
 from jurybox.cli.output import plain, print_json, print_line, print_table, say, yes_or_no
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE
 from jurybox.documents.numbers import dollars, show_number, shown, signed
@@ -118,30 +111,30 @@ MEASURED: Final = (
 Command = TypeVar("Command", bound=Callable[..., object])
 
 
-def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+def with_options(*added: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """Return a decorator that adds these options to a command, in this order."""
-    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
+    return lambda command: reduce(lambda made, option: option(made), reversed(added), command)
 
 
 @click.command("evaluate")
 @with_options(*MATERIAL)
-@judges_option
-@votes_option
+@options.judges_option
+@options.votes_option
 @with_options(*MEASURED)
 @click.option(
     "--timed-out",
     is_flag=True,
     help="The response came too late: it isn't judged, and fails.",
 )
-@accept_option
-@base_url_option
-@version_drift_option
+@options.accept_option
+@options.base_url_option
+@options.version_drift_option
 @click.option(
     "--explain",
     is_flag=True,
     help="Show each rule that fired, with the words that triggered it and its points.",
 )
-@json_option
+@options.json_option
 def command(
     rubric: str,
     judges: tuple[str, ...],

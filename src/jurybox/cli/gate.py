@@ -4,14 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jurybox.cli.options import (
-    accept_option,
-    json_option,
-    opened_run,
-    resume_line,
-    run_argument,
-    store_option,
-)
+from jurybox.cli import options
 from jurybox.cli.output import print_json, print_line
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE, fail
 from jurybox.errors import InputError
@@ -28,7 +21,7 @@ _REPORTED = (
 
 
 @click.command("gate")
-@run_argument
+@options.run_argument
 @click.option(
     "--decision",
     metavar="NAME",
@@ -39,9 +32,9 @@ _REPORTED = (
     is_flag=True,
     help="Check mean scores and win rates after correcting them by the run's reviews.",
 )
-@accept_option
-@store_option
-@json_option
+@options.accept_option
+@options.store_option
+@options.json_option
 def command(
     run: str,
     decision: str | None,
@@ -68,7 +61,7 @@ def command(
     from jurybox.app.view_run import corrected_by_reviews, view_run
     from jurybox.reporting.stored import rubric_of
 
-    with opened_run(run, store_url) as (store, row):
+    with options.opened_run(run, store_url) as (store, row):
         rubric = rubric_of(row)
         _check_decision(rubric, decision, row.id)
         # Without gates, only a missing review can fail the run; once accepted, nothing can.
@@ -79,7 +72,7 @@ def command(
         if row.status != "finished":
             if as_json:
                 print_json(_as_data(view_run(row, store), passed=False, wanted=decision))
-            hint = resume_line(row.id, store_url)
+            hint = options.resume_line(row.id, store_url)
             return fail(
                 f"{row.id}: the run isn't finished, so nothing can be decided; {hint}", INCOMPLETE
             )

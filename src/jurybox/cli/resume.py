@@ -5,26 +5,14 @@ from typing import Any
 
 import click
 
-from jurybox.cli.options import (
-    address_option,
-    base_url_option,
-    cluster_of,
-    concurrency_option,
-    engine_option,
-    json_option,
-    max_cost_option,
-    opened_run,
-    run_argument,
-    store_option,
-    version_drift_option,
-)
+from jurybox.cli import options
 
 
 @click.command("resume")
-@run_argument
-@base_url_option
-@concurrency_option
-@version_drift_option
+@options.run_argument
+@options.base_url_option
+@options.concurrency_option
+@options.version_drift_option
 @click.option(
     "--forget-batches",
     "forget",
@@ -36,11 +24,11 @@ from jurybox.cli.options import (
     is_flag=True,
     help="Ask again for everything that failed for a transient reason, also in a finished run.",
 )
-@max_cost_option
-@engine_option
-@address_option
-@store_option
-@json_option
+@options.max_cost_option
+@options.engine_option
+@options.address_option
+@options.store_option
+@options.json_option
 def command(
     run: str,
     forget: bool,
@@ -48,7 +36,7 @@ def command(
     address: str | None,
     store_url: str | None,
     as_json: bool,
-    **options: Any,  # noqa: ANN401 - those of `resume_run`
+    **given: Any,  # noqa: ANN401 - those of `resume_run`
 ) -> int:
     """Continue a RUN that was stopped.
 
@@ -68,8 +56,11 @@ def command(
     from jurybox.app.run_suite import forget_batches, resume_run
     from jurybox.cli.run import run_and_print
 
-    with cluster_of(engine, address) as cluster, opened_run(run, store_url) as (store, row):
+    with (
+        options.cluster_of(engine, address) as cluster,
+        options.opened_run(run, store_url) as (store, row),
+    ):
         if forget:
             forget_batches(row, store)
-        start = partial(resume_run, row, store, cluster=cluster, **options)
+        start = partial(resume_run, row, store, cluster=cluster, **given)
         return run_and_print({"": start}, store, store_url, as_json=as_json)

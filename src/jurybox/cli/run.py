@@ -7,24 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from jurybox.cli.options import (
-    accept_option,
-    address_option,
-    base_url_option,
-    cluster_of,
-    concurrency_option,
-    engine_option,
-    json_option,
-    judges_option,
-    max_cost_option,
-    opened,
-    resume_line,
-    shown_store,
-    store_option,
-    unpinned_option,
-    version_drift_option,
-    votes_option,
-)
+from jurybox.cli import options
 from jurybox.cli.output import harmless, print_json, print_line, print_table, say
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE, stop_on_signals, was_interrupted
 from jurybox.documents.numbers import dollars
@@ -63,18 +46,18 @@ if TYPE_CHECKING:
 @click.option(
     "--dataset", metavar="FILE", help="A dataset, instead of the suite's; with the same columns."
 )
-@votes_option
+@options.votes_option
 @click.option(
     "--limit",
     type=click.IntRange(1),
     metavar="N",
     help="Use only the first N rows of the dataset.",
 )
-@concurrency_option
-@judges_option
-@base_url_option
-@unpinned_option
-@version_drift_option
+@options.concurrency_option
+@options.judges_option
+@options.base_url_option
+@options.unpinned_option
+@options.version_drift_option
 @click.option(
     "--cache/--no-cache",
     default=None,
@@ -102,17 +85,17 @@ if TYPE_CHECKING:
     help="A label; as RUN, it means the newest run that has it.",
 )
 @click.option("--baseline", metavar="RUN", help="A run to compare with.")
-@max_cost_option
+@options.max_cost_option
 @click.option(
     "--dry-run",
     is_flag=True,
     help="Count calls, tokens and cost; ask no model and store nothing.",
 )
-@engine_option
-@address_option
-@accept_option
-@store_option
-@json_option
+@options.engine_option
+@options.address_option
+@options.accept_option
+@options.store_option
+@options.json_option
 def command(  # noqa: PLR0917 - click passes them by name
     suite: str,
     name: str | None,
@@ -126,7 +109,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     accept_unreviewed: bool,
     store_url: str | None,
     as_json: bool,
-    **options: Any,  # noqa: ANN401 - those of `RunOptions`
+    **given: Any,  # noqa: ANN401 - those of `RunOptions`
 ) -> int:
     """Run a suite: answer and judge every sample, and print the summary, gates and decision.
 
@@ -162,14 +145,14 @@ def command(  # noqa: PLR0917 - click passes them by name
         max_cost=max_cost,
         allow_version_drift=allow_version_drift,
     )
-    with cluster_of(engine, address) as cluster:
-        targets = prepare_all(suite, RunOptions(**options, identity=identity), cluster)
+    with options.cluster_of(engine, address) as cluster:
+        targets = prepare_all(suite, RunOptions(**given, identity=identity), cluster)
         for warning in dict.fromkeys(each for one in targets for each in one.warnings):
             say(f"warning: {warning}")
         if dry_run:
             _print_estimates(targets, as_json=as_json)
             return FINE
-        with opened(store_url, create=True) as store:
+        with options.opened(store_url, create=True) as store:
             starts = {
                 each.identity.target_name or "": partial(start_run, each, store, cluster=cluster)
                 for each in targets
@@ -260,7 +243,7 @@ def run_with_progress(start: "Start", store_url: str | None) -> "RunResult":
 
         def on_start(job: "Job") -> None:
             plan = read_plan(job.row.plan)
-            say(f"run {job.row.id}: {_described(plan)}, saved to {shown_store(store_url)}")
+            say(f"run {job.row.id}: {_described(plan)}, saved to {options.shown_store(store_url)}")
             job.on_notice = lambda text: say(f"warning: {harmless(text)}")
             display.begin(plan.samples)
             stop_on_signals(job)
@@ -301,7 +284,7 @@ def print_ended(
     for each in ended:
         if each.stopped is not None:
             say(f"stopped: {each.stopped}")
-            say(resume_line(each.view.run_id, store_url) + _resume_options(each.view))
+            say(options.resume_line(each.view.run_id, store_url) + _resume_options(each.view))
     return max(INCOMPLETE if each.stopped else _exit_code(each.view) for each in ended)
 
 

@@ -6,14 +6,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from jurybox.engine.records import (
-    ExchangeRow,
-    RunRow,
-    SampleRow,
-    in_order,
-    read_outcome,
-    read_request,
-)
+from jurybox.engine import records
 from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.judging.flow import ModelRequest, Outcome
 from jurybox.reporting.stored import SampleRecord, exchange_notes
@@ -54,10 +47,12 @@ class SampleTrace(msgspec.Struct, frozen=True, kw_only=True):
     timed: bool
 
 
-def read_trace(run: RunRow, sample: SampleRow, exchanges: Sequence[ExchangeRow]) -> SampleTrace:
+def read_trace(
+    run: records.RunRow, sample: records.SampleRow, exchanges: Sequence[records.ExchangeRow]
+) -> SampleTrace:
     """Read a stored sample."""
     begun = int(datetime.fromisoformat(run.created_at).timestamp() * 1000) * _MS
-    asked = in_order(sample, exchanges)
+    asked = records.in_order(sample, exchanges)
     calls = tuple(_call(row, begun) for row in asked)
     record = SampleRecord(sample)
     return SampleTrace(
@@ -70,15 +65,15 @@ def read_trace(run: RunRow, sample: SampleRow, exchanges: Sequence[ExchangeRow])
     )
 
 
-def _call(row: ExchangeRow, begun: int) -> TracedCall:
+def _call(row: records.ExchangeRow, begun: int) -> TracedCall:
     """Read an exchange; without a stored time, it starts when the run did."""
-    notes, outcome = exchange_notes(row), read_outcome(row)
+    notes, outcome = exchange_notes(row), records.read_outcome(row)
     took = notes.latency_ms if outcome.latency_ms is None else outcome.latency_ms
     end = begun if notes.at is None else notes.at * _MS
     return TracedCall(
         position=row.position,
         role=row.role,
-        request=read_request(row),
+        request=records.read_request(row),
         outcome=outcome,
         start=end if notes.at is None else end - int((took or 0) * _MS),
         end=end,

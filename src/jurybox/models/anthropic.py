@@ -9,18 +9,8 @@ import msgspec
 
 from jurybox.engine.ports import ModelError
 from jurybox.judging.flow import ModelReply, ModelRequest
+from jurybox.models import http
 from jurybox.models.chat_model import Accepted, BatchStatus, ChatModel, listed_batches
-from jurybox.models.http import (
-    HttpAnswer,
-    HttpCall,
-    HttpClient,
-    HttpOptions,
-    count_of,
-    decode,
-    decode_body,
-    encoded,
-    secret_header,
-)
 from jurybox.models.model_errors import quoted, read_refusal, status_error
 from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Usage
@@ -63,16 +53,16 @@ _MOST_MARKS: Final = 4
 
 
 def anthropic_client(
-    base_url: str, api_key: str | None, options: HttpOptions | None = None
-) -> HttpClient:
+    base_url: str, api_key: str | None, options: http.HttpOptions | None = None
+) -> http.HttpClient:
     """Return the client that an endpoint's models share; a local endpoint may need no key."""
     headers, secrets = {"anthropic-version": VERSION}, ()
     if api_key is not None:
-        key = secret_header(api_key, "the API key")
+        key = http.secret_header(api_key, "the API key")
         headers, secrets = {**headers, "x-api-key": key}, (key,)
     # With and without the version, because users write addresses both ways.
     address = base_url.strip().rstrip("/").removesuffix(_PATH).removesuffix("/v1")
-    return HttpClient(address, headers, secrets=secrets, options=options)
+    return http.HttpClient(address, headers, secrets=secrets, options=options)
 
 
 class AnthropicModel(ChatModel):
@@ -83,9 +73,9 @@ class AnthropicModel(ChatModel):
     needed = frozenset({"max_tokens"})
     within = frozenset({_MARK})
 
-    def reply(self, answer: HttpAnswer, payload: Mapping[str, object]) -> ModelReply:
+    def reply(self, answer: http.HttpAnswer, payload: Mapping[str, object]) -> ModelReply:
         """Return the reply in an answer to a payload."""
-        reply = decode(answer, _Answer)
+        reply = http.decode(answer, _Answer)
         reason = _REASONS.get(reply.stop_reason or "", reply.stop_reason)
         blocks = [block.get("text") for block in reply.content or () if block.get("type") == "text"]
         texts = [text for text in blocks if isinstance(text, str)]
@@ -126,14 +116,14 @@ class AnthropicModel(ChatModel):
 
     def batch_line(self, name: str, payload: Mapping[str, object]) -> bytes:
         """Return a request as an item of the batch's list of requests."""
-        return encoded({"custom_id": name, "params": payload})
+        return http.encoded({"custom_id": name, "params": payload})
 
     async def submit_batch(self, lines: Sequence[bytes], mark: str) -> str:
         """Submit the requests; ``mark`` isn't sent, because the API has no field for it."""
         del mark
         body = b"".join((b'{"requests":[', b",".join(lines), b"]}"))
-        answer = await self.client.send(HttpCall(method="POST", path=_BATCHES, body=body))
-        return decode(answer, _AnthropicBatch).id
+        answer = await self.client.send(http.HttpCall(method="POST", path=_BATCHES, body=body))
+        return http.decode(answer, _AnthropicBatch).id
 
     async def find_batches(self, mark: str, since: str, requests: int) -> Sequence[str]:
         """Return the ids of the batches since a time that have this number of requests."""
@@ -144,7 +134,7 @@ class AnthropicModel(ChatModel):
     async def batch_status(self, batch_id: str) -> BatchStatus:
         """Return the state of a batch."""
         path = f"{_BATCHES}/{quote(batch_id, safe='')}"
-        batch = decode(await self.client.send(HttpCall(path=path)), _AnthropicBatch)
+        batch = http.decode(await self.client.send(http.HttpCall(path=path)), _AnthropicBatch)
         counts = batch.request_counts
         answered = sum(counts.values()) - counts.get("processing", 0)
         match batch.processing_status:
@@ -159,7 +149,7 @@ class AnthropicModel(ChatModel):
 
     def batch_answer(self, line: bytes) -> bytes:
         """Return the body of the answer in a line of the results."""
-        result = decode_body(line, _AnthropicBatchLine).result
+        result = http.decode_body(line, _AnthropicBatchLine).result
         match result.type:
             case "succeeded":
                 return bytes(result.message)
@@ -207,7 +197,7 @@ def _usage(usage: object) -> Usage:
     counts = cast("dict[str, object]", usage)
 
     def count(name: str) -> int | None:
-        return count_of(counts.get(name))
+        return http.count_of(counts.get(name))
 
     fresh, cached = count("input_tokens"), count("cache_read_input_tokens")
     written = count("cache_creation_input_tokens")

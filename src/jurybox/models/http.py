@@ -15,15 +15,8 @@ from wreq import exceptions
 
 from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError
+from jurybox.models import model_errors
 from jurybox.models.connections import Endpoint, HttpOptions
-from jurybox.models.model_errors import (
-    LARGEST_REFUSAL,
-    SecretMask,
-    quoted,
-    read_refusal,
-    read_retry_after,
-    status_error,
-)
 from jurybox.settings import SSL_CERT_FILE
 
 T = TypeVar("T")
@@ -104,7 +97,7 @@ class HttpClient:
         self._options = options or HttpOptions()
         self._endpoint = Endpoint(base_url, {"Accept": _JSON, **headers}, self._options)
         self._secrets = (*secrets, *self._endpoint.secrets)
-        self.mask = SecretMask(self._secrets)
+        self.mask = model_errors.SecretMask(self._secrets)
         self._today = today
         self._client: wreq.Client | None = None
 
@@ -127,7 +120,7 @@ class HttpClient:
                 if status >= _FIRST_REFUSAL:
                     # The status is sufficient, even if the body is incomplete.
                     with contextlib.suppress(*_ERRORS):
-                        await _read(response, LARGEST_REFUSAL, body)
+                        await _read(response, model_errors.LARGEST_REFUSAL, body)
                 else:
                     largest = call.largest or self._options.largest_body
                     if await _read(response, largest, body) > largest:
@@ -171,17 +164,19 @@ class HttpClient:
             what = f"HTTP {status} isn't an answer"
             return ModelError("unreadable", what, retry=True, fatal=True)
         if status < _FIRST_ERROR:
-            to = quoted(answer.headers.get("location", "somewhere else"), self._secrets)
+            to = model_errors.quoted(
+                answer.headers.get("location", "somewhere else"), self._secrets
+            )
             return ModelError(
                 "refused",
                 f"HTTP {status}: it redirects to {to}; give that address as the base URL",
                 retry=True,
                 fatal=True,
             )
-        return status_error(
+        return model_errors.status_error(
             status,
-            read_refusal(answer.body, answer.content_type, self._secrets),
-            retry_after=read_retry_after(answer.headers, self._today()),
+            model_errors.read_refusal(answer.body, answer.content_type, self._secrets),
+            retry_after=model_errors.read_retry_after(answer.headers, self._today()),
             key_variable=self._options.key_variable,
         )
 
@@ -269,7 +264,7 @@ def decode(answer: HttpAnswer, kind: type[T]) -> T:
         raise ModelError("unreadable", "the answer is empty", retry=True)
     if "html" in answer.content_type:
         what = f"the answer is {answer.content_type} instead of JSON"
-        raise ModelError("unreadable", quoted(what), retry=True, fatal=True)
+        raise ModelError("unreadable", model_errors.quoted(what), retry=True, fatal=True)
     return decode_body(answer.body, kind)
 
 
@@ -278,7 +273,7 @@ def decode_body(body: bytes, kind: type[T]) -> T:
     try:
         return read_json(body, kind)
     except (ValueError, RecursionError) as error:
-        what = f"the answer can't be read: {quoted(str(error))}"
+        what = f"the answer can't be read: {model_errors.quoted(str(error))}"
         raise ModelError("unreadable", what, retry=True, fatal=True) from None
 
 

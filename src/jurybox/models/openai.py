@@ -12,18 +12,8 @@ import msgspec
 from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError
 from jurybox.judging.flow import FailureKind, ModelReply, ModelRequest
+from jurybox.models import http
 from jurybox.models.chat_model import Accepted, BatchStatus, ChatModel, listed_batches
-from jurybox.models.http import (
-    HttpAnswer,
-    HttpCall,
-    HttpClient,
-    HttpOptions,
-    count_of,
-    decode,
-    decode_body,
-    encoded,
-    secret_header,
-)
 from jurybox.models.model_errors import Refusal, measured, quoted, read_refusal, status_error
 from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Usage
@@ -46,8 +36,8 @@ _SAYS_WHY: Final = {"length", "content_filter"}
 
 
 def openai_client(
-    base_url: str, api_key: str | None = None, options: HttpOptions | None = None
-) -> HttpClient:
+    base_url: str, api_key: str | None = None, options: http.HttpOptions | None = None
+) -> http.HttpClient:
     """Return the client that an endpoint's models share; a local endpoint may need no key."""
     headers: dict[str, str] = {}
     secrets: tuple[str, ...] = ()
@@ -55,11 +45,11 @@ def openai_client(
         if "@" in urlsplit(base_url).netloc:
             problem = "the address contains a user name, but there is an API key too"
             raise InputError(problem, "use one of the two")
-        key = secret_header(api_key, "the API key")
+        key = http.secret_header(api_key, "the API key")
         headers, secrets = {"Authorization": f"Bearer {key}"}, (key,)
     # Users may copy the full address from documentation.
     address = base_url.strip().rstrip("/").removesuffix(_PATH)
-    return HttpClient(address, headers, secrets=secrets, options=options)
+    return http.HttpClient(address, headers, secrets=secrets, options=options)
 
 
 class OpenAIModel(ChatModel):
@@ -89,9 +79,9 @@ class OpenAIModel(ChatModel):
             return payload
         return {name: value for name, value in payload.items() if name not in accepted.without}
 
-    def reply(self, answer: HttpAnswer, payload: Mapping[str, object]) -> ModelReply:
+    def reply(self, answer: http.HttpAnswer, payload: Mapping[str, object]) -> ModelReply:
         """Return the reply in an answer to a payload."""
-        completion = decode(answer, _Completion)
+        completion = http.decode(answer, _Completion)
         if not completion.choices:
             raise _without_choices(completion)
         choice = completion.choices[0]
@@ -117,25 +107,25 @@ class OpenAIModel(ChatModel):
     def batch_line(self, name: str, payload: Mapping[str, object]) -> bytes:
         """Return a request as a line of the batch's input file."""
         request = {"custom_id": name, "method": "POST", "url": _BATCH_URL, "body": payload}
-        return encoded(request) + b"\n"
+        return http.encoded(request) + b"\n"
 
     async def submit_batch(self, lines: Sequence[bytes], mark: str) -> str:
         """Upload the requests, then create a batch of them."""
         boundary = f"jurybox-{secrets.token_hex(16)}"
-        call = HttpCall(
+        call = http.HttpCall(
             method="POST",
             path=_FILES,
             body=_form(lines, boundary),
             content_type=f"multipart/form-data; boundary={boundary}",
         )
-        file = decode(await self.client.send(call), _File)
+        file = http.decode(await self.client.send(call), _File)
         batch = {
             "input_file_id": file.id,
             "endpoint": _BATCH_URL,
             "completion_window": "24h",
             "metadata": {_BATCH_MARK: mark},
         }
-        return decode(await self.client.post(_BATCHES, batch), _OpenAIBatch).id
+        return http.decode(await self.client.post(_BATCHES, batch), _OpenAIBatch).id
 
     async def find_batches(self, mark: str, since: str, requests: int) -> Sequence[str]:
         """Return the ids of the batches with the mark, at most one."""
@@ -146,7 +136,7 @@ class OpenAIModel(ChatModel):
     async def batch_status(self, batch_id: str) -> BatchStatus:
         """Return the state of a batch."""
         path = f"{_BATCHES}/{quote(batch_id, safe='')}"
-        batch = decode(await self.client.send(HttpCall(path=path)), _OpenAIBatch)
+        batch = http.decode(await self.client.send(http.HttpCall(path=path)), _OpenAIBatch)
         answered = sum(batch.request_counts.get(each, 0) for each in ("completed", "failed"))
         if batch.status in _OPEN_STATES:
             return BatchStatus(state="open", answered=answered)
@@ -164,7 +154,7 @@ class OpenAIModel(ChatModel):
 
     def batch_answer(self, line: bytes) -> bytes:
         """Return the body of the answer in a line of the results."""
-        result = decode_body(line, _OpenAIBatchLine)
+        result = http.decode_body(line, _OpenAIBatchLine)
         if result.response is None:
             raise _unanswered(result.error or _BatchError())
         body = bytes(result.response.body)
@@ -249,13 +239,13 @@ def _usage(usage: object) -> Usage:
     details = reported.get("prompt_tokens_details")
     known = cast("dict[str, object]", details) if isinstance(details, dict) else {}
     return Usage(
-        input_tokens=count_of(reported.get("prompt_tokens")),
-        output_tokens=count_of(reported.get("completion_tokens")),
-        cached_tokens=count_of(known.get("cached_tokens")),
+        input_tokens=http.count_of(reported.get("prompt_tokens")),
+        output_tokens=http.count_of(reported.get("completion_tokens")),
+        cached_tokens=http.count_of(known.get("cached_tokens")),
     )
 
 
-def _model_time(answer: HttpAnswer, timings: object) -> float | None:
+def _model_time(answer: http.HttpAnswer, timings: object) -> float | None:
     """Return the model's time in milliseconds, as reported by OpenAI or else llama.cpp."""
     reported = measured(answer.headers.get("openai-processing-ms"))
     if reported is not None or timings is None:

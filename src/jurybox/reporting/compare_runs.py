@@ -17,20 +17,9 @@ from jurybox.calibration.gold import Gold, gold_scales, share_right
 from jurybox.documents.numbers import difference
 from jurybox.engine.plan import Metadata
 from jurybox.engine.records import RunRow, read_result
+from jurybox.reporting import run_diff
 from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.metric_text import RunMetric, headline, key_metric, metrics_of
-from jurybox.reporting.run_diff import (
-    VERDICTS,
-    ChangeCounts,
-    ChangeKind,
-    FieldChange,
-    GatePair,
-    GroupPair,
-    MetricPair,
-    RankedSample,
-    RunDiff,
-    SampleChange,
-)
 from jurybox.reporting.stored import reading
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import LOWEST_MEAN, SAMPLE_SCORE, SAMPLES
@@ -128,7 +117,7 @@ def _sides(store: Store, run: RunRow, clusters: SampleClusters) -> Iterator[Stor
 
 def compare_runs(
     store: Store, one: RunView, other: RunView, options: CompareOptions = _USUAL
-) -> RunDiff:
+) -> run_diff.RunDiff:
     """Compare two runs.
 
     The samples that changed most come first; unchanged ones are only counted.
@@ -140,7 +129,7 @@ def compare_runs(
     largest = _largest(changed, changes.size, options.limit)
     clusters.check(one.run_id)
     tested = changes.tests.tested(clustered=clusters.needed, level=options.level, seed=options.seed)
-    return RunDiff(
+    return run_diff.RunDiff(
         a=one,
         b=other,
         identical=None if None in (one.digest, other.digest) else one.digest == other.digest,
@@ -149,7 +138,7 @@ def compare_runs(
         metrics=tuple(_metrics(views)),
         tested=tested,
         gates=tuple(_gates(*views)),
-        counts=ChangeCounts(**changes.counts),
+        counts=run_diff.ChangeCounts(**changes.counts),
         ranked=_ranked(changes.differences),
         samples=largest.pop("any", ()),
         by_kind=largest,
@@ -161,11 +150,13 @@ def compare_runs(
 
 
 def _largest(
-    changes: Iterable[SampleChange], size: Callable[[SampleChange], Any], limit: int | None
-) -> dict[str, tuple[SampleChange, ...]]:
+    changes: Iterable[run_diff.SampleChange],
+    size: Callable[[run_diff.SampleChange], Any],
+    limit: int | None,
+) -> dict[str, tuple[run_diff.SampleChange, ...]]:
     """Return the largest changes of each kind, and of ``any`` kind; equal ones in order."""
     most = sys.maxsize if limit is None else limit
-    kept: dict[str, list[SampleChange]] = {}
+    kept: dict[str, list[run_diff.SampleChange]] = {}
     for change in changes:
         is_same = change.change in {"same", "unscored"}
         if is_same and limit is None:
@@ -178,7 +169,7 @@ def _largest(
     return {kind: tuple(heapq.nlargest(most, some, key=size)) for kind, some in kept.items()}
 
 
-def _ranked(differences: Iterable[RankedSample]) -> tuple[RankedSample, ...]:
+def _ranked(differences: Iterable[run_diff.RankedSample]) -> tuple[run_diff.RankedSample, ...]:
     """Return samples sorted by difference; of many samples, only every n-th and both ends."""
     ordered = sorted(differences, key=itemgetter(0))
     step = max(1, math.ceil(len(ordered) / _MOST_RANKED))
@@ -203,15 +194,15 @@ class _Changes:
         scores = comparable_scores(*rubrics)
         self._ranked_by = self.headline if self.headline in scores else scores[0]
         self.tests = DifferenceTests(scores)
-        self.counts = dict.fromkeys(ChangeCounts.__struct_fields__, 0)
-        self.differences: list[RankedSample] = []
+        self.counts = dict.fromkeys(run_diff.ChangeCounts.__struct_fields__, 0)
+        self.differences: list[run_diff.RankedSample] = []
         self.only: dict[str, list[SamplePlace]] = {"only_in_a": [], "only_in_b": []}
         self._gold = options.gold
         self._limit = options.limit
         self._scales = gold_scales(rubrics[0])
         self._names = tuple(dict.fromkeys(name for each in rubrics for name in _names(each)))
 
-    def changed(self, pairs: Iterable[Pair]) -> Iterator[SampleChange]:
+    def changed(self, pairs: Iterable[Pair]) -> Iterator[run_diff.SampleChange]:
         """Yield what is different in each sample that both runs have."""
         for left, right in pairs:
             if left is None or right is None:
@@ -229,7 +220,7 @@ class _Changes:
                 self.differences.append((apart, _place(right)))
             yield change
 
-    def size(self, change: SampleChange) -> tuple[float, ...]:
+    def size(self, change: run_diff.SampleChange) -> tuple[float, ...]:
         """Return the sort key of a change: changed verdicts first, then the score, then parts."""
         parts = {
             each.metric: abs(each.difference)
@@ -251,9 +242,9 @@ class _Changes:
         scores = {name: score_of(side.result, name) for name in self._scales}
         return share_right(gold, side.result.winner, scores, self._scales)
 
-    def _change(self, left: StoredSide, right: StoredSide) -> SampleChange:
+    def _change(self, left: StoredSide, right: StoredSide) -> run_diff.SampleChange:
         one, other = left.result, right.result
-        change = SampleChange(
+        change = run_diff.SampleChange(
             id=left.key[0],
             repeat=left.key[1],
             change="changed",
@@ -261,7 +252,7 @@ class _Changes:
             metrics=tuple(
                 _pair(name, score_of(one, name), score_of(other, name)) for name in self._names
             ),
-            **{name: (getattr(one, name), getattr(other, name)) for name in VERDICTS},
+            **{name: (getattr(one, name), getattr(other, name)) for name in run_diff.VERDICTS},
         )
         return msgspec.structs.replace(change, change=_kind(change, self.headline))
 
@@ -272,8 +263,8 @@ def _place(side: StoredSide) -> SamplePlace:
 
 def _pair(
     name: str, a: float | None, b: float | None, n_a: int | None = None, n_b: int | None = None
-) -> MetricPair:
-    return MetricPair(metric=name, a=a, b=b, difference=difference(a, b), n_a=n_a, n_b=n_b)
+) -> run_diff.MetricPair:
+    return run_diff.MetricPair(metric=name, a=a, b=b, difference=difference(a, b), n_a=n_a, n_b=n_b)
 
 
 def _names(rubric: Rubric) -> Iterator[str]:
@@ -285,7 +276,7 @@ def _names(rubric: Rubric) -> Iterator[str]:
     yield _LATENCY
 
 
-def _kind(change: SampleChange, headline: str | None) -> ChangeKind:
+def _kind(change: run_diff.SampleChange, headline: str | None) -> run_diff.ChangeKind:
     """Return how a sample changed; latency is shown but doesn't count as a change."""
     moved = [each for each in change.metrics if each.metric != _LATENCY and _moved(each)]
     if not moved and not change.flips():
@@ -297,13 +288,13 @@ def _kind(change: SampleChange, headline: str | None) -> ChangeKind:
     return "changed"
 
 
-def _moved(pair: MetricPair) -> bool:
+def _moved(pair: run_diff.MetricPair) -> bool:
     if pair.a is None or pair.b is None:
         return pair.a is not pair.b
     return round(pair.a, _DECIMALS) != round(pair.b, _DECIMALS)
 
 
-def _fields(one: RunView, other: RunView) -> Iterator[FieldChange]:
+def _fields(one: RunView, other: RunView) -> Iterator[run_diff.FieldChange]:
     """Yield the metadata fields in which two runs differ, which may explain other differences."""
     a, b = (
         {name: value for name, value in view.metadata.items() if name not in _ALWAYS}
@@ -312,7 +303,7 @@ def _fields(one: RunView, other: RunView) -> Iterator[FieldChange]:
     return _differing("", a, b)
 
 
-def _differing(path: str, a: object, b: object) -> Iterator[FieldChange]:
+def _differing(path: str, a: object, b: object) -> Iterator[run_diff.FieldChange]:
     if path.endswith(".not_supported"):
         return  # derived from the models, which are compared by name
     if isinstance(a, dict) and isinstance(b, dict):
@@ -321,10 +312,10 @@ def _differing(path: str, a: object, b: object) -> Iterator[FieldChange]:
             below = f"{path}.{name}" if path else name
             yield from _differing(below, left.get(name), right.get(name))
     elif a != b:
-        yield FieldChange(field=path, a=a, b=b)
+        yield run_diff.FieldChange(field=path, a=a, b=b)
 
 
-def _metrics(views: Views) -> Iterator[MetricPair]:
+def _metrics(views: Views) -> Iterator[run_diff.MetricPair]:
     left, right = (
         {metric.name: metric for metric in metrics_of(view.summary, view.rubric)} for view in views
     )
@@ -343,14 +334,14 @@ def _rescaled(one: Rubric, other: Rubric) -> Iterator[str]:
         yield LOWEST_MEAN
 
 
-def _gates(one: RunView, other: RunView) -> Iterator[GatePair]:
+def _gates(one: RunView, other: RunView) -> Iterator[run_diff.GatePair]:
     left = {gate.gate: gate for gate in one.gates}
     right = {gate.gate: gate for gate in other.gates}
     for name in dict.fromkeys((*left, *right)):
-        yield GatePair(gate=name, a=left.get(name), b=right.get(name))
+        yield run_diff.GatePair(gate=name, a=left.get(name), b=right.get(name))
 
 
-def _groups(what: str, views: Views) -> Iterator[GroupPair]:
+def _groups(what: str, views: Views) -> Iterator[run_diff.GroupPair]:
     """Yield each group that a run has, with its key metric and the means of its criteria."""
     left, right = (view.summary.get(what, {}) for view in views)
     rubrics = [view.rubric for view in views]
@@ -358,7 +349,7 @@ def _groups(what: str, views: Views) -> Iterator[GroupPair]:
     names = dict.fromkeys((*map(key_metric, rubrics), *means))
     for group in dict.fromkeys((*left, *right)):
         a, b = left.get(group, {}), right.get(group, {})
-        yield GroupPair(
+        yield run_diff.GroupPair(
             group=group,
             samples_a=a.get(SAMPLES),
             samples_b=b.get(SAMPLES),

@@ -5,12 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from jurybox.calibration.calibration_record import (
-    Agreement,
-    Ceiling,
-    CriterionAgreement,
-    Disagreement,
-)
+from jurybox.calibration import calibration_record
 from jurybox.documents.numbers import shown
 from jurybox.review.selection import FEWEST, needed_line
 from jurybox.rubric.metrics import Comparison
@@ -26,7 +21,7 @@ class SubsetAgreement(msgspec.Struct, frozen=True, kw_only=True):
     """The judges' agreement with people on some samples; None if nothing can be compared."""
 
     samples: int
-    agreement: Agreement | None = None
+    agreement: calibration_record.Agreement | None = None
 
 
 class UnclearCase(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +47,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     random: SubsetAgreement  # on the random part, which represents the whole run
     flagged: SubsetAgreement  # on the flagged samples, which represent only themselves
     # How far people agree with each other, by criterion, on samples with several reviews.
-    people: dict[str, Ceiling]
+    people: dict[str, calibration_record.Ceiling]
     drawn: int  # how many samples the random part has so far; ``skipped`` of them have no review
     skipped: int
     needed: int  # how many more random samples are needed before metrics are corrected
@@ -108,13 +103,13 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         return f"{who} with people beyond chance only on {names}", "waits"
 
     @property
-    def _known(self) -> list[CriterionAgreement]:
+    def _known(self) -> list[calibration_record.CriterionAgreement]:
         """The criteria with enough random samples."""
         criteria = () if self.random.agreement is None else self.random.agreement.criteria
         return [each for each in criteria if each.n >= FEWEST]
 
     @property
-    def _proven(self) -> list[CriterionAgreement]:
+    def _proven(self) -> list[calibration_record.CriterionAgreement]:
         """The criteria of `_known` on which agreement is beyond chance."""
         return [each for each in self._known if (made := each.kappa.interval) and made.low > 0]
 
@@ -132,7 +127,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(_next_steps(self, self._known, overlap))
 
     @property
-    def furthest(self) -> tuple[tuple[str, Disagreement], ...]:
+    def furthest(self) -> tuple[tuple[str, calibration_record.Disagreement], ...]:
         """The samples on which judge and people differ most, with the criterion."""
         part = self.flagged if self.random.agreement is None else self.random
         criteria = () if part.agreement is None else part.agreement.criteria
@@ -183,7 +178,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
 
 def _next_steps(
     found: ReviewAgreement,
-    known: Sequence[CriterionAgreement],
+    known: Sequence[calibration_record.CriterionAgreement],
     overlap: int,
 ) -> Iterator[str]:
     yield from _missing(found, overlap)
@@ -210,7 +205,7 @@ def _next_steps(
         yield f"read the samples that are furthest apart on {names}, and {clearer}"
 
 
-def _by_chance(people: Ceiling) -> bool:
+def _by_chance(people: calibration_record.Ceiling) -> bool:
     made = people.alpha.interval
     return made is None or made.low <= 0
 
@@ -271,7 +266,7 @@ def waiting_line(waiting: int, passed: int) -> str:
     )
 
 
-def _agreement(each: CriterionAgreement, *, by_rules: bool) -> str:
+def _agreement(each: calibration_record.CriterionAgreement, *, by_rules: bool) -> str:
     text = f"{_same(each.exact.value)}kappa {_ranged(each.kappa)}"
     if each.bias is not None and each.bias.value is not None:
         bias = Estimate(value=each.bias.value, n=each.n, interval=each.bias.interval)

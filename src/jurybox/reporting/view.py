@@ -9,15 +9,8 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
+from jurybox.engine import records
 from jurybox.engine.plan import RECORDED, Metadata, Plan, read_plan
-from jurybox.engine.records import (
-    ExchangeRow,
-    RunRow,
-    StoredOutcome,
-    read_outcome,
-    read_request,
-    read_result,
-)
 from jurybox.engine.replay import role_of
 from jurybox.errors import IncompleteError, JuryboxError
 from jurybox.judging.model_versions import check_version
@@ -45,7 +38,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     current reviews.
     """
 
-    row: RunRow
+    row: records.RunRow
     rubric: Rubric
     run_id: str
     status: str
@@ -149,15 +142,15 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-def finished_view(row: RunRow, store: Store) -> RunView:
+def finished_view(row: records.RunRow, store: Store) -> RunView:
     """Return the view of a finished run, without reading its samples."""
     plan = plan_of(row)
     with reading(row):
-        stored = msgspec.json.decode(row.outcome or "null", type=StoredOutcome)
+        stored = msgspec.json.decode(row.outcome or "null", type=records.StoredOutcome)
     return _view(row, plan, stored, store)
 
 
-def unfinished_view(row: RunRow, store: Store, *, working: bool) -> RunView:
+def unfinished_view(row: records.RunRow, store: Store, *, working: bool) -> RunView:
     """Return the view of an unfinished run, from its samples so far.
 
     ``working`` means that a process is running it.
@@ -166,18 +159,18 @@ def unfinished_view(row: RunRow, store: Store, *, working: bool) -> RunView:
     tally = RunTally(plan.procedure().judging.rubric, plan.repeats)
     with reading(row):
         for number, repeat, _, result in store.results(row.id):
-            tally.add(read_result(result), repeat, number)
+            tally.add(records.read_result(result), repeat, number)
         for _, rows in groupby(store.unfinished(row.id), attrgetter("number")):
             tally.add_reported(model_uses(map(_exchange, rows)))
     shown = msgspec.structs.replace(row, status="running" if working else "stopped")
-    return _view(shown, plan, StoredOutcome(conclusion=tally.conclude(), cost={}), store)
+    return _view(shown, plan, records.StoredOutcome(conclusion=tally.conclude(), cost={}), store)
 
 
-def _exchange(row: ExchangeRow) -> Exchange:
-    return role_of(row), read_request(row).model, read_outcome(row)
+def _exchange(row: records.ExchangeRow) -> Exchange:
+    return role_of(row), records.read_request(row).model, records.read_outcome(row)
 
 
-def _view(row: RunRow, plan: Plan, stored: StoredOutcome, store: Store) -> RunView:
+def _view(row: records.RunRow, plan: Plan, stored: records.StoredOutcome, store: Store) -> RunView:
     rubric = rubric_of(row)
     release = release_review(row, rubric, stored, store)
     conclusion = reviewed_conclusion(stored.conclusion, rubric, release)
@@ -245,7 +238,9 @@ def _really_sent(metadata: Metadata, conclusion: Conclusion) -> dict[str, Any]:
     return params
 
 
-def _notes(row: RunRow, plan: Plan, metadata: Metadata, conclusion: Conclusion) -> list[str]:
+def _notes(
+    row: records.RunRow, plan: Plan, metadata: Metadata, conclusion: Conclusion
+) -> list[str]:
     """Return notes that the reader needs before any metric."""
     notes: list[str] = []
     have = conclusion.summary["samples"]
@@ -297,7 +292,7 @@ _lock: Final = threading.Lock()
 _free: Final[WeakKeyDictionary[Store, dict[str, float]]] = WeakKeyDictionary()
 
 
-def is_running(row: RunRow, store: Store) -> bool | None:
+def is_running(row: records.RunRow, store: Store) -> bool | None:
     """Return whether a process is running a run, by briefly claiming it.
 
     None if the store is read-only.
@@ -344,7 +339,7 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
     judge: str | None = None
 
 
-def listed_run(row: RunRow, store: Store) -> ListedRun:
+def listed_run(row: records.RunRow, store: Store) -> ListedRun:
     """Return a run for a list; a run that can't be read has the status `damaged`."""
     names = ("suite", "status", "created_at", "finished_at")
     known: dict[str, Any] = {"run_id": row.id, **{name: getattr(row, name) for name in names}}
@@ -369,13 +364,13 @@ def listed_run(row: RunRow, store: Store) -> ListedRun:
     )
 
 
-def _unfinished(row: RunRow, store: Store) -> dict[str, Any]:
+def _unfinished(row: records.RunRow, store: Store) -> dict[str, Any]:
     """Return an unfinished run's status and count; metrics would require reading all samples."""
     status = {True: "running", False: "stopped", None: row.status}[is_running(row, store)]
     return {"status": status, "samples": sum(1 for _ in store.numbers(row.id))}
 
 
-def _finished(row: RunRow, store: Store) -> dict[str, Any]:
+def _finished(row: records.RunRow, store: Store) -> dict[str, Any]:
     view = finished_view(row, store)
     metric = key_metric(view.rubric)
     return {

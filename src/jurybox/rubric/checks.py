@@ -10,15 +10,7 @@ import msgspec
 
 from jurybox.documents.plain_yaml import as_yaml
 from jurybox.errors import ParseError
-from jurybox.rubric.check_kinds import (
-    CHECKS,
-    CheckedAnswer,
-    CheckKind,
-    Options,
-    cut,
-    described,
-    read_text,
-)
+from jurybox.rubric import check_kinds
 from jurybox.rubric.template import PLACEHOLDERS
 from jurybox.text_format import listed, nearest
 
@@ -66,10 +58,10 @@ def read_check(entry: object) -> tuple[Check | None, list[CheckFault]]:
     if entry == ROW_CHECKS:
         return Check(kind=ROW_CHECKS, entry=as_yaml(entry)), []
     pairs = cast("dict[str, object]", entry) if isinstance(entry, dict) else {}
-    names = [key for key in pairs if key in CHECKS]
+    names = [key for key in pairs if key in check_kinds.CHECKS]
     if not names:
         return None, [_unknown(cast("object", entry), pairs)]
-    name, kind = names[0], CHECKS[names[0]]
+    name, kind = names[0], check_kinds.CHECKS[names[0]]
     faults = list[CheckFault]()
     for key, value in pairs.items():
         read = partial(_check_value, kind) if key == name else kind.options.get(key)
@@ -92,14 +84,14 @@ def read_check(entry: object) -> tuple[Check | None, list[CheckFault]]:
 
 def _unknown(entry: object, pairs: Mapping[str, object]) -> CheckFault:
     if not pairs:
-        problem = f"a check is {described(entry)}"
+        problem = f"a check is {check_kinds.described(entry)}"
         return CheckFault("", "bad-check", problem, "write it as `contains: Paris`")
     key = next(iter(pairs))
-    hint = nearest(key, CHECKS, f"known are {listed(CHECKS)}")
+    hint = nearest(key, check_kinds.CHECKS, f"known are {listed(check_kinds.CHECKS)}")
     return CheckFault(key, "bad-check", f"there is no check `{key}`", hint)
 
 
-def _check_value(kind: CheckKind, value: object) -> None:
+def _check_value(kind: check_kinds.CheckKind, value: object) -> None:
     """Refuse a value that is invalid for every row."""
     names = _placeholders(value)
     for name in names:
@@ -136,9 +128,9 @@ Lookup = Callable[[str], object]
 
 
 class _Opened(NamedTuple):
-    kind: CheckKind
+    kind: check_kinds.CheckKind
     value: object
-    options: Options
+    options: check_kinds.Options
     wanted: Any
     """The parsed value; None if it has placeholders that a row fills."""
 
@@ -146,20 +138,20 @@ class _Opened(NamedTuple):
 @lru_cache(maxsize=4096)
 def _opened(check: Check) -> _Opened:
     entry: dict[str, object] = json.loads(check.entry)
-    kind = CHECKS[check.kind]
+    kind = check_kinds.CHECKS[check.kind]
     options = {key: kind.options[key](value) for key, value in entry.items() if key != check.kind}
     value = entry[check.kind]
     return _Opened(kind, value, options, None if _placeholders(value) else kind.read(value))
 
 
-def run_check(check: Check, row: Lookup, answer: CheckedAnswer) -> CheckOutcome:
+def run_check(check: Check, row: Lookup, answer: check_kinds.CheckedAnswer) -> CheckOutcome:
     """Check a response."""
     kind, value, options, wanted = _opened(check)
     if wanted is None:
         try:
             wanted = kind.read(_filled(value, row, kind.escape))
         except ParseError as error:
-            expected = f"`{cut(as_yaml(value))}`"
+            expected = f"`{check_kinds.cut(as_yaml(value))}`"
             return CheckOutcome(
                 check=check.kind, passed=None, expected=expected, found=error.problem
             )
@@ -182,7 +174,9 @@ def _filled(value: object, row: Lookup, escape: Callable[[str], str]) -> object:
         return value
     if match := _PLACEHOLDER.fullmatch(value):
         return _part(match[1], row)
-    return _PLACEHOLDER.sub(lambda match: escape(read_text(_part(match[1], row))), value)
+    return _PLACEHOLDER.sub(
+        lambda match: escape(check_kinds.read_text(_part(match[1], row))), value
+    )
 
 
 def _part(name: str, row: Lookup) -> object:

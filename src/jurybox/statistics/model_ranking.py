@@ -6,21 +6,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from jurybox.statistics.davidson import (
-    Links,
-    PairVerdict,
-    StrengthCovariance,
-    StrengthFit,
-    WinCounts,
-    by_information,
-    by_items,
-    components,
-    count_wins,
-    fit_strengths,
-    has_finite_fit,
-    majority_cycles,
-    reachable,
-)
+from jurybox.statistics import davidson
 from jurybox.statistics.estimates import Interval
 from jurybox.statistics.intervals import Values
 
@@ -88,7 +74,7 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
     cycles: tuple[tuple[str, ...], ...]  # of majorities, such as A beats B beats C beats A
     ties: Ties
     warnings: tuple[str, ...]
-    counts: WinCounts
+    counts: davidson.WinCounts
 
     def matrix(self) -> dict[str, dict[str, float | None]]:
         """Return how often each model won against every other model, ties as half a win."""
@@ -104,20 +90,20 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
         return {**data, "matrix": self.matrix()}
 
 
-def rank(verdicts: Sequence[PairVerdict], *, level: float = 0.95) -> Ranking:
+def rank(verdicts: Sequence[davidson.PairVerdict], *, level: float = 0.95) -> Ranking:
     """Rank models by Davidson's extension of the Bradley-Terry model.
 
     Strengths are logarithms with the mean 0. No pseudo-verdicts are added, so a model that won (or
     lost) every verdict has no strength. If items repeat, intervals are clustered by item; a verdict
     without an item is then its own cluster.
     """
-    counts = count_wins(verdicts)
+    counts = davidson.count_wins(verdicts)
     unnamed = sum(row.item is None for row in verdicts)
     items = len({row.item for row in verdicts if row.item is not None}) + unnamed
     clustered = items < len(verdicts)
     scales = _fit_scales(counts, verdicts, level, clustered=clustered)
-    groups = components(counts.met > 0)
-    cycles = majority_cycles(counts)
+    groups = davidson.components(counts.met > 0)
+    cycles = davidson.majority_cycles(counts)
     return Ranking(
         n=counts.n,
         items=items if clustered else None,
@@ -144,8 +130,8 @@ class _Scales(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[tuple[int, ...], ...]
     strengths: Values
     reasons: tuple[str | None, ...]
-    fitted: StrengthFit | None
-    spread: StrengthCovariance | None
+    fitted: davidson.StrengthFit | None
+    spread: davidson.StrengthCovariance | None
     covariance: Values  # of the centered strengths
 
     def interval(self, model: int) -> Interval | None:
@@ -165,13 +151,13 @@ class _Scales(msgspec.Struct, frozen=True, kw_only=True):
         return self.spread.interval(difference, variance)
 
     @property
-    def shared(self) -> Links:
+    def shared(self) -> davidson.Links:
         """Which pairs of models have strengths on the same scale."""
         same = _within(self.parts, len(self.strengths))
         return same & ~np.isnan(self.strengths)[:, None]
 
 
-def _within(parts: Sequence[Sequence[int]], count: int) -> Links:
+def _within(parts: Sequence[Sequence[int]], count: int) -> davidson.Links:
     same = np.zeros((count, count), dtype=np.bool_)
     for part in parts:
         same[np.ix_(part, part)] = True
@@ -179,28 +165,32 @@ def _within(parts: Sequence[Sequence[int]], count: int) -> Links:
 
 
 def _fit_scales(
-    counts: WinCounts, verdicts: Sequence[PairVerdict], level: float, *, clustered: bool
+    counts: davidson.WinCounts,
+    verdicts: Sequence[davidson.PairVerdict],
+    level: float,
+    *,
+    clustered: bool,
 ) -> _Scales:
     """Fit all scales at once; they share the tie parameter."""
     count = len(counts.names)
-    parts = components(counts.linked)
+    parts = davidson.components(counts.linked)
     within = _within(parts, count)
-    inner = WinCounts(
+    inner = davidson.WinCounts(
         names=counts.names,
         wins=np.where(within, counts.wins, 0),
         ties=np.where(within, counts.ties, 0),
     )
     several = [part for part in parts if len(part) > 1]
     fitted, spread = None, None
-    if several and has_finite_fit(inner):
+    if several and davidson.has_finite_fit(inner):
         free = np.array(sorted(model for part in several for model in part[1:]), dtype=np.intp)
-        fitted = fit_strengths(inner, free)
+        fitted = davidson.fit_strengths(inner, free)
         numbers = {name: i for i, name in enumerate(counts.names)}
         rows = [row for row in verdicts if within[numbers[row.a], numbers[row.b]]]
         if clustered:
-            spread = by_items(fitted, free, rows, numbers, level)
+            spread = davidson.by_items(fitted, free, rows, numbers, level)
         else:
-            spread = by_information(fitted, free, level)
+            spread = davidson.by_information(fitted, free, level)
     missing = RUNAWAY if fitted is None else FEW_ITEMS if spread is None else None
     linked = {model for part in several for model in part}
     # The weights subtract the mean of a model's scale from its strength.
@@ -222,7 +212,7 @@ def _fit_scales(
 
 
 def _models(
-    counts: WinCounts, scales: _Scales, groups: tuple[tuple[int, ...], ...]
+    counts: davidson.WinCounts, scales: _Scales, groups: tuple[tuple[int, ...], ...]
 ) -> tuple[RankedModel, ...]:
     above = _above(counts, scales)
     group_of = {model: number for number, group in enumerate(groups, 1) for model in group}
@@ -250,20 +240,20 @@ def _models(
     return tuple(sorted(made, key=lambda each: (each.group, each.rank, each.name)))
 
 
-def _above(counts: WinCounts, scales: _Scales) -> Links:
+def _above(counts: davidson.WinCounts, scales: _Scales) -> davidson.Links:
     """Return which model did better than which, significant or not."""
-    reach = reachable(counts.linked)
+    reach = davidson.reachable(counts.linked)
     gap = scales.strengths[:, None] - scales.strengths[None, :]
     # Comparisons with NaN are false, so models without a strength are ordered by wins.
     above = (reach & ~reach.T) | (scales.shared & (gap > _ROUNDING))
     if scales.fitted is None:
         # Between scales, wins never form a cycle; ties leave the order open and are ignored.
-        won = reachable(counts.wins > 0)
+        won = davidson.reachable(counts.wins > 0)
         above |= won & ~won.T
     return above
 
 
-def _differences(counts: WinCounts, scales: _Scales) -> tuple[StrengthDifference, ...]:
+def _differences(counts: davidson.WinCounts, scales: _Scales) -> tuple[StrengthDifference, ...]:
     made: list[StrengthDifference] = []
     shared = scales.shared
     order: list[int] = np.argsort(-scales.strengths, kind="stable").tolist()
@@ -283,14 +273,16 @@ def _differences(counts: WinCounts, scales: _Scales) -> tuple[StrengthDifference
     return tuple(made)
 
 
-def _tie_parameter(counts: WinCounts, scales: _Scales) -> float | None:
+def _tie_parameter(counts: davidson.WinCounts, scales: _Scales) -> float | None:
     if not counts.ties.any():
         return 0.0
     fitted = scales.fitted
     return None if fitted is None or fitted.log_tie is None else float(np.exp(fitted.log_tie))
 
 
-def _unlinked(counts: WinCounts, groups: Sequence[Sequence[int]], unnamed: int) -> Iterator[str]:
+def _unlinked(
+    counts: davidson.WinCounts, groups: Sequence[Sequence[int]], unnamed: int
+) -> Iterator[str]:
     if unnamed:
         rows = "1 row names" if unnamed == 1 else f"{unnamed:,} rows name"
         yield f"{rows} no item: each counts as an item of its own next to those that repeat"
@@ -301,7 +293,7 @@ def _unlinked(counts: WinCounts, groups: Sequence[Sequence[int]], unnamed: int) 
         yield f"no verdict links {sets}{more}: ranks and strengths apply within each group only"
 
 
-def _one_sided(counts: WinCounts, scales: _Scales) -> Iterator[str]:
+def _one_sided(counts: davidson.WinCounts, scales: _Scales) -> Iterator[str]:
     """Name the models between which all verdicts went one way (an infinite distance)."""
     won, lost = (counts.wins.sum(axis=axis) > 0 for axis in (1, 0))
     alone = [part[0] for part in scales.parts if len(part) == 1]
@@ -325,7 +317,9 @@ def _one_sided(counts: WinCounts, scales: _Scales) -> Iterator[str]:
             )
 
 
-def _unsure(counts: WinCounts, scales: _Scales, cycles: Sequence[Sequence[str]]) -> Iterator[str]:
+def _unsure(
+    counts: davidson.WinCounts, scales: _Scales, cycles: Sequence[Sequence[str]]
+) -> Iterator[str]:
     if not counts.wins.any():
         yield "every verdict is a tie: there is no order"
     elif RUNAWAY in scales.reasons:
@@ -340,7 +334,7 @@ def _unsure(counts: WinCounts, scales: _Scales, cycles: Sequence[Sequence[str]])
         yield f"majorities form {count}: no single order agrees with all of them"
 
 
-def _names(counts: WinCounts, models: Sequence[int]) -> str:
+def _names(counts: davidson.WinCounts, models: Sequence[int]) -> str:
     shown = ", ".join(f"`{counts.names[i]}`" for i in models[:_MOST_NAMES])
     more = f" and {len(models) - _MOST_NAMES} more" if len(models) > _MOST_NAMES else ""
     return shown + more

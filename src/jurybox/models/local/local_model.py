@@ -15,14 +15,8 @@ import msgspec
 
 from jurybox.engine.ports import ModelError
 from jurybox.judging.flow import ModelReply, ModelRequest
+from jurybox.models.local import llama
 from jurybox.models.local.files import ModelFile, locate, runtime
-from jurybox.models.local.llama import (
-    Completion,
-    Engine,
-    LoadError,
-    RequestCancelledError,
-    UnanswerableError,
-)
 from jurybox.sample import Usage
 
 # llama.cpp reads the highest 32-bit number, which is excluded, as a random seed.
@@ -38,7 +32,7 @@ class QueuedRequest:
 
     def __init__(self, request: ModelRequest) -> None:
         self.request = request
-        self.answer: Future[Completion] = Future()
+        self.answer: Future[llama.Completion] = Future()
         self.elapsed_ms = 0.0
         self._cancelled = False
 
@@ -54,7 +48,7 @@ class QueuedRequest:
 class Worker:
     """The thread of a model file: loads the file once, then answers requests one at a time."""
 
-    def __init__(self, load: Callable[[], Engine]) -> None:
+    def __init__(self, load: Callable[[], llama.Engine]) -> None:
         self._load = load
         self._waiting: SimpleQueue[QueuedRequest | None] = SimpleQueue()
         self._closing = False
@@ -77,13 +71,13 @@ class Worker:
             self._thread.join(_EXIT_TIMEOUT)
 
     def _work(self) -> None:
-        engine: Engine | None = None
+        engine: llama.Engine | None = None
         while (queued := self._waiting.get()) is not None:
             if not queued.answer.set_running_or_notify_cancel():
                 continue
             try:
                 if self._stopped(queued):
-                    raise RequestCancelledError  # noqa: TRY301 - handled like every other failure
+                    raise llama.RequestCancelledError  # noqa: TRY301 - handled like every other failure
                 # Loading is retried, since the file may have been replaced.
                 engine = engine or self._load()
                 queued.answer.set_result(self._answer(engine, queued))
@@ -92,7 +86,7 @@ class Worker:
         if engine is not None:
             engine.close()
 
-    def _answer(self, engine: Engine, queued: QueuedRequest) -> Completion:
+    def _answer(self, engine: llama.Engine, queued: QueuedRequest) -> llama.Completion:
         started = time.perf_counter()
         answer = engine.complete(queued.request, lambda: self._stopped(queued))
         queued.elapsed_ms = (time.perf_counter() - started) * 1000
@@ -105,7 +99,7 @@ class Worker:
 _workers: dict[Hashable, Worker] = {}
 
 
-def worker_for(key: Hashable, load: Callable[[], Engine]) -> Worker:
+def worker_for(key: Hashable, load: Callable[[], llama.Engine]) -> Worker:
     """Return this process's only worker for a file."""
     return _workers.setdefault(key, Worker(load))
 
@@ -177,7 +171,7 @@ class LocalModel:
             queued.cancel()
         await asyncio.to_thread(wait, [queued.answer for queued in requests])
 
-    async def _answer(self, queued: QueuedRequest) -> Completion:
+    async def _answer(self, queued: QueuedRequest) -> llama.Completion:
         self._requests.add(queued)
         queued.answer.add_done_callback(lambda _: self._requests.discard(queued))
         worker_for((self._file.path, self._file.sha256), self._load).submit(queued)
@@ -186,16 +180,16 @@ class LocalModel:
         finally:
             queued.cancel()
 
-    def _load(self) -> Engine:
-        return Engine(str(self._file.path))
+    def _load(self) -> llama.Engine:
+        return llama.Engine(str(self._file.path))
 
     def _error(self, error: Exception) -> ModelError:
         match error:
-            case UnanswerableError():
+            case llama.UnanswerableError():
                 return ModelError("refused", str(error), retry=False)
-            case RequestCancelledError():
+            case llama.RequestCancelledError():
                 return ModelError("refused", "the model was closed meanwhile", retry=False)
-            case LoadError():
+            case llama.LoadError():
                 what = f"can't be loaded by {self._runtime}: {error}"
             case _:
                 what = f"the runtime failed with {type(error).__name__}: {error}"

@@ -19,42 +19,14 @@ from jurybox.documents.field_reader import (
 from jurybox.documents.findings import Findings, Place
 from jurybox.documents.numbers import decimals_of, show_number
 from jurybox.documents.plain_yaml import Items, Pairs, Scalar, read_yaml
-from jurybox.rubric.metrics import (
-    AGGREGATE_SCORE,
-    AGGREGATES,
-    LOWEST_SCENARIO,
-    MEASURES,
-    RATES,
-    SAMPLE_SCORE,
-    SAMPLES,
-    SUMMARY_PARTS,
-    WIN_RATE,
-    Comparison,
-    Formula,
-    Ratio,
-    Share,
-    Statistic,
-    run_metrics,
-    sample_metrics,
-)
-from jurybox.rubric.rubric_model import (
-    REPLY_FORMATS,
-    CriterionSource,
-    Decision,
-    EvidenceKind,
-    Generation,
-    ReviewReason,
-    Rubric,
-    RubricSettings,
-    settings_of,
-)
+from jurybox.rubric import metrics, rubric_model
 from jurybox.rubric.scale import Scale
 from jurybox.text_format import listed, nearest
 
 _WHAT: Final = "the front matter"
 _REQUIRED: Final = {"id": "support-answers", "version": "1.0.0", "scale": "1-5"}
 EXTENDS: Final = "extends"
-REVIEW_REASONS: Final[tuple[ReviewReason, ...]] = get_args(ReviewReason)
+REVIEW_REASONS: Final[tuple[rubric_model.ReviewReason, ...]] = get_args(rubric_model.ReviewReason)
 
 Ends = tuple[float | None, float | None]
 _OPEN: Ends = (None, None)
@@ -64,15 +36,19 @@ ScaleText = Annotated[Scale, TextForm("bad-scale", Scale.parse), Meta(examples=[
 Weight = Annotated[float, Meta(ge=0, le=1000)]
 
 
-class FrontMatter(RubricSettings, msgspec.Struct, frozen=True, kw_only=True):
+class FrontMatter(rubric_model.RubricSettings, msgspec.Struct, frozen=True, kw_only=True):
     """The values of the front matter, key by key."""
 
     extends: str | None = None
     scale: ScaleText | None = None
     scales: Annotated[dict[str, ScaleText], Meta(examples=["{safety: 0-1}"])] = {}
     weights: Annotated[dict[str, Weight], Meta(examples=["{correctness: 2}"])] = {}
-    evidence: Annotated[dict[str, EvidenceKind], Meta(examples=["{correctness: reference}"])] = {}
-    sources: Annotated[dict[str, CriterionSource], Meta(examples=["{correctness: judge}"])] = {}
+    evidence: Annotated[
+        dict[str, rubric_model.EvidenceKind], Meta(examples=["{correctness: reference}"])
+    ] = {}
+    sources: Annotated[
+        dict[str, rubric_model.CriterionSource], Meta(examples=["{correctness: judge}"])
+    ] = {}
 
 
 KEYS: Final = FrontMatter.__struct_encode_fields__
@@ -103,19 +79,21 @@ def read_front_matter(node: Pairs, base: FrontMatter | None, reader: FieldReader
     inherited: dict[str, Any] = msgspec.structs.asdict(base) | {"id": "", "version": ""}
     if "reply_format" in given:
         # These apply to a single reply format, so another format doesn't inherit them.
-        inherited |= {rules.option: None for rules in REPLY_FORMATS.values() if rules.option}
+        inherited |= {
+            rules.option: None for rules in rubric_model.REPLY_FORMATS.values() if rules.option
+        }
     given |= {key: {**inherited[key], **given[key]} for key in _MERGED if key in given}
     if isinstance(generation := node_at(node, "generation"), Pairs):
-        changed = reader.fields(Generation, generation)
+        changed = reader.fields(rubric_model.Generation, generation)
         given["generation"] = msgspec.structs.replace(base.generation, **changed)
     return FrontMatter(**inherited | given)
 
 
-def front_matter_of(rubric: Rubric) -> FrontMatter:
+def front_matter_of(rubric: rubric_model.Rubric) -> FrontMatter:
     """Return the front matter of a rubric; `sources` is omitted, as it follows from the rest."""
     criteria = rubric.criteria
     return FrontMatter(
-        **settings_of(rubric),
+        **rubric_model.settings_of(rubric),
         scale=rubric.scale,
         scales={each.id: each.scale for each in criteria if each.scale != rubric.scale},
         weights={each.id: each.weight for each in criteria if each.weight != 1},
@@ -204,7 +182,7 @@ class FrontMatterCheck:
     def _check_options(self) -> None:
         """Note an option of another reply format."""
         used = self._front.reply_format
-        for name, rules in REPLY_FORMATS.items():
+        for name, rules in rubric_model.REPLY_FORMATS.items():
             key = rules.option
             if key is not None and name != used and node_at(self._node, key) is not None:
                 problem = f"`{key}` means nothing with `reply_format: {used}`"
@@ -212,7 +190,7 @@ class FrontMatterCheck:
                 self._findings.add(self._key_place(key), "unused-key", problem, hint)
 
     def _check_components(self) -> None:
-        known = (*self._criteria, *MEASURES)
+        known = (*self._criteria, *metrics.MEASURES)
         for name, component in self._front.components.items():
             of, place = component.of, self._place("components", name)
             self._check_name("components", name)
@@ -220,7 +198,7 @@ class FrontMatterCheck:
                 hint = nearest(of, known, "name a criterion or a measure")
                 problem = f"a component can't be made of `{of}`"
                 self._findings.add(place, "unknown-metric", problem, hint)
-            if of in MEASURES and component.full_until is None:
+            if of in metrics.MEASURES and component.full_until is None:
                 hint = "set the value up to which it counts fully"
                 problem = f"the measure `{of}` has no `full_until`"
                 self._findings.add(place, "missing-key", problem, hint)
@@ -245,19 +223,19 @@ class FrontMatterCheck:
         sample, run = self._sample_ends(), self._run_ends()
         for name, formula in self._front.metrics.items():
             self._check_name("metrics", name)
-            if name in run or name in SUMMARY_PARTS:
+            if name in run or name in metrics.SUMMARY_PARTS:
                 problem = f"`{name}` is a part of every run's summary"
                 place, hint = self._key_place("metrics", name), "remove it or choose another name"
                 self._findings.add(place, "name-taken", problem, hint)
             place = self._reader.place_of(formula, self._at)
-            if not isinstance(formula, Share):
+            if not isinstance(formula, metrics.Share):
                 self._check_metric("a sample", formula.of, sample, place)
-            if not isinstance(formula, Statistic):
+            if not isinstance(formula, metrics.Statistic):
                 self._check_comparison("a sample", formula.where, sample, place)
             run |= {name: _formula_ends(formula, sample)}
         # A mean has one name: the document's own, if it declares one.
         for name in self._criteria:
-            if Statistic(by="mean", of=name) in self._front.metrics.values():
+            if metrics.Statistic(by="mean", of=name) in self._front.metrics.values():
                 run.pop(f"{name}_mean", None)
         self._check_comparisons("a sample", self._front.pass_rules, sample)
         self._check_comparisons("a run", self._front.gates, run)
@@ -269,30 +247,36 @@ class FrontMatterCheck:
     def _sample_ends(self) -> dict[str, Ends]:
         """Return the metrics of a sample, each with its lowest and highest value."""
         overall, components = self._front.overall_name, bool(self._front.components)
-        names = sample_metrics(self._criteria, overall=overall, components=components)
-        known = dict.fromkeys(names, _OPEN) | dict.fromkeys(MEASURES, (0, None))
-        known |= {SAMPLE_SCORE: (0, 1)} if components else {}
+        names = metrics.sample_metrics(self._criteria, overall=overall, components=components)
+        known = dict.fromkeys(names, _OPEN) | dict.fromkeys(metrics.MEASURES, (0, None))
+        known |= {metrics.SAMPLE_SCORE: (0, 1)} if components else {}
         return {**known, overall: (0, 1), **self._criterion_ends()}
 
     def _run_ends(self) -> dict[str, Ends]:
         overall, components = self._front.overall_name, bool(self._front.components)
-        names = run_metrics(self._criteria, overall=overall, components=components)
-        known = dict.fromkeys(names, _OPEN) | dict.fromkeys((*RATES, WIN_RATE), (0, 1))
-        known |= {SAMPLES: (0, None), LOWEST_SCENARIO: (0, 1), f"{overall}_mean": (0, 1)}
-        known |= {AGGREGATE_SCORE: (0, 1)} if components else {}
+        names = metrics.run_metrics(self._criteria, overall=overall, components=components)
+        known = dict.fromkeys(names, _OPEN) | dict.fromkeys(
+            (*metrics.RATES, metrics.WIN_RATE), (0, 1)
+        )
+        known |= {
+            metrics.SAMPLES: (0, None),
+            metrics.LOWEST_SCENARIO: (0, 1),
+            f"{overall}_mean": (0, 1),
+        }
+        known |= {metrics.AGGREGATE_SCORE: (0, 1)} if components else {}
         return known | {f"{name}_mean": ends for name, ends in self._criterion_ends().items()}
 
     def _criterion_ends(self) -> dict[str, Ends]:
         return {name: _OPEN if each is None else each.ends for name, each in self._scales.items()}
 
     def _check_comparisons(
-        self, what: str, comparisons: Sequence[Comparison], known: Mapping[str, Ends]
+        self, what: str, comparisons: Sequence[metrics.Comparison], known: Mapping[str, Ends]
     ) -> None:
         for each in comparisons:
             self._check_comparison(what, each, known, self._reader.place_of(each, self._at))
 
     def _check_comparison(
-        self, what: str, comparison: Comparison, known: Mapping[str, Ends], place: Place
+        self, what: str, comparison: metrics.Comparison, known: Mapping[str, Ends], place: Place
     ) -> None:
         """Note an unknown metric, or a number that it can never reach."""
         self._check_metric(what, comparison.name, known, place)
@@ -328,14 +312,16 @@ class FrontMatterCheck:
             self._findings.add(self._key_place("bands"), "bad-bands", problem, hint)
 
     def _check_decisions(self, key: str) -> None:
-        decisions: tuple[Decision, ...] = getattr(self._front, key)
+        decisions: tuple[rubric_model.Decision, ...] = getattr(self._front, key)
         for decision in decisions:
             place = self._reader.place_of(decision, self._at)
             for problem, hint in _decision_faults(decision, is_last=decision is decisions[-1]):
                 self._findings.add(place, "bad-decision", problem, hint)
 
 
-def _decision_faults(decision: Decision, *, is_last: bool) -> Iterator[tuple[str, str]]:
+def _decision_faults(
+    decision: rubric_model.Decision, *, is_last: bool
+) -> Iterator[tuple[str, str]]:
     conditional = bool(decision.when_any or decision.when_all)
     if decision.when_any and decision.when_all:
         yield "a decision has both `when_any` and `when_all`", "use one, or two entries"
@@ -346,11 +332,11 @@ def _decision_faults(decision: Decision, *, is_last: bool) -> Iterator[tuple[str
         yield "a decision without a condition hides the ones below it", "move it to the end"
 
 
-def _formula_ends(formula: Formula, sample: Mapping[str, Ends]) -> Ends:
+def _formula_ends(formula: metrics.Formula, sample: Mapping[str, Ends]) -> Ends:
     match formula:
-        case Share():
+        case metrics.Share():
             return (0, 1)
-        case Statistic(by=by, of=of) if AGGREGATES[by].bounded:
+        case metrics.Statistic(by=by, of=of) if metrics.AGGREGATES[by].bounded:
             return sample.get(of, _OPEN)
-        case Statistic() | Ratio():
+        case metrics.Statistic() | metrics.Ratio():
             return _OPEN

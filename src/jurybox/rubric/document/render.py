@@ -9,16 +9,9 @@ import msgspec
 from jurybox.documents.field_reader import fields_of
 from jurybox.documents.numbers import show_number
 from jurybox.documents.plain_yaml import as_yaml
+from jurybox.rubric.document import outline
 from jurybox.rubric.document.criteria import SEPARATOR, is_label, snake_case
 from jurybox.rubric.document.front_matter import front_matter_of
-from jurybox.rubric.document.outline import (
-    CHECKS_INFO,
-    CRITERIA,
-    JUDGE_PROMPT,
-    LEXICONS,
-    LEXICONS_INFO,
-    RULES_INFO,
-)
 from jurybox.rubric.rubric_model import Criterion, Level, Rubric
 from jurybox.rubric.rules import Adjustment, Lexicon, Rules
 from jurybox.rubric.scale import Scale
@@ -36,18 +29,22 @@ def render_rubric(rubric: Rubric) -> str:
     blocks = [
         "\n".join(["---", *_lines(front), "---", f"# {rubric.title}"]),
         rubric.description,
-        f"## {CRITERIA}",
-        texts.get(CRITERIA, ""),
+        f"## {outline.CRITERIA}",
+        texts.get(outline.CRITERIA, ""),
         *(block for criterion in rubric.criteria for block in _criterion(criterion)),
     ]
     if rubric.lexicons:
         shared = "\n".join(_lines(_lexicons(rubric.lexicons)))
-        blocks += [f"## {LEXICONS}", texts.get(LEXICONS, ""), _fence(LEXICONS_INFO, shared)]
+        blocks += [
+            f"## {outline.LEXICONS}",
+            texts.get(outline.LEXICONS, ""),
+            _fence(outline.LEXICONS_INFO, shared),
+        ]
     if rubric.template is not None:
         prompt = _fence("text", rubric.template.text)
-        blocks += [f"## {JUDGE_PROMPT}", texts.get(JUDGE_PROMPT, ""), prompt]
+        blocks += [f"## {outline.JUDGE_PROMPT}", texts.get(outline.JUDGE_PROMPT, ""), prompt]
     for section in rubric.sections:
-        if section.title not in (CRITERIA, LEXICONS, JUDGE_PROMPT):
+        if section.title not in (outline.CRITERIA, outline.LEXICONS, outline.JUDGE_PROMPT):
             blocks += [f"## {section.title}".rstrip(), section.text]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
@@ -122,9 +119,9 @@ def _criterion(criterion: Criterion) -> Iterator[str]:
         yield SEPARATOR if is_label(indicators.text.rpartition("\n")[2]) else ""
         yield listing
     if criterion.rules is not None:
-        yield _fence(RULES_INFO, "\n".join(_lines(_rules(criterion.rules))))
+        yield _fence(outline.RULES_INFO, "\n".join(_lines(_rules(criterion.rules))))
     if criterion.checks:
-        yield _fence(CHECKS_INFO, "\n".join(f"- {each.entry}" for each in criterion.checks))
+        yield _fence(outline.CHECKS_INFO, "\n".join(f"- {each.entry}" for each in criterion.checks))
 
 
 def _levels(criterion: Criterion) -> Iterator[str]:

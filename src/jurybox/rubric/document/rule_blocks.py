@@ -21,24 +21,8 @@ from jurybox.documents.field_reader import (
 from jurybox.documents.findings import Findings, Place
 from jurybox.documents.numbers import show_number
 from jurybox.documents.plain_yaml import WORDS, Items, Node, Pairs, Scalar, value_of
+from jurybox.rubric import rules
 from jurybox.rubric.checks import Check, read_check
-from jurybox.rubric.rules import (
-    GAP,
-    NUMERIC_SIGNALS,
-    SIGNAL_LEXICONS,
-    SIGNALS,
-    WORD_COUNTS,
-    WORD_LISTS,
-    Adjustment,
-    Condition,
-    HasPhrase,
-    HasSignal,
-    Lexicon,
-    Match,
-    Rules,
-    SignalWithin,
-    Source,
-)
 from jurybox.rubric.scale import Scale
 from jurybox.text_format import listed, nearest
 
@@ -50,7 +34,7 @@ ADJUSTMENT_KEYS: Final = ("add", "subtract", "when", "why")
 RULE_CHANGE_KEYS: Final = ("replace", "remove")
 """The keys by which an adjustment changes one of the base's adjustments."""
 
-_PHRASE_KEYS: Final[dict[str, tuple[Source, bool]]] = {
+_PHRASE_KEYS: Final[dict[str, tuple[rules.Source, bool]]] = {
     "response_has": ("response", True),
     "response_lacks": ("response", False),
     "user_has": ("user", True),
@@ -59,7 +43,7 @@ _PHRASE_KEYS: Final[dict[str, tuple[Source, bool]]] = {
     "earlier_lacks": ("earlier", False),
 }
 _SIGNAL_KEYS: Final = {"signal": True, "no_signal": False}
-CONDITION_KEYS: Final = (*_PHRASE_KEYS, *WORD_COUNTS, *_SIGNAL_KEYS)
+CONDITION_KEYS: Final = (*_PHRASE_KEYS, *rules.WORD_COUNTS, *_SIGNAL_KEYS)
 
 _NUMBER = r"([0-9]{1,6}(?:\.[0-9]{1,6})?)"
 _SIGNED = _NUMBER.replace("(", "(-?", 1)
@@ -69,8 +53,8 @@ Ends = tuple[float | None, float | None]
 
 
 def read_lexicons(
-    node: Node | None, base: Sequence[Lexicon], findings: Findings
-) -> tuple[Lexicon, ...]:
+    node: Node | None, base: Sequence[rules.Lexicon], findings: Findings
+) -> tuple[rules.Lexicon, ...]:
     """Read lexicons by name: the base's, changed or replaced, and new ones."""
     lexicons = {each.name: each for each in base}
     for key, value in node.pairs if isinstance(node, Pairs) else ():
@@ -82,10 +66,10 @@ def read_lexicons(
 
 
 def _read_lexicon(
-    key: Scalar, node: Node, known: dict[str, Lexicon], findings: Findings
-) -> Lexicon | None:
+    key: Scalar, node: Node, known: dict[str, rules.Lexicon], findings: Findings
+) -> rules.Lexicon | None:
     what = f"the lexicon `{key.text}`"
-    lexicon = Lexicon(name=key.text, phrases=())
+    lexicon = rules.Lexicon(name=key.text, phrases=())
     phrases: Node | None = node
     if isinstance(node, Pairs):
         note_unknown(node, what, (*LEXICON_KEYS, *(CHANGE_KEYS if known else ())), findings)
@@ -95,7 +79,7 @@ def _read_lexicon(
         reader.require(node, what, "phrases", "[first phrase, second]")
         phrases = node_at(node, "phrases")
         if (match := node_at(node, "match")) is not None:
-            chosen = reader.value(Match, match, "`match`")
+            chosen = reader.value(rules.Match, match, "`match`")
             chosen = "word-start" if chosen is msgspec.UNSET else chosen
             lexicon = msgspec.structs.replace(lexicon, match=chosen)
     if phrases is None:
@@ -105,8 +89,8 @@ def _read_lexicon(
 
 
 def _changed_lexicon(
-    key: Scalar, node: Pairs, known: dict[str, Lexicon], findings: Findings
-) -> Lexicon | None:
+    key: Scalar, node: Pairs, known: dict[str, rules.Lexicon], findings: Findings
+) -> rules.Lexicon | None:
     """Return a lexicon of the base without the phrases to remove and with those to add."""
     old = known.get(key.text)
     if old is None:
@@ -154,18 +138,18 @@ def _read_phrases(node: Node, what: str, known: Iterable[str], findings: Finding
             yield phrase
 
 
-def _checked(lexicon: Lexicon, node: Node, findings: Findings) -> Lexicon:
+def _checked(lexicon: rules.Lexicon, node: Node, findings: Findings) -> rules.Lexicon:
     """Return the lexicon; note its phrases that would never be found in a text."""
     for phrase in lexicon.phrases:
-        parts = [part.strip() for part in phrase.split(GAP)]
+        parts = [part.strip() for part in phrase.split(rules.GAP)]
         problem, hint = "", ""
-        if lexicon.name in WORD_LISTS and " " in phrase:
+        if lexicon.name in rules.WORD_LISTS and " " in phrase:
             problem, hint = (
                 "several words, but the lexicon is matched word by word",
                 "list single words",
             )
         elif lexicon.match == "pattern" and not all(parts):
-            problem, hint = "a gap without a word on one side", f"put `{GAP}` between words"
+            problem, hint = "a gap without a word on one side", f"put `{rules.GAP}` between words"
         if problem:
             problem = f"`{phrase}` of the lexicon `{lexicon.name}` has {problem}"
             findings.add(node.place, "bad-lexicon", problem, hint)
@@ -175,11 +159,11 @@ def _checked(lexicon: Lexicon, node: Node, findings: Findings) -> Lexicon:
 class _ConditionReader:
     """Reads conditions, and checks that the lexicons they name exist."""
 
-    def __init__(self, lexicons: Sequence[Lexicon], findings: Findings) -> None:
+    def __init__(self, lexicons: Sequence[rules.Lexicon], findings: Findings) -> None:
         self._lexicons = [lexicon.name for lexicon in lexicons]
         self._findings = findings
 
-    def read_sets(self, node: Node) -> Iterator[tuple[Condition, ...]]:
+    def read_sets(self, node: Node) -> Iterator[tuple[rules.Condition, ...]]:
         """Yield each set of conditions: a mapping is one set, a list has several."""
         for each in node.items if isinstance(node, Items) and node.items else (node,):
             if not isinstance(each, Pairs) or not each.pairs:
@@ -190,18 +174,18 @@ class _ConditionReader:
             conditions = [self._read(key, value) for key, value in each.pairs]
             yield tuple(condition for condition in conditions if condition is not None)
 
-    def _read(self, key: Scalar, value: Node) -> Condition | None:
+    def _read(self, key: Scalar, value: Node) -> rules.Condition | None:
         name = key.text
         if name in _PHRASE_KEYS:
             text, present = _PHRASE_KEYS[name]
             lexicon = self._read_lexicon(value)
-            return HasPhrase(text=text, lexicon=lexicon, present=present) if lexicon else None
+            return rules.HasPhrase(text=text, lexicon=lexicon, present=present) if lexicon else None
         if name in _SIGNAL_KEYS:
             return self._read_signal(value, present=_SIGNAL_KEYS[name])
-        if name in NUMERIC_SIGNALS or name in WORD_COUNTS:
+        if name in rules.NUMERIC_SIGNALS or name in rules.WORD_COUNTS:
             return self._read_number(key, value)
         known = f"known are {listed(CONDITION_KEYS)}"
-        hint = nearest(name, (*CONDITION_KEYS, *NUMERIC_SIGNALS), known)
+        hint = nearest(name, (*CONDITION_KEYS, *rules.NUMERIC_SIGNALS), known)
         self._findings.add(key.place, "unknown-key", f"there is no condition `{name}`", hint)
         return None
 
@@ -217,33 +201,33 @@ class _ConditionReader:
         self._findings.add(value.place, "unknown-lexicon", problem, hint)
         return None
 
-    def _read_signal(self, value: Node, *, present: bool) -> HasSignal | None:
+    def _read_signal(self, value: Node, *, present: bool) -> rules.HasSignal | None:
         name = value.text if isinstance(value, Scalar) else ""
-        if name in SIGNALS:
-            return HasSignal(signal=name, present=present)
-        problem, hint = f"there is no signal {kind_of(value)}", f"known are {listed(SIGNALS)}"
-        hint = nearest(name, SIGNALS, hint)
-        if name in NUMERIC_SIGNALS:
+        if name in rules.SIGNALS:
+            return rules.HasSignal(signal=name, present=present)
+        problem, hint = f"there is no signal {kind_of(value)}", f"known are {listed(rules.SIGNALS)}"
+        hint = nearest(name, rules.SIGNALS, hint)
+        if name in rules.NUMERIC_SIGNALS:
             problem, hint = f"the signal `{name}` is a number", f'give a bound: `{name}: ">= 1"`'
         self._findings.add(value.place, "unknown-signal", problem, hint)
         return None
 
-    def _read_number(self, key: Scalar, value: Node) -> SignalWithin | None:
-        for lexicon in SIGNAL_LEXICONS.get(key.text, ()):
+    def _read_number(self, key: Scalar, value: Node) -> rules.SignalWithin | None:
+        for lexicon in rules.SIGNAL_LEXICONS.get(key.text, ()):
             if lexicon not in self._lexicons:
                 problem = f"the signal `{key.text}` needs a lexicon `{lexicon}`"
                 hint = "define it under `lexicons`"
                 self._findings.add(key.place, "unknown-lexicon", problem, hint)
-        ends = _ends_of(value, whole=key.text in WORD_COUNTS)
+        ends = _ends_of(value, whole=key.text in rules.WORD_COUNTS)
         if ends is None:
             example = '`10-30`, `">= 10"` or `"< 30"`'
-            if key.text in NUMERIC_SIGNALS:
+            if key.text in rules.NUMERIC_SIGNALS:
                 example = '`0.2..0.5`, `">= 0.2"` or `"<= 3"`'
             problem = f"`{key.text}` is {kind_of(value)}"
             hint = f"give a range or a bound such as {example}"
             self._findings.add(value.place, "bad-condition", problem, hint)
             return None
-        return SignalWithin(signal=key.text, low=ends[0], high=ends[1])
+        return rules.SignalWithin(signal=key.text, low=ends[0], high=ends[1])
 
 
 def _ends_of(node: Node, *, whole: bool) -> Ends | None:
@@ -270,11 +254,11 @@ def _ends_of(node: Node, *, whole: bool) -> Ends | None:
 
 def build_rules(
     node: Pairs | None,
-    base: Rules | None,
+    base: rules.Rules | None,
     scale: Scale | None,
-    shared: Sequence[Lexicon],
+    shared: Sequence[rules.Lexicon],
     findings: Findings,
-) -> Rules | None:
+) -> rules.Rules | None:
     """Return the rules of a block, or the base's rules as changed by the block."""
     if node is None:
         return base
@@ -294,7 +278,7 @@ def build_rules(
             problem = f"`{each.name}` is a shared lexicon already"
             findings.add(node.place, "name-taken", problem, "rename it, or use the shared one")
     conditions = _ConditionReader((*lexicons, *shared), findings)
-    return Rules(
+    return rules.Rules(
         base=_read_base(node, base, scale, reader),
         adjustments=_read_adjustments(node, base, conditions, reader),
         lexicons=lexicons,
@@ -309,7 +293,9 @@ def _mapping(node: Pairs, key: str, findings: Findings) -> Node | None:
     return given
 
 
-def _read_base(node: Pairs, base: Rules | None, scale: Scale | None, reader: FieldReader) -> float:
+def _read_base(
+    node: Pairs, base: rules.Rules | None, scale: Scale | None, reader: FieldReader
+) -> float:
     given = node_at(node, "base")
     inherited = 0.0 if base is None else base.base
     number = inherited if given is None else reader.value(float, given, "`base`")
@@ -330,11 +316,11 @@ class _AdjustmentText(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _read_adjustments(
-    node: Pairs, base: Rules | None, conditions: _ConditionReader, reader: FieldReader
-) -> tuple[Adjustment, ...]:
+    node: Pairs, base: rules.Rules | None, conditions: _ConditionReader, reader: FieldReader
+) -> tuple[rules.Adjustment, ...]:
     """Return the base's adjustments with changes applied, then the new ones."""
     inherited = () if base is None else base.adjustments
-    kept: list[Adjustment | None] = [*inherited]
+    kept: list[rules.Adjustment | None] = [*inherited]
     given = node_at(node, "adjust")
     if given is not None and not isinstance(given, Items):
         problem = f"`adjust` is {kind_of(given)}"
@@ -367,7 +353,7 @@ def _refuse_parts(item: Pairs, findings: Findings) -> None:
 
 
 def _find_adjustment(
-    known: Sequence[Adjustment], wanted: Node | None, findings: Findings
+    known: Sequence[rules.Adjustment], wanted: Node | None, findings: Findings
 ) -> int | None:
     """Find an adjustment of the base by its `why`, or by its number, counted from 1."""
     text = wanted.text if isinstance(wanted, Scalar) else ""
@@ -387,8 +373,8 @@ def _find_adjustment(
 
 
 def _read_adjustment(
-    node: Pairs, base: Adjustment | None, conditions: _ConditionReader, reader: FieldReader
-) -> Adjustment | None:
+    node: Pairs, base: rules.Adjustment | None, conditions: _ConditionReader, reader: FieldReader
+) -> rules.Adjustment | None:
     """Read an adjustment; missing keys come from the base."""
     given = reader.fields(_AdjustmentText, node)
     when = node_at(node, "when")
@@ -404,8 +390,8 @@ def _read_adjustment(
         return None
     amount = given.get("add", -given.get("subtract", 0.0))
     if base is None:
-        return Adjustment(add=amount, when=sets, why=given.get("why", ""))
-    return Adjustment(
+        return rules.Adjustment(add=amount, when=sets, why=given.get("why", ""))
+    return rules.Adjustment(
         add=amount or base.add,
         when=base.when if when is None else sets,
         why=given.get("why", base.why),
