@@ -3,8 +3,7 @@
 import itertools
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -14,7 +13,6 @@ from jurybox.documents.findings import Findings, Place
 from jurybox.documents.numbers import NUMBER, decimals_of, read_number, show_number
 from jurybox.errors import ParseError
 from jurybox.rubric.document.blocks import (
-    BLANK,
     Block,
     Body,
     Fence,
@@ -33,9 +31,6 @@ from jurybox.rubric.rubric_model import UNLABELED, Criterion, Indicators, Level,
 from jurybox.rubric.rules import Lexicon
 from jurybox.rubric.scale import Scale
 from jurybox.text_format import counted
-
-SEPARATOR = "<!-- list -->"
-"""Goes between text and a list if the last line of the text would be read as a label."""
 
 B = TypeVar("B", bound=Block)
 
@@ -167,8 +162,8 @@ def read_indicators(
 ) -> tuple[list[Block], tuple[Indicators, ...]]:
     """Return the blocks of a criterion that aren't its definition, and its lists by label.
 
-    A heading is the label of the lists down to the next heading, with the text in between.
-    A line of its own just above a list can be the label too. Lists with equal labels are merged.
+    A heading is the label of the lists down to the next heading, with the text in between. Lists
+    with equal labels are merged.
     """
     items: dict[str, list[str]] = {}
     texts: dict[str, list[str]] = {}
@@ -176,67 +171,36 @@ def read_indicators(
     headings = [block for block in blocks if isinstance(block, Heading)]
     lead = blocks[: blocks.index(headings[0])] if headings else blocks
     for heading, inside, stop in ((None, lead, end), *below(headings, blocks, end)):
-        own = UNLABELED if heading is None else _bare_label(heading.text) or UNLABELED
-        lists = list(_label_lines(body, inside, below_heading=heading is not None))
-        without = [block for block in inside if block in structure]
-        for listing, above in lists:
-            without += [listing] if above is None else [above, listing]
-        without.sort(key=attrgetter("start"))
-        if heading is None or all(above is not None for _, above in lists):
+        label = UNLABELED if heading is None else _bare_label(heading.text) or UNLABELED
+        lists = [block for block in inside if isinstance(block, Listing)]
+        without = [block for block in inside if block in structure or isinstance(block, Listing)]
+        if heading is None or not lists:
             taken += without
         else:
-            text = _without_separator(body.text(heading.end, stop, without))
-            items.setdefault(own, [])
-            texts.setdefault(own, []).extend([text] if text else [])
+            text = body.text(heading.end, stop, without)
+            texts.setdefault(label, []).extend([text] if text else [])
             taken.append(Block(start=heading.start, end=stop))
-        for listing, above in lists:
-            label = own if above is None else _bare_label(body.lines[above.start])
+        for listing in lists:
             items.setdefault(label, []).extend(_items(listing, findings))
+        for above in inside if lists else ():
+            _check_label(body, above, findings)
     return taken, tuple(
         Indicators(label=label, items=tuple(each), text="\n\n".join(texts.get(label, [])))
         for label, each in items.items()
     )
 
 
-def _without_separator(text: str) -> str:
-    lines = text.split("\n")
-    while lines and lines[-1].strip(BLANK) in {"", SEPARATOR}:
-        lines.pop()
-    return "\n".join(lines)
-
-
-def _label_lines(
-    body: Body, blocks: Sequence[Block], *, below_heading: bool
-) -> Iterator[tuple[Listing, Block | None]]:
-    """Yield each list with the line of its own label, if it has one."""
-    before: Block | None = None
-    label: Block | None = None
-    for index, block in enumerate(blocks):
-        if isinstance(block, Listing):
-            # A list directly after a list keeps its label: Markdown has split one list in two.
-            if not isinstance(before, Listing):
-                plain = not below_heading and index > 1
-                found = before is not None and _is_label(body, before, plain=plain)
-                label = before if found else None
-            yield block, label
-        before = block
-
-
-def _is_label(body: Body, block: Block, *, plain: bool) -> bool:
-    """Return whether a block is a single line that looks like a label."""
+def _check_label(body: Body, block: Block, findings: Findings) -> None:
+    """Note a line that looks like the label of a list, but isn't a heading."""
     if not isinstance(block, Text) or block.end - block.start != 1:
-        return False
-    return is_label(body.lines[block.start], plain=plain)
-
-
-def is_label(raw: str, *, plain: bool = False) -> bool:
-    """Return whether a line looks like a label: bold, or known (any, if ``plain``) with a colon."""
-    line = raw.strip()
-    bare = _bare_label(line)
+        return
+    line = body.lines[block.start].strip()
     bold = line.startswith(("**", "__")) and line.rstrip(": ").endswith(("**", "__"))
-    polar = bare.casefold().startswith(("positive", "negative"))
-    ends_in_colon = line.rstrip("*_ ").endswith(":")
-    return bool(bare) and (bold or ((polar or plain) and ends_in_colon))
+    polar = _bare_label(line).casefold().startswith(("positive", "negative"))
+    if bold or (polar and line.rstrip("*_ ").endswith(":")):
+        problem = f"\u201c{line}\u201d doesn't label a list"
+        hint = "make it a `####` heading, or a part of a sentence"
+        findings.add(body.place(block.start), "list-label", problem, hint)
 
 
 def _bare_label(label: str) -> str:

@@ -10,7 +10,7 @@ from jurybox.documents.field_reader import fields_of
 from jurybox.documents.numbers import show_number
 from jurybox.documents.plain_yaml import as_yaml
 from jurybox.rubric.document import outline
-from jurybox.rubric.document.criteria import SEPARATOR, is_label, snake_case
+from jurybox.rubric.document.criteria import snake_case
 from jurybox.rubric.document.front_matter import front_matter_of
 from jurybox.rubric.rubric_model import Criterion, Level, Rubric
 from jurybox.rubric.rules import Adjustment, Lexicon, Rules
@@ -113,11 +113,8 @@ def _criterion(criterion: Criterion) -> Iterator[str]:
         yield "\n".join(_levels(criterion))
     for indicators in criterion.indicators:
         yield f"#### {indicators.label}"
-        listing = "\n".join(_item(item) for item in indicators.items)
         yield indicators.text
-        # A line that looks like a label must not end up directly above the list.
-        yield SEPARATOR if is_label(indicators.text.rpartition("\n")[2]) else ""
-        yield listing
+        yield "\n".join(_item(item) for item in indicators.items)
     if criterion.rules is not None:
         yield _fence(outline.RULES_INFO, "\n".join(_lines(_rules(criterion.rules))))
     if criterion.checks:

@@ -251,9 +251,8 @@ def test_a_hundred_kilobytes_of_one_thing_take_no_time(name: str) -> None:
     assert_in_good_order(reading, count_lines(document))
 
 
-@pytest.mark.parametrize("label", ["#### x{}", "Text.\n\n**x{}**"], ids=["heading", "bold"])
-def test_a_label_full_of_marks_is_read(label: str) -> None:
-    reading = check_rubric(HEAD + BODY + label.format(" #:" * 3_000) + "\n- item\n")
+def test_a_label_full_of_marks_is_read() -> None:
+    reading = check_rubric(HEAD + BODY + "#### x" + " #:" * 3_000 + "\n- item\n")
     assert reading.rubric is not None
     assert [each.label for each in reading.rubric.criteria[0].indicators] == ["x"]
 
