@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 from operator import attrgetter, itemgetter
 from typing import Any, Final
 
+import msgspec
+
 from jurybox.engine import records
 from jurybox.errors import InputError
 from jurybox.scoring.sample_result import Facets
@@ -45,49 +47,39 @@ NAMES: Final = frozenset({*ROWS, "frames", "review_claims", "jurybox_schema"})
 
 # ruff: noqa: S608 - the names are ours, and values are never written into a statement
 
+
+def _table(name: str, columns: str, *rules: str) -> str:
+    """Return the statement that creates a table, with the types of its rows' fields.
+
+    ``columns`` are the fields in the order in which they are stored, ``rules`` further constraints.
+    """
+    kinds = {str: "{text} NOT NULL", int: "BIGINT NOT NULL"}
+    types = {each.name: each.type for each in msgspec.structs.fields(ROWS[name])}
+    types["frame"] = str | None  # the hash of the frame, which not every request has
+    typed = [f"{each} {kinds.get(types[each], '{text}')}" for each in columns.split()]
+    if "run_id" in types:
+        typed.append("FOREIGN KEY (run_id) REFERENCES runs (id)")
+    return f"CREATE TABLE {name} ({', '.join((*typed, *rules))})"
+
+
 # Valid in SQLite and PostgreSQL. ``{text}`` is the database's type for texts that are compared byte
 # by byte; ``{clustered}`` stores rows in the order of their key, if supported, so that the rows of
 # a run are read sequentially.
 _TABLES: Final = (
-    """
-    CREATE TABLE jurybox_schema (
-        version BIGINT NOT NULL PRIMARY KEY,
-        created_at {text} NOT NULL
-    )
-    """,
-    """
-    CREATE TABLE runs (
-        id {text} NOT NULL PRIMARY KEY,
-        suite {text} NOT NULL,
-        status {text} NOT NULL,
-        created_at {text} NOT NULL,
-        finished_at {text},
-        plan {text} NOT NULL,
-        metadata {text} NOT NULL,
-        outcome {text},
-        digest {text},
-        seal {text} NOT NULL
-    )
-    """,
+    "CREATE TABLE jurybox_schema (version BIGINT NOT NULL PRIMARY KEY, created_at {text} NOT NULL)",
+    _table(
+        "runs",
+        "id suite status created_at finished_at plan metadata outcome digest seal",
+        "PRIMARY KEY (id)",
+    ),
     "CREATE INDEX runs_by_age ON runs (created_at, id)",
-    """
-    CREATE TABLE samples (
-        run_id {text} NOT NULL REFERENCES runs (id),
-        number BIGINT NOT NULL,
-        sample_id {text} NOT NULL,
-        repeat BIGINT NOT NULL,
-        record_sha256 {text} NOT NULL,
-        seal {text} NOT NULL,
-        result {text} NOT NULL,
-        notes {text} NOT NULL,
-        automated {text},
-        report {text},
-        inputs {text} NOT NULL,
-        responses {text} NOT NULL,
-        PRIMARY KEY (run_id, number),
-        CONSTRAINT samples_once UNIQUE (run_id, sample_id, repeat)
-    )
-    """,
+    _table(
+        "samples",
+        "run_id number sample_id repeat record_sha256 seal result notes automated report inputs"
+        " responses",
+        "PRIMARY KEY (run_id, number)",
+        "CONSTRAINT samples_once UNIQUE (run_id, sample_id, repeat)",
+    ),
     """
     CREATE TABLE frames (
         run_id {text} NOT NULL REFERENCES runs (id),
@@ -99,62 +91,25 @@ _TABLES: Final = (
     # The index of keys is created on first use (see `Store.find_exchange`). Keys are hashes, so
     # each new key changes another page of the index: in a large store, that takes a quarter of the
     # time of storing.
-    """
-    CREATE TABLE exchanges (
-        run_id {text} NOT NULL REFERENCES runs (id),
-        number BIGINT NOT NULL,
-        position BIGINT NOT NULL,
-        role {text} NOT NULL,
-        key {text} NOT NULL,
-        seal {text} NOT NULL,
-        notes {text} NOT NULL,
-        frame {text},
-        material {text} NOT NULL,
-        outcome {text} NOT NULL,
-        PRIMARY KEY (run_id, number, position),
-        FOREIGN KEY (run_id, frame) REFERENCES frames (run_id, sha256)
-    )
-    """,
-    """
-    CREATE TABLE batches (
-        run_id {text} NOT NULL REFERENCES runs (id),
-        number BIGINT NOT NULL,
-        model {text} NOT NULL,
-        endpoint {text} NOT NULL,
-        state {text} NOT NULL,
-        batch_id {text} NOT NULL,
-        requests BIGINT NOT NULL,
-        terms {text} NOT NULL,
-        submitted_at {text} NOT NULL,
-        seal {text} NOT NULL,
-        PRIMARY KEY (run_id, number)
-    )
-    """,
-    """
-    CREATE TABLE calibrations (
-        id {text} NOT NULL PRIMARY KEY,
-        rubric_id {text} NOT NULL,
-        created_at {text} NOT NULL,
-        seal {text} NOT NULL,
-        record {text} NOT NULL
-    )
-    """,
+    _table(
+        "exchanges",
+        "run_id number position role key seal notes frame material outcome",
+        "PRIMARY KEY (run_id, number, position)",
+        "FOREIGN KEY (run_id, frame) REFERENCES frames (run_id, sha256)",
+    ),
+    _table(
+        "batches",
+        "run_id number model endpoint state batch_id requests terms submitted_at seal",
+        "PRIMARY KEY (run_id, number)",
+    ),
+    _table("calibrations", "id rubric_id created_at seal record", "PRIMARY KEY (id)"),
     "CREATE INDEX calibrations_by_rubric ON calibrations (rubric_id, created_at, id)",
-    """
-    CREATE TABLE facets (
-        run_id {text} NOT NULL REFERENCES runs (id),
-        number BIGINT NOT NULL,
-        flags BIGINT NOT NULL,
-        urgency BIGINT NOT NULL,
-        repeat BIGINT NOT NULL,
-        winner {text},
-        sample_id {text} NOT NULL,
-        scenario {text},
-        demographic {text},
-        metrics {text} NOT NULL,
-        PRIMARY KEY (run_id, number)
-    ) {clustered}
-    """,
+    _table(
+        "facets",
+        "run_id number flags urgency repeat winner sample_id scenario demographic metrics",
+        "PRIMARY KEY (run_id, number)",
+    )
+    + " {clustered}",
     # For counting flags and finding the review queue without reading rows.
     "CREATE INDEX facets_by_flags ON facets (run_id, flags, urgency)",
     # Most runs have no scenarios or demographics, and take no space in these indexes.
@@ -163,35 +118,18 @@ _TABLES: Final = (
     CREATE INDEX facets_by_demographic ON facets (run_id, demographic)
     WHERE demographic IS NOT NULL
     """,
-    """
-    CREATE TABLE reviews (
-        id {text} NOT NULL PRIMARY KEY,
-        run_id {text} NOT NULL REFERENCES runs (id),
-        number BIGINT NOT NULL,
-        reviewer {text} NOT NULL,
-        created_at {text} NOT NULL,
-        action {text} NOT NULL,
-        of {text},
-        record_sha256 {text} NOT NULL,
-        seal {text} NOT NULL,
-        verdict {text} NOT NULL,
-        comment {text} NOT NULL
-    )
-    """,
+    _table(
+        "reviews",
+        "id run_id number reviewer created_at action of record_sha256 seal verdict comment",
+        "PRIMARY KEY (id)",
+    ),
     "CREATE INDEX reviews_by_age ON reviews (run_id, created_at, id)",
     "CREATE INDEX reviews_by_sample ON reviews (run_id, number)",
-    """
-    CREATE TABLE outbox (
-        run_id {text} NOT NULL REFERENCES runs (id),
-        number BIGINT NOT NULL,
-        part {text} NOT NULL,
-        version {text} NOT NULL,
-        detail {text} NOT NULL,
-        state {text} NOT NULL,
-        error {text} NOT NULL,
-        PRIMARY KEY (run_id, number, part)
-    )
-    """,
+    _table(
+        "outbox",
+        "run_id number part version detail state error",
+        "PRIMARY KEY (run_id, number, part)",
+    ),
     # The sample that each reviewer of a run currently has.
     """
     CREATE TABLE review_claims (
