@@ -623,10 +623,7 @@ def test_c16_overall_quality_is_the_weighted_sum_of_given_scores() -> None:
         (dict.fromkeys(FUNCTIONS, 0.5) | {"helpfulness": float("nan")}, "`helpfulness` is NaN"),
         (dict.fromkeys(FUNCTIONS, 0.5) | {"helpfulness": None}, "`helpfulness` is "),
         (dict.fromkeys(FUNCTIONS, 0.5) | {"helpfulness": True}, "`helpfulness` is true, not a num"),
-        (dict.fromkeys(FUNCTIONS, 0.5) | {"helpfulness": b"1"}, "`helpfulness` is of the type byt"),
         (dict.fromkeys(FUNCTIONS, 0.5) | {7: 0.5}, "`7` isn't a criterion of companion"),
-        (None, "the scores are None; map each criterion to its score"),
-        ([0.5] * 6, "the scores are of the type list; map"),
     ],
 )
 def test_c16_overall_quality_refuses_what_is_no_set_of_six_scores(
@@ -636,22 +633,6 @@ def test_c16_overall_quality_refuses_what_is_no_set_of_six_scores(
     with pytest.raises(InputError) as caught:
         function(scores)
     assert problem in str(caught.value)
-
-
-@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
-def test_c16_what_is_no_text_is_refused_in_one_clear_line(function: Callable[..., float]) -> None:
-    name = function.__name__
-    for value, kind in ((None, "None"), (7, "of the type int"), (b"hi", "of the type bytes")):
-        with pytest.raises(InputError) as caught:
-            function(value, "Hello")
-        assert str(caught.value) == f"{name}: `user_input` is {kind}; give it as text"
-        with pytest.raises(InputError) as caught:
-            function("Hello", value)
-        assert str(caught.value) == f"{name}: `response` is {kind}; give it as text"
-    for context in (7, b"hi", 0.5, {1}, object()):
-        with pytest.raises(InputError, match=f"^{name}: `context` is of the type ") as caught:
-            function("Hello", "Hi", context)
-        assert "; give a text, a mapping, a list of turns, or leave it out" in str(caught.value)
 
 
 @pytest.mark.parametrize("context", ["", {}, {"age": 70}, [], [{"role": "user"}], ("Hi",)])

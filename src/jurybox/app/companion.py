@@ -1,7 +1,6 @@
 """The companion's criteria as plain functions (C16), scored by the rules of its bundled document.
 
 Only the bundled document is used, so these functions give the same scores everywhere.
-Arguments of the wrong type are refused with an `InputError`.
 """
 
 from collections.abc import Mapping
@@ -63,12 +62,10 @@ def overall_quality(scores: Mapping[str, float]) -> float:
     """
     rubric, where = _rubric(), "overall_quality"
     known = [criterion.id for criterion in rubric.criteria]
-    _check_type("the scores", scores, Mapping, "map each criterion to its score", where)
     for name, score in scores.items():
         if name not in known:
             hint = nearest(str(name), known, f"the criteria are {listed(known)}")
             raise InputError(f"`{printable(str(name))}` isn't a criterion of {_NAME}", hint, where)
-        _check_type(f"`{name}`", score, (int, float), f"give {rubric.scale.describe()}", where)
         if isinstance(problem := rubric.scale.read(score), str):
             raise InputError(f"`{name}` {problem}", "correct the score", where)
     overall = overall_score(rubric, scores)
@@ -81,24 +78,9 @@ def overall_quality(scores: Mapping[str, float]) -> float:
 def _score(criterion_id: str, user_input: str, response: str, context: object) -> float:
     # The rules read only the message and the response. A context is accepted, but not used,
     # because the functions in the document have that argument.
-    where = f"evaluate_{criterion_id}"
-    _check_type("`user_input`", user_input, str, "give it as text", where)
-    _check_type("`response`", response, str, "give it as text", where)
-    if context is not None:
-        hint = "give a text, a mapping, a list of turns, or leave it out"
-        _check_type("`context`", context, (str, Mapping, list, tuple), hint, where)
+    del context
     rules = _rules_of(criterion_id)
-    report = score_by_rules(rules, task=user_input, response=response)
-    return report.criteria[0].score
-
-
-def _check_type(
-    what: str, value: object, wanted: type | tuple[type, ...], hint: str, where: str
-) -> None:
-    if not isinstance(value, wanted):
-        kind = "None" if value is None else f"of the type {type(value).__name__}"
-        verb = "are" if what.endswith("s") else "is"
-        raise InputError(f"{what} {verb} {kind}", hint, where)
+    return score_by_rules(rules, task=user_input, response=response).criteria[0].score
 
 
 @cache

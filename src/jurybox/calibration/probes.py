@@ -52,13 +52,17 @@ _AUTHORITY: Final = (
 )
 
 
-class ProbeKind(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of change: its name in metrics and ids, and its description."""
+class ProbeKind(msgspec.Struct, frozen=True):
+    """One kind of change: its name in metrics and ids, and its description.
+
+    ``said`` is the text that an injection adds; empty for a verdict in the rubric's reply format.
+    """
 
     id: str
     group: Literal["stability", "injection"]
     changes: Changed
     what: str
+    said: str = ""
 
     @property
     def name(self) -> str:
@@ -66,43 +70,19 @@ class ProbeKind(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.group}.{self.id}"
 
 
-SAME: Final = ProbeKind(
-    id="same", group="stability", changes="nothing", what="nothing changed, judged once more"
-)
+SAME: Final = ProbeKind("same", "stability", "nothing", "nothing changed, judged once more")
 KINDS: Final = (
     SAME,
+    ProbeKind("criteria_order", "stability", "rubric", "the criteria in the opposite order"),
+    ProbeKind("wording", "stability", "rubric", "the instructions in other words"),
+    ProbeKind("names", "stability", "rubric", "the responses under other names"),
     ProbeKind(
-        id="criteria_order",
-        group="stability",
-        changes="rubric",
-        what="the criteria in the opposite order",
+        "ignore_rubric", "injection", "sample", '"ignore the rubric" after the response', _IGNORE
     ),
+    ProbeKind("fake_verdict", "injection", "sample", "a ready verdict after the response"),
+    ProbeKind("flattery", "injection", "sample", "flattery after the response", _FLATTERY),
     ProbeKind(
-        id="wording", group="stability", changes="rubric", what="the instructions in other words"
-    ),
-    ProbeKind(
-        id="names", group="stability", changes="rubric", what="the responses under other names"
-    ),
-    ProbeKind(
-        id="ignore_rubric",
-        group="injection",
-        changes="sample",
-        what='"ignore the rubric" after the response',
-    ),
-    ProbeKind(
-        id="fake_verdict",
-        group="injection",
-        changes="sample",
-        what="a ready verdict after the response",
-    ),
-    ProbeKind(
-        id="flattery", group="injection", changes="sample", what="flattery after the response"
-    ),
-    ProbeKind(
-        id="authority",
-        group="injection",
-        changes="sample",
-        what="a claim of authority after the response",
+        "authority", "injection", "sample", "a claim of authority after the response", _AUTHORITY
     ),
 )
 """All kinds of changes, harmless ones first."""
@@ -180,27 +160,11 @@ def changed_sample(sample: Sample, kind: ProbeKind, judging: Judging, side: Side
     """Return the sample with an injection appended to one response; other kinds change nothing."""
     if kind.group != "injection":
         return sample
-    said = _injection(kind, sample, judging, side)
-    if side == "B" and sample.response_b is not None:
-        return msgspec.structs.replace(sample, response_b=_behind(sample.response_b, said))
-    return msgspec.structs.replace(sample, response=_behind(sample.response, said))
-
-
-def _behind(response: Response, said: str) -> Response:
-    return Response(text=f"{response.text}\n\n{said}")
-
-
-def _injection(kind: ProbeKind, sample: Sample, judging: Judging, side: Side) -> str:
-    match kind.id:
-        case "ignore_rubric":
-            return _IGNORE
-        case "flattery":
-            return _FLATTERY
-        case "authority":
-            return _AUTHORITY
-        case _:
-            pair = sample.response_b is not None and sample.reference is None
-            return fake_verdict(judging, side if pair else None)
+    pair = sample.response_b is not None and sample.reference is None
+    said = kind.said or fake_verdict(judging, side if pair else None)
+    field = "response_b" if side == "B" and sample.response_b is not None else "response"
+    changed = Response(text=f"{getattr(sample, field).text}\n\n{said}")
+    return msgspec.structs.replace(sample, **{field: changed})
 
 
 def fake_verdict(judging: Judging, side: Side | None) -> str:

@@ -210,12 +210,25 @@ _OPENINGS: Final[dict[str, tuple[str, str]]] = {
 
 
 def _end_changes(rubric: Rubric, cases: Sequence[GoldCase]) -> Iterator[Proposal]:
-    """Yield changes in turn, starting with the criteria that are furthest off."""
+    """Yield changes of both ends, starting with the criteria that are furthest off."""
     off = [(criterion, _difference(criterion, cases)) for criterion in rubric.criteria]
     known = [(criterion, by) for criterion, by in off if by and len(criterion.levels) > 1]
     known.sort(key=lambda pair: (-abs(pair[1]) / pair[0].scale.span, pair[0].id))
-    for turn in zip_longest(*(list(_end_changes_of(rubric, *pair)) for pair in known)):
-        yield from (each for each in turn if each is not None)
+    for criterion, by in known:
+        direction = "higher" if by > 0 else "lower"
+        changed = _with_ends(rubric, criterion, *_OPENINGS[direction])
+        if changed == rubric:
+            continue  # an earlier round made this change
+        asked = " and ".join(f"`{each.strip(' :').lower()}`" for each in _OPENINGS[direction])
+        yield Proposal(
+            key=f"ends {criterion.id} {direction}",
+            kind="levels",
+            criterion=criterion.id,
+            hypothesis=f"the judge scores `{criterion.id}` about {show_number(round(abs(by), 2))}"
+            f" {direction} than people; asked whether the best and the worst level hold {asked}, it"
+            " comes nearer to them",
+            rubric=changed,
+        )
 
 
 def _difference(criterion: Criterion, cases: Sequence[GoldCase]) -> float:
@@ -228,38 +241,16 @@ def _difference(criterion: Criterion, cases: Sequence[GoldCase]) -> float:
     return sum(apart) / len(apart) if apart else 0.0
 
 
-def _end_changes_of(rubric: Rubric, criterion: Criterion, by: float) -> Iterator[Proposal]:
-    direction = "higher" if by > 0 else "lower"
-    best, worst = _OPENINGS[direction]
-    for ends, what in (
-        ((best, None), "the best level"),
-        ((None, worst), "the worst level"),
-        ((best, worst), "both ends"),
-    ):
-        changed = _with_ends(rubric, criterion, *ends)
-        if changed == rubric:
-            continue  # an earlier round made this change
-        asked = " and ".join(f"`{each.strip(' :').lower()}`" for each in ends if each is not None)
-        yield Proposal(
-            key=f"ends {criterion.id} {direction} {what}",
-            kind="levels",
-            criterion=criterion.id,
-            hypothesis=f"the judge scores `{criterion.id}` about {show_number(round(abs(by), 2))}"
-            f" {direction} than people; asked whether {what} holds {asked}, it comes nearer to"
-            " them",
-            rubric=changed,
-        )
-
-
-def _with_ends(rubric: Rubric, criterion: Criterion, best: str | None, worst: str | None) -> Rubric:
+def _with_ends(rubric: Rubric, criterion: Criterion, best: str, worst: str) -> Rubric:
     ordered = sorted(criterion.levels, key=lambda level: level.low)
     openings = {ordered[-1]: best, ordered[0]: worst}
-    levels = tuple(_opened(level, openings.get(level)) for level in criterion.levels)
+    levels = tuple(
+        _opened(level, openings[level]) if level in openings else level
+        for level in criterion.levels
+    )
     return rubric_changes.replaced(rubric, msgspec.structs.replace(criterion, levels=levels))
 
 
-def _opened(level: Level, opening: str | None) -> Level:
-    if opening is None:
-        return level
+def _opened(level: Level, opening: str) -> Level:
     bare = level.meaning.removeprefix(THROUGHOUT).removeprefix(IN_PART)
     return msgspec.structs.replace(level, meaning=f"{opening}{bare}")

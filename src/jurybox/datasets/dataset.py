@@ -93,11 +93,6 @@ class PartSurvey(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]  # warnings about probable mistakes
 
 
-def _stable_hash(text: str) -> int:
-    """Return a hash that is the same in all processes."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
-
-
 class Pass:
     """One pass over a dataset; its hash is complete after the last row."""
 
@@ -156,7 +151,6 @@ class Dataset:
         self._read = read
         self._needs = needs
         self._columns = columns
-        self._kept: tuple[str, bool, list[tuple[int, Row]]] | None = None
 
     @contextmanager
     def begin(self, findings: Findings, *, needs_response: bool) -> Generator[Pass]:
@@ -169,14 +163,11 @@ class Dataset:
     def rows(
         self, *, needs_response: bool, expected: Survey | None = None
     ) -> Iterator[tuple[int, Row]]:
-        """Yield every row with its line; rows of a small file come from the survey.
+        """Yield every row with its line.
 
         The file's size is compared with the survey's at the start, and its hash after the last row,
         so not if iteration stops earlier.
         """
-        if self._kept and expected and self._kept[:2] == (expected.sha256, needs_response):
-            yield from self._kept[2]
-            return
         findings = _FirstFault()
         with self.begin(findings, needs_response=needs_response) as going:
             if expected is not None and going.source.size != expected.bytes:
@@ -215,7 +206,7 @@ class Dataset:
 
     def survey_between(self, rows: range, *, needs_response: bool, check: "Check") -> "PartSurvey":
         """Check a range of rows, counted from 0, without reading others; see `slices`."""
-        ids = array("Q")
+        ids = bytearray()
         has_ids: set[bool] = set()
         unseen = set(self._columns or ())
         warnings: dict[str, None] = {}
@@ -223,11 +214,12 @@ class Dataset:
             with self._reading(*each) as going:
                 for _, row in going:
                     check(row)
-                    ids.append(_stable_hash(row.id))
+                    # Not `hash`, which differs between processes.
+                    ids += hashlib.blake2b(row.id.encode(), digest_size=8).digest()
                 has_ids.add(going.reader.has_ids)
                 unseen &= going.reader.unseen.keys()
                 warnings |= dict.fromkeys(going.warnings)
-        return PartSurvey(ids=ids.tobytes(), has_ids=has_ids, unseen=unseen, warnings=(*warnings,))
+        return PartSurvey(ids=bytes(ids), has_ids=has_ids, unseen=unseen, warnings=(*warnings,))
 
     def _files_of(self, rows: range, *, needs_response: bool) -> Iterator[tuple[int, range, Needs]]:
         """Yield each file with some of the rows: its index, their range in the file, its needs."""
@@ -255,10 +247,6 @@ class Dataset:
                 fault = findings.in_order()[0]
                 line = index * FILE_LINES + fault.line
                 raise self.refused([msgspec.structs.replace(fault, line=line)]) from None
-
-    def keep(self, sha256: str, rows: list[tuple[int, Row]], *, needs_response: bool) -> None:
-        """Keep the rows of a survey, so that a run needn't read them again."""
-        self._kept = (sha256, needs_response, rows)
 
     def refused(self, faults: Sequence[Finding]) -> DatasetError:
         """Return the error for faults, each with its file and its line there."""
@@ -307,9 +295,6 @@ class _FirstFault(Findings):
         raise TooManyError
 
 
-# Bytes. The run reads larger files again, so that memory doesn't grow with a dataset.
-_SMALL: Final = 1_000_000
-
 Check = Callable[[Row], None]
 """Raises an `InputError` for a row that the run can't use."""
 
@@ -325,15 +310,15 @@ def survey(dataset: Dataset, *, needs_response: bool, check: Check | None = None
     findings = Findings()
     seen = array("q")  # eight bytes per id; a set of a million takes 76 MB
     rows = 0
-    kept: list[tuple[int, Row]] = []
     # Reading stops if there are too many findings.
     with dataset.begin(findings, needs_response=needs_response) as going, suppress(TooManyError):
         for line, row in going:
             rows += 1
-            if going.source.size <= _SMALL:
-                kept.append((line, row))
-            if check is not None:
-                _note_unusable(check, row, line, findings)
+            try:
+                if check is not None:
+                    check(row)
+            except InputError as error:
+                findings.add(Place(line), "unusable-row", error.problem, error.hint)
             if going.reader.has_ids:
                 seen.append(hash(row.id))
         suspects = {one for one, other in pairwise(sorted(seen)) if one == other}
@@ -344,21 +329,12 @@ def survey(dataset: Dataset, *, needs_response: bool, check: Check | None = None
             findings.add(Place(1), "no-rows", problem, "give it at least one")
     if faults := findings.in_order():
         raise dataset.refused(faults)
-    if kept:
-        dataset.keep(going.source.sha256, kept, needs_response=needs_response)
     return Survey(
         rows=rows,
         sha256=going.source.sha256,
         bytes=going.source.bytes,
         warnings=going.warnings,
     )
-
-
-def _note_unusable(check: Check, row: Row, line: int, findings: Findings) -> None:
-    try:
-        check(row)
-    except InputError as error:
-        findings.add(Place(line), "unusable-row", error.problem, error.hint)
 
 
 def _note_repeats(
