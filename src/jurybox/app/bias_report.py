@@ -165,16 +165,12 @@ class _Observer:
         report = record.report
         if report is None:
             return
-        gold = self._gold_of(record.inputs)
+        row = record.inputs
+        gold = row_gold(row, self._scales) if self._gold is None else self._gold.get(row.id)
         if report.method == "pairwise":
             self._add_votes(record, gold)
         else:
             self._add_scores(record, report, gold)
-
-    def _gold_of(self, row: Row) -> Gold | None:
-        if self._gold is not None:
-            return self._gold.get(row.id)
-        return row_gold(row, self._scales)
 
     def _add_votes(self, record: SampleRecord, gold: Gold | None) -> None:
         responses = record.responses

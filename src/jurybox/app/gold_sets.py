@@ -1,7 +1,9 @@
 """Human labels: read from datasets, and from a run's rows and reviews; written as gold."""
 
 import contextlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -116,7 +118,8 @@ def drawn_at_random(
         notes.append(f"left out: {counted(len(chosen), 'row')} of flagged or picked samples")
     drawn = max(reviewed.values(), default=0)
     part = {name: left[name] for name in left if name in reviewed}
-    for what, have in _counts(part).items():
+    labels = ((*each.scores, *((_WINNER,) if each.winners else ())) for each in part.values())
+    for what, have in Counter(chain.from_iterable(labels)).items():
         if too_many_missing(drawn - have, drawn):
             notes.append(
                 f"left out: {what}, since {drawn - have} of the {drawn} samples drawn at random"
@@ -127,15 +130,6 @@ def drawn_at_random(
 
 
 _WINNER = "winner"
-
-
-def _counts(part: Mapping[str, Gold]) -> dict[str, int]:
-    """Return the number of rows with a label, by criterion."""
-    counts: dict[str, int] = {}
-    for each in part.values():
-        for name in (*each.scores, *((_WINNER,) if each.winners else ())):
-            counts[name] = counts.get(name, 0) + 1
-    return counts
 
 
 def _without(gold: Gold, what: str) -> Gold:
@@ -151,12 +145,8 @@ def _origins(path: Path) -> Iterator[tuple[str, int]]:
             metadata = _unpacked(record.get("metadata"))
             reviews = metadata.get(REVIEWS)
             if isinstance(reviews, list):
-                yield str(record.get("id")), _drawn(metadata)
-
-
-def _drawn(metadata: Mapping[str, Any]) -> int:
-    size = metadata.get(RANDOM_PART)
-    return size if isinstance(size, int) else 0
+                size = metadata.get(RANDOM_PART)
+                yield str(record.get("id")), size if isinstance(size, int) else 0
 
 
 def _unpacked(value: object) -> Mapping[str, Any]:

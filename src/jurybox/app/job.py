@@ -21,7 +21,7 @@ from jurybox.engine.plan import Plan
 from jurybox.engine.runner import Runner, Stop
 from jurybox.errors import IncompleteError
 from jurybox.models.providers import load_prices
-from jurybox.reporting.stored import damaged
+from jurybox.reporting.stored import reading
 from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.scoring.sample_result import SampleResult
 from jurybox.scoring.summary import RunTally
@@ -243,12 +243,10 @@ class Job:
 
     def count_stored(self, numbers: range) -> None:
         """Count samples that another process has finished and stored."""
-        try:
+        with reading(self.row):
             for number, repeat, _, result in self._store.results(self.row.id, numbers):
                 if number not in self._retry and not self._count.is_done(number):
                     self._count.add(records.read_result(result), repeat, number)
-        except (msgspec.DecodeError, IndexError) as error:
-            raise damaged(self.row, error) from None
 
     def report(self) -> None:
         """Report progress, at most once per interval."""
@@ -292,7 +290,7 @@ class Job:
 
     def _read_stored(self) -> Known:
         """Count the stored samples, and return the replies to unfinished ones by number."""
-        try:
+        with reading(self.row):
             for number, repeat, _, result in self._store.results(self.row.id, self._part):
                 if number in self._retry:
                     self._retry[number] = result
@@ -300,8 +298,6 @@ class Job:
                     self._count.mark_done(number)  # the driver counts it
                 else:
                     self._count.add(records.read_result(result), repeat, number)
-        except (msgspec.DecodeError, IndexError) as error:
-            raise damaged(self.row, error) from None
         self._before = self._count.tally.samples
         rows = self._store.unfinished(self.row.id, self._part)
         known = {number: tuple(each) for number, each in groupby(rows, lambda row: row.number)}

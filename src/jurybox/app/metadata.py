@@ -5,7 +5,6 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -126,7 +125,8 @@ def _why_not_known(plan: Plan) -> dict[str, str]:
 
 def judge_versions(plan: Plan) -> str | None:
     """Return the current versions of a plan's judges."""
-    return _joined([_version(judge, plan) for judge in plan.judges])
+    versions = [_version(judge, plan) for judge in plan.judges]
+    return ", ".join(each or "unpinned" for each in versions) if any(versions) else None
 
 
 def recorded_versions(row: RunRow) -> object:
@@ -155,13 +155,6 @@ def _version(model: str, plan: Plan) -> str | None:
             return _local(name.name, plan.folder)
         case _:
             return name.pin
-
-
-def _joined(versions: list[str | None]) -> str | None:
-    """Join several versions into one text; None if none is known."""
-    if not any(versions):
-        return None
-    return ", ".join(version or "unpinned" for version in versions)
 
 
 def _environment(region: str | None) -> dict[str, str | None]:
@@ -225,13 +218,10 @@ def describe_change(
         where = dataset.shown(error.files[0], error.findings[0].line)
         return f"the dataset has changed since the run began, and {where} has an error"
     first = _first_other(dataset, plan, store, run_id)
-    what = f"the dataset has changed since the run began: {_counted(rows, plan)}"
-    return what if first is None else f"{what}, {first}"
-
-
-def _counted(rows: int, plan: Plan) -> str:
     before = plan.dataset.rows
-    return f"{rows} rows as before" if rows == before else f"{rows} rows instead of {before}"
+    count = f"{rows} rows as before" if rows == before else f"{rows} rows instead of {before}"
+    what = f"the dataset has changed since the run began: {count}"
+    return what if first is None else f"{what}, {first}"
 
 
 def _first_other(dataset: Dataset, plan: Plan, store: Store, run_id: str) -> str | None:
@@ -241,7 +231,8 @@ def _first_other(dataset: Dataset, plan: Plan, store: Store, run_id: str) -> str
     while sample is not None:
         repeat = sample.repeat
         first = repeat * plan.dataset.used
-        for number, (line, row) in enumerate(_rows(dataset, plan), start=first):
+        rows = dataset.rows(needs_response=plan.target is None)
+        for number, (line, row) in enumerate(rows, start=first):
             if sample is None or sample.repeat != repeat:
                 break
             if sample.number == number:
@@ -253,10 +244,6 @@ def _first_other(dataset: Dataset, plan: Plan, store: Store, run_id: str) -> str
             if sample is not None and sample.repeat == repeat:
                 return f"sample `{sample.sample_id}` is missing"
     return None
-
-
-def _rows(dataset: Dataset, plan: Plan) -> Iterator[tuple[int, Row]]:
-    return dataset.rows(needs_response=plan.target is None)
 
 
 def _stored_row(sample: SampleRow, plan: Plan) -> Row:

@@ -1,7 +1,7 @@
 """Prepare a run: read the suite, open the dataset and build the plan."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from glob import has_magic
 from pathlib import Path
@@ -131,7 +131,7 @@ def prepare_chosen(
     named = attempt(lambda: chosen_models(options.judges, known))
     target = () if suite.target is None or suite.target.model is None else (suite.target.model,)
     for spec in (*(named or ()), *target):
-        attempt(partial(_check_version, spec.model, allow_unpinned=options.allow_unpinned))
+        attempt(partial(check_pinned, spec.model, allow_unpinned=options.allow_unpinned))
     rubric = attempt(read)
     plan = None
     if rubric is not None and not attempt.errors:
@@ -183,6 +183,9 @@ def prepare_chosen(
     if plan.votes_raised_from is not None:
         raised = raised_votes(plan.votes_raised_from, plan.votes, plan.judges)
         warnings = (*warnings, raised)
+    unseen = [name for name in plan.overlays if name not in check.demographics]
+    if unseen and limit is None and not options.filters:
+        warnings = (*warnings, f"no row has the demographic {listed(unseen)}, which has an overlay")
     return Prepared(
         plan=msgspec.structs.replace(plan, dataset=described),
         procedure=procedure,
@@ -190,7 +193,7 @@ def prepare_chosen(
         base_url=options.base_url,
         identity=options.identity,
         langfuse=suite.langfuse,
-        warnings=(*warnings, *found.warnings, *_unseen(plan, check.demographics, options, limit)),
+        warnings=(*warnings, *found.warnings),
     )
 
 
@@ -204,20 +207,11 @@ def _surveyed(
     return found
 
 
-def _check_version(model: str, *, allow_unpinned: bool) -> None:
+def check_pinned(model: str, *, allow_unpinned: bool) -> None:
     """Refuse a model whose name states no version (A10)."""
     if not ModelName.parse(model).is_pinned and not allow_unpinned:
         hint = "name one with a date, or as `provider/name@version`, or pass --allow-unpinned"
         raise InputError("the name doesn't say which version is meant", hint, model)
-
-
-def _unseen(
-    plan: Plan, demographics: set[str | None], options: RunOptions, limit: int | None
-) -> Iterator[str]:
-    """Yield a warning about overlays that apply to no row of the dataset."""
-    unseen = [name for name in plan.overlays if name not in demographics]
-    if unseen and limit is None and not options.filters:
-        yield f"no row has the demographic {listed(unseen)}, which has an overlay"
 
 
 def _dataset_path(chosen: ChosenSuite, given: str | None) -> tuple[str, Path, str]:

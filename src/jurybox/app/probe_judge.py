@@ -11,7 +11,7 @@ from jurybox.app.bias_report import PROBE
 from jurybox.app.ids import kept_dataset
 from jurybox.app.metadata import RunIdentity, judge_versions, recorded_versions
 from jurybox.app.model_session import plan_models
-from jurybox.app.prepare import Prepared
+from jurybox.app.prepare import Prepared, check_pinned
 from jurybox.app.run_suite import equal_run
 from jurybox.calibration import probes
 from jurybox.calibration.bias_results import CHANGE, Bias, BiasMetric, change_of, unmeasured
@@ -22,8 +22,7 @@ from jurybox.engine.records import ENCODER, RunRow
 from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.formats.reply_format import Side
 from jurybox.judging.protocol import equal_votes
-from jurybox.models.providers import ModelName
-from jurybox.reporting.stored import SampleRecord, damaged, plan_of
+from jurybox.reporting.stored import SampleRecord, plan_of, reading
 from jurybox.rubric import render_rubric
 from jurybox.sample import Sample
 from jurybox.scoring.evaluate_sample import Procedure
@@ -86,10 +85,8 @@ def plan_probe(store: Store, row: RunRow, options: ProbeOptions) -> ProbePlan:
     plan = plan_of(row)
     specs = _judges(plan, options, row.id)
     judges = tuple(spec.model for spec in specs)
-    try:
+    with reading(row):
         picked = tuple(_pick(store, row.id, options))
-    except msgspec.DecodeError as error:
-        raise damaged(row, error) from None
     if not picked:
         raise InputError("no sample of the run was scored", "leave --probe out", row.id)
     base = msgspec.structs.replace(
@@ -144,10 +141,7 @@ def _judges(plan: Plan, options: ProbeOptions, run_id: str) -> tuple[ModelSpec, 
     if not specs:
         raise InputError("no judge scored the run", "name one with --judge", run_id)
     for name in (spec.model for spec in specs):
-        known = name in plan.judges or plan.allow_unpinned
-        if not ModelName.parse(name).is_pinned and not known:
-            problem = "the name doesn't say which version is meant"
-            raise InputError(problem, "name one with a date, or as `provider/name@version`", name)
+        check_pinned(name, allow_unpinned=name in plan.judges or plan.allow_unpinned)
     return specs
 
 

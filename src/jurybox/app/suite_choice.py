@@ -127,7 +127,8 @@ def choose_suite(name: "str | Path | Mapping[str, Any]", options: RunOptions) ->
     suite = _with_target(parse_suite(file.data, origin), options, origin)
     if suite.rows:
         suite = msgspec.structs.replace(suite, dataset=path.name)
-    recorded = _recorded(folder)
+    paths = () if folder is None else sorted((folder / "responses").glob("*.jsonl"))
+    recorded = {path.stem: path for path in paths}
     responses = None if options.responses is None else _responses(options.responses, recorded)
     if folder is not None and not (suite.target or suite.targets) and responses is None:
         known = listed(recorded)
@@ -208,12 +209,6 @@ def _with_target(suite: Suite, options: RunOptions, origin: str) -> Suite:
         spec, prompt=options.prompt or spec.prompt, system=options.system or spec.system
     )
     return msgspec.structs.replace(suite, target=spec)
-
-
-def _recorded(folder: Path | None) -> dict[str, Path]:
-    """Return the recorded responses of a bundled suite."""
-    paths = () if folder is None else sorted((folder / "responses").glob("*.jsonl"))
-    return {path.stem: path for path in paths}
 
 
 def _responses(name: str, recorded: dict[str, Path]) -> Path:

@@ -336,15 +336,12 @@ class Run(RunView, frozen=True, kw_only=True):
     def _repr_html_(self) -> str:
         """Return the verdict, gates and metrics as HTML for notebooks."""
         head = f"{self.suite}: {'passed' if self.passed else 'not passed'}"
-        gates = [(each.gate, exact(each.value), _yes(each.passed)) for each in self.gates]
+        passes = {True: "yes", False: "no"}
+        gates = [(each.gate, exact(each.value), passes[each.passed]) for each in self.gates]
         metrics = [(each.name, shown(each.value)) for each in metrics_of(self.summary, self.rubric)]
         notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
         tables = _table(("gate", "value", "passes"), gates) + _table(("metric", "value"), metrics)
         return f"<h4>{escape(head)}</h4><p>run {escape(self.run_id)}</p>{notes}{tables}"
-
-
-def _yes(value: object) -> str:
-    return "yes" if value else "no"
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:

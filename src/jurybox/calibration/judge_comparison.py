@@ -287,11 +287,11 @@ def ceiling_of(
     if not several:
         return None
     names = sorted({who for people in several.values() for who in people})
-    by_person = {
-        who: {item: people[who] for item, people in several.items() if who in people}
-        for who in names
-    }
-    with_judge = [_pair_agreement(judge, by_person[who], scale) for who in names]
+    with_judge: list[PairAgreement] = []
+    for who in names:
+        shared = sorted(item for item in several.keys() & judge.keys() if who in several[item])
+        own = [several[item][who] for item in shared]
+        with_judge.append(agree([judge[item] for item in shared], own, scale))
     kappa = "kappa" if nominal else "kappa_quadratic"
     whole = agree_all(_ratings(several, names), scale, level=level)
     pairs = [pair.agreement for pair in whole.pairs]
@@ -304,13 +304,6 @@ def ceiling_of(
         judge_kappa=_weighted_mean(with_judge, lambda each: each[kappa].value),
         alpha=whole[f"alpha_{kind}"],
     )
-
-
-def _pair_agreement(
-    one: Mapping[str, float], other: Mapping[str, float], scale: Scale
-) -> PairAgreement:
-    shared = sorted(one.keys() & other.keys())
-    return agree([one[item] for item in shared], [other[item] for item in shared], scale)
 
 
 def _weighted_mean(

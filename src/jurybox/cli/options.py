@@ -164,11 +164,8 @@ def opened(url: str | None, *, create: bool = False) -> Generator["Store"]:
     """Open the store for a command."""
     from jurybox.wiring import open_run_store
 
-    store = open_run_store(url, create=create)
-    try:
+    with closing(open_run_store(url, create=create)) as store:
         yield store
-    finally:
-        store.close()
 
 
 @contextmanager

@@ -201,6 +201,12 @@ class ListedBatch(msgspec.Struct):
     metadata: dict[str, str] | None = None
     request_counts: dict[str, int] = {}
 
+    @property
+    def seconds(self) -> float:
+        """When it was created, in seconds since 1970."""
+        at = self.created_at
+        return datetime.fromisoformat(at).timestamp() if isinstance(at, str) else at
+
 
 class _Page(msgspec.Struct):
     data: list[ListedBatch]
@@ -217,14 +223,10 @@ async def listed_batches(
     for _ in range(_MOST_PAGES):
         query = urlencode({"limit": _PAGE, **after})
         page = decode(await client.send(HttpCall(path=f"{path}?{query}")), _Page)
-        recent = [each for each in page.data if _seconds(each.created_at) >= oldest]
+        recent = [each for each in page.data if each.seconds >= oldest]
         found += recent
         # The list begins with the newest batch.
         if not page.has_more or not recent:
             break
         after = {cursor: page.data[-1].id}
     return found
-
-
-def _seconds(at: float | str) -> float:
-    return datetime.fromisoformat(at).timestamp() if isinstance(at, str) else at

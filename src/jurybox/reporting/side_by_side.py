@@ -13,7 +13,7 @@ from jurybox.reporting.reasons import failed_rules, main_reason
 from jurybox.reporting.run_diff import RunDiff, SampleChange
 from jurybox.reporting.stored import SampleRecord, reading
 from jurybox.reporting.view import RunView
-from jurybox.scoring.sample_result import JUDGE_SCORE, SampleResult
+from jurybox.scoring.sample_result import JUDGE_SCORE
 from jurybox.storage.store import Store
 from jurybox.text_format import cut
 
@@ -91,8 +91,12 @@ def side_by_side(
     differences = tuple(compare_runs(store, views[0], other, few) for other in views[1:])
     # A run with another rubric may have no score in common with the first.
     headline = next((each.headline for each in differences if each.headline is not None), None)
-    samples = _samples(store, views, headline) if most else ()
-    chosen = heapq.nlargest(most, samples, key=_spread)
+    chosen: list[SampleOutputs] = []
+    if most:
+        first, *others = views
+        with reading(first.row):
+            rows = (_outputs(store, row, others, headline) for row in store.samples(first.run_id))
+            chosen = heapq.nlargest(most, rows, key=lambda each: (each.differs, each.apart or 0.0))
     return SideBySide(
         names=_names(views),
         runs=tuple(views),
@@ -123,19 +127,6 @@ def _metrics(views: Sequence[RunView]) -> dict[str, tuple[float | None, ...]]:
     lacking = ("unscored_rate", "target_error_rate")
     names |= {name: None for name in lacking if any(view.summary.get(name) for view in views)}
     return {name: tuple(view.summary.get(name) for view in views) for name in names}
-
-
-def _spread(sample: SampleOutputs) -> tuple[bool, float]:
-    return sample.differs, sample.apart or 0.0
-
-
-def _samples(
-    store: Store, views: Sequence[RunView], headline: str | None
-) -> Iterator[SampleOutputs]:
-    first, *others = views
-    with reading(first.row):
-        for sample in store.samples(first.run_id):
-            yield _outputs(store, sample, others, headline)
 
 
 def changed_outputs(
@@ -169,15 +160,13 @@ def _outputs(
 
 def _output(row: SampleRow, headline: str | None) -> TargetOutput:
     record = SampleRecord(row)
+    result = record.result
+    by_judge = headline == JUDGE_SCORE
     return TargetOutput(
         number=row.number,
-        response=record.response or record.result.target_error or "",
-        score=_score(record.result, headline),
+        response=record.response or result.target_error or "",
+        score=result.judge_score if by_judge else result.metrics.get(headline or ""),
         passed=record.passed,
         failed=failed_rules(record),
         reason=cut(main_reason(record), _LONGEST_REASON),
     )
-
-
-def _score(result: SampleResult, headline: str | None) -> float | None:
-    return result.judge_score if headline == JUDGE_SCORE else result.metrics.get(headline or "")
