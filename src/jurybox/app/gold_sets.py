@@ -1,11 +1,10 @@
 """Human labels: read from datasets, and from a run's rows and reviews; written as gold."""
 
-import contextlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
@@ -22,15 +21,16 @@ from jurybox.calibration.gold import (
     gold_scales,
     read_gold,
     row_gold,
+    unpacked,
     usable,
 )
 from jurybox.datasets import open_dataset, survey
-from jurybox.datasets.dataset import DatasetError
+from jurybox.datasets.dataset import take_all
 from jurybox.datasets.fields import FieldError, read_id
 from jurybox.datasets.open_dataset import reader_of
 from jurybox.datasets.row_reader import FileContext, Record, record_of
 from jurybox.datasets.source import open_source
-from jurybox.documents.findings import Findings, Place, TooManyError
+from jurybox.documents.findings import Findings
 from jurybox.engine.records import RunRow
 from jurybox.errors import InputError
 from jurybox.reporting.review_text import waiting_line
@@ -142,21 +142,13 @@ def _origins(path: Path) -> Iterator[tuple[str, int]]:
     read = reader_of(path)
     with open_source(path) as source:
         for _, record in read(source, FileContext(Findings())):
-            metadata = _unpacked(record.get("metadata"))
-            reviews = metadata.get(REVIEWS)
-            if isinstance(reviews, list):
-                size = metadata.get(RANDOM_PART)
-                yield str(record.get("id")), size if isinstance(size, int) else 0
-
-
-def _unpacked(value: object) -> Mapping[str, Any]:
-    """Return metadata as an object; tables contain it as JSON text."""
-    if isinstance(value, str):
-        try:
-            value = msgspec.json.decode(value)
-        except msgspec.DecodeError:
-            return {}
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+            match unpacked(record.get("metadata")):
+                case {"reviews": list(), "random_part": int(size)}:
+                    yield str(record.get("id")), size
+                case {"reviews": list()}:
+                    yield str(record.get("id")), 0
+                case _:
+                    pass
 
 
 REVIEWS: Final = "reviews"
@@ -350,20 +342,18 @@ def read_gold_rows(path: Path, scales: Mapping[str, Scale]) -> dict[str, Gold]:
     """Read a file of labels: rows with an ``id`` and ``gold`` or ``gold_winner``."""
     read = reader_of(path)
     findings, lines, found = Findings(), dict[str, int](), dict[str, Gold]()
-    with open_source(path) as source, contextlib.suppress(TooManyError):
-        for line, record in read(source, FileContext(findings)):
-            try:
-                gold = read_gold(record, scales)
-                if gold is not None:
-                    name = _label_id(record, lines)
-                    lines[name], found[name] = line, gold
-            except FieldError as error:
-                findings.add(Place(line), error.code, error.problem, error.hint)
-            except InputError as error:
-                findings.add(Place(line), "bad-gold", error.problem, error.hint)
-    faults = findings.in_order()
-    if faults:
-        raise DatasetError(source.origin, faults)
+
+    def take(line: int, record: Record) -> None:
+        try:
+            gold = read_gold(record, scales)
+        except InputError as error:
+            raise FieldError("bad-gold", error.problem, error.hint) from None
+        if gold is not None:
+            name = _label_id(record, lines)
+            lines[name], found[name] = line, gold
+
+    with open_source(path) as source:
+        take_all(read(source, FileContext(findings)), take, findings, source.origin)
     if not found:
         problem = f"no row has `{GOLD}` or `{GOLD_WINNER}`"
         raise InputError(problem, 'add human labels, such as `{"gold": {"clarity": 4}}`', str(path))

@@ -1,6 +1,5 @@
 """Inputs from elsewhere: datasets of the Hugging Face hub, datasets and prompts of Langfuse."""
 
-import importlib
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ import msgspec
 
 from jurybox.app.ids import kept_dataset
 from jurybox.errors import IncompleteError, InputError
+from jurybox.models.local.download import hub_client
 from jurybox.suite.target_spec import HUB, LANGFUSE
 from jurybox.text_format import listed, printable
 from jurybox.wiring import langfuse_client, store_folder
@@ -56,14 +56,10 @@ def fetch_hub_dataset(name: str) -> tuple[str, Path]:
 
 def _client(name: str) -> Any:  # noqa: ANN401 - it has no types
     try:
-        hub: Any = importlib.import_module("huggingface_hub")
-        logging: Any = importlib.import_module("huggingface_hub.utils.logging")
+        return hub_client()
     except ImportError:
         problem = "datasets of the hub need huggingface_hub"
         raise InputError(problem, "pip install 'jurybox[hub,parquet]'", name) from None
-    # The library would log every attempt with its full address, which may contain a password.
-    logging.set_verbosity_error()
-    return hub
 
 
 def _listed(hub: Any, repository: str, revision: str | None) -> tuple[str, list[str]]:  # noqa: ANN401

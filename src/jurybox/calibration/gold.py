@@ -61,7 +61,7 @@ def read_gold(metadata: Mapping[str, object], scales: Mapping[str, Scale]) -> Go
 
     A number may be the mean of several people, so it may lie between two points of the scale.
     """
-    scores, winners = (_unpacked(metadata.get(name)) for name in (GOLD, GOLD_WINNER))
+    scores, winners = (unpacked(metadata.get(name)) for name in (GOLD, GOLD_WINNER))
     if scores is None and winners is None:
         return None
     return Gold(
@@ -78,7 +78,8 @@ def row_gold(row: Row, scales: Mapping[str, Scale]) -> Gold | None:
         raise InputError(error.problem, error.hint, f"sample {row.id}") from None
 
 
-def _unpacked(value: object) -> object:
+def unpacked(value: object) -> object:
+    """Return the value of a cell; tables contain objects and lists as JSON text."""
     if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
         return value
     try:

@@ -2,7 +2,14 @@
 
 import click
 
-from jurybox.cli.options import CommandGroup, json_option, opened, run_argument, store_option
+from jurybox.cli.options import (
+    CommandGroup,
+    json_option,
+    opened,
+    opened_run,
+    run_argument,
+    store_option,
+)
 from jurybox.cli.output import print_json, print_table, say
 from jurybox.cli.signals import FINE, INCOMPLETE
 from jurybox.text_format import counted
@@ -105,10 +112,9 @@ def pull_reviews(run: str, store_url: str | None, as_json: bool) -> None:
       jurybox langfuse pull last
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.delivery import pull
-    from jurybox.wiring import find_run
 
-    with opened(store_url) as store:
-        done = pull(store, find_run(store, run))
+    with opened_run(run, store_url) as (store, row):
+        done = pull(store, row)
     for line in done.skipped:
         say(f"skipped: {line}")
     if as_json:

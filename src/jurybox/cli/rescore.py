@@ -2,7 +2,7 @@
 
 import click
 
-from jurybox.cli.options import json_option, opened, run_argument, store_option
+from jurybox.cli.options import json_option, opened_run, run_argument, store_option
 
 
 @click.command("rescore")
@@ -24,8 +24,7 @@ def command(run: str, rubric: str, store_url: str | None, as_json: bool) -> int:
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.rescore_run import rescore_run
     from jurybox.cli.run import print_ended
-    from jurybox.wiring import find_run
 
-    with opened(store_url) as store:
-        ended = rescore_run(find_run(store, run), rubric, store)
+    with opened_run(run, store_url) as (store, row):
+        ended = rescore_run(row, rubric, store)
         return print_ended([ended], store, store_url, as_json=as_json)

@@ -226,6 +226,16 @@ class ReplyFormat(ABC):
         return None
 
 
+class OneScoreFormat(ReplyFormat):
+    """A format whose replies have one score, or one choice, for the whole response."""
+
+    def scored(self, rubric: Rubric) -> tuple[Criterion, ...]:
+        """Return the only criterion; if there are several, one for the overall verdict."""
+        if len(rubric.criteria) == 1:
+            return rubric.criteria
+        return (Criterion(id=rubric.overall_name, name=rubric.title, scale=rubric.scale),)
+
+
 COPIED: Final = Defect("its verdict is copied from the material; give your own.")
 
 TEXT_SCHEMA: dict[str, Any] = {"type": "string"}

@@ -9,16 +9,16 @@ from jurybox.documents.numbers import read_number, show_number
 from jurybox.judging.flow import Defect
 from jurybox.judging.formats.reply_format import (
     NUMBER,
+    OneScoreFormat,
     Remarks,
     ReplyForm,
-    ReplyFormat,
     Scores,
     Side,
     is_copied,
     is_quoted,
     own_sentences,
 )
-from jurybox.rubric.rubric_model import Criterion, Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import Scale
 
 # Only on the line of the label: a number further down may mean something else.
@@ -61,14 +61,8 @@ _THINK = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 _REASONING = re.compile(r"\breasoning\b[*_`\s]*:[*_`]*\s*(.*)", re.IGNORECASE | re.DOTALL)
 
 
-class ScoreLineFormat(ReplyFormat):
+class ScoreLineFormat(OneScoreFormat):
     """One overall score for the response, requested by the rubric's own judge prompt."""
-
-    def scored(self, rubric: Rubric) -> tuple[Criterion, ...]:
-        """Return the only criterion; if there are several, one for the overall score."""
-        if len(rubric.criteria) == 1:
-            return rubric.criteria
-        return (Criterion(id=rubric.overall_name, name=rubric.title, scale=rubric.scale),)
 
     def scores(self, rubric: Rubric, checklist: Rubric) -> ReplyForm[Scores]:
         """Return the form of a reply with one score."""

@@ -13,10 +13,10 @@ from jurybox.judging.flow import Defect
 from jurybox.judging.formats.reply_format import (
     COPIED,
     NUMBER,
+    OneScoreFormat,
     Preference,
     Remarks,
     ReplyForm,
-    ReplyFormat,
     Scores,
     Side,
     is_copied,
@@ -98,14 +98,8 @@ _TWO_SCORES: Final = tuple(
 )
 
 
-class VerdictTextFormat(ReplyFormat):
+class VerdictTextFormat(OneScoreFormat):
     """One overall verdict on the response or the pair."""
-
-    def scored(self, rubric: Rubric) -> tuple[Criterion, ...]:
-        """Return the only criterion; if there are several, one for the overall verdict."""
-        if len(rubric.criteria) == 1:
-            return rubric.criteria
-        return (Criterion(id=rubric.overall_name, name=rubric.title, scale=rubric.scale),)
 
     def scores(self, rubric: Rubric, checklist: Rubric) -> ReplyForm[Scores]:
         """Return the form of a reply that rates one response."""

@@ -113,17 +113,22 @@ def _check(entry: files.CatalogModel, partial: Path) -> None:
     raise _SourceError("the file was damaged (its SHA-256 differs) and was removed; pull again")
 
 
+def hub_client() -> Any:  # noqa: ANN401 - it has no types
+    """Return the library for the hub, without its telemetry; ImportError if it isn't installed."""
+    hub: Any = importlib.import_module("huggingface_hub")
+    logging: Any = importlib.import_module("huggingface_hub.utils.logging")
+    # The library would log each attempt with the full address, which may contain a password.
+    logging.set_verbosity_error()
+    hub.constants.HF_HUB_DISABLE_TELEMETRY = True
+    return hub
+
+
 def _from_hub(entry: files.CatalogModel, source: files.HubFile, folder: Path) -> None:
     """Download the file with huggingface_hub, which resumes, retries and shows its own bar."""
     try:
-        hub: Any = importlib.import_module("huggingface_hub")
-        constants: Any = importlib.import_module("huggingface_hub.constants")
-        logging: Any = importlib.import_module("huggingface_hub.utils.logging")
+        hub = hub_client()
     except ImportError:
         raise _SourceError("not tried, because `jurybox[hub]` isn't installed") from None
-    # The library would log each attempt with the full address, which may contain a password.
-    logging.set_verbosity_error()
-    constants.HF_HUB_DISABLE_TELEMETRY = True
     place = files.downloads_of(entry, folder)
     try:
         # Asks without retries first: if the hub is unreachable, the next source is tried at once.
