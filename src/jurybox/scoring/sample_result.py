@@ -297,9 +297,10 @@ MARKS: Final[dict[str, Kind]] = {
         lambda result: result.stable is True,
     ),
 }
-"""By what else samples are found."""
+"""What else samples are found by."""
 FLAGS: Final = {name: 1 << _BITS.index(name) for name in (*KINDS, *MARKS)}
 """The bit of each flag. Bits are stored, so they must not change."""
+_KIND_OF_BIT: Final = {FLAGS[name]: kind for name, kind in (KINDS | MARKS).items()}
 
 _LONGEST: Final = 300
 
@@ -377,8 +378,8 @@ def label(text: str | None) -> str | None:
 
 def _flags(result: SampleResult) -> tuple[int, int]:
     flags = urgency = 0
-    for name, kind in (KINDS | MARKS).items():
+    for bit, kind in _KIND_OF_BIT.items():
         if kind.concerns(result):
-            flags |= FLAGS[name]
+            flags |= bit
             urgency = max(urgency, kind.urgency)
     return flags, urgency

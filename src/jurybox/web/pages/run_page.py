@@ -78,7 +78,7 @@ def _page(view: RunView, run: RunRow, place: AppState) -> RunPage:
 
 def _people(run: RunRow, place: AppState) -> ReviewAgreement | str | None:
     """Return the agreement with reviewers, or that it is pending; None without reviews."""
-    if not place.store.reviews(run.id):
+    if not place.store.review_state(run.id):
         return None
     found = soon(place.agreement(run)) if run.status == "finished" else Pending()
     return _PENDING if isinstance(found, Pending) else found

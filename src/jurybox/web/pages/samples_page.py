@@ -108,7 +108,7 @@ def _facets(store: Store, run: RunRow, asked: PageFilter, found: SamplePage) -> 
 
     counts = {name: found.flags[name] for name in found.flags if name not in _UNREMARKABLE}
     states = {"open": counts.pop(NEEDS_REVIEW, 0), "done": 0}
-    if store.reviews(run.id):
+    if store.review_state(run.id):
         # Few samples are settled by reviews, so these are counted faster than open samples.
         states["done"] = count(review="done")
         states["open"] -= states["done"]
