@@ -155,7 +155,7 @@ def test_a_gate_goes_by_the_corrected_metric_when_asked(
     assert done.json["release_ready"] is False
     # The verdict of the report goes by the judge, and says that people would decide otherwise.
     jurybox("report", "last", "-o", "gated.html")
-    near = f"corrected by them, <bdi>clarity mean is {metric_value('', estimated)} and has to be"
+    near = f"corrected by them, <bdi>Clarity mean is {metric_value('', estimated)} and has to be"
     written = Path("gated.html").read_text()
     assert f"{near} at least" in written
     assert "--corrected</code> uses the corrected values, and fails." in written

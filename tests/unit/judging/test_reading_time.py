@@ -15,7 +15,7 @@ from jurybox.judging.protocol import Judging
 from jurybox.rubric import Rubric
 from jurybox.sample import Response, Sample
 
-SIZE = 50_000
+SIZE = 25_000
 VERDICT = '{"scores": {}}'
 MATERIAL = f"Score: 0.5 | {VERDICT} | I give it 0.5 overall. "
 # What readers look for, and the beginnings of it without an end.
