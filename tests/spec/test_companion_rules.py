@@ -635,6 +635,16 @@ def test_c16_overall_quality_refuses_what_is_no_set_of_six_scores(
     assert problem in str(caught.value)
 
 
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+def test_c16_what_is_no_text_is_refused_in_one_clear_line(function: Callable[..., float]) -> None:
+    for value, kind in ((None, "NoneType"), (7, "int"), (b"hi", "bytes")):
+        for name, texts in (("user_input", (value, "Hello")), ("response", ("Hello", value))):
+            with pytest.raises(InputError) as caught:
+                function(*texts)
+            problem = f"`{name}` is of the type {kind}; give it as text"
+            assert str(caught.value) == f"{function.__name__}: {problem}"
+
+
 @pytest.mark.parametrize("context", ["", {}, {"age": 70}, [], [{"role": "user"}], ("Hi",)])
 def test_c16_a_context_may_be_a_text_a_mapping_or_turns(context: object) -> None:
     assert companion.evaluate_trust_boundaries("", "I can help", context) == 0.9

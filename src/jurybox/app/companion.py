@@ -79,6 +79,11 @@ def _score(criterion_id: str, user_input: str, response: str, context: object) -
     # The rules read only the message and the response. A context is accepted, but not used,
     # because the functions in the document have that argument.
     del context
+    given: dict[str, object] = {"user_input": user_input, "response": response}
+    for name, text in given.items():
+        if not isinstance(text, str):
+            problem = f"`{name}` is of the type {type(text).__name__}"
+            raise InputError(problem, "give it as text", f"evaluate_{criterion_id}")
     rules = _rules_of(criterion_id)
     return score_by_rules(rules, task=user_input, response=response).criteria[0].score
 
