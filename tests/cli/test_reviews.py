@@ -123,7 +123,7 @@ def test_the_report_shows_the_corrected_metric_next_to_the_raw_one(jurybox: Jury
     review("random", 12)
     jurybox("report", "last", "-o", "after.html")
     overall = jurybox("estimate", "last", "--json").json["estimates"][0]["corrected"]["value"]
-    found = re.search(r"corrected by 12 reviews: (\S+) \(", Path("after.html").read_text())
+    found = re.search(r"corrected by 12 reviewed samples: (\S+) \(", Path("after.html").read_text())
     assert found is not None
     assert float(found[1]) == pytest.approx(overall, abs=0.001)
 

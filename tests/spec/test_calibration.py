@@ -166,7 +166,8 @@ def test_a_judge_is_held_against_people(calibrate: Calibrate) -> None:
     assert metrics["bias"]["value"] == 2
     assert metrics["bias"]["sentence"].startswith("correctness: the judge scores 2 higher than")
     assert metrics["ceiling"]["kappa"] == 1
-    assert metrics["confusion"]["counts"][0][2] == 20
+    assert metrics["labels"] == 120
+    assert metrics["confusion"]["counts"][0][2] == 40
     assert metrics["worst"][0]["judge_reasoning"] == "it reads well"
     assert metrics["worst"][0]["people_reasoning"].startswith("people say")
     assert asked() == 60

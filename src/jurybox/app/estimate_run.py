@@ -379,6 +379,7 @@ def _case(stored: StoredSample, reviews: Sequence[Review], *, repeated: bool) ->
         task=row.task,
         response=stored.response,
         response_b=None if second is None else second.text,
+        number=stored.row.number,
         comments={WHOLE: "\n".join(comments)} if comments else {},
         # Repeats of a sample aren't independent evidence.
         cluster=stored.id if repeated else None,

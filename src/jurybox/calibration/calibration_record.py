@@ -32,8 +32,10 @@ class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
     """A sample with a large difference between judge and people, and the reasons of both."""
 
     sample_id: str
-    people: float | str
+    people: float | str  # one label, or the labels of several people
     judge: float | str | None
+    distance: float = 0.0  # the mean over people's labels, as a share of the scale
+    number: int | None = None  # the sample's number, if it is in a run
     judge_reasoning: str = ""
     people_reasoning: str = ""
 
@@ -49,13 +51,17 @@ class JudgeBias(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CriterionAgreement(msgspec.Struct, frozen=True, kw_only=True):
-    """The judge's agreement with people on one criterion, or on the winner of pairs (`winner`)."""
+    """The judge's agreement with people on one criterion, or on the winner of pairs (`winner`).
+
+    If several people labeled a sample, each label counts, and the labels of a sample are a cluster.
+    """
 
     criterion: str
     scale: tuple[float, float] | None  # None for pairs, like spearman, bias and error
-    n: int
+    n: int  # samples that people and the judge have judged
+    labels: int = 0  # people's labels of these samples; 0 in records of earlier versions
     unscored: int  # samples that only people have judged
-    exact: Estimate  # how often both give the same score, with the human mean rounded to the scale
+    exact: Estimate  # how often both give the same score, rounded to the scale
     kappa: Estimate  # with quadratic weights over the declared scale; unweighted for pairs
     spearman: Estimate | None = None
     bias: JudgeBias | None = None

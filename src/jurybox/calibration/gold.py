@@ -174,6 +174,7 @@ class GoldCase(msgspec.Struct, frozen=True, kw_only=True):
     task: str = ""
     response: str = ""
     response_b: str | None = None
+    number: int | None = None  # the sample's number, if it is in a run
     comments: dict[str, str] = {}  # people's comments, by criterion or on the whole sample
     cluster: str | None = None  # the group of dependent samples it is in
     # The hash of what the judge read; None if no other sample can be equal.

@@ -58,13 +58,15 @@ def compare(cases: Sequence[GoldCase], rubric: Rubric, options: Options | None =
 def _on_criterion(
     cases: Sequence[GoldCase], name: str, scale: Scale, options: Options
 ) -> CriterionAgreement:
-    asked = [case for case in cases if case.gold.score(name) is not None]
-    both = [case for case in asked if case.verdict.scores.get(name) is not None]
-    people = [case.gold.score(name) or 0.0 for case in both]
-    judge = [case.verdict.scores.get(name) or 0.0 for case in both]
-    clusters = clusters_of(both)
+    asked = [case for case in cases if case.gold.scores.get(name)]
+    scored = [case for case in asked if case.verdict.scores.get(name) is not None]
+    # Each person's label counts on its own; the labels of a sample are one cluster.
+    both = [(case, label) for case in scored for label in case.gold.scores[name].values()]
+    people = [label for _, label in both]
+    judge = [case.verdict.scores.get(name) or 0.0 for case, _ in both]
+    clusters = clusters_of([case for case, _ in both])
     made = agree(judge, people, scale, clusters=clusters, level=options.level)
-    # People's mean may lie between two points; exact agreement uses the nearest point.
+    # A label or the mean of votes may lie between two points; this uses the nearest point.
     near = agree(
         [scale.nearest(each) for each in judge],
         [scale.nearest(each) for each in people],
@@ -79,8 +81,9 @@ def _on_criterion(
     return CriterionAgreement(
         criterion=name,
         scale=scale.ends,
-        n=len(both),
-        unscored=len(asked) - len(both),
+        n=len(scored),
+        labels=len(both),
+        unscored=len(asked) - len(scored),
         exact=exact,
         kappa=made["kappa_quadratic"],
         spearman=made["spearman"],
@@ -88,59 +91,46 @@ def _on_criterion(
         error=sum(apart) / len(apart) if apart else None,
         ceiling=ceiling_of(
             {case.id: case.gold.scores[name] for case in asked},
-            {case.id: score for case, score in zip(both, judge, strict=True)},
+            {case.id: score for (case, _), score in zip(both, judge, strict=True)},
             scale,
             options.level,
         ),
         confusion=confusion_of(people, judge, scale),
-        worst=_worst(both, name, scale, options.worst),
+        worst=_worst(scored, name, scale, options.worst),
         note=near.note,
     )
 
 
 def _on_pairs(cases: Sequence[GoldCase], options: Options) -> CriterionAgreement:
-    both: list[tuple[GoldCase, Side | None, Side | None]] = [
-        (case, case.gold.winner, case.verdict.winner) for case in cases
+    decided: list[tuple[GoldCase, Side]] = [
+        (case, side) for case in cases if (side := case.verdict.winner) is not None
     ]
     known: list[tuple[GoldCase, Side, Side]] = [
-        (case, a, b) for case, a, b in both if a is not None and b is not None
+        (case, a, b) for case, b in decided for a in case.gold.winners.values()
     ]
     people = [code_of(a) for _, a, _ in known]
     judge = [code_of(b) for _, _, b in known]
-    kept = [case for case, _, _ in known]
-    made = agree(judge, people, SIDE_SCALE, clusters=clusters_of(kept), level=options.level)
-    differing = [(case, a, b) for case, a, b in known if a != b]
-    # Opposite winners differ more than a tie and a winner.
-    differing.sort(key=lambda each: ("tie" in each[1:], each[0].id))
+    clusters = clusters_of([case for case, _, _ in known])
+    made = agree(judge, people, SIDE_SCALE, clusters=clusters, level=options.level)
     counts = [
         [sum(a == row and b == column for _, a, b in known) for column in SIDES] for row in SIDES
     ]
     codes = {
         case.id: {who: code_of(side) for who, side in case.gold.winners.items()} for case in cases
     }
-    said = {case.id: code for case, code in zip(kept, judge, strict=True)}
+    said = {case.id: code_of(side) for case, side in decided}
     return CriterionAgreement(
         criterion=WINNER,
         scale=None,
-        n=len(known),
-        unscored=len(both) - len(known),
+        n=len(decided),
+        labels=len(known),
+        unscored=len(cases) - len(decided),
         exact=made["exact"],
         kappa=made["kappa"],
         unstable=sum(case.verdict.stable is False for case in cases),
         ceiling=ceiling_of(codes, said, SIDE_SCALE, options.level, nominal=True),
         confusion=Confusion(labels=SIDES, counts=tuple(tuple(row) for row in counts)),
-        worst=tuple(
-            Disagreement(
-                sample_id=case.id,
-                people=a,
-                judge=b,
-                judge_reasoning=" ".join(
-                    f"{name}: {text}" for name, text in case.verdict.reasoning.items()
-                ),
-                people_reasoning=case.comment(WINNER),
-            )
-            for case, a, b in differing[: options.worst]
-        ),
+        worst=_worst([case for case, _ in decided], WINNER, SIDE_SCALE, options.worst),
         note=made.note,
     )
 
@@ -243,26 +233,42 @@ def confusion_of(people: Sequence[float], judge: Sequence[float], scale: Scale) 
 def _worst(
     cases: Sequence[GoldCase], name: str, scale: Scale, most: int
 ) -> tuple[Disagreement, ...]:
-    return tuple(
-        Disagreement(
-            sample_id=case.id,
-            people=case.gold.score(name) or 0.0,
-            judge=case.verdict.scores.get(name),
-            judge_reasoning=case.verdict.reasoning.get(name) or "",
-            people_reasoning=case.comment(name),
-        )
-        for case in furthest(cases, name, scale)[:most]
+    """Return the cases on which people and judge differ, largest difference first."""
+    apart = [(case, _apart(case, name, scale)) for case in cases]
+    differing = [(case, share) for case, share in apart if share > 0]
+    differing.sort(key=lambda each: (-each[1], each[0].id))
+    return tuple(_disagreement(case, name, share) for case, share in differing[:most])
+
+
+def _apart(case: GoldCase, name: str, scale: Scale) -> float:
+    """Return the mean distance of the judge from people's labels, as a share of the scale."""
+    if name == WINNER:
+        # Opposite winners differ more than a tie and a winner.
+        sides = [{case.verdict.winner, side} for side in case.gold.winners.values()]
+        shares = [0.0 if len(both) == 1 else 0.5 if "tie" in both else 1.0 for both in sides]
+    else:
+        score = case.verdict.scores.get(name)
+        shares = [distance(label, score, scale) for label in case.gold.scores[name].values()]
+    return sum(shares) / len(shares)
+
+
+def _disagreement(case: GoldCase, name: str, share: float) -> Disagreement:
+    pair, verdict = name == WINNER, case.verdict
+    labels = tuple((case.gold.winners if pair else case.gold.scores[name]).values())
+    reasons = [f"{criterion}: {text}" for criterion, text in verdict.reasoning.items()]
+    return Disagreement(
+        sample_id=case.id,
+        number=case.number,
+        distance=share,
+        people=labels[0] if len(labels) == 1 else ", ".join(map(_label, labels)),
+        judge=verdict.winner if pair else verdict.scores.get(name),
+        judge_reasoning=" ".join(reasons) if pair else verdict.reasoning.get(name) or "",
+        people_reasoning=case.comment(name),
     )
 
 
-def furthest(cases: Sequence[GoldCase], name: str, scale: Scale) -> list[GoldCase]:
-    """Return the cases on which people and judge differ, largest difference first."""
-
-    def apart(case: GoldCase) -> float:
-        return distance(case.gold.score(name), case.verdict.scores.get(name), scale)
-
-    differing = [case for case in cases if apart(case) > 0]
-    return sorted(differing, key=lambda case: (-apart(case), case.id))
+def _label(label: float | Side) -> str:
+    return label if isinstance(label, str) else show_number(label)
 
 
 _FEWEST: Final = 2

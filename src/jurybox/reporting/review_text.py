@@ -77,10 +77,10 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
             by = ", ".join(f"by {each.error:.2f} on {each.criterion}" for each in apart)
             return f"{who} and people differ {by} on average in {most}{hard}." if apart else ""
         # Samples that people or the judge left without a score are in no comparison.
-        alike = len({each.n for each in compared}) == 1
+        alike = len({(each.n, each.labels) for each in compared}) == 1
         same = [
             f"on {each.criterion} in {100 * (each.exact.value or 0):.0f}%"
-            + ("" if alike and each is not compared[-1] else f" of {each.n:,}")
+            + ("" if alike and each is not compared[-1] else f" of {_labels(each)}{each.n:,}")
             for each in compared
         ]
         samples = "sample" if compared[-1].n == 1 else "samples"
@@ -131,7 +131,13 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         """The samples on which judge and people differ most, with the criterion."""
         part = self.flagged if self.random.agreement is None else self.random
         criteria = () if part.agreement is None else part.agreement.criteria
-        return tuple((each.criterion, worst) for each in criteria for worst in each.worst[:_LISTED])
+        found = [(each.criterion, worst) for each in criteria for worst in each.worst[:_LISTED]]
+        return tuple(sorted(found, key=lambda each: -each[1].distance))
+
+    @property
+    def weightless(self) -> list[str]:
+        """The metrics whose correction gives the judge no weight."""
+        return [each.metric for each in self.estimates if each.mean.tuning == 0]
 
     def changed_gates(self, gates: Sequence[Comparison]) -> tuple[str, ...]:
         """Return the gates with another outcome once reviews correct their metric."""
@@ -272,15 +278,21 @@ def _agreement(each: calibration_record.CriterionAgreement, *, by_rules: bool) -
         bias = Estimate(value=each.bias.value, n=each.n, interval=each.bias.interval)
         who = "rules" if by_rules else "judge"
         text = f"{text}, {who} minus people {_ranged(bias, with_method=True)}"
-    return f"{each.criterion}: {text} {_count(each.n)}"
+    return f"{each.criterion}: {text} {_count(each.n, each.labels)}"
+
+
+def _labels(each: calibration_record.CriterionAgreement) -> str:
+    """Return the number of labels, if samples have several."""
+    return f"{each.labels:,} labels of " if each.labels > each.n else ""
 
 
 def _same(share: float | None) -> str:
     return "" if share is None else f"the same in {100 * share:.0f}%, "
 
 
-def _count(n: int) -> str:
-    return f"(n {n}, too few to rely on)" if n < FEWEST else f"(n {n})"
+def _count(n: int, labels: int = 0) -> str:
+    several = f", {labels} labels" if labels > n else ""
+    return f"(n {n}{several}{', too few to rely on' if n < FEWEST else ''})"
 
 
 def _ranged(metric: Estimate, *, with_method: bool = False) -> str:

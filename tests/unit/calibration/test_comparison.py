@@ -66,9 +66,31 @@ def test_the_confusion_matrix_has_the_declared_scale() -> None:
     assert found is not None
     assert found.labels == ("1", "2", "3", "4", "5")
     assert found.counts[1][3] == 2
-    # People's mean of 2.5 is rounded up.
-    assert found.counts[2][2] == 1
-    assert sum(map(sum, found.counts)) == 3
+    # The labels 2 and 3 of one sample count each.
+    assert (found.counts[1][2], found.counts[2][2]) == (1, 1)
+    assert sum(map(sum, found.counts)) == 4
+
+
+def test_each_label_of_a_sample_is_compared_with_the_judge() -> None:
+    # The mean of 5 and 1 is the judge's 3, which neither person gave.
+    made = [case(0, [5, 1], 3), case(1, [4, 2], 4), *(case(n, 3, 3) for n in range(2, 12))]
+    found = only(compare(made, RUBRIC))
+    assert (found.n, found.labels) == (12, 14)
+    assert found.exact.value == 11 / 14
+    assert found.exact.interval is not None
+    assert "clusters" in found.exact.interval.method
+    assert [(each.sample_id, each.people, each.distance) for each in found.worst] == [
+        ("s000", "5, 1", 0.5),
+        ("s001", "4, 2", 0.25),
+    ]
+
+
+def test_people_who_name_opposite_winners_do_not_agree_with_a_tie() -> None:
+    made = [pair(0, ["A", "B"], "tie"), pair(1, ["A", "tie"], "A"), pair(2, "B", "A")]
+    found = only(compare(made, RUBRIC))
+    assert (found.n, found.labels) == (3, 5)
+    assert found.exact.value == 1 / 5
+    assert [each.sample_id for each in found.worst] == ["p002", "p000", "p001"]
 
 
 def test_a_continuous_scale_is_counted_in_bands() -> None:

@@ -222,8 +222,8 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
                 low, high = (
                     metric_value(name, end) for end in (made.interval.low, made.interval.high)
                 )
-                labels = f"{each.mean.human.n:,} reviews"
-                return f"corrected by {labels}: {metric_value(name, made.value)} ({low} to {high})"
+                by = counted(each.mean.human.n, "reviewed sample")
+                return f"corrected by {by}: {metric_value(name, made.value)} ({low} to {high})"
         return ""
 
     @property

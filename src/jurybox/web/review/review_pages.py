@@ -45,7 +45,7 @@ from jurybox.web.review.review_session import (
 )
 from jurybox.web.review.sample_view import sheet_of
 from jurybox.web.security import form_of
-from jurybox.web.template_engine import page_response, text_response
+from jurybox.web.template_engine import page_response, run_name, text_response
 from jurybox.wiring import DEFAULT_STORE
 
 _CONFLICT: Final = 409
@@ -82,7 +82,7 @@ def take_pace(visit: TheVisit) -> Response:
 def agreement_page(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
     """Show the agreement of judges and reviewers, and the corrected metrics."""
     data = {
-        "title": f"Agreement {desk.run.id}",
+        "title": f"Agreement {run_name(desk.run)[:80]}",
         "run": desk.run,
         "base": address(desk),
         "agreement": place.agreement(desk.run).result(),

@@ -14,7 +14,7 @@ from jurybox.app.review_desk import ReviewDesk
 from jurybox.review.reviews import QUEUES, Queue
 from jurybox.web.lookup import PlaceOf, TheRun
 from jurybox.web.security import form_of
-from jurybox.web.template_engine import page_response, segment
+from jurybox.web.template_engine import page_response, run_name, segment
 
 REVIEWER: Final = "reviewer"
 STRAIGHT_ON: Final = "straight_on"
@@ -77,7 +77,7 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
         """Return a page of this desk."""
         mine = [each for each in self.desk.reviews() if each.reviewer == self.reviewer]
         shared = {
-            "title": f"Review {self.desk.run.id}",
+            "title": f"Review {run_name(self.desk.run)[:80]}",
             "run": self.desk.run,
             "base": address(self.desk),
             "queue": self.queue,
