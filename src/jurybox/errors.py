@@ -5,7 +5,7 @@
     JuryboxError
     ├── InputError             an input can't be used              (exit code 2)
     │   ├── ParseError         a short text: a scale, a comparison, a formula
-    │   ├── CombinedError      errors of the rubric, models and dataset of a run
+    │   ├── CombinedError      several errors: of a run's inputs, or of an agent's replies
     │   └── DocumentError      a whole document, with all its findings
     │       ├── RubricError
     │       ├── SuiteError     in `jurybox.suite`
@@ -56,7 +56,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DocumentError(InputError):
-    """A document is refused; ``findings`` holds every fault, in the order of the text."""
+    """A document is refused; ``findings`` lists every fault, in the order of the text."""
 
     def __init__(self, origin: str, findings: Sequence[Finding]) -> None:
         """Refuse the document named ``origin``."""
@@ -72,7 +72,7 @@ class CombinedError(InputError):
     """Several input errors, raised together."""
 
     def __init__(self, errors: Sequence[InputError]) -> None:
-        """Collect the errors of the rubric, the models and the dataset."""
+        """Combine the errors into one."""
         super().__init__("several inputs can't be used", "fix each of them")
         self.errors = tuple(errors)
 

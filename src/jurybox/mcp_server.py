@@ -78,7 +78,7 @@ def mcp_server(store: str | None) -> MCPServer[Any]:
 
 
 def _answering(tool: Callable[..., Awaitable[Data]]) -> Callable[..., Awaitable[CallToolResult]]:
-    """Return the tool with its result as JSON and its errors as the messages of the commands."""
+    """Return the tool; its result is JSON, and its errors are the messages that commands print."""
 
     @wraps(tool)
     async def answer(*arguments: object, **named: object) -> CallToolResult:

@@ -1,4 +1,4 @@
-"""The values that all rooms share: a sample, its responses, their timing and usage."""
+"""The values that all packages share: a sample, its responses, their timing and usage."""
 
 from collections.abc import Sequence
 from typing import Any, Final, Literal

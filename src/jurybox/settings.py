@@ -32,7 +32,7 @@ _TEXTS: Final = {
     )
 }
 VARIABLES: Final = (TRACEBACK, NO_COLOR, *_TEXTS.values())
-"""Every variable that jurybox reads, except those of model providers."""
+"""The variables of the settings; those of providers, proxies and OpenTelemetry aren't listed."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +52,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     # The file of the client certificate; None without one.
     client_cert: str | None = None
     client_key: str | None = None  # the file of the certificate's key; None if they share one file
-    token: str | None = None  # the token of the pages; None to generate one
+    token: str | None = None  # the token that opens the web pages; None to generate one
     # A file of certificate authorities to trust; None for the system's.
     ssl_cert_file: str | None = None
     requests_ca_bundle: str | None = None  # used if `ssl_cert_file` is not set

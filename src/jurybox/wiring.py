@@ -1,4 +1,4 @@
-"""Builds models, stores and clients from the settings; the only reader of the environment.
+"""Builds models, stores and clients from the settings, which only this module reads.
 
 Functions import what they build, so that a command loads only the parts that it uses.
 """
@@ -82,7 +82,7 @@ def load_rubric(name: str | os.PathLike[str]) -> "Rubric":
 
     Raises:
         InputError: the document isn't found.
-        RubricError: the document has faults; the error holds all of them.
+        RubricError: the document has faults; the error lists all of them.
 
     """
     from jurybox.rubric_files import RubricFiles, read_path
@@ -393,7 +393,7 @@ def langfuse_client() -> "LangfuseClient":
 
 
 DEFAULT_JUDGE_NOTICE = (
-    "no judge was named, so the embedded {name} judges; it is small, see `jurybox model list`"
+    "no judge was named, so the embedded {name} is used; it is small, see `jurybox model list`"
 )
 """The notice that the embedded judge is used."""
 

@@ -300,7 +300,7 @@ def test_a_run_without_a_judge_takes_the_embedded_one_and_says_so(
     monkeypatch.setattr("jurybox.wiring.embedded_judge", lambda: EMBEDDED)
     prepared = prepare(suite(tmp_path, judge=""), RunOptions())
     assert prepared.plan.judges == (EMBEDDED,)
-    assert any(f"the embedded {EMBEDDED} judges" in each for each in prepared.warnings)
+    assert any(f"the embedded {EMBEDDED} is used" in each for each in prepared.warnings)
     assert double.requests == []
 
 

@@ -27,7 +27,7 @@ from verdicts import preferred
 
 
 def judge(prompt):
-    good = [line for line in prompt.splitlines() if line.startswith(("kind", "rude", "same"))]
+    good = [line for line in prompt.splitlines() if line in {"kind", "rude", "same"}]
     first, second = good[-2:]
     winner = "tie" if first == second else "A" if first == "kind" else "B"
     return preferred(winner, ["tone"])

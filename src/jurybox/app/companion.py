@@ -1,4 +1,4 @@
-"""The companion's criteria as plain functions (C16), scored by the rules of its bundled document.
+"""Functions that score the criteria of the bundled `companion` rubric by its rules (C16).
 
 Only the bundled document is used, so these functions give the same scores everywhere.
 """
@@ -76,8 +76,8 @@ def overall_quality(scores: Mapping[str, float]) -> float:
 
 
 def _score(criterion_id: str, user_input: str, response: str, context: object) -> float:
-    # The rules read only the message and the response. A context is accepted, but not used,
-    # because the functions in the document have that argument.
+    # The rules read only the message and the response. A context is accepted because the functions
+    # in the document have that argument, but it isn't used.
     del context
     given: dict[str, object] = {"user_input": user_input, "response": response}
     for name, text in given.items():

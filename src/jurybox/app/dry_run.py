@@ -74,7 +74,7 @@ def _sum(parts: list[float | None]) -> float | None:
 
 
 def estimate_cost(prepared: Prepared) -> CostEstimate:
-    """Count the first requests of every sample; requests that depend on replies aren't counted."""
+    """Count every sample's requests, except those that depend on the replies of judges."""
     plan = prepared.plan
     models: dict[tuple[Role, str], ModelEstimate] = {}
     rows = prepared.dataset.rows(needs_response=plan.target is None)

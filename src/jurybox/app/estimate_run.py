@@ -278,8 +278,8 @@ def review_agreement(desk: ReviewDesk) -> ReviewAgreement | None:
     found = _cases(desk, by_number(blind))
     flagged = {each.number for each in blind if each.queued}
     random = _part(desk, [found[number] for number in found if number in part.reviewed])
-    # Reviewers are compared with each other only if there are several, because that doubles the
-    # time.
+    # Comparing reviewers with each other doubles the time, so it is done only if there are several
+    # reviewers.
     whole = random.agreement if len(found) == random.samples else None
     if whole is None and len({each.reviewer for each in blind}) > 1:
         whole = _compared(desk, list(found.values()))

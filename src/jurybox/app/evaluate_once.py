@@ -69,10 +69,10 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
         reference: the correct answer; every response is then scored against it.
         context: the material that the system under test was given.
         messages: the conversation before the task.
-        judges: models such as ``openai/gpt-4.1-2025-04-14``, or with their own endpoint ``{model:
-        openai/NAME, base_url: http://localhost:8000/v1}``, or your functions that take the prompt
-        and return the reply. By default the rubric's rules score if they can, else the embedded
-        judge if it is installed.
+        judges: names of models, such as ``openai/gpt-4.1-2025-04-14``; names with an endpoint,
+            ``{model: openai/NAME, base_url: http://localhost:8000/v1}``; or your functions, which
+            take the prompt and return the reply. By default the rubric's rules score if they can,
+            else the embedded judge if it is installed.
         votes: the number of votes, the rubric's by default; raised until every judge gives the
             same number.
         latency_e2e_ms: how long the response took; without it, a rule on this latency doesn't pass.

@@ -1,4 +1,4 @@
-"""Human labels: read from datasets, and from a run's rows and reviews; written as gold."""
+"""Reads human labels from files, rows and reviews, and writes reviewed samples as gold rows."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -241,7 +241,7 @@ def labels_for_run(store: Store, run: RunRow, path: Path | None) -> RunLabels:
     """Return labels to correct the metrics of a run: from a file, or from reviews.
 
     Flagged samples aren't a random sample of the run, so only reviews of the random part are used;
-    while there are too few of these, the labels in the run's rows are used.
+    if there are too few of these, the labels in the run's rows are used instead, if it has any.
     """
     if path is not None:
         gold, left_out = drawn_at_random(path, read_labels(path, run))

@@ -96,7 +96,7 @@ class _Counter:
 
 
 class _Throttle:
-    """Calls a function at most once per interval; a later call is delayed, not dropped."""
+    """Calls a function at most once per interval; requests in between become one delayed call."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         self._call = call

@@ -32,7 +32,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class RunIdentity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A run's name, tags, budget and accepted changes; part of its metadata (D7, D8).
+    """A run's name, tags and budget, and whether model versions may drift; metadata (D7, D8).
 
     ``baseline`` is the id of the run to compare with, ``group`` identifies the runs of one suite
     with several targets, ``target_name`` is the target's name among them.
@@ -167,7 +167,7 @@ def _environment(region: str | None) -> dict[str, str | None]:
 
 
 def code_version(folder: Path) -> str | None:
-    """Return a folder's git commit, with ``-dirty`` after uncommitted changes; None outside git."""
+    """Return a folder's git commit, plus ``-dirty`` with uncommitted changes; None outside git."""
     commit = _git(folder, "rev-parse", "HEAD")
     if not commit:
         return None

@@ -127,7 +127,7 @@ def plan_probe(store: Store, row: RunRow, options: ProbeOptions) -> ProbePlan:
         picked=picked,
         trials=tuple(trials),
         judges=judges,
-        # The replies of a rescored run answer another prompt, and another version is another judge.
+        # A rescored run's replies answer another prompt, and a judge's new version is a new judge.
         comparable=judges == plan.judges
         and plan.derived_from is None
         and recorded_versions(row) == judge_versions(base),

@@ -1,4 +1,4 @@
-"""Rescores a run: reads its stored replies under another rubric, without a model call."""
+"""Rescores a run: scores its stored replies by another rubric, without a model call."""
 
 from typing import Final
 

@@ -249,7 +249,7 @@ class ReviewDesk:
         *,
         shown: Circumstances,
     ) -> ReviewRow:
-        """Store a verdict, which names two responses in the order shown.
+        """Store a verdict; in a verdict on a pair, A is the response that was shown first.
 
         A second review of a sample never counts as blind, unless the first was withdrawn before its
         author saw the judges' verdict.

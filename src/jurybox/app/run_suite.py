@@ -94,7 +94,7 @@ async def arun(  # noqa: PLR0913 - overrides of the suite, all by keyword
         prompt: the file of the target's prompt, instead of the suite's.
         system: the file of the target's system prompt, instead of the suite's.
         responses: a file of recorded responses, or the name of responses bundled with the suite;
-        then no target is asked.
+            then no target is asked.
         judges: the judge models, instead of the suite's: names, or your functions.
         votes: the number of votes per sample, instead of the suite's.
         dataset: a dataset, instead of the suite's.

@@ -1,4 +1,4 @@
-"""Views of runs: what they cost, how their judges were calibrated, and a run for Python code.
+"""Views of runs with their cost and calibration, and the `Run` that Python code gets.
 
 numpy isn't imported, unless a run has reviews or a baseline.
 """
@@ -72,7 +72,7 @@ def run_cost(uses: Iterable[ModelUse], prices: Prices, *, batched: bool = False)
 
 
 def _dollars(use: ModelUse, prices: Prices, *, batched: bool) -> float | None:
-    """Return the cost of a model's use; None if a reply didn't report its tokens."""
+    """Return the cost of a model's use; None if its price or a reply's token count is unknown."""
     if use.calls == use.cached + use.failed:
         return 0.0
     usage = Usage() if use.unknown else use.usage

@@ -78,7 +78,7 @@ def side_of(interval: Interval | None, fair: float) -> int:
 
 
 CHANGE: Final = "change"
-"""The name of a probe's metric after its kind: the mean change of the scores."""
+"""The last part of the name of a probe's metric, the mean change of the scores."""
 
 
 def change_of(

@@ -86,7 +86,7 @@ class Agreement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Gain(msgspec.Struct, frozen=True, kw_only=True):
-    """How a change moves the judge's distance from people, from 0 to 1, on the same samples."""
+    """How a change affects the judge's distance (0 to 1) from people, on the same samples."""
 
     n: int
     before: float | None

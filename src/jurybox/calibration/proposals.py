@@ -192,8 +192,8 @@ def _examples(rubric: Rubric, cases: Sequence[GoldCase]) -> Iterator[Proposal]:
             key=f"examples {' '.join(case.id for case in chosen)}",
             kind="examples",
             criterion=None,
-            hypothesis=f"shown {count} with what people said of them, on which judge and people are"
-            " far apart, the judge sees what people go by",
+            hypothesis=f"shown {count} on which judge and people are far apart, with people's"
+            " scores and comments, the judge learns what people look for",
             rubric=rubric_changes.with_examples(
                 rubric, rubric_changes.examples_text(chosen, names)
             ),

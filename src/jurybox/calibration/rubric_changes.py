@@ -217,5 +217,5 @@ def _with_line(lines: Sequence[str], line: str) -> list[str]:
 
 
 def _without_placeholders(text: str) -> str:
-    """Escape braces in a text, so that they aren't taken for placeholders."""
+    """Put spaces next to the braces of a text, so that they aren't taken for placeholders."""
     return text.replace("{", "{ ").replace("}", " }")

@@ -409,7 +409,7 @@ def _earlier_text(rounds: Sequence[Round]) -> list[str]:
 
 
 def _outcome(made: Round) -> str:
-    """Describe a round without the select part, which only decides."""
+    """Describe a round without its result on the select part, which no proposal may use."""
     if made.tune is None:
         return f"refused, {made.reason}"
     decided = "kept" if made.kept else "refused"

@@ -80,7 +80,7 @@ def command(
     third, and written as a new version of the rubric. The old version is never changed.
 
     Low agreement is a finding, not a failure: the exit code is 0. It is 3 when the judge is
-    unreachable; the same command then continues. Nothing is ever judged and paid for twice.
+    unreachable; run the same command again to continue. Nothing is ever judged and paid for twice.
 
     \b
     Examples:

@@ -82,9 +82,9 @@ def command(  # noqa: PLR0917 - click passes them by name
     or `last`. Samples are matched by id and repeat.
     Each metric that both runs have is tested over these pairs: the difference with its interval,
     and a p value with Holm's correction over all metrics. B counts as higher or lower only if the
-    interval and the p value agree. Changed samples are listed, changed verdicts (passed, winner,
-    scored, flagged) before changed scores, larger differences before smaller ones. Latency is
-    shown, but neither counts as a change nor is tested. If people have labeled the recorded
+    interval excludes 0 and the p value is significant. Changed samples are listed: changed verdicts
+    (passed, winner, scored, flagged) before changed scores, then by size of the difference. Latency
+    is shown, but neither counts as a change nor is tested. If people have labeled the recorded
     responses, it shows which run's judge is right more often. The exit code is 0 whether or not the
     runs differ, unless --fail-on is given.
 

@@ -34,10 +34,11 @@ def command(
 ) -> None:
     """Correct the metrics of a RUN using human labels of some of its samples.
 
-    A judge's mean over thousands of samples has a narrow interval around a wrong value: it ignores
-    the judge's errors. A few labels, drawn at random from the samples, measure these errors. Each
-    metric is shown by the judge alone, by people alone, and corrected (prediction-powered, PPI++),
-    with intervals, and with how many further labels would halve the last interval. Metrics
+    A judge's mean over thousands of samples has a narrow interval, but it ignores the judge's
+    errors, so the value may be wrong. A few labels, drawn at random from the samples, measure these
+    errors. Each metric is shown by the judge alone, by people alone, and corrected
+    (prediction-powered, PPI++), with intervals and the number of further labels that would halve
+    the corrected interval. Metrics
     that are yes or no are also corrected by the judge's sensitivity and specificity (Rogan-Gladen).
     RUN is a run's id, its name, a tag, or `last`.
 

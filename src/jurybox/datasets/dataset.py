@@ -78,7 +78,7 @@ def take_all(
 class Survey(msgspec.Struct, frozen=True, kw_only=True):
     """The facts found in one pass over a dataset."""
 
-    rows: int  # how many rows the file has
+    rows: int  # how many rows the file has; with filters, how many match
     sha256: str  # the hash of the file's bytes
     bytes: int  # the number of bytes
     warnings: tuple[str, ...] = ()  # warnings about probable mistakes

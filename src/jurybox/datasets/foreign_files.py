@@ -125,7 +125,7 @@ def _zipped_log(path: Path, origin: str) -> object:
 
 
 def row_of(item: Mapping[str, Any], read: ForeignSuite) -> dict[str, Any]:
-    """Return an object as a row: columns with usual names become fields, empty values go.
+    """Return an object as a row: columns with usual names become fields; empty values are dropped.
 
     If the task is an object, its keys become columns.
     """
@@ -237,7 +237,7 @@ def _turned(verdict: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rate_by_verdicts(read: ForeignSuite) -> None:
-    """Turn verdicts of several judges into ratings: the share of the model first by name."""
+    """Turn several judges' verdicts into ratings: how often the alphabetically first model wins."""
     shares: dict[tuple[str, str], list[float]] = {}
     for each in read.verdicts:
         first = each if each["a"] <= each["b"] else _turned(each)

@@ -99,7 +99,7 @@ class RowReader:
         self.has_ids = False
 
     def read(self, line: int, record: Record) -> Row | None:
-        """Return the row; None if it has a fault."""
+        """Return the row; None if it has a fault, or if the filters leave it out."""
         if self.unseen:
             self._first = self._first or list(record)
             self.unseen = {f: name for f, name in self.unseen.items() if name not in record}

@@ -17,7 +17,7 @@ _WIDE = Context(prec=400)
 
 
 def read_number(text: str) -> float | None:
-    """Return the number in ``text``, an int if written as one; None if it is none or not exact."""
+    """Return a number, an int if written as one; None for other text, or if a float is inexact."""
     if _NUMBER.fullmatch(text) is None:
         return None
     value = float(text)

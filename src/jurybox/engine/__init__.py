@@ -1,1 +1,1 @@
-"""The engine: drives flows against models, within limits."""
+"""The engine: sends the requests of flows to models, within limits."""

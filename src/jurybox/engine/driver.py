@@ -156,7 +156,7 @@ _OUTAGE_HINTS: Final[Mapping[FailureKind, str]] = {
 }
 # A short request that shows whether an endpoint answers at all when one request keeps failing.
 _SHORT: Final = (Turn(role="user", content="Reply with the word: ok"),)
-# The run gives up on a model that has answered before after this many refusals in a row.
+# After this many refusals in a row, a run gives up even on a model that has answered before.
 _REFUSALS: Final = 5
 _CHARACTERS_PER_TOKEN: Final = 4
 # Seconds between looks at a quota, because replies may use less of it than expected.
@@ -241,7 +241,7 @@ class Caller:
             return Failure(kind=error.kind, message=message, fatal=broken)
         most = limits.rate_limit_attempts if error.kind == "rate-limit" else limits.attempts
         unknown = error.fatal and not endpoint.answered and attempts >= limits.first_attempts
-        # A single request to wait that long may be an exception among good answers.
+        # An endpoint that asks only once for a very long wait may answer the next request.
         asks_too_much = attempts > 1 and endpoint.asks_too_much(error)
         over = unknown or asks_too_much or at_fault >= most or endpoint.left() <= 0
         if not over and attempts % most:
@@ -282,7 +282,7 @@ class Caller:
     async def _attempt(
         self, request: ModelRequest, state: SampleState | None
     ) -> tuple[Outcome | ModelError, tuple[float, float] | None]:
-        """Return the result, and the attempt's start and end; None for these without an attempt."""
+        """Return the result, and when the attempt started and ended; None if none was made."""
         endpoint = self._endpoint
         await endpoint.slots.acquire(first=state is not None and state.started)
         try:

@@ -387,14 +387,14 @@ class _Lease(msgspec.Struct):
 
 
 class CallLeases:
-    """Divides the concurrent calls of an endpoint among holders; the sum stays within the limit."""
+    """Divides an endpoint's concurrent calls among workers; the sum stays within the limit."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._leases: dict[str, _Lease] = {}
 
     def renew(self, holder: str, *, wanted: int, used: int, now: float) -> int:
-        """Return how many calls a holder may have; ``used`` are in flight."""
+        """Return how many calls a worker may have; ``used`` of its calls are in flight."""
         for name in [n for n, each in self._leases.items() if now - each.renewed > _LOST]:
             del self._leases[name]
         lease = self._leases.setdefault(holder, _Lease(wanted=0, calls=0, renewed=now))

@@ -306,7 +306,7 @@ def _named(rubric: Rubric) -> dict[str, str]:
 
 
 def _generation(plan: Plan, procedure: Procedure) -> dict[str, Any]:
-    """Return the parameters sent to each role; if votes differ, one set per vote."""
+    """Return the parameters sent to each role; one that differs between votes is a list."""
     target, judge = plan.target, None
     if plan.judges:
         panel = procedure.judging.panel(plan.judges, plan.votes)

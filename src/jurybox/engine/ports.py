@@ -15,7 +15,7 @@ class ModelError(Exception):
         retry: whether the same request may succeed later.
         retry_after: how many seconds the endpoint asked to wait, if it did.
         fatal: whether every other request to this model would fail too; a temporary error is fatal
-        only while the endpoint has never answered.
+            only while the endpoint has never answered.
 
     """
 

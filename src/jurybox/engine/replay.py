@@ -67,8 +67,8 @@ class Exactly:
 class ByThread:
     """Answers the questions of another rubric with the stored replies.
 
-    The prompts differ, so requests are matched by model, vote and order; a request that is asked
-    again belongs with the first. Evidence questions are matched by their exact text only.
+    The prompts differ, so questions are matched by their order: the first question gets the replies
+    to the first stored one, also if it is repeated. Evidence questions are matched by their text.
     """
 
     def __init__(self, exchanges: Iterable[ExchangeRow]) -> None:

@@ -388,7 +388,7 @@ class Runner:
     ) -> None:
         """Evaluate all samples, or until a stop is requested.
 
-        ``known`` holds stored replies of unfinished samples, by the sample's number.
+        ``known`` has the stored replies of unfinished samples, by sample number.
 
         Raises:
             IncompleteError: the store has failed; rows stored before are kept.

@@ -205,7 +205,7 @@ class WorkerLink:
 
 P = TypeVar("P")
 PartWork = Callable[[P, WorkerLink], str]
-"""Does a part in a worker; returns why it isn't finished, or "". Must be a module's function."""
+"""Does a part in a worker; returns why it isn't finished, or "". Must be defined in a module."""
 
 
 def _do_part(work: PartWork[P], coordinator: Ray, holder: str, part: P) -> str:
@@ -274,7 +274,7 @@ class RayCluster:
         return strategies.NodeAffinitySchedulingStrategy(node, soft=False)
 
     def call(self, function: Callable[..., object], *given: object) -> Ray:
-        """Call a module's function in a worker; if the worker is lost, in another."""
+        """Call a function, defined in a module, in a worker; if the worker is lost, in another."""
         remote = self._ray.remote(function).options(num_cpus=1, max_retries=_MOST_LOSSES)
         return remote.remote(*given)
 

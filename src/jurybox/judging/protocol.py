@@ -22,7 +22,7 @@ from jurybox.rubric.rubric_model import Criterion, Generation, Rubric
 from jurybox.sample import Response, Sample, Turn
 
 Way = Literal["verdict", "evidence"]
-"""How a judge is asked: for a verdict, or narrow questions whose answers code turns into scores."""
+"""How a judge is asked: for a verdict, or narrow questions that code computes scores from."""
 
 WORDINGS: Final = 3
 """The number of wordings for each evidence question; further votes use them again."""
@@ -31,7 +31,7 @@ _EMBEDDED: Final = "local/"
 
 
 def way_of(judge: str, wanted: Way | None) -> Way:
-    """Return how a judge is asked: as ``wanted``; by default, embedded judges for evidence.
+    """Return how to ask a judge: as ``wanted``, or by default for evidence if it is embedded.
 
     Small models can't reason and then score; they can answer narrow questions.
     """
@@ -147,7 +147,7 @@ def any_verdict(judges: Sequence[str], wanted: Way | None) -> bool:
 
 
 def independent(replies: Sequence[tuple[Seat, ModelReply]]) -> bool:
-    """Return whether votes differ in parameters or wording; true if there is only one vote.
+    """Return whether any votes differ in judge, parameters or wording; true for a single vote.
 
     Only parameters actually sent count: a model may accept no seed or temperature, and at
     temperature 0 a seed changes nothing. Questions for evidence differ in their words.

@@ -1,4 +1,4 @@
 """Models: one module for each kind.
 
-Keys and addresses are arguments; nothing here reads the environment.
+Keys and addresses are arguments; nothing here reads settings from the environment.
 """

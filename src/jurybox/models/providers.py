@@ -28,8 +28,8 @@ class HttpProvider(msgspec.Struct, frozen=True, kw_only=True):
     # Returns a client for an address and a key.
     client: "Callable[[str, str | None, HttpOptions], HttpClient]"
     model: "Callable[[str, HttpClient], Model]"  # returns a model by its name at that endpoint
-    api_key: str  # the variable that holds the key
-    base_url: str  # the variable that holds another address
+    api_key: str  # the environment variable with the key
+    base_url: str  # the environment variable with an address to use instead
     address: str  # the default address, which needs a key; a user's own server may not
     base_url_option: bool = False  # whether ``--base-url`` names an endpoint of this provider
     batches: bool = False  # whether it has batches

@@ -167,7 +167,7 @@ class Generation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Component(msgspec.Struct, frozen=True, kw_only=True):
-    """A weighted part of ``sample_score``: a criterion, or a measure that is best up to a bound."""
+    """A part of ``sample_score``: a criterion, or a measure that counts fully up to a bound."""
 
     of: Annotated[str, Meta(examples=["correctness"])]
     weight: Annotated[float, Meta(ge=0, le=1, examples=[0.5])]
@@ -279,10 +279,10 @@ class Rubric(RubricSettings, frozen=True, kw_only=True):
         return tuple(each for each in self.criteria if each.checks)
 
     def asked(self) -> "Rubric":
-        """Return the rubric with the criteria for judges only; if mixed, those they score (D4).
+        """Return the rubric with only the criteria that judges are asked about (D4).
 
-        If rules score everything, a judge is asked in addition, but never about criteria with
-        checks.
+        Criteria with checks are left out. Criteria with rules are left out only if the rubric is
+        mixed; otherwise judges score them in addition to the rules.
         """
         kept = ("judge",) if self.is_mixed else ("judge", "rules")
         judged = tuple(each for each in self.criteria if each.source in kept)

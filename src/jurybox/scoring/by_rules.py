@@ -51,7 +51,7 @@ _BESIDE: Final = (
     "usage",
     "judges",
 )
-"""The reported fields of the judge next to its score."""
+"""The fields of the judge's report that are shown next to its score."""
 
 
 class SingleReport(EvaluationReport, frozen=True, kw_only=True):

@@ -297,7 +297,7 @@ MARKS: Final[dict[str, Kind]] = {
         lambda result: result.stable is True,
     ),
 }
-"""What else samples are found by."""
+"""The other flags that samples can be filtered by."""
 FLAGS: Final = {name: 1 << _BITS.index(name) for name in (*KINDS, *MARKS)}
 """The bit of each flag. Bits are stored, so they must not change."""
 _KIND_OF_BIT: Final = {FLAGS[name]: kind for name, kind in (KINDS | MARKS).items()}

@@ -31,7 +31,7 @@ def coefficient(
     intercept: bool = True,
     level: float = 0.95,
 ) -> Estimate:
-    """Return the coefficient of the first column: the outcome's rise per unit, other columns equal.
+    """Return the coefficient of the first column, controlled for the other columns.
 
     ``b = (X'X)^-1 X'y`` with an intercept among the columns unless it is left out. Its variance is
     ``(m - 1)/m sum((b_g - b)^2)`` over the estimates ``b_g`` without each of the ``m`` clusters

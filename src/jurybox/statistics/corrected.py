@@ -76,7 +76,7 @@ def correction_sentence(made: CorrectedMean) -> str:
     if made.judge.value is not None and not interval.low <= made.judge.value <= interval.high:
         text += ", which the labels contradict"
     if made.effective_labels is not None:
-        text += f"; with the judge, the labels are worth {made.effective_labels:,.0f} without it"
+        text += f"; with the judge, they are as precise as {made.effective_labels:,.0f} labels"
     if made.clusters is not None:
         return text
     if made.labels_to_halve is None:
@@ -131,9 +131,9 @@ def corrected_mean(data: LabeledScores, *, level: float = 0.95) -> CorrectedMean
 
     With n labeled samples (people's ``y``, the judge's ``f``) and N others (``g``), it is
     ``mean(y - t f) + t mean(g)`` with ``t = cov(y, f) / ((1 + n/N) var(f and g))`` between 0 and 1.
-    It is unbiased for any judge. The interval combines those of the two means: the distance to
-    an end is the root of their summed squares. If the values have ends, so has ``y - t f``, so that
-    a judge that was right on every label isn't treated as infallible. If the interval of the labels
+    It is unbiased for any judge. The interval combines those of the two means: each half-width is
+    the root of the sum of their squared half-widths. If the values have ends, so has ``y - t f``,
+    and a judge that was right on every label isn't treated as infallible. If the interval of labels
     alone isn't wider, the judge is left out: ``t`` is 0, and value and interval are those of the
     labels. Labels must be drawn at random from all samples.
 

@@ -285,10 +285,10 @@ def by_items(
     """Return the covariance clustered by item, for items with several verdicts each.
 
     With the slopes ``u_g`` of the log-likelihood of each of G items and the inverse information
-    ``H``, it is ``G / (G - 1) H (sum u_g u_g') H``, with Student's t on G - 1 degrees. ``None`` if
-    there are hardly more items than strengths, as the covariance would be far too small. With fewer
-    than ten items it is at least ``H``, the covariance of independent verdicts; with more items,
-    ``H`` replaces it only where it would be zero.
+    ``H``, it is ``G / (G - 1) H (sum u_g u_g') H``, with Student's t on G - 1 degrees. ``None``
+    with fewer than ``2 (k + 1)`` items for k free strengths, as the covariance would be far too
+    small. With fewer than ten items it is at least ``H``, the covariance of independent verdicts;
+    with more items, ``H`` replaces it only where it would be zero.
 
     Reference: K.-Y. Liang and S. L. Zeger (1986), "Longitudinal data analysis using generalized
     linear models", Biometrika 73, 13-22.

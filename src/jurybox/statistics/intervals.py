@@ -171,8 +171,8 @@ def mean_of(
 
     Student's is ``mean -+ t * error``, where the standard error is ``sd / sqrt(n)`` with ``n - 1``
     degrees of freedom; with clusters it is the root of ``m/(m - 1) sum(e^2) / n^2`` over the summed
-    residuals ``e`` of the ``m`` clusters, with ``m - 1`` degrees. It has no interval if all values
-    are the same, since they show no variance.
+    residuals ``e`` of the ``m`` clusters, with ``m - 1`` degrees. Without ``ends``, there is no
+    interval if all values are the same, since they show no variance.
     """
     x = np.asarray(values, dtype=np.float64)
     n = len(x)
@@ -208,9 +208,9 @@ def bounded_mean(
 
     Half a value at each end is added to the data, as in Jeffreys' interval, so that a mean near an
     end stays uncertain. With random weights as in the Bayesian bootstrap, the mean then has nearly
-    a beta distribution, with parameters from its mean and variance. The ends are its quantiles at
-    the normal probabilities of Student's t on ``degrees``. ``variance`` is the sum of squares about
-    the mean, divided by ``n``.
+    a beta distribution, with parameters from its mean and variance. The interval ends at its
+    quantiles for the probabilities ``Phi(-t)`` and ``Phi(t)``, with Student's ``t`` on ``degrees``.
+    ``variance`` is the sum of squares about the mean, divided by ``n``.
 
     References: L. D. Brown, T. T. Cai and A. DasGupta (2001), "Interval estimation for a binomial
     proportion", Statistical Science 16, 101-133; D. B. Rubin (1981), "The Bayesian bootstrap",

@@ -35,7 +35,7 @@ MOST_EXACT_DISCORDANT: Final = 25
 """McNemar's test is exact up to this many discordant pairs, and uses the mid-p beyond."""
 
 MOST_ENUMERATED: Final = 18
-"""The permutation test tries all sign flips of up to this many units, and a sample of more."""
+"""The permutation test tries all sign flips of up to this many units, and random ones of more."""
 
 MOST_FLIPPED: Final = 500
 """With more units than this, the sum of sign flips is approximated as normal."""
@@ -167,11 +167,11 @@ def mcnemar(only_a: int, only_b: int) -> tuple[str, float]:
     """Test whether two yes-or-no metrics differ on the same samples; return the test and p.
 
     Only the discordant pairs count: ``only_a`` where A alone says yes, ``only_b`` where B alone
-    does. Without a difference either is as likely, so with ``n`` of them
+    does. If the runs don't differ, both are equally likely, so with ``n`` discordant pairs
     ``p = min(1, 2 P(X <= min(only_a, only_b)))``, X binomial with n and 1/2. Up to 25 discordant
-    pairs this exact value is given. It is conservative (its true level is below its nominal one),
-    so with more pairs half the probability of the observed split is subtracted on each side: the
-    mid-p, ``2 P(X <= k) - P(X = k)``.
+    pairs, this exact value is returned. It is conservative (its true level is below its nominal
+    one), so with more pairs half the probability of the observed split is subtracted on each side:
+    the mid-p, ``2 P(X <= k) - P(X = k)``.
 
     Reference: Q. McNemar (1947), "Note on the sampling error of the difference between correlated
     proportions or percentages", Psychometrika 12, 153-157; M. W. Fagerland, S. Lydersen and
@@ -189,12 +189,12 @@ def mcnemar(only_a: int, only_b: int) -> tuple[str, float]:
 def permutation(units: Values, *, seed: int = 0) -> tuple[str, float]:
     """Test whether differences sum to zero, by flipping their signs; return the test and p.
 
-    If the runs don't differ, each unit's difference is as likely to have the other sign; p is the
-    share of all sign flips whose absolute sum is at least the observed one. A unit is a pair, or
-    the sum over a whole cluster, which flips as one because its pairs are not independent. Up to 18
-    units that differ, all ``2^n`` flips are tried. With more, 10,000 are drawn, and the data
-    themselves count as one more: ``p = (1 + as extreme) / 10,001``, never zero. With more than 500,
-    the sum of the flips is approximated as normal, with the variance ``sum(unit^2)``.
+    If the runs don't differ, both signs of a unit's difference are equally likely; p is the share
+    of all sign flips whose absolute sum is at least the observed one. A unit is a pair, or the sum
+    over a whole cluster, which flips as one because its pairs are not independent. If up to 18
+    units differ, all ``2^n`` flips are tried. If more differ, 10,000 flips are drawn, and the data
+    count as one more: ``p = (1 + as extreme) / 10,001``, never zero. If more than 500 differ, the
+    sum of the flips is approximated as normal, with the variance ``sum(unit^2)``.
 
     Reference: R. A. Fisher (1935), "The Design of Experiments", section 21; B. Phipson and
     G. K. Smyth (2010), "Permutation p-values should never be zero", Statistical Applications in

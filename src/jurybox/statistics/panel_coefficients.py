@@ -3,9 +3,9 @@
 Krippendorff's alpha, Fleiss' kappa and Gwet's AC1 and AC2 need only how often each item was given
 each score; ratings may be missing.
 
-Alpha is ``1 - D / E``. ``D`` is the squared distance of two scores of the same item, averaged with
-each item weighted by its number of ratings (an item with one rating is left out); ``E`` is the mean
-for any two scores. The distance is 1 for unequal scores (nominal), that of the scores (interval),
+Alpha is ``1 - D / E``. ``D`` is the mean squared distance of two scores of the same item, with each
+item weighted by its number of ratings (an item with one rating is left out); ``E`` is that of any
+two scores. The distance is 1 for unequal scores (nominal), that of the scores (interval),
 ``(x - y) / (x + y)`` (ratio), or that of their ranks (ordinal: the count of all scores between the
 two and half of those equal to either, which is the distance of their middle ranks).
 

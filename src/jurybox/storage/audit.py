@@ -1,6 +1,6 @@
-"""Derives a run again from its stored replies, without a model, and compares (A13).
+"""Derives a run again from its stored replies, and finds the first difference (A13).
 
-Every row's seal is checked, every sample's flow is driven again with the stored replies, and the
+No model is called. Every row's seal is checked, each sample's flow gets the stored replies, and its
 result is compared with the stored one: reports, scores, results, hashes, index entries, then the
 reviews, the summary, the gates and the digest of the whole run.
 """

@@ -101,7 +101,7 @@ _PAUSE: Final = 0.1
 
 
 class DatabaseSession(Protocol):
-    """One connection to a database; ``?`` in a statement stands for a value.
+    """One connection to a database; ``?`` in a statement is replaced by a value.
 
     Errors are the driver's own. Outside a transaction, each statement is its own transaction.
     """

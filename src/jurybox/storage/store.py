@@ -61,7 +61,7 @@ class Store:
     """Runs, samples and exchanges in a database; any thread may call it.
 
     Calls block. Every method raises `IncompleteError` if the store fails: damaged, locked for too
-    long, out of space, unreachable. Nothing of that call is then written.
+    long, out of space, unreachable. Then nothing is written; after a lost connection, perhaps all.
     """
 
     def __init__(self, database: Database) -> None:

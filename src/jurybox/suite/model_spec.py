@@ -48,7 +48,7 @@ class EndpointFields(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     # The address of the model's endpoint, without any password.
     base_url: Annotated[str, TextForm("bad-address", _parse_address)] | None = None
-    # The environment variable that holds the endpoint's key, which is read only from there.
+    # The environment variable with the endpoint's key, which is read only from there.
     api_key_env: Annotated[str, TextForm("bad-variable", _parse_variable)] | None = None
     # The seconds that one request may take.
     timeout: Annotated[float, Meta(gt=0, le=86_400)] | None = None

@@ -81,7 +81,7 @@ class TargetSpec(msgspec.Struct, frozen=True, kw_only=True):
     responses: PathText | None = None  # a file of recorded responses, or None
     prompt: PromptText | None = None  # a template, its path, or ``langfuse:NAME@VERSION``
     system: PromptText | None = None  # a system prompt of several lines, or its path
-    # What a command reads from standard input: the task, or the whole sample as JSON.
+    # What a command reads from standard input: the prompt, or the messages and parameters as JSON.
     input: TargetInput = "text"
     model: ModelSpec | None = None
     command: tuple[str, ...] | None = None  # the program and its arguments; no shell reads them

@@ -50,7 +50,7 @@ def test_a_useless_judge_is_left_out() -> None:
 def test_a_good_judge_is_worth_many_labels() -> None:
     made = corrected_mean(judged(np.random.default_rng(3), 100, 2000, 0.4, (0.95, 0.95)))
     assert made.effective_labels > 200
-    assert f"are worth {made.effective_labels:,.0f}" in made.sentence
+    assert f"as precise as {made.effective_labels:,.0f} labels" in made.sentence
     width = made.corrected.interval.high - made.corrected.interval.low
     assert width < made.human.interval.high - made.human.interval.low
 

@@ -136,7 +136,7 @@ def expit(log_odds: float) -> float:
 
 
 class Fit(msgspec.Struct, frozen=True):
-    """A logistic regression: the log-odds that a response is right, from those of a yes."""
+    """A logistic regression from the log-odds of a yes to those that the response is right."""
 
     weight: float
     intercept: float
@@ -193,8 +193,8 @@ _DESCRIBES: Final = 'Is this true of the answer: "{}"?'
 def inquiry_for(criterion: Criterion, sample: Sample, response: str) -> Inquiry:
     """Return the evidence questions for one criterion.
 
-    If the evidence is the reference or the context, each replaces the other if that is missing.
-    In all other cases, the questions are about the levels.
+    If the criterion's evidence is the reference or the context and that text is missing, the other
+    one is used. If both are missing, or for other evidence, the questions are about the levels.
     """
     texts = {"reference": sample.reference or "", "context": sample.context or ""}
     wanted = criterion.evidence

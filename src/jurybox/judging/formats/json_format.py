@@ -310,8 +310,8 @@ def read_preference(
             preferences |= {} if side is None else {name: side}
     winner = _side(verdict.get(_WINNER), f'"{_WINNER}"', problems)
     sides = set(preferences.values())
-    # A winner needs a criterion that prefers it; a tie may also be the balance of criteria that
-    # differ.
+    # At least one criterion must prefer the winner; a tie is also valid if criteria prefer
+    # different sides.
     if not problems and winner not in sides and not (winner == "tie" and len(sides) > 1):
         problems.append(f'"{_WINNER}" contradicts every one of the "{_PREFERENCES}"')
     if winner is None or problems:

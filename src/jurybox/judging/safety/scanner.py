@@ -48,7 +48,7 @@ def _has_at(text: str) -> bool:
     return "@" in text
 
 
-# A phone or card number is at least nine digits with marks between them; an IBAN begins "DE89".
+# A phone or card number has nine or more digits and separators; an IBAN begins like "DE89".
 _has_number = re.compile(r"\d(?:[\d ().-]{8}|(?<=[A-Z]{2}\d)\d)").search
 
 

@@ -19,7 +19,7 @@ from jurybox.models.local import llama
 from jurybox.models.local.files import ModelFile, locate, runtime
 from jurybox.sample import Usage
 
-# llama.cpp reads the highest 32-bit number, which is excluded, as a random seed.
+# The highest 32-bit number is excluded, because llama.cpp then chooses a random seed.
 _SEEDS: Final = 2**32 - 1
 _SHOWN_DIGITS: Final = 12
 

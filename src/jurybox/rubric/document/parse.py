@@ -93,7 +93,7 @@ def parse_rubric(document: str | bytes, origin: str = "rubric", find: Find | Non
         find: finds the document that it extends, if any.
 
     Raises:
-        RubricError: the document has faults; the error holds all of them.
+        RubricError: the document has faults; the error lists all of them.
 
     """
     reading = check_rubric(document, find)
@@ -120,7 +120,7 @@ def _check_alone(data: bytes) -> Reading:
 
 
 def _check(data: bytes, find: Find | None, chain: tuple[str, ...]) -> Reading:
-    """Read a document; ``chain`` holds the keys of the documents that extend it."""
+    """Read a document; ``chain`` has the keys of the documents that extend it."""
     findings = Findings()
     rubric = base = None
     with contextlib.suppress(TooManyError):
