@@ -155,11 +155,11 @@ def print_side_by_side(compared: SideBySide) -> None:
     rows.append(("cost", *(dollars(view.cost.get("dollars")) for view in compared.runs)))
     print_table(("metric", *compared.names), rows)
     for title, diff in compared.conclusions():
-        style = "bold red" if diff.regressions else "bold"
+        style = "bold red" if diff.tone == "fails" else "bold"
         print_line(f"{title}  {diff.conclusion()}", style=style)
         for each in diff.tested:
             if each.metric in {compared.headline, *diff.regressions}:
-                metric, a, b, apart, interval, p, n, *_ = _tested(each)
+                metric, a, b, apart, interval, p, n, *_ = _tested(diff, each)
                 print_line(f"  {metric} {a} -> {b} ({apart}, {interval}; p {p}, n {n})")
 
 
@@ -175,7 +175,7 @@ def _print(diff: RunDiff) -> None:
         if groups:
             headings = (what, "samples", groups[0].metrics[0].metric, "changed most")
             print_line()
-            print_table(headings, map(_group, groups))
+            print_table(headings, (_group(diff, each) for each in groups))
     _print_samples(diff)
     print_line()
     print_table(
@@ -204,7 +204,7 @@ def _print_tested(diff: RunDiff) -> None:
         return
     print_line()
     headings = ("tested", "A", "B", "B - A", "interval", "p, corrected", "n", "detectable", "B is")
-    print_table(headings, map(_tested, diff.tested))
+    print_table(headings, (_tested(diff, each) for each in diff.tested))
     for (only_in_a, only_in_b), names in diff.one_sided().items():
         counts = f"{only_in_a} only in A, {only_in_b} only in B"
         print_line(f"on one side only  {', '.join(names)}: {counts}", style="yellow")
@@ -214,7 +214,7 @@ def _print_tested(diff: RunDiff) -> None:
         print_line(judges, style="bold")
 
 
-def _tested(tested: MetricDifference) -> Iterator[str | Text]:
+def _tested(diff: RunDiff, tested: MetricDifference) -> Iterator[str | Text]:
     from jurybox.reporting.run_diff import p_value
 
     made = tested.comparison
@@ -224,24 +224,28 @@ def _tested(tested: MetricDifference) -> Iterator[str | Text]:
     yield "-" if interval is None else f"{signed(interval.low)} to {signed(interval.high)}"
     yield p_value(made.p_adjusted)
     yield from (str(made.n), shown(made.detectable))
-    yield plain(made.verdict, "red" if tested.regression else "green" if tested.gained else "")
+    color = "red" if tested.regression else "green" if tested.gained else ""
+    yield plain(made.verdict, color if diff.same_rubric else "")
 
 
-def _group(group: GroupPair) -> Iterator[str | Text]:
+def _group(diff: RunDiff, group: GroupPair) -> Iterator[str | Text]:
     """Yield the cells of a scenario or demographic: its samples, and its metrics from A to B."""
     a, b = shown(group.samples_a), shown(group.samples_b)
     yield from (group.group, a if a == b else f"{a} -> {b}")
     key, *others = group.metrics
-    yield _change(key)
+    yield _change(diff, key)
     moved = [each for each in others if each.difference]
     most = max(moved, key=lambda each: abs(each.difference or 0), default=None)
-    yield "" if most is None else plain(f"{most.metric} ").append_text(_change(most))
+    yield "" if most is None else plain(f"{most.metric} ").append_text(_change(diff, most))
 
 
-def _change(pair: MetricPair) -> Text:
+def _change(diff: RunDiff, pair: MetricPair) -> Text:
     a, b = metric_value(pair.metric, pair.a), metric_value(pair.metric, pair.b)
+    if a == b:
+        return plain(a)
     color = "green" if (pair.difference or 0) > 0 else "red"
-    return plain(a) if a == b else plain(f"{a} -> {b}", color)
+    compared = diff.same_rubric and pair.difference is not None
+    return plain(f"{a} -> {b}", color if compared else "")
 
 
 def _print_samples(diff: RunDiff) -> None:

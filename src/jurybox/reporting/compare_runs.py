@@ -7,7 +7,7 @@ for each metric over all samples that have it in both.
 import heapq
 import math
 import sys
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any, Final, cast
 
@@ -29,6 +29,8 @@ from jurybox.statistics.metric_differences import (
     DifferenceTests,
     SampleClusters,
     comparable_scores,
+    passed_of,
+    rescaled,
     score_of,
 )
 from jurybox.storage.store import Store
@@ -201,6 +203,7 @@ class _Changes:
         self._limit = options.limit
         self._scales = gold_scales(rubrics[0])
         self._names = tuple(dict.fromkeys(name for each in rubrics for name in _names(each)))
+        self._rescaled = rescaled(*rubrics)
 
     def changed(self, pairs: Iterable[Pair]) -> Iterator[run_diff.SampleChange]:
         """Yield what is different in each sample that both runs have."""
@@ -244,15 +247,20 @@ class _Changes:
 
     def _change(self, left: StoredSide, right: StoredSide) -> run_diff.SampleChange:
         one, other = left.result, right.result
+        verdicts: dict[str, Any] = {
+            name: (getattr(one, name), getattr(other, name)) for name in run_diff.VERDICTS
+        }
+        verdicts["passed"] = passed_of(one), passed_of(other)
         change = run_diff.SampleChange(
             id=left.key[0],
             repeat=left.key[1],
             change="changed",
             identical=left.sha256 == right.sha256,
             metrics=tuple(
-                _pair(name, score_of(one, name), score_of(other, name)) for name in self._names
+                _pair(name, score_of(one, name), score_of(other, name), self._rescaled)
+                for name in self._names
             ),
-            **{name: (getattr(one, name), getattr(other, name)) for name in run_diff.VERDICTS},
+            **verdicts,
         )
         return msgspec.structs.replace(change, change=_kind(change, self.headline))
 
@@ -262,9 +270,11 @@ def _place(side: StoredSide) -> SamplePlace:
 
 
 def _pair(
-    name: str, a: float | None, b: float | None, n_a: int | None = None, n_b: int | None = None
+    name: str, a: float | None, b: float | None, without: Container[str], **counts: int | None
 ) -> run_diff.MetricPair:
-    return run_diff.MetricPair(metric=name, a=a, b=b, difference=difference(a, b), n_a=n_a, n_b=n_b)
+    """Return a metric in both runs; those in ``without`` have no difference."""
+    apart = None if name in without else difference(a, b)
+    return run_diff.MetricPair(metric=name, a=a, b=b, difference=apart, **counts)
 
 
 def _names(rubric: Rubric) -> Iterator[str]:
@@ -291,7 +301,7 @@ def _kind(change: run_diff.SampleChange, headline: str | None) -> run_diff.Chang
 def _moved(pair: run_diff.MetricPair) -> bool:
     if pair.a is None or pair.b is None:
         return pair.a is not pair.b
-    return round(pair.a, _DECIMALS) != round(pair.b, _DECIMALS)
+    return round(pair.difference or 0.0, _DECIMALS) != 0
 
 
 def _fields(one: RunView, other: RunView) -> Iterator[run_diff.FieldChange]:
@@ -319,19 +329,18 @@ def _metrics(views: Views) -> Iterator[run_diff.MetricPair]:
     left, right = (
         {metric.name: metric for metric in metrics_of(view.summary, view.rubric)} for view in views
     )
-    rescaled = {*_rescaled(*(view.rubric for view in views))}
+    without = _not_comparable(views)
     for name in dict.fromkeys((*left, *right)):
         one, other = left.get(name, _UNKNOWN), right.get(name, _UNKNOWN)
-        made = _pair(name, one.value, other.value, one.n, other.n)
-        yield msgspec.structs.replace(made, difference=None) if name in rescaled else made
+        yield _pair(name, one.value, other.value, without, n_a=one.n, n_b=other.n)
 
 
-def _rescaled(one: Rubric, other: Rubric) -> Iterator[str]:
-    """Yield the metrics that have different scales in two rubrics."""
-    scales, others = ({each.id: each.scale for each in rubric.criteria} for rubric in (one, other))
-    yield from (one.mean_of(name) for name in scales if scales[name] != others.get(name))
-    if {*scales.values()} != {*others.values()}:
-        yield LOWEST_MEAN
+def _not_comparable(views: Views) -> set[str]:
+    """Return the metrics of runs that are on different scales in two rubrics."""
+    one, other = (view.rubric for view in views)
+    scales, others = ({each.scale for each in rubric.criteria} for rubric in (one, other))
+    means = {rubric.mean_of(name) for rubric in (one, other) for name in rescaled(one, other)}
+    return means if scales == others else means | {LOWEST_MEAN}
 
 
 def _gates(one: RunView, other: RunView) -> Iterator[run_diff.GatePair]:
@@ -347,11 +356,12 @@ def _groups(what: str, views: Views) -> Iterator[run_diff.GroupPair]:
     rubrics = [view.rubric for view in views]
     means = (rubric.mean_of(each.id) for rubric in rubrics for each in rubric.criteria)
     names = dict.fromkeys((*map(key_metric, rubrics), *means))
+    without = _not_comparable(views)
     for group in dict.fromkeys((*left, *right)):
         a, b = left.get(group, {}), right.get(group, {})
         yield run_diff.GroupPair(
             group=group,
             samples_a=a.get(SAMPLES),
             samples_b=b.get(SAMPLES),
-            metrics=tuple(_pair(name, a.get(name), b.get(name)) for name in names),
+            metrics=tuple(_pair(name, a.get(name), b.get(name), without) for name in names),
         )

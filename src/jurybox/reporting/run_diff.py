@@ -1,6 +1,6 @@
 """Two runs side by side: as plain data, and in the words that commands and pages share."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
@@ -11,7 +11,7 @@ from jurybox.reporting.metric_text import metric_title
 from jurybox.reporting.view import RunView
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.summary import GateOutcome
-from jurybox.statistics.metric_differences import RIGHT, MetricDifference
+from jurybox.statistics.metric_differences import RIGHT, MetricDifference, rescaled
 from jurybox.text_format import as_text, counted, cut
 
 ChangeKind = Literal["higher", "lower", "changed", "same", "unscored"]
@@ -98,7 +98,10 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
         for name, (a, b) in self.flips().items():
             yield f"{name} {word(a)} -> {word(b)}"
         for each in sorted(self.metrics, key=lambda each: -abs(each.difference or 0)):
-            if each.metric not in (headline, "latency_e2e_ms") and each.a != each.b:
+            on_two_scales = each.difference is None and None not in (each.a, each.b)
+            if each.metric in (headline, "latency_e2e_ms") or on_two_scales:
+                continue
+            if each.a != each.b:
                 name = each.metric if rubric is None else metric_title(each.metric, rubric)
                 yield f"{name} {short(each.a)} -> {short(each.b)}"
 
@@ -168,6 +171,24 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         """The metrics that got significantly worse from A to B."""
         return tuple(each.metric for each in self.tested if each.regression)
 
+    @property
+    def same_rubric(self) -> bool:
+        """Whether one rubric judged both runs; otherwise no difference is a gain or regression."""
+        return self.a.rubric.sha256 == self.b.rubric.sha256
+
+    @property
+    def compared(self) -> bool:
+        """Whether any sample has a score, a verdict or a winner in both runs."""
+        return any(each.of_responses for each in self.tested)
+
+    @property
+    def tone(self) -> Literal["fails", "passes", ""]:
+        """Whether the comparison is a regression or a gain; empty if neither, or not known."""
+        if not self.same_rubric:
+            return ""
+        gained = any(each.gained for each in self.tested)
+        return "fails" if self.regressions else "passes" if gained else ""
+
     def listed_changes(self, only: ChangeKind | None = None) -> list[SampleChange]:
         """Return the largest changes, of one kind if given: losses first, or the largest gains."""
         changes = self.samples if only is None else self.by_kind.get(only, ())
@@ -188,13 +209,14 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
             "b": _run_as_data(self.b),
             "tested": tested,
             "regressions": list(self.regressions),
+            "same_rubric": self.same_rubric,
             "judges": self.judges_line(),
         }
 
     def in_short(self, side: Literal["a", "b"]) -> dict[str, Any]:
         """Return the significant differences as plain data, with the id of one of the runs."""
         whole = self.as_data()
-        kept = {name: whole[name] for name in ("regressions", "counts", "tested")}
+        kept = {name: whole[name] for name in ("same_rubric", "regressions", "counts", "tested")}
         return {"run_id": whole[side]["run_id"], "conclusion": self.conclusion(), **kept}
 
     def records_line(self) -> str:
@@ -204,12 +226,14 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         if self.identical:
             return "identical, to the hash"
         many = counted(self.counts.identical_records, "sample")
-        return f"{many} identical, to the hash, latency included"
+        return f"{many} with an identical record, to the hash: response, votes and latency"
 
     def cautions(self) -> Iterator[str]:
         """Yield possible explanations of the differences."""
         if self.headline is None:
             yield "the rubrics have no score in common, so no sample is higher or lower"
+        if names := rescaled(self.a.rubric, self.b.rubric):
+            yield f"not measurable, on another scale in each rubric: {', '.join(names)}"
         for each in self.fields:
             yield f"differs  {each}"
         for name, view in (("A", self.a), ("B", self.b)):
@@ -237,25 +261,33 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
 
     def conclusion(self, *, titled: bool = False) -> str:
         """Return the result of the tests in words; ``titled`` with criteria by their titles."""
+        intervals = (each.comparison.interval for each in self.tested)
+        level = next((f" at {100 * each.level:g}%" for each in intervals if each), "")
+        found = self._beyond_chance()
+        none = "nothing could be compared: no sample has a score in both runs"
+        parts = [] if self.compared else [none]
+        for what, metrics in found.items():
+            names = (metric_title(each, self.b.rubric) if titled else each for each in metrics)
+            parts.append(f"{what}{level}: {', '.join(names)}")
+        if self.compared and not found:
+            parts.append(f"no metric is higher or lower by more than chance{level}")
+        if self.compared and "gained" in found:
+            parts.append("no regression")
+        if not self.same_rubric:
+            caution = "so a difference may be the rubric's and not the responses':"
+            parts[0] = f"the rubrics differ, {caution if self.compared else 'and'} {parts[0]}"
+        return "; ".join(parts)
 
-        def named(metrics: Iterable[str]) -> str:
-            rubric = self.b.rubric
-            return ", ".join(metric_title(each, rubric) if titled else each for each in metrics)
-
-        if not any(each.comparison.n for each in self.tested):
-            return "no sample has scores in both runs: nothing was tested"
-        levels = [
-            f"{100 * each.comparison.interval.level:g}%"
-            for each in self.tested
-            if each.comparison.interval is not None
-        ]
-        if self.regressions:
-            return f"regression at {levels[0]}: {named(self.regressions)}"
-        better = [each.metric for each in self.tested if each.gained]
-        if better:
-            return f"gained at {levels[0]}: {named(better)}; no regression"
-        at = f" at {levels[0]}" if levels else ""
-        return f"no metric is higher or lower by more than chance{at}"
+    def _beyond_chance(self) -> dict[str, list[str]]:
+        """Return the metrics that differ significantly, by what the difference is."""
+        gained = [each.metric for each in self.tested if each.gained]
+        if self.tone:
+            return {"regression": [*self.regressions]} if self.regressions else {"gained": gained}
+        found: dict[str, list[str]] = {}
+        for each in self.tested:
+            if each.comparison.verdict != "undecided":
+                found.setdefault(each.comparison.verdict, []).append(each.metric)
+        return found
 
     def verdicts(self) -> Iterator[tuple[str, str]]:
         """Yield the conclusions of both runs, by name."""

@@ -8,12 +8,13 @@ import msgspec
 
 from jurybox.engine.records import SampleRow
 from jurybox.reporting.compare_runs import CompareOptions, compare_runs
-from jurybox.reporting.metric_text import key_metric
+from jurybox.reporting.metric_text import key_metric, metric_title
 from jurybox.reporting.reasons import failed_rules, main_reason
 from jurybox.reporting.run_diff import RunDiff, SampleChange
 from jurybox.reporting.stored import SampleRecord, reading
 from jurybox.reporting.view import RunView
 from jurybox.scoring.sample_result import JUDGE_SCORE
+from jurybox.statistics.metric_differences import rescaled
 from jurybox.storage.store import Store
 from jurybox.text_format import cut
 
@@ -69,6 +70,18 @@ class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
         """Yield each comparison with the first run, with its heading."""
         for name, diff in zip(self.names[1:], self.differences, strict=True):
             yield f"{name} against {self.names[0]}", diff
+
+    def difference(self, metric: str, run: int) -> float | None:
+        """Return how far a metric of a run is from the first run's; None if not measurable."""
+        diff = self.differences[run - 1] if run else None
+        pairs = () if diff is None or not diff.compared else diff.metrics
+        return next((each.difference for each in pairs if each.metric == metric), None)
+
+    def rescaled(self) -> list[str]:
+        """Return the titles of the criteria with another scale than in the first run."""
+        first, *others = (view.rubric for view in self.runs)
+        found = dict.fromkeys(name for other in others for name in rescaled(first, other))
+        return [metric_title(name, first) for name in found]
 
     def as_data(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""

@@ -22,10 +22,12 @@ Wanted = Literal["higher", "lower", "neither"]
 """Which direction of a metric is better."""
 
 _PASSED: Final = "passed"
+UNSCORED: Final = "unscored"
+"""Whether the judges gave a sample no score."""
 _YES_OR_NO: Final[Mapping[str, Wanted]] = {
     _PASSED: "higher",
     "safety_flag": "lower",
-    "unscored": "lower",
+    UNSCORED: "lower",
     "target_error": "lower",
 }
 RIGHT: Final = "right"
@@ -47,11 +49,22 @@ def comparable_scores(one: Rubric, other: Rubric) -> tuple[str, ...]:
     return (*names, JUDGE_SCORE)
 
 
+def rescaled(one: Rubric, other: Rubric) -> tuple[str, ...]:
+    """Return the criteria that two rubrics have on different scales."""
+    scales = {each.id: each.scale for each in other.criteria}
+    return tuple(each.id for each in one.criteria if scales.get(each.id, each.scale) != each.scale)
+
+
 def score_of(result: SampleResult, name: str) -> float | None:
     """Return a score of a sample by its name: the mean of several votes, not the majority (E9)."""
     if name in result.vote_means:
         return result.vote_means[name]
     return result.judge_score if name == JUDGE_SCORE else result.metrics.get(name)
+
+
+def passed_of(result: SampleResult) -> bool | None:
+    """Return whether a sample passed; None if the judges failed, which says nothing about it."""
+    return None if result.evaluator_error is not None else result.passed
 
 
 def _points_of_b(result: SampleResult) -> float | None:
@@ -124,8 +137,14 @@ class MetricDifference(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def gained(self) -> bool:
-        """Whether it got significantly better."""
-        return self.wanted != "neither" and self.comparison.verdict == self.wanted
+        """Whether it got significantly better; judges that fail less often are no gain."""
+        counts = self.wanted != "neither" and self.metric != UNSCORED
+        return counts and self.comparison.verdict == self.wanted
+
+    @property
+    def of_responses(self) -> bool:
+        """Whether it compares at least one response by its scores, verdict or winner."""
+        return bool(self.comparison.n) and (self.metric == _PASSED or not self.is_share)
 
 
 class _Pairs:
@@ -175,9 +194,9 @@ class DifferenceTests:
     def _values(self, result: SampleResult) -> dict[str, float | None]:
         return {
             **{name: score_of(result, name) for name in self._scores},
-            _PASSED: None if result.passed is None else float(result.passed),
+            _PASSED: None if (passed := passed_of(result)) is None else float(passed),
             "safety_flag": float(result.safety_flag) if result.judged else None,
-            "unscored": float(result.evaluator_error is not None),
+            UNSCORED: float(result.evaluator_error is not None),
             "target_error": float(result.target_error is not None),
             POINTS_OF_B: _points_of_b(result),
         }

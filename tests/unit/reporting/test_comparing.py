@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from jurybox.engine.records import RunRow, SampleRow
 from jurybox.errors import IncompleteError
+from jurybox.judging.flow import Failure
 from jurybox.reporting.compare_runs import (
     CompareOptions,
     Key,
@@ -17,6 +18,7 @@ from jurybox.reporting.compare_runs import (
     sample_pairs,
 )
 from jurybox.reporting.run_diff import RunDiff
+from jurybox.reporting.side_by_side import side_by_side
 from jurybox.statistics.metric_differences import SampleClusters
 
 
@@ -198,3 +200,98 @@ def test_a_damaged_result_is_told(make_run: Callable, row: Callable) -> None:
 
     with pytest.raises(IncompleteError, match="run x can't be read"):
         compare_runs(Damaged(), made.view, made.view)
+
+
+RUBRIC = """---
+id: answers
+version: 1.0.0
+scale: 1-5
+votes: 1
+pass: ["accuracy >= 3"]
+---
+# Answers
+Read closely.
+
+## Criteria
+### Accuracy
+### Clarity
+"""
+STRICT = RUBRIC.replace("accuracy >= 3", "accuracy >= 5")
+FRACTIONS = STRICT.replace("scale: 1-5", "scale: 0.0-1.0").replace(">= 5", ">= 0.9")
+CHECKED = ("position", "verbosity", "self_enhancement", "formatting", "authority")
+
+
+def always(accuracy: float) -> Callable[[str], str]:
+    reply = {
+        "reasoning": {"accuracy": "Right.", "clarity": "Clear."},
+        "scores": {"accuracy": accuracy, "clarity": accuracy},
+        "bias_checklist": dict.fromkeys(CHECKED, "Not at work."),
+        "safety_concerns": [],
+    }
+    return lambda _: json.dumps(reply)
+
+
+def crashed(_: str) -> Failure:
+    return Failure(kind="unreadable", message="the judge crashed")
+
+
+def test_a_stricter_rubric_is_neither_a_regression_nor_a_gain(
+    make_run: Callable, row: Callable
+) -> None:
+    rows = [row(f"s{n}") for n in range(20)]
+    lax = make_run(rows, always(4), rubric=RUBRIC, run_id="x")
+    strict = make_run(rows, always(4), rubric=STRICT, run_id="y")
+    caution = "the rubrics differ, so a difference may be the rubric's and not the responses': "
+    for diff, direction in ((compared(lax, strict), "lower"), (compared(strict, lax), "higher")):
+        assert diff.conclusion() == f"{caution}{direction} at 95%: passed"
+        assert (diff.same_rubric, diff.tone) == (False, "")
+        assert diff.as_data()["same_rubric"] is False
+    again = make_run(rows, always(2), rubric=RUBRIC, run_id="z")
+    assert (compared(lax, again).tone, compared(again, lax).tone) == ("fails", "passes")
+
+
+def test_scores_on_different_scales_have_no_difference(make_run: Callable, row: Callable) -> None:
+    rows = [row(f"s{n}", scenario="all") for n in range(4)]
+    points = make_run(rows, always(4), rubric=RUBRIC, run_id="x")
+    shares = make_run(rows, always(0.75), rubric=FRACTIONS, run_id="y")
+    diff = compared(points, shares)
+    every = (*diff.metrics, *diff.scenarios[0].metrics)
+    both = {each.metric: each.difference for each in every if None not in (each.a, each.b)}
+    names = ("accuracy_mean", "clarity_mean", "lowest_criterion_mean", "overall_mean")
+    assert [both[name] for name in names] == [None, None, None, 0.0]
+    # 4 of 1 to 5 and 0.75 are the same share of their scales, by which samples are compared.
+    assert [*diff.samples[0].details(None)] == ["passed yes -> no"]
+    assert "not measurable, on another scale in each rubric: accuracy, clarity" in diff.cautions()
+    columns = side_by_side(points.store, (points.view, shares.view), CompareOptions())
+    assert columns.difference("accuracy_mean", 1) is None
+    assert columns.difference("pass_rate", 1) == -1.0
+    assert columns.rescaled() == ["Accuracy", "Clarity"]
+
+
+def test_samples_that_judges_could_not_score_are_no_base_for_a_gain(
+    make_run: Callable, row: Callable
+) -> None:
+    rows = [row(f"s{n}") for n in range(20)]
+    broken = make_run(rows, crashed, rubric=RUBRIC, run_id="x")
+    scored = make_run(rows, always(4), rubric=RUBRIC, run_id="y")
+    diff = compared(broken, scored)
+    none = "nothing could be compared: no sample has a score in both runs"
+    assert diff.conclusion(titled=True) == f"{none}; lower at 95%: not scored"
+    assert (diff.tone, diff.samples[0].passed) == ("", (None, True))
+    columns = side_by_side(broken.store, (broken.view, scored.view), CompareOptions())
+    assert columns.difference("pass_rate", 1) is None
+    back = compared(scored, broken)
+    assert (back.conclusion(), back.tone) == (f"{none}; regression at 95%: unscored", "fails")
+    assert compared(broken, broken).conclusion() == none
+
+
+def test_chance_is_not_mentioned_where_no_score_was_compared(
+    make_run: Callable, row: Callable
+) -> None:
+    one = make_run([row("a")], always(4), rubric=RUBRIC, run_id="x")
+    other = make_run([row("a")], crashed, rubric=STRICT, run_id="y")
+    none = "nothing could be compared: no sample has a score in both runs"
+    assert compared(one, other).conclusion() == f"the rubrics differ, and {none}"
+    assert (
+        compared(one, one).conclusion() == "no metric is higher or lower by more than chance at 95%"
+    )

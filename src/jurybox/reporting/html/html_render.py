@@ -284,7 +284,9 @@ def html_report(view: RunView, attention: Attention, store: Store, more: Mapping
         worst=attention.worst,
         baseline=None
         if diff is None
-        else Baseline(before=diff.a, conclusion=diff.conclusion(titled=True)),
+        else Baseline(
+            before=diff.a, same_rubric=diff.same_rubric, conclusion=diff.conclusion(titled=True)
+        ),
         calibration=(more["calibration"] or never) if "calibration" in more else None,
         people=people,
         jury_agreement=jury_agreement(store, run),

@@ -69,6 +69,7 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     """The run that this one is compared with, and the result of the tests."""
 
     before: RunView
+    same_rubric: bool
     conclusion: str | None  # None while the samples of both runs are being compared
 
     @property
@@ -81,7 +82,8 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
         apart = difference(self.before.summary.get(metric.name), metric.value)
         if apart is None:
             return ""
-        return f"{metric_change(metric.name, apart)} against {self.name}"
+        change = f"{metric_change(metric.name, apart)} against {self.name}"
+        return change if self.same_rubric else f"{change}, by another rubric"
 
 
 class Extras(msgspec.Struct, frozen=True, kw_only=True):

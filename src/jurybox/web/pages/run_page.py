@@ -92,4 +92,6 @@ def _baseline(view: RunView, run: RunRow, place: AppState) -> Baseline | None:
         return None
     diff = soon(place.comparison(before, run))
     conclusion = None if isinstance(diff, Pending) else diff.conclusion(titled=True)
-    return Baseline(before=view_run(before, place.store), conclusion=conclusion)
+    compared = view_run(before, place.store)
+    same_rubric = compared.rubric.sha256 == view.rubric.sha256
+    return Baseline(before=compared, same_rubric=same_rubric, conclusion=conclusion)

@@ -313,7 +313,7 @@ def test_nothing_hostile_gets_through_in_any_field(
     )
     extras = Extras(
         worst=(spoiled(CARD),),
-        baseline=Baseline(before=view, conclusion=HOSTILE),
+        baseline=Baseline(before=view, same_rubric=True, conclusion=HOSTILE),
         calibration=spoiled(CALIBRATION),
         people=spoiled(PEOPLE),
         jury_agreement=spoiled(VOTES),
