@@ -73,9 +73,11 @@ def run_cost(uses: Iterable[ModelUse], prices: Prices, *, batched: bool = False)
 
 def _dollars(use: ModelUse, prices: Prices, *, batched: bool) -> float | None:
     """Return the cost of a model's use; None if its price or a reply's token count is unknown."""
-    if use.calls == use.cached + use.failed:
+    if use.calls == use.cached:
         return 0.0
     usage = Usage() if use.unknown else use.usage
+    if use.calls == use.cached + use.failed:
+        usage = Usage(input_tokens=0, output_tokens=0)
     return cost(use.model, usage, prices, batched=batched)
 
 

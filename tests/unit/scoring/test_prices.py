@@ -5,10 +5,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from jurybox.app.view_run import run_cost
 from jurybox.errors import InputError
 from jurybox.models.providers import load_prices
 from jurybox.sample import Usage
 from jurybox.scoring.prices import Price, cost
+from jurybox.scoring.sample_result import ModelUse
 
 PRICES = {
     "openai/m": Price(input=2.0, cached_input=0.5, output=8.0),
@@ -137,3 +139,14 @@ def test_a_misspelt_key_is_refused() -> None:
 def test_a_table_that_is_not_there_is_refused() -> None:
     with pytest.raises(InputError, match=r"nowhere\.json: can't be read \(No such file"):
         load_prices("nowhere.json")
+
+
+def test_calls_that_all_failed_cost_nothing_only_if_the_price_is_known() -> None:
+    def dollars(model: str, **more: int) -> float | None:
+        used = ModelUse(model=model, role="judge", calls=3, **more)
+        return run_cost([used], {"openai/x": Price(input=1.0, output=2.0)})["dollars"]
+
+    assert dollars("openai/x", failed=3) == 0.0
+    assert dollars("python/judges:first", failed=3) is None
+    assert dollars("python/judges:first", unknown=3) is None
+    assert dollars("python/judges:first", cached=3) == 0.0

@@ -444,7 +444,8 @@ def test_chosen_runs_are_compared_two_as_a_pair_more_in_columns(pages: PagesClie
     assert "<bdi>run-a</bdi> and <bdi>run-a</bdi> compared" in pair
     more = pages.get("/compare?run=c&run=b&run=a")
     assert more.headers["location"] == "/side-by-side?run=a&run=b&run=c"
-    assert "Choose a second run" in pages.get("/compare?run=run-a").text
+    assert "Only one run is chosen" in pages.get("/compare?run=run-a").text
+    assert "No runs are chosen" in pages.get("/compare").text
     alone = pages.get("/side-by-side?run=run-a")
     assert alone.headers["location"] == "/compare?run=run-a"
     many = pages.get("/side-by-side?" + "&".join(f"run={n}" for n in range(9)))
@@ -459,6 +460,45 @@ def test_runs_side_by_side_can_be_exchanged_for_others(
     page = pages.get("/side-by-side?run=run-a&run=run-b").text
     offered = re.findall(r'name="run" value="(run-.)"( checked)?', page)
     assert offered == [("run-c", ""), ("run-b", " checked"), ("run-a", " checked")]
+
+
+def test_a_trend_leaves_out_runs_by_another_rubric_or_without_a_score(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    def failing(_: str) -> Failure:
+        return Failure(kind="unreadable", message="the judge crashed")
+
+    make_run([answered("s1")], failing, rubric=RUBRIC, run_id="run-a")
+    for name in ("run-b", "run-c"):
+        make_run([answered("s1")], judge, rubric=RUBRIC, run_id=name)
+    stricter = RUBRIC.replace("accuracy >= 3", "accuracy >= 5")
+    make_run([answered("s1")], judge, rubric=stricter, run_id="run-d")
+    trends = pages.get("/").text.partition('<div class="trends">')[2].partition("</figure>")[0]
+    assert re.findall(r"<title>(run-.):", trends) == ["run-b", "run-c"]
+    assert "without 1 run by another rubric and 1 run without a score" in trends
+
+
+def test_the_rubrics_are_named_before_runs_by_different_ones_are_compared(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    rows = [answered(f"t{n}") for n in range(20)]
+    make_run(rows, judge, rubric=RUBRIC, run_id="run-a")
+    stricter = RUBRIC.replace("accuracy >= 3", "accuracy >= 5")
+    make_run(rows, judge, rubric=stricter, run_id="run-b", baseline="run-a")
+    page = pages.get("/compare?a=run-a&b=run-b").text
+    heading = re.search(r'<h2 id="what">(.*?)</h2>', page)
+    caution = "rubrics differ, so a difference may be the rubric&#39;s and not the responses&#39;: "
+    assert heading is not None
+    assert heading[1] == f"The {caution}lower at 95%: passed"
+    assert '<section class="verdict "' in page
+    assert ", a regression" not in page
+    assert not re.search('data-name="B is" class="(bad|good)"', page)
+    columns = pages.get("/side-by-side?run=run-b&run=run-a").text
+    assert f"<bdi>run-a</bdi>: the {caution}higher at 95%: passed" in columns
+    assert '<strong class="">' in columns
+    run = pages.get("/runs/run-b").text
+    assert "against run-a, by another rubric" in run
+    assert f"the {caution}lower at 95%: passed" in run
 
 
 def test_the_points_of_a_trend_lead_to_their_runs(pages: PagesClient, make_run: MakeRun) -> None:

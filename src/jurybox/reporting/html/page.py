@@ -80,10 +80,8 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     def change(self, metric: PlottedMetric) -> str:
         """Describe the change of a metric; empty if unknown."""
         apart = difference(self.before.summary.get(metric.name), metric.value)
-        if apart is None:
-            return ""
-        change = f"{metric_change(metric.name, apart)} against {self.name}"
-        return change if self.same_rubric else f"{change}, by another rubric"
+        by = self.name if self.same_rubric else f"{self.name}, by another rubric"
+        return "" if apart is None else f"{metric_change(metric.name, apart)} against {by}"
 
 
 class Extras(msgspec.Struct, frozen=True, kw_only=True):

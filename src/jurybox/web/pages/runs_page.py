@@ -1,6 +1,7 @@
 """The list of runs, with a trend for each suite."""
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 from urllib.parse import urlencode
@@ -15,6 +16,7 @@ from jurybox.engine.records import RunRow
 from jurybox.reporting.html.histograms import PlottedMetric, RunMetrics
 from jurybox.reporting.view import ListedRun, RunView, listed_run
 from jurybox.rubric.metrics import WIN_RATE
+from jurybox.text_format import counted
 from jurybox.web.app_state import PATIENCE, AppState
 from jurybox.web.lookup import ANY_TEXT, PlaceOf
 from jurybox.web.template_engine import page_response
@@ -42,6 +44,21 @@ class RunLine(msgspec.Struct, frozen=True, kw_only=True):
         run = self.run
         named = (run.run_id, run.suite, run.name, run.dataset, run.target, run.judge, *run.tags)
         return "\n".join(each for each in named if each).casefold()
+
+
+class Trend(msgspec.Struct, frozen=True, kw_only=True):
+    """The scored runs of one suite and rubric, the oldest first, and how many are left out."""
+
+    runs: tuple[RunLine, ...]
+    by_others: int  # by another rubric
+    unscored: int
+
+    @property
+    def left_out(self) -> str:
+        """The runs of the suite that the trend leaves out, in words."""
+        others = f"{counted(self.by_others, 'run')} by another rubric" if self.by_others else ""
+        unscored = f"{counted(self.unscored, 'run')} without a score" if self.unscored else ""
+        return " and ".join(filter(None, (others, unscored)))
 
 
 def runs_page(
@@ -102,11 +119,24 @@ def _line(row: RunRow, place: AppState) -> RunLine:
     )
 
 
-def _trends(lines: Sequence[RunLine]) -> dict[str, list[RunLine]]:
-    """Return, by suite, the runs with a metric, the oldest first; suites with one are left out."""
-    found: dict[str, list[RunLine]] = {}
+def _trends(lines: Sequence[RunLine]) -> list[Trend]:
+    """Return a trend for each suite and rubric with several scored runs.
+
+    Another rubric measures something else, so its runs are no points of the same line.
+    """
+    found: dict[tuple[str, str, str], list[RunLine]] = {}
+    shown, unscored = Counter[str](), Counter[str]()
     for each in reversed(lines):
-        if each.metric is not None and each.metric.value is not None:
-            found.setdefault(each.run.suite, []).append(each)
-    several = [(suite, runs) for suite, runs in found.items() if len(runs) > 1]
-    return dict(several[:_MOST_TRENDS])
+        if each.view is None:
+            continue
+        if each.metric is None or each.metric.value is None:
+            unscored[each.run.suite] += 1
+            continue
+        shown[each.run.suite] += 1
+        key = each.run.suite, each.view.rubric.sha256, each.metric.name
+        found.setdefault(key, []).append(each)
+    several = [(suite, runs) for (suite, *_), runs in found.items() if len(runs) > 1]
+    return [
+        Trend(runs=tuple(runs), by_others=shown[suite] - len(runs), unscored=unscored[suite])
+        for suite, runs in several[:_MOST_TRENDS]
+    ]
