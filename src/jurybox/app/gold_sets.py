@@ -281,7 +281,7 @@ def _left_out(found: ActiveReviews, part: RandomPart) -> Iterator[str]:
     if part.waiting:
         yield waiting_line(len(part.waiting), part.passed)
     elif part.needed:
-        yield needed_line(part.needed, part.unsure)
+        yield needed_line(part.needed, part.unsure, others=bool(others))
 
 
 def labels_for_diff(store: Store, one: RunRow, other: RunRow, path: Path | None) -> dict[str, Gold]:

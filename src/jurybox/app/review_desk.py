@@ -148,7 +148,7 @@ class ReviewDesk:
         self.run = run
         self.rubric = rubric_of(run)
         self.blind = blind
-        self._overlap = overlap
+        self.overlap = overlap
         self.reviewers = reviewers
         self._unrevealed = unrevealed or UnrevealedReviews()
         self._known: tuple[str, Sequence[ReviewRow]] = ("", ())
@@ -179,13 +179,13 @@ class ReviewDesk:
         undecided = self.undecided() if kind == "flagged" else frozenset[int]()
         known = {row.number for row in rows if row.reviewer == name}
         others = Counter(row.number for row in rows if row.reviewer != name)
-        enough = {number for number, count in others.items() if count >= self._overlap}
+        enough = {number for number, count in others.items() if count >= self.overlap}
         known |= enough - undecided
         queue = self.store.queued_numbers(self.run.id) if kind == "flagged" else self._random()
         while True:
             number = next_number(self._share(queue, name), known, after)
             more = others[number] if number in undecided else 0
-            if number is None or self._claims(number, name, self._overlap + more):
+            if number is None or self._claims(number, name, self.overlap + more):
                 return None if number is None else self.case(number, name, queue=kind)
             known.add(number)
 
@@ -193,7 +193,7 @@ class ReviewDesk:
         """Return the samples that a reviewer may get: all, unless they are assigned."""
         if not self.reviewers:
             return iter(numbers)
-        to, most = self.reviewers, self._overlap
+        to, most = self.reviewers, self.overlap
         return (each for each in numbers if name in assigned(self.run.id, each, to, most))
 
     def undecided(self, reviewer: str | None = None) -> frozenset[int]:

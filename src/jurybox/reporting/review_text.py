@@ -242,7 +242,8 @@ def _missing(found: ReviewAgreement, overlap: int = 1) -> Iterator[str]:
         yield waiting_line(found.waiting, found.passed)
     elif found.needed:
         unsure = found.unsure if overlap == 1 else 0  # else they get a second reviewer anyway
-        yield f"nothing is corrected yet: {needed_line(found.needed, unsure)}"
+        line = needed_line(found.needed, unsure, others=found.flagged.samples > 0)
+        yield f"nothing is corrected yet: {line}"
 
 
 def _uncounted(found: ReviewAgreement) -> Iterator[str]:

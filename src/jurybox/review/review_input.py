@@ -20,7 +20,8 @@ LONGEST_COMMENT: Final = 10_000
 
 _CONCERN: Final = "safety_concern"
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_NUMBER: Final = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
+# The numbers that a browser's number field accepts.
+_NUMBER: Final = re.compile(r"-?(?:[0-9]{1,15}|(?=\.))(\.[0-9]{1,30})?([eE][-+]?[0-9]{1,2})?")
 
 
 def read_verdict(data: object, rubric: Rubric, *, pair: bool) -> HumanVerdict:
@@ -130,14 +131,14 @@ def _side(value: object, where: str) -> Side | None:
 
 
 def given_number(text: str) -> Score | str:
-    """Return the number in a form field, read as a JSON number.
+    """Return the number in a form field.
 
     Other text is returned unchanged; the scale refuses it later.
     """
     match = _NUMBER.fullmatch(text)
     if match is None:
         return text
-    return int(text) if match[1] is None else float(text)
+    return float(text) if match[1] or match[2] else int(text)
 
 
 def read_reviewer(text: str) -> str:

@@ -71,12 +71,17 @@ def next_number(queue: Iterable[int], reviewed: Container[int], after: int | Non
     return next((number for number in chain(numbers, passed) if number not in reviewed), None)
 
 
-def needed_line(needed: int, unsure: int = 0) -> str:
-    """Return how many reviews are missing before a metric is corrected, and how to get them."""
+def needed_line(needed: int, unsure: int = 0, *, others: bool = False) -> str:
+    """Return how many reviews are missing before a metric is corrected, and how to get them.
+
+    ``others`` says whether flagged samples are reviewed, which the random order may reach.
+    """
     reviews = "1 more review" if needed == 1 else f"{needed} more reviews"
     verb = "is" if needed == 1 else "are"
     again = "; `jurybox serve --overlap 2` assigns unclear samples to a second reviewer"
-    return f"{reviews} from the random queue {verb} needed{again if unsure else ''}"
+    fewer = ", or fewer: a flagged sample's review counts when the random order reaches it"
+    more = f"{fewer if others else ''}{again if unsure else ''}"
+    return f"{reviews} from the random queue {verb} needed{more}"
 
 
 class RandomPart(msgspec.Struct, frozen=True, kw_only=True):

@@ -140,7 +140,7 @@ def _shown(answer: Answer) -> str:
 
 def _notes(revealed: Revealed, *, pair: bool) -> Iterator[str]:
     if pair and revealed.order == "BA":
-        yield "Names are the run's from here on: its response B was shown to you as A."
+        yield "A and B are the run's names here; you saw its response B as A."
     if revealed.judged.stable is False:
         yield "The judge's winner changed with the order of the responses."
     if revealed.judged.judge_score is not None:

@@ -26,6 +26,8 @@ from jurybox.web.app_state import AppState
 from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import LARGEST, Number, PlaceOf
 from jurybox.web.review.form import (
+    PREFERENCE,
+    SCORE,
     digit_keys,
     given_fields,
     given_verdict,
@@ -164,7 +166,7 @@ def submit(visit: TheVisit, number: Number) -> Response:
             case.number, visit.reviewer, verdict, form.get("comment", ""), shown=shown
         )
     except InputError as error:
-        return _form(visit, case, form, problem=_reported(visit, error), status=400)
+        return _form(visit, case, form, error)
     if visit.goes_straight_on:
         return visit.go(after=case.number, notice="saved")
     return visit.go(f"/{case.number}/judged", notice="saved")
@@ -182,7 +184,7 @@ def judged_page(visit: TheVisit, number: Number) -> Response:
     return visit.page(
         "judged",
         case=case,
-        sheet=sheet_of(case),
+        sheet=sheet_of(case, revealed=True),
         concerns=_concerns(visit, case),
         flagged=flagged,
         waits=flagged and not flag_outcome((revealed.mine, *revealed.others)),
@@ -253,14 +255,12 @@ def _form(
     visit: Visit,
     case: ReviewCase,
     given: Mapping[str, str],
-    *,
-    problem: str = "",
-    status: int = 200,
+    error: InputError | None = None,
 ) -> Response:
     fields = (pair_fields if case.is_pair else score_fields)(visit.desk.rubric)
     return visit.page(
         "case",
-        status,
+        200 if error is None else 400,
         case=case,
         sheet=sheet_of(case),
         fields=fields,
@@ -268,7 +268,8 @@ def _form(
         typed=any(each.low is not None for each in fields),
         safety=safety_field(),
         given=given,
-        problem=problem,
+        problem="" if error is None else _reported(visit, error),
+        faults=[] if error is None else [each + error.where for each in (SCORE, PREFERENCE, "")],
         basis=_basis(visit, case),
         skip_link=visit.link(after=case.number),
     )

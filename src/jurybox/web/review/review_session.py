@@ -85,6 +85,7 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
             "reviewer": self.reviewer,
             "progress": self.desk.progress(self.reviewer),
             "reviewed": len(mine),
+            "overlap": self.desk.overlap,
             "assigned": bool(self.desk.reviewers),
             "undecided": self.undecided,
             "last": mine[-1].id if mine else "",

@@ -46,12 +46,12 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
         return next((each for each in (*self.parts, *self.responses) if each.name == name), None)
 
 
-def sheet_of(case: ReviewCase) -> Sheet:
-    """Return the displayed parts of a case."""
+def sheet_of(case: ReviewCase, *, revealed: bool = False) -> Sheet:
+    """Return the displayed parts of a case; ``revealed`` names two responses as in the run."""
     return Sheet(
         further=max(0, len(case.messages) - _MOST_TURNS),
         parts=tuple(_parts(case)),
-        responses=tuple(_responses(case)),
+        responses=tuple(_responses(case, swapped=revealed and case.order == "BA")),
     )
 
 
@@ -63,11 +63,14 @@ def _parts(case: ReviewCase) -> Iterator[TextPart]:
             yield TextPart(name=name, title=_TITLES[name], text=text)
 
 
-def _responses(case: ReviewCase) -> Iterator[TextPart]:
+def _responses(case: ReviewCase, *, swapped: bool) -> Iterator[TextPart]:
     letters = ("a", "b") if case.is_pair else ("",)
     for letter, response in zip(letters, case.responses, strict=True):
         name = f"response-{letter}" if letter else "response"
         title = f"Response {letter.upper()}".strip()
+        if swapped:
+            other = "B" if letter == "a" else "A"
+            title = f"Response {other}, shown to you as {letter.upper()}"
         error = None if response.answered else _why_missing(response)
         yield TextPart(name=name, title=title, text=response.text, error=error)
 

@@ -406,9 +406,10 @@
   }
   fold();
   desk.querySelectorAll("details.more").forEach((more) => more.addEventListener("toggle", fold));
-  if (correcting) {
-    turnTo(groups[0]);
-    notice.textContent += ` A key changes ${title(groups[0])} and goes on to the next; Enter submits.`;
+  const first = form && (form.querySelector("[data-fault]") || (correcting ? groups[0] : null));
+  if (first) {
+    turnTo(first);
+    notice.textContent += ` A key changes ${title(first)} and goes on to the next; Enter submits.`;
   } else {
     // Marked and not focused, so that a screen reader starts at the top of the page.
     mark(open()[0] || null);

@@ -12,8 +12,9 @@ from jurybox.app.estimate_run import review_agreement
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.reporting.stored import plan_of
 from jurybox.review.reviews import Circumstances
-from jurybox.review.selection import assigned
-from jurybox.sample import Row
+from jurybox.review.selection import assigned, pair_order
+from jurybox.sample import Response, Row
+from jurybox.web.app_state import Pending
 from pages_client import PagesClient
 from stored_runs import Made, MakeRun, answered
 
@@ -168,6 +169,9 @@ def test_what_is_no_verdict_is_refused_and_nothing_is_lost(
     assert told in html.unescape(answer.text)
     assert "Your verdict" in answer.text
     assert desk(made).reviews() == ()
+    name = told.partition(":")[0]
+    at_fault = re.findall(r'data-title="(\w+)" data-fault>', answer.text)
+    assert at_fault == ([name] if name in ("Facts", "Tone") else at_fault)
 
 
 def test_the_same_form_sent_twice_is_one_review(made: Made, anna: Reviewer) -> None:
@@ -417,6 +421,49 @@ def test_agreement_counts_each_label_and_links_what_is_furthest_apart(
         ["s2 facts", "3, 3"],
     ]
     assert 'href="/runs/run-a/samples/1"' in rows[0]
+
+
+def test_a_revealed_pair_has_the_names_of_the_run(make_run: MakeRun, anna: Reviewer) -> None:
+    row = {"response_b": Response(text="the second text")}
+    make_run([answered(f"s{number}", **row) for number in range(8)], judge, rubric=RUBRIC)
+    number = next(each for each in range(8) if pair_order("run-a", each, "Anna") == "BA")
+    anna.name("Anna")
+    shown = anna.get(f"{DESK}/{number}?queue=random").text
+    assert shown.index("the second text") < shown.index("<h2>Response B</h2>")
+    anna.send(number, winner="A")
+    told = anna.get(f"{DESK}/{number}/judged").text
+    titles = re.findall("<h2>(Response .*?)</h2>", told)
+    assert titles == ["Response B, shown to you as A", "Response A, shown to you as B"]
+    assert told.index(titles[0]) < told.index("the second text") < told.index(titles[1])
+    assert re.findall('<td class="own">(.*?)</td>', told)[0] == "B"
+
+
+def test_the_random_part_says_that_flagged_reviews_may_count(made: Made, anna: Reviewer) -> None:
+    anna.name("Anna")
+    assert "or fewer" not in anna.get(f"{DESK}?queue=random").text
+    desk(made).submit(1, "Ben", GIVEN, shown=Circumstances(queue="flagged"))
+    shown = anna.get(f"{DESK}?queue=random").text
+    assert "4 more, or fewer, and metrics can be corrected" in shown
+    assert "counts when the random order reaches it" in shown
+
+
+def test_e11_with_overlap_one_review_is_enough_for_the_release(
+    made: Made, open_pages: Open
+) -> None:
+    del made
+    for overlap in (1, 2):
+        reviewer = Reviewer(open_pages(overlap=overlap))
+        reviewer.name("Anna")
+        assert ("one review each is enough for the release" in reviewer.last.text) is (overlap == 2)
+
+
+def test_the_headline_says_that_reviews_are_being_compared(
+    made: Made, anna: Reviewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk(made).submit(1, "Ben", GIVEN, shown=Circumstances(queue="random"))
+    monkeypatch.setattr("jurybox.web.pages.run_page.soon", lambda _: Pending())
+    headline = anna.get("/runs/run-a").text.partition('class="tiles"')[2].partition("</section>")[0]
+    assert "reviews are being compared" in headline
 
 
 def test_the_end_of_the_queue_says_what_is_true(made: Made, anna: Reviewer) -> None:
