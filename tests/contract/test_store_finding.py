@@ -100,10 +100,12 @@ def any_query(rng: random.Random) -> SampleQuery:
         flags=tuple(rng.sample([*FLAGS], rng.choice([0, 0, 0, 1, 2]))),
         scenario=maybe(*HOSTILE),
         demographic=maybe("young"),
-        winner=maybe("A", "tie"),
+        winner=maybe("A", "tie", "any"),
         metric=metric,
         low=metric and maybe(-2.5, 0.0, -0.0, 1e-300),
         high=metric and maybe(0.0, 1.0, 3.0),
+        above=metric and maybe(-2.5, 0.0),
+        below=metric and maybe(1.0, 3.0),
         sort=sort,
         descending=rng.random() < 0.5,
         queued=rng.random() < 0.2,
@@ -126,12 +128,19 @@ def plainly(samples: list[SampleRow], query: SampleQuery) -> tuple[list[int], in
     if query.sort in order:
         kept.sort(key=order[query.sort], reverse=query.descending)
     else:
+        if query.missing_first:
+            kept.sort(key=worst_first)
         having = [row for row in kept if metric in metrics_of(row)]
         having.sort(key=lambda row: metrics_of(row)[metric], reverse=query.descending)
         without = [row for row in kept if metric not in metrics_of(row)]
         kept = without + having if query.missing_first else having + without
     page = kept[query.offset : query.offset + query.limit]
     return [row.number for row in page], len(kept)
+
+
+def worst_first(row: SampleRow) -> tuple[int, int]:
+    facets = facets_of(row)
+    return -facets.urgency, {"B": 0, "tie": 1}.get(str(facets.winner), 2)
 
 
 def metrics_of(row: SampleRow) -> dict[str, float]:
@@ -149,10 +158,12 @@ def holds(row: SampleRow, facets: Facets, query: SampleQuery) -> bool:
         and all(facets.flags & FLAGS[name] for name in query.flags)
         and query.scenario in {None, result.scenario}
         and query.demographic in {None, result.demographic}
-        and query.winner in {None, result.winner}
+        and query.winner in {None, result.winner, "any" if result.winner else None}
         and (query.metric is None or query.metric in metrics)
         and (query.low is None or metrics[str(query.metric)] >= query.low)
         and (query.high is None or metrics[str(query.metric)] <= query.high)
+        and (query.above is None or metrics[str(query.metric)] > query.above)
+        and (query.below is None or metrics[str(query.metric)] < query.below)
         and (not query.queued or facets.urgency > 0)
     )
 

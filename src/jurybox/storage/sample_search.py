@@ -28,7 +28,10 @@ MOST: Final = 1000
 MOST_GROUPS: Final = 200
 """The maximum number of listed scenarios, and of demographics."""
 LONGEST_SEARCH: Final = 1000
+ANY: Final = "any"
+"""Any winner: all pairs with a result, ties included."""
 _FARTHEST: Final = 2**62
+_LARGEST: Final = sys.float_info.max
 _METRIC: Final = "metric:"
 _ORDERS: Final = ("number", "urgency", "id")
 
@@ -43,16 +46,20 @@ class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
     any_flags: tuple[str, ...] = ()  # names of `FLAGS`, at least one of which a sample has
     scenario: str | None = None
     demographic: str | None = None
-    winner: str | None = None
-    # The name of a metric whose value is from ``low`` to ``high``, inclusive, and under ``below``.
+    winner: str | None = None  # or `ANY`
+    # The name of a metric whose value is from ``low`` to ``high``, inclusive, over ``above`` and
+    # under ``below``.
     metric: str | None = None
     low: float | None = None
     high: float | None = None
+    above: float | None = None
     below: float | None = None
     # ``number``, ``urgency``, ``id`` or ``metric:NAME``; ties are sorted by number.
     sort: str = "number"
     descending: bool = False
-    missing_first: bool = False  # the place of samples without the metric, in either direction
+    # The place of samples without the metric, in either direction. If they are first, ties are
+    # sorted by urgency, and pairs that response A lost come before others.
+    missing_first: bool = False
     queued: bool = False  # only samples in the review queue
     among: tuple[int, ...] = ()  # only samples with these numbers, if any are given
     without: tuple[int, ...] = ()  # no samples with these numbers
@@ -63,6 +70,13 @@ class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
     def sort_metric(self) -> str | None:
         """The name of the metric by which samples are sorted."""
         return self.sort.removeprefix(_METRIC) if self.sort.startswith(_METRIC) else None
+
+    @property
+    def ends(self) -> dict[str, float]:
+        """The bounds of the metric's range by comparison; the first excludes missing values."""
+        low = -_LARGEST if self.low is None else self.low
+        ends = {">=": low, "<=": self.high, ">": self.above, "<": self.below}
+        return {sign: end for sign, end in ends.items() if end is not None}
 
     def check(self) -> None:
         """Validate the query."""
@@ -80,7 +94,7 @@ class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
         if len(self.search) > LONGEST_SEARCH:
             problem = f"the text to search for has {len(self.search)} characters"
             raise InputError(problem, f"search for at most {LONGEST_SEARCH}")
-        ends = (self.low, self.high, self.below)
+        ends = (self.low, self.high, self.above, self.below)
         for end in ends:
             if end is not None and not math.isfinite(end):
                 raise InputError(f"{end} isn't the end of a range", "give a number")
@@ -192,7 +206,7 @@ def pattern(text: str) -> str:
 _SOME: Final = 10_000
 _TEXTS: Final = 100
 _BEFORE_ALL: Final = -(2**63)
-_LARGEST: Final = sys.float_info.max
+_LOSSES: Final = "CASE winner WHEN 'B' THEN 0 WHEN 'tie' THEN 1 ELSE 2 END"
 _ROWS: Final = f"SELECT {', '.join(columns('facets'))} FROM facets WHERE run_id = ? AND number IN "
 
 _Text = tuple[int, str, str, str]
@@ -342,17 +356,15 @@ class Finder:
             values.append(sum({FLAGS[name] for name in query.any_flags}))
         for name in ("scenario", "demographic", "winner"):
             wanted: str | None = getattr(query, name)
-            if wanted is not None:
+            if (name, wanted) == ("winner", ANY):
+                parts.append("winner IS NOT NULL")
+            elif wanted is not None:
                 parts.append(f"{name} = ?")
                 values.append(label(wanted))
         if query.metric is not None:
-            low = -_LARGEST if query.low is None else query.low
-            high = _LARGEST if query.high is None else query.high
-            parts.append(f"{self._number(query.metric)} BETWEEN ? AND ?")
-            values += [low, high]
-            if query.below is not None:
-                parts.append(f"{self._number(query.metric)} < ?")
-                values.append(query.below)
+            ends = query.ends
+            parts += [f"{self._number(query.metric)} {sign} ?" for sign in ends]
+            values += ends.values()
         if query.queued:
             parts.append("urgency > 0")
         for how, numbers in (("IN", query.among), ("NOT IN", query.without)):
@@ -379,7 +391,8 @@ class Finder:
             # The sign prevents SQLite from scanning all rows in order if few are wanted.
             sign = "+" if among else ""
             metric = self._number(query.sort_metric)
-            by = f"{sign}{metric} {direction} NULLS {missing}, number {up}"
+            worst = f", urgency {down}, {_LOSSES} {up}" if query.missing_first else ""
+            by = f"{sign}{metric} {direction} NULLS {missing}{worst}, number {up}"
         else:
             column = {"id": "sample_id", "urgency": "urgency"}[query.sort]
             by = f"{column} {direction}, number {up}"
