@@ -49,6 +49,10 @@ def alarmed(prompt):
     return _reply(prompt, 5, ["It opens a backdoor for anyone who knows the header."])
 
 
+def mute(prompt):
+    return "I would rather not say."
+
+
 def torn(prompt):
     return _reply(prompt, next(SCORES))
 """
@@ -173,15 +177,17 @@ def test_e11_dismissed_flags_release_and_a_confirmed_one_never_does(jurybox: Jur
     # The counts of the page and of the report lead to these samples and no others.
     assert samples_of("review=open") == samples_of("review=open&flag=safety") == ["q1"]
     assert samples_of("review=awaiting") == ["q1"]
-    assert "A reviewer dismissed the safety concern: a judge sees a danger." in page_of("/0")
+    assert "Safety concern dismissed by anna: a judge sees a danger." in page_of("/0")
     assert re.findall(">(safety[, a-z]*)</span>", page_of("?sort=number")) == [
-        "safety, dismissed",
+        "safety, dismissed by anna",
         "safety",
     ]
     assert "Needs review: a judge sees a danger." in page_of("/1")
     jurybox("report", "last", "-o", "report.html")
     (packed,) = re.findall(r"data-samples>([^<]*)</script>", Path("report.html").read_text())
     first, second = json.loads(gzip.decompress(base64.b64decode(packed)))
+    assert first["reasons"] == {"safety": "dismissed by anna"}
+    assert second["reasons"] == {"safety": ""}
     assert (first["open"], first["awaiting"], first["confirmed"]) == ([], False, False)
     (said,) = [text for title, text, _ in first["texts"] if title == "review"]
     assert said.endswith("no safety concern")
@@ -195,16 +201,74 @@ def test_e11_dismissed_flags_release_and_a_confirmed_one_never_does(jurybox: Jur
     assert " gates pass " in jurybox("runs").out.replace("1 of 1 gates", "")
     assert jurybox("gate", "last").code == 0
     review(1, reviewer="ben", safety_concern=True)
-    assert "A reviewer confirmed the safety concern: a judge sees a danger." in page_of("/1")
+    assert "confirmed by ben; dismissed by anna: a judge sees a danger." in page_of("/1")
     run = shown(jurybox)
     assert run["release_ready"] is False
     assert run["release_reasons"] == ["a reviewer confirmed a safety concern: 1 sample"]
     assert "a reviewer confirmed a safety concern: 1 sample" in jurybox("runs").out
     said = verdict()
     assert (said.word, said.tone) == ("Don't ship", "fails")
-    assert said.sentence == "a reviewer confirmed a safety concern in 1 sample"
+    assert said.sentence == "1 safety concern confirmed by reviewers"
     assert jurybox("gate", "last", "--accept-unreviewed").code == 1
     assert jurybox("verify", "last").code == 0
+
+
+def needs_attention() -> list[str]:
+    """Return the lines under "Needs attention" on the page of the last run, without links."""
+    store = open_store(".jurybox/jurybox.db")
+    pages = PagesClient(application(ServeSettings(store=store)))
+    text = pages.get(f"/runs/{store.runs()[0].id}").text
+    store.close()
+    part = text[text.index('id="attention"') :].partition("</section>")[0]
+    items = re.findall(r'<li class="concern.*?</li>', part, re.DOTALL)
+    return [" ".join(re.sub(r"<[^>]*>", "", each).split()) for each in items]
+
+
+def test_e11_what_reviewers_confirm_comes_first_and_who_disagrees_is_named(
+    jurybox: Jurybox,
+) -> None:
+    suite("alarmed", rows=3)
+    jurybox("run", "suite.yaml")
+    review(0, safety_concern=True)
+    review(1, safety_concern=True)
+    review(1, reviewer="ben", safety_concern=False)
+    assert needs_attention()[:3] == [
+        "confirmed 2 safety concerns confirmed by reviewers q0, q1",
+        "disputed 1 safety concern on which reviewers disagree q1",
+        "safety 1 of 3 samples still to be reviewed: a judge sees a danger q2",
+    ]
+    assert samples_of("review=confirmed&sort=number") == ["q0", "q1"]
+    assert samples_of("review=disputed") == ["q1"]
+    assert verdict().parts[0] == ("2 safety concerns confirmed by reviewers", "review=confirmed")
+    # A sample that passes isn't plain green where a reviewer sees a danger.
+    assert 'class="outcome waits"' in page_of("/1")
+    assert "Safety concern confirmed by anna; dismissed by ben</span>" in page_of("/1")
+    assert 'class="outcome passes"' in page_of("/2")
+    jurybox("report", "last", "-o", "report.html")
+    (packed,) = re.findall(r"data-samples>([^<]*)</script>", Path("report.html").read_text())
+    _, second, third = json.loads(gzip.decompress(base64.b64decode(packed)))
+    assert second["reasons"] == {"safety": "confirmed by anna; dismissed by ben"}
+    assert (second["disputed"], third["disputed"]) == (True, False)
+
+
+def test_e11_a_concern_that_only_a_reviewer_sees_is_shown_too(jurybox: Jurybox) -> None:
+    suite("calm", f"{GATES}\nrequire_review: []")
+    jurybox("run", "suite.yaml")
+    assert verdict().word == "Ship"
+    review(1, safety_concern=True)
+    assert (verdict().word, verdict().tone) == ("Ship, but see reviews", "waits")
+    assert shown(jurybox)["release_ready"] is True
+    assert needs_attention() == ["confirmed 1 safety concern confirmed by reviewers q1"]
+    assert ">safety, confirmed by anna</span>" in page_of("?review=confirmed")
+    assert "Safety concern confirmed by anna</span>" in page_of("/1")
+
+
+def test_e6_a_review_gives_no_score_so_the_sample_stays_listed(jurybox: Jurybox) -> None:
+    suite("mute", 'gates: ["unscored_rate <= 0.1"]', rows=1)
+    jurybox("run", "suite.yaml")
+    assert any(line.startswith("not scored 1 sample:") for line in needs_attention())
+    review(0)
+    assert any(line.startswith("not scored 1 sample:") for line in needs_attention())
 
 
 def test_e11_accepting_unreviewed_samples_is_recorded(jurybox: Jurybox) -> None:

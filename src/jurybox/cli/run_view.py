@@ -195,7 +195,7 @@ def _print_look_at(view: RunView, concerns: Sequence[Concern]) -> None:
 
 def _concern(concern: Concern) -> str:
     """Return a concern on one line, with as many of its samples as fit."""
-    line = f"  {concern.kind}, {counted(concern.count, 'sample')}: {concern.meaning}"
+    line = f"  {concern.kind}, {concern.in_words}"
     names: list[str] = []
     for name in map(str, concern.samples):
         if len(f"{line}: {', '.join([*names, name])} and {concern.count} more") <= console().width:

@@ -8,13 +8,15 @@ import msgspec
 from jurybox.engine.records import RunRow, SampleRow
 from jurybox.reporting.metric_text import headline
 from jurybox.reporting.reasons import Reason, failed_rules, main_reason, reasoning, reasons_of
+from jurybox.reporting.release import read_reviews, settled_words
 from jurybox.reporting.stored import SampleRecord, damaged, reading
 from jurybox.reporting.view import RunView
+from jurybox.review.reviews import Review
 from jurybox.sample import Response
 from jurybox.scoring.sample_result import FIRST, KINDS, Noted
 from jurybox.storage.sample_search import SampleQuery
 from jurybox.storage.store import Store
-from jurybox.text_format import cut
+from jurybox.text_format import counted, cut
 
 _LONGEST_REASONING: Final = 300
 _LONGEST_TASK: Final = 160
@@ -32,13 +34,47 @@ class SamplePlace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         return f"{self.id} (repeat {self.repeat})" if self.repeat else self.id
 
 
+_REVIEWERS: Final = {
+    "confirmed": "confirmed by reviewers",
+    "disputed": "on which reviewers disagree",
+}
+"""The reasons that come from reviews, and their meanings."""
+# A review gives no score, so these samples stay without one.
+_NEVER_SETTLED: Final = frozenset({"unscored"})
+
+
 class Concern(msgspec.Struct, frozen=True, kw_only=True):
-    """A reason to look at samples: how many still need a look, and the first of them."""
+    """A reason to look at samples: how many still need a look, and the first of them.
+
+    ``reviewed`` counts the samples with the same reason that reviews have settled.
+    """
 
     kind: str
     meaning: str
     count: int
+    reviewed: int = 0
     samples: tuple[SamplePlace, ...]
+
+    @property
+    def counts(self) -> str:
+        """How many samples there are, or how many of them still have to be reviewed."""
+        if self.kind in _REVIEWERS:
+            return f"{counted(self.count, 'safety concern')} {self.meaning}"
+        if not self.reviewed:
+            return counted(self.count, "sample")
+        return f"{self.count:,} of {self.count + self.reviewed:,} samples still to be reviewed"
+
+    @property
+    def in_words(self) -> str:
+        """How many samples there are, and why to look at them."""
+        return self.counts if self.kind in _REVIEWERS else f"{self.counts}: {self.meaning}"
+
+    @property
+    def query(self) -> str:
+        """The query for the samples."""
+        if self.kind in _REVIEWERS:
+            return f"review={self.kind}"
+        return ("review=open&" if self.reviewed else "") + f"flag={self.kind}"
 
 
 class CardResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,8 +89,9 @@ class SampleCard(msgspec.Struct, frozen=True, kw_only=True):
     """A sample that is shown for the ``value`` of a metric, or for its flags.
 
     ``passed`` is None if the rubric has no pass rules; ``failed`` names the rules that fail.
-    ``grounds`` are quoted safety findings and the reasons of judges and rules, ``reasoning`` is all
-    reasons as one text, and ``main_reason`` is the reason for the lowest score.
+    ``flags`` are its reasons for review, each with what reviewers decided. ``grounds`` are quoted
+    safety findings and the reasons of judges and rules, ``reasoning`` is all reasons as one text,
+    and ``main_reason`` is the reason for the lowest score.
     """
 
     number: int
@@ -64,7 +101,7 @@ class SampleCard(msgspec.Struct, frozen=True, kw_only=True):
     value: float | None
     passed: bool | None
     failed: str = ""
-    flags: tuple[str, ...]
+    flags: dict[str, str]
     task: str
     reference: str | None = None
     answers: tuple[CardResponse, ...]
@@ -84,7 +121,7 @@ class SampleCard(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-def card(record: SampleRecord, metric: str = "") -> SampleCard:
+def card(record: SampleRecord, metric: str = "", reviews: Sequence[Review] = ()) -> SampleCard:
     """Return a sample's card, with the metric for which it is shown."""
     sample = record.row
     result, responses = record.result, record.responses
@@ -101,7 +138,8 @@ def card(record: SampleRecord, metric: str = "") -> SampleCard:
         # Without pass rules, samples neither pass nor fail, even without a score.
         passed=result.passed if result.rules else None,
         failed=failed_rules(record),
-        flags=result.review_reasons,
+        flags=dict.fromkeys(result.review_reasons, "")
+        | settled_words(result.review_reasons, reviews),
         task=record.inputs.task,
         reference=record.inputs.reference,
         answers=tuple(answers),
@@ -127,8 +165,9 @@ def _answer(response: Response, label: str) -> CardResponse:
 
 def numbered_card(store: Store, run: RunRow, number: int, metric: str = "") -> SampleCard:
     """Return the card of the sample with a number."""
+    reviews = read_reviews(run, store.reviews_of(run.id, number)).every
     with reading(run):
-        return card(SampleRecord(_numbered(store, run, number)), metric)
+        return card(SampleRecord(_numbered(store, run, number)), metric, reviews)
 
 
 def _numbered(store: Store, run: RunRow, number: int) -> SampleRow:
@@ -138,39 +177,65 @@ def _numbered(store: Store, run: RunRow, number: int) -> SampleRow:
     return sample
 
 
-def worst_samples(store: Store, run: RunRow, metric: str, most: int) -> tuple[SampleCard, ...]:
-    """Return the samples with the lowest values of a metric; ties by number."""
-    found = store.find_samples(run.id, SampleQuery(sort=f"metric:{metric}", limit=most)).rows
-    cards = (numbered_card(store, run, row.number, metric) for row in found)
-    return tuple(card for card in cards if card.value is not None)
+def worst_samples(
+    store: Store, run: RunRow, metric: str, most: int, confirmed: Sequence[int] = ()
+) -> tuple[SampleCard, ...]:
+    """Return samples with a confirmed concern, without a score and with the lowest scores."""
+    queries = (
+        SampleQuery(flags=("unscored",), limit=most),
+        SampleQuery(metric=metric, sort=f"metric:{metric}", limit=most),
+    )
+    found = [row.number for query in queries for row in store.find_samples(run.id, query).rows]
+    numbers = list(dict.fromkeys((*confirmed, *found)))
+    return tuple(numbered_card(store, run, number, metric) for number in numbers[:most])
 
 
 def concerns_of(store: Store, view: RunView, listed: int = FIRST) -> tuple[Concern, ...]:
     """Return the reasons to look at a run's samples, each with its first few samples.
 
-    A sample is left out of a reason that a review has settled.
+    What reviewers confirmed comes first. A sample is left out of a reason that a review has
+    settled.
     """
-    run, settled = view.row, view.release.settled
+    run, release = view.row, view.release
+    settled = {kind: done for kind, done in release.settled.items() if kind not in _NEVER_SETTLED}
 
-    def places(noted: Noted) -> Iterator[SamplePlace]:
-        numbers: Sequence[int] = noted.first
-        done = settled.get(noted.kind, ())
-        if done or len(numbers) < min(noted.count, listed):
-            query = SampleQuery(flags=(noted.kind,), without=done, limit=listed)
-            numbers = [row.number for row in store.find_samples(run.id, query).rows]
-        for number in numbers[:listed]:
-            sample = _numbered(store, run, number)
-            yield SamplePlace(id=sample.sample_id, repeat=sample.repeat, number=number)
-
-    return tuple(
-        Concern(
-            kind=noted.kind,
-            meaning=KINDS[noted.kind].meaning,
-            count=noted.count - len(settled.get(noted.kind, ())),
-            samples=tuple(places(noted)),
+    def places(numbers: Sequence[int]) -> tuple[SamplePlace, ...]:
+        samples = [_numbered(store, run, number) for number in numbers[:listed]]
+        return tuple(
+            SamplePlace(id=each.sample_id, repeat=each.repeat, number=each.number)
+            for each in samples
         )
-        for noted in view.conclusion.attention
-        if noted.kind in KINDS and noted.count > len(settled.get(noted.kind, ()))
+
+    def first(noted: Noted) -> Sequence[int]:
+        done = settled.get(noted.kind, ())
+        if not done and len(noted.first) >= min(noted.count, listed):
+            return noted.first
+        query = SampleQuery(flags=(noted.kind,), without=done, limit=listed)
+        return [row.number for row in store.find_samples(run.id, query).rows]
+
+    by_reviewers = {"confirmed": sorted(release.confirmed), "disputed": sorted(release.disputed)}
+    return (
+        *(
+            Concern(
+                kind=kind,
+                meaning=_REVIEWERS[kind],
+                count=len(numbers),
+                samples=places(numbers),
+            )
+            for kind, numbers in by_reviewers.items()
+            if numbers
+        ),
+        *(
+            Concern(
+                kind=noted.kind,
+                meaning=KINDS[noted.kind].meaning,
+                count=noted.count - len(settled.get(noted.kind, ())),
+                reviewed=len(settled.get(noted.kind, ())),
+                samples=places(first(noted)),
+            )
+            for noted in view.conclusion.attention
+            if noted.kind in KINDS and noted.count > len(settled.get(noted.kind, ()))
+        ),
     )
 
 
@@ -196,5 +261,5 @@ def gather(store: Store, view: RunView, *, listed: int = 20, ranked: int = 10) -
     metric = headline(view.summary, view.rubric)
     return Attention(
         concerns=concerns_of(store, view, listed),
-        worst=worst_samples(store, view.row, metric, ranked),
+        worst=worst_samples(store, view.row, metric, ranked, sorted(view.release.confirmed)),
     )

@@ -23,13 +23,14 @@ class RunMetric(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _WORDS: Final = {
-    "model_error": "the judge's model gave no reply",
+    "model_error": "a request to the judge's model failed",
     "parse_error": "the judge's replies could not be read",
     "judge-concern": "the judge's own concern",
     "unscored": "not scored",
     "target_error": "no response",
     "dataset_version_or_hash": "dataset, by hash or version",
     "latency_e2e_ms": "latency (ms)",
+    "win_rate": "win rate of response A",
 }
 
 

@@ -1,11 +1,11 @@
 """The reasons for a sample's verdict."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from jurybox.documents.numbers import exact, shown
-from jurybox.judging.evaluation_report import CriterionReport
+from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
 from jurybox.reporting.metric_text import listed_counts
 from jurybox.reporting.stored import SampleRecord
 from jurybox.scoring.sample_result import SampleResult, unmet
@@ -68,6 +68,23 @@ def why_failed(result: SampleResult) -> str | None:
     parts = [f"fails: {', '.join(failed)}"] if failed else []
     parts += [f"not measured: {', '.join(missing)}"] if missing else []
     return "; ".join(parts)
+
+
+def why_unsure(report: EvaluationReport, titles: Mapping[str, str]) -> str:
+    """Return why a report with low confidence has it; ``titles`` are those of the criteria."""
+    sides = [scored.criteria for scored in (report.responses or {}).values()] or [report.criteria]
+    criteria = [each for some in sides for each in some]
+    split = [titles.get(each.id, each.id) for each in criteria if _is_split(each.votes)]
+    split += ["the winner"] if _is_split(report.winner_votes) else []
+    if split:
+        return f"the votes on {', '.join(dict.fromkeys(split))} have no majority"
+    if report.judge_fallback:
+        return "a reply could not be read, so the rubric's fallback score is used"
+    return "most votes change with the order of the responses"
+
+
+def _is_split(votes: Sequence[object]) -> bool:
+    return bool(votes) and all(2 * votes.count(each) <= len(votes) for each in votes)
 
 
 def reasoning(record: SampleRecord) -> str:

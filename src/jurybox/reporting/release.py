@@ -15,9 +15,11 @@ from jurybox.scoring.sample_result import NEEDS_REVIEW, SampleResult, flag_names
 from jurybox.scoring.summary import Acceptance, Conclusion
 from jurybox.storage.sample_search import SampleQuery
 from jurybox.storage.store import Store
-from jurybox.text_format import counted
+from jurybox.text_format import counted, cut
 
 _REASONS: Final[tuple[str, ...]] = get_args(ReviewReason)
+
+_MOST_NAMES: Final = 3
 
 BLOCKED: Final = "blocked"
 """The decision that replaces a release if a reviewer confirmed a safety concern."""
@@ -30,11 +32,16 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
     awaiting: int = 0  # how many samples with such a reason have no settling review
     awaited: tuple[ReviewReason, ...] = ()  # the reasons of these samples that are still open
     cleared: tuple[int, ...] = ()  # the samples with such a reason that reviews have settled
-    # The samples in which a reviewer sees a safety concern, if the rubric requires such reviews.
-    confirmed: tuple[int, ...] = ()
+    confirmed: tuple[int, ...] = ()  # the samples in which a reviewer sees a safety concern
+    disputed: tuple[int, ...] = ()  # those of them in which another reviewer sees none
     reviewed: tuple[int, ...] = ()  # the queued samples for which reviews settled every reason
     settled: dict[str, tuple[int, ...]] = {}  # the samples that a review settled, by reason
     accepted: Acceptance | None = None  # how unreviewed samples were accepted, if they were
+
+    @property
+    def blocked(self) -> bool:
+        """Whether a confirmed safety concern blocks the release, as the rubric requires."""
+        return bool(self.confirmed) and "safety" in self.required
 
     @property
     def blockers(self) -> tuple[str, ...]:
@@ -43,7 +50,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
         if self.awaiting and self.accepted is None:
             reasons = ", ".join(self.awaited)
             lines.append(f"awaiting review: {counted(self.awaiting, 'sample')} ({reasons})")
-        if self.confirmed:
+        if self.blocked:
             count = counted(len(self.confirmed), "sample")
             lines.append(f"a reviewer confirmed a safety concern: {count}")
         return tuple(lines)
@@ -70,6 +77,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
             "done": [each for each in reasons if number in self.done(each)],
             "awaiting": number not in self.cleared and not set(self.required).isdisjoint(flags),
             "confirmed": number in self.confirmed,
+            "disputed": number in self.disputed,
         }
 
     def as_data(self) -> dict[str, Any]:
@@ -120,7 +128,8 @@ def release_review(
         awaiting=total - len(cleared),
         awaited=tuple(each for each in required if flagged[each] > len(settled.get(each, ()))),
         cleared=cleared,
-        confirmed=tuple(concerned) if "safety" in required else (),
+        confirmed=tuple(concerned),
+        disputed=tuple(number for number in concerned if _has_concern(reviews[number], sees=False)),
         reviewed=tuple(number for number, (done, why) in found.items() if why and done == why),
         settled={reason: tuple(numbers) for reason, numbers in settled.items()},
         accepted=stored.accepted,
@@ -158,23 +167,31 @@ def _settled(reason: str, reviews: Sequence[Review]) -> bool:
     return any(each.verdict.is_label for each in reviews)
 
 
-def _has_concern(reviews: Sequence[Review]) -> bool:
-    return any(each.verdict.safety_concern is True for each in reviews)
+def _has_concern(reviews: Sequence[Review], *, sees: bool = True) -> bool:
+    return any(each.verdict.safety_concern is sees for each in reviews)
 
 
 def settled_words(reasons: Collection[str], reviews: Sequence[Review]) -> dict[str, str]:
-    """Return what reviewers did with the reasons for review that they settled."""
+    """Return what reviewers did with the reasons for review that they settled.
+
+    A safety concern that a reviewer confirmed is included even if no judge saw it.
+    """
     found = {reason: "reviewed" for reason in reasons if _settled(reason, reviews)}
-    if "safety" in found:
+    if "safety" in found or _has_concern(reviews):
         found["safety"] = flag_outcome(reviews)
     return found
 
 
 def flag_outcome(reviews: Sequence[Review]) -> str:
-    """Return whether reviewers confirmed or dismissed a safety flag; empty if undecided."""
-    if not _settled("safety", reviews):
-        return ""
-    return "confirmed" if _has_concern(reviews) else "dismissed"
+    """Return who confirmed and who dismissed a safety concern; empty if undecided."""
+    parts = list[str]()
+    for word, sees in (("confirmed", True), ("dismissed", False)):
+        names = [each.reviewer for each in reviews if each.verdict.safety_concern is sees]
+        more = [f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
+        if names:
+            listed = ", ".join((*(cut(name, 40) for name in names[:_MOST_NAMES]), *more))
+            parts.append(f"{word} by {listed}")
+    return "; ".join(parts)
 
 
 def reviewed_conclusion(conclusion: Conclusion, rubric: Rubric, found: ReleaseReview) -> Conclusion:
@@ -191,7 +208,7 @@ def reviewed_conclusion(conclusion: Conclusion, rubric: Rubric, found: ReleaseRe
         return conclusion
     decision, reasons = conclusion.decision, conclusion.decision_reasons
     if releases(rubric.decisions, decision):
-        decision = BLOCKED if found.confirmed else NEEDS_REVIEW
+        decision = BLOCKED if found.blocked else NEEDS_REVIEW
         reasons = (*blockers, *reasons)
     ready = None if conclusion.release_ready is None else False
     return msgspec.structs.replace(

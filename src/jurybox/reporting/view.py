@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Mapping
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -261,15 +262,19 @@ def _notes(
         notes.append("votes are not independent: they were asked for with the same parameters")
     if plan.derived_from is not None:
         notes.append(f"re-scored from the replies of run {plan.derived_from}")
-    lost = conclusion.summary["unscored_votes"]
-    if lost:
-        causes = listed_counts(conclusion.summary.get("unscored_causes", {}))
-        missing = "1 vote is missing" if lost == 1 else f"{lost} votes are missing"
-        notes.append(f"{missing}: {causes or 'no valid reply'}")
+    notes += lost_votes(conclusion.summary)
     skipped = conclusion.summary.get("skipped_votes")
     if skipped:
         notes.append(f"{skipped} votes were not requested: the outcome was decided without them")
     return notes
+
+
+def lost_votes(summary: Mapping[str, Any]) -> list[str]:
+    """Return a note on how many votes are missing, and why; empty if none is."""
+    lost: int = summary["unscored_votes"]
+    causes = listed_counts(summary.get("unscored_causes", {})) or "no valid reply"
+    missing = "1 vote is missing" if lost == 1 else f"{lost} votes are missing"
+    return [f"{missing}: {causes}"] if lost else []
 
 
 def _drifted(model: str, conclusion: Conclusion) -> bool:

@@ -199,7 +199,7 @@ KINDS: Final[dict[str, Kind]] = {
         4,
     ),
     "low_confidence": Kind(
-        "the votes have no majority",
+        "the votes have no majority, most change with the order, or a fallback score is used",
         lambda result: result.confidence == "low" and result.votes_valid > 0,
         3,
     ),

@@ -45,12 +45,15 @@ class SampleFilter(BaseModel):
     )
     scenario: _Name | None = Field(None, description="The scenario of the samples.")
     demographic: _Name | None = Field(None, description="The demographic of the samples.")
-    winner: Literal["A", "B", "tie"] | None = Field(None, description="The better response.")
+    winner: Literal["A", "B", "tie", "any"] | None = Field(
+        None, description="The better response; `any` for all pairs with a result."
+    )
     metric: _Name | None = Field(
-        None, description="The metric that the next three limit; the overall score if not given."
+        None, description="The metric that the next four limit; the overall score if not given."
     )
     low: _End | None = Field(None, description="The metric's lowest value.")
     high: _End | None = Field(None, description="The metric's highest value.")
+    above: _End | None = Field(None, description="A number that the metric's value is above.")
     below: _End | None = Field(None, description="A number that the metric's value is below.")
     sort: str = Field(
         "number",
@@ -78,7 +81,7 @@ class SampleFilter(BaseModel):
         """Return the query to the store; a range without a metric applies to the overall score."""
         values: dict[str, Any] = self.model_dump(include=set(SampleFilter.model_fields)) | part
         flags = tuple(values.pop("flag"))
-        if self.metric is None and (self.low, self.high, self.below) != (None, None, None):
+        if self.metric is None and {self.low, self.high, self.above, self.below} != {None}:
             values["metric"] = overall
         if self.sort == _WORST:
             values |= {"sort": f"metric:{overall}", "missing_first": not self.descending}
@@ -96,8 +99,9 @@ class PageFilter(SampleFilter):
     """The query parameters of a page of samples; ``at`` is a sample's position in the list."""
 
     sort: str = Field(_WORST, pattern=rf"^({_WORST}|number|urgency|id|metric:[^\x00]{{1,200}})$")
-    # Still to be reviewed, settled by reviews, awaited by a release, or a confirmed safety concern.
-    review: Literal["open", "done", "awaiting", "confirmed"] | None = None
+    # Still to be reviewed, settled by reviews, awaited by a release, or with a safety concern that
+    # a reviewer confirmed, or that reviewers disagree about.
+    review: Literal["open", "done", "awaiting", "confirmed", "disputed"] | None = None
     page: int = Field(1, ge=1, le=10_000_000)
     at: int | None = Field(None, ge=0, le=_MAX_OFFSET)
 
@@ -112,6 +116,7 @@ class PageFilter(SampleFilter):
                 "done": {"among": release.done(*self.flag) or (-1,)},
                 "awaiting": {"any_flags": release.required, "without": release.cleared},
                 "confirmed": {"among": release.confirmed or (-1,)},
+                "disputed": {"among": release.disputed or (-1,)},
             }
             query = msgspec.structs.replace(query, **found[self.review])
         return store.find_samples(run.id, query)

@@ -68,7 +68,7 @@ def test_a_result_that_cannot_be_read_is_told(make_run: Callable, row: Callable)
     made = make_run([row("a")], lambda _: scored(2))
 
     class Damaged:
-        find_samples = made.store.find_samples
+        find_samples, reviews_of = made.store.find_samples, made.store.reviews_of
 
         def sample(self, run_id: str, number: int) -> SampleRow:
             return msgspec.structs.replace(made.store.sample(run_id, number), result="{}")

@@ -130,6 +130,7 @@ def test_every_count_of_a_run_opens_as_many_samples(make_run: MakeRun, pages: Pa
     }
     assert {"flag=high_confidence", "flag=moderate_confidence", "flag=lost_votes"} <= {*counted}
     assert "metric=accuracy&low=1.5&below=2.5" in counted
+    assert "flag=failed&metric=accuracy&below=3" in counted
     assert made.view.summary["unscored_votes"] == 2
     for query, numbers in counted.items():
         found = re.findall(r" of (\d+) sample", pages.get(f"/runs/run-a/samples?{query}").text)
@@ -600,6 +601,88 @@ def test_two_judges_against_people_say_which_is_right(
     others = [msgspec.structs.replace(each, response=Response(text="Another.")) for each in rows]
     make_run(others, judge, **kinder | {"run_id": "run-c"})
     assert "right more often" not in pages.get("/compare?a=run-a&b=run-c").text
+
+
+PAIRS = RUBRIC.replace('pass: ["accuracy >= 3"]\ngates: ["accuracy_mean >= 3"]\n', "")
+
+
+def test_e8_pairs_are_listed_by_urgency_then_by_what_response_a_lost(
+    make_run: MakeRun, pages: PagesClient
+) -> None:
+    def compare(prompt: str) -> str | Failure:
+        (number,) = re.findall(r"Task s(\d)", prompt)
+        if number == "4":
+            return "I would rather not say."
+        better = re.search(r"better answer", prompt)
+        first = better is not None and better.start() < prompt.index("worse answer")
+        side = {"1": "A" if first else "B", "2": "A", "3": "B" if first else "A"}.get(number, "tie")
+        return json.dumps(
+            {
+                "reasoning": {"accuracy": "Right.", "clarity": "Muddled."},
+                "preferences": {"accuracy": side, "clarity": side},
+                "winner": side,
+                "bias_checklist": dict.fromkeys(CHECKED, "Not at work."),
+                "safety_concerns": [],
+            }
+        )
+
+    rows = [
+        answered(f"s{n}", "better answer", response_b=Response(text="worse answer"))
+        for n in range(5)
+    ]
+    made = make_run(rows, compare, rubric=PAIRS)
+    page = pages.get("/runs/run-a/samples").text
+    # Unstable, not scored, lost, a tie, won.
+    assert re.findall(r"<bdi>(s\d)</bdi></a>", page) == ["s2", "s4", "s3", "s0", "s1"]
+    assert "worst first: the most urgent, then those that response A lost" in page
+    assert ">A: better answer</bdi>" in page
+    assert ">B: worse answer</bdi>" in page
+    assert ">overall</option>" not in page
+    run = pages.get("/runs/run-a").text
+    assert "win rate of response A" in run
+    assert "1 of 4</a> scored pairs (25%)" in run
+    assert made.view.summary["n"]["win_rate"] == 4
+    assert '<a href="/runs/run-a/samples?winner=any">4</a>' in run
+    assert " of 4 samples" in pages.get("/runs/run-a/samples?winner=any").text
+    # All votes on it are ties: what is unsure is the order.
+    sample = pages.get("/runs/run-a/samples/2").text
+    assert "Needs review: most votes change with the order of the responses." in sample
+
+
+def test_every_row_that_a_flag_counts_has_its_badge(make_run: MakeRun, pages: PagesClient) -> None:
+    asked: list[str] = []
+
+    def jury(prompt: str) -> str | Failure:
+        number = int(re.findall(r"Task s(\d+)", prompt)[0])
+        asked.append(f"s{number}")
+        vote = asked.count(f"s{number}")
+        if number == 0 or (number == 1 and vote == 1):
+            return Failure(kind="server", message="down")
+        reply = json.loads(str(judge(prompt)))
+        reply["scores"]["accuracy"] = vote if number == 2 else min(vote, 2)
+        return json.dumps(reply)
+
+    make_run([answered(f"s{n}") for n in range(4)], jury, rubric=RUBRIC, votes=3)
+    page = pages.get("/runs/run-a/samples").text
+    facets = re.findall(r'title="[^"]*">([a-z ]+) <small>(\d)</small></a>', page)
+    assert {"split", "low confidence", "lost votes"} <= {name for name, _ in facets}
+    for name, count in facets:
+        assert len(re.findall(rf'class="badge [^>]*>{name}[<,]', page)) == int(count), name
+    assert (
+        "Needs review: the votes on Accuracy have no majority."
+        in pages.get("/runs/run-a/samples/2").text
+    )
+
+
+def test_a_judge_that_replied_before_a_request_failed_is_not_called_mute(
+    make_run: MakeRun, pages: PagesClient
+) -> None:
+    replies = iter(["I would rather not say.", Failure(kind="timeout", message="down")])
+    make_run([answered("s0")], lambda _: next(replies), rubric=RUBRIC)
+    for path in ("/runs/run-a", "/runs/run-a/samples/0"):
+        page = html.unescape(pages.get(path).text)
+        assert "a request to the judge's model failed" in page
+        assert "gave no reply" not in page
 
 
 def test_a_comparison_begins_with_the_largest_fall_of_the_overall_score(

@@ -156,7 +156,9 @@ class RunMetrics:
         measured = formula.where.name if isinstance(formula, Share) else self._source(name)
         if isinstance(formula, Statistic | Ratio):
             measured = formula.of
-        return None if measured in {None, WIN} else f"metric={measured}"
+        if measured == WIN:
+            return "winner=any"
+        return None if measured is None else f"metric={measured}"
 
     def _interval(
         self, name: str, value: float | None, n: int | None, axis: Axis

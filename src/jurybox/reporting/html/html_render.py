@@ -202,7 +202,8 @@ def _lines(store: Store, view: RunView, headline: str) -> Iterator[bytes]:
     reviews = by_number(read_reviews(view.row, store.reviews(view.run_id)).every)
     for row in store.samples(view.run_id):
         record = SampleRecord(row)
-        sample, facets = card(record, headline), facets_of(row)
+        own = reviews.get(row.number, ())
+        sample, facets = card(record, headline, own), facets_of(row)
         texts = [("task", sample.task)]
         texts += [(f"earlier, {turn.role}", turn.content) for turn in record.inputs.messages]
         texts += [("context", record.inputs.context)] if record.inputs.context else []
@@ -211,7 +212,7 @@ def _lines(store: Store, view: RunView, headline: str) -> Iterator[bytes]:
         texts += [("reference", sample.reference)] if sample.reference else []
         texts += [(each.about, each.text) for each in sample.grounds]
         texts += _votes(panel, record.report)
-        texts += map(_review, reviews.get(row.number, ()))
+        texts += map(_review, own)
         if record.inputs.metadata:
             texts.append(("metadata", msgspec.json.encode(record.inputs.metadata).decode()))
         data: dict[str, Any] = {
@@ -292,7 +293,7 @@ def html_report(view: RunView, attention: Attention, store: Store, more: Mapping
         jury_agreement=jury_agreement(store, run),
         with_lost_votes=with_lost_votes(store, view),
         position=order_metrics(store, run) if ordered else (),
-        unstable=unstable_pairs(store, run, attention.concerns),
+        unstable=unstable_pairs(store, run) if ordered else (),
     )
     packed = packed_samples(store, view, headline(view.summary, rubric))
     return report_html(run_page(view, rubric, attention.concerns, extras=extras), packed)

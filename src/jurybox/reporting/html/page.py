@@ -51,7 +51,7 @@ from jurybox.reporting.metric_text import (
 )
 from jurybox.reporting.release import ReleaseReview
 from jurybox.reporting.review_text import ReviewAgreement
-from jurybox.reporting.view import RunView
+from jurybox.reporting.view import RunView, lost_votes
 from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLES, WIN_RATE, Comparison
 from jurybox.rubric.rubric_model import Rubric, releases
 from jurybox.scoring.sample_result import JUDGE_SCORE
@@ -61,7 +61,12 @@ from jurybox.text_format import counted
 
 UNSTABLE_RATE: Final = "unstable_rate"
 Part = tuple[str, str]
-_MOST_REASONS: Final = 8
+_MOST_REASONS: Final = 3
+_NOT_PASSED: Final = {
+    "failed": ("fails a rule", "fail a rule"),
+    "unscored": ("has no score", "have no score"),
+    "target_error": ("has no response", "have no response"),
+}
 _NOT_YET: Final = "not yet: the run isn't finished"
 
 
@@ -105,18 +110,19 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """The decision on a run.
 
     ``word`` and ``sentence`` say whether it can be released, and why; ``tone`` is ``passes``,
-    ``fails``, ``waits``, or empty if the rubric decides nothing. ``parts`` are the reasons, each
-    with the query of the samples that it is about.
+    ``fails``, ``waits``, or empty if the rubric decides nothing. ``parts`` are the most important
+    reasons, each with the query of the samples that it is about, and ``more`` are the others.
     """
 
     word: str
     tone: str
     parts: tuple[Part, ...]
+    more: tuple[Part, ...] = ()
 
     @property
     def sentence(self) -> str:
         """All reasons together."""
-        return "; ".join(text for text, _ in self.parts)
+        return "; ".join(text for text, _ in (*self.parts, *self.more))
 
 
 class FailureCause(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,9 +176,11 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
         return self.view.metadata.get("evaluator_model_id")
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """Notes for the reader that the verdict doesn't mention."""
-        return tuple(note for note in self.view.notes if note not in self.view.release.blockers)
+    def notes(self) -> tuple[Part, ...]:
+        """Notes that the verdict doesn't mention, each with the query for its samples."""
+        blockers, lost = self.view.release.blockers, lost_votes(self.view.summary)
+        notes = [note for note in self.view.notes if note not in blockers]
+        return tuple((note, "flag=lost_votes" if note in lost else "") for note in notes)
 
     @property
     def causes(self) -> tuple[Part, ...]:
@@ -187,7 +195,12 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def not_passed(self) -> tuple[str, ...]:
         """How many samples don't pass, by cause."""
-        return tuple(text for text, _ in _not_passed(self.view))
+        counts = {noted.kind: noted.count for noted in self.view.conclusion.attention}
+        return tuple(
+            f"{counted(count, 'sample')} {one if count == 1 else many}"
+            for kind, (one, many) in _NOT_PASSED.items()
+            if (count := counts.get(kind))
+        )
 
     @property
     def queued(self) -> int:
@@ -287,10 +300,6 @@ def _headlines(rubric: Rubric, estimates: RunMetrics) -> tuple[PlottedMetric, ..
     return tuple(each for each in found if each.value is not None)
 
 
-# Scores are rounded to six decimals before comparing, so this is the smallest difference.
-_NEAREST: Final = 1e-6
-
-
 def _failed_by(cause: str) -> str:
     """Return the query for the samples that failed a rule."""
     if cause.startswith("no response"):
@@ -299,27 +308,26 @@ def _failed_by(cause: str) -> str:
         rule = Comparison.parse(cause)
     except ParseError:
         return "flag=unscored"
-    end = {
-        ">=": f"&high={show_number(round(rule.number - _NEAREST, 6))}",
-        ">": f"&high={show_number(rule.number)}",
-        "<=": f"&low={show_number(round(rule.number + _NEAREST, 6))}",
-        "<": f"&low={show_number(rule.number)}",
-    }.get(rule.operator)
-    return "flag=failed" if end is None else f"flag=failed&metric={rule.name}{end}"
+    ends = {">=": "below", ">": "high", "<=": "above", "<": "low"}
+    end = ends.get(rule.operator)
+    if end is None:
+        return "flag=failed"
+    return f"flag=failed&metric={rule.name}&{end}={show_number(rule.number)}"
 
 
 def verdict_of(view: RunView, people: ReviewAgreement | str | None = None) -> Verdict:
     """Return whether a run can be released, and why; marked if its reviews cast doubt on it."""
     verdict = _by_the_judge(view)
-    if verdict.tone != "passes" or not doubted_gates(view, people):
+    doubted = view.release.confirmed or doubted_gates(view, people)
+    if verdict.tone != "passes" or not doubted:
         return verdict
     word = f"{verdict.word}, but see reviews"
     return msgspec.structs.replace(verdict, word=word, tone="waits")
 
 
 def _by_the_judge(view: RunView) -> Verdict:
-    conclusion, blockers = view.conclusion, tuple(_blockers(view.release))
-    confirmed = view.release.confirmed
+    conclusion, release = view.conclusion, view.release
+    confirmed, awaited = tuple(_confirmed(release)), tuple(_awaited(release))
     failed = [gate for gate in view.gates if not gate.passed]
     if view.status != "finished":
         why = "The run has to be finished before anything is decided"
@@ -327,42 +335,44 @@ def _by_the_judge(view: RunView) -> Verdict:
     if conclusion.decision is not None:
         word = conclusion.decision.replace("_", " ").capitalize().replace("Ab test", "A/B test")
         good = releases(view.rubric.decisions, conclusion.decision)
-        tone = "passes" if good else "waits" if blockers and not confirmed else "fails"
-        stated = [each for each in conclusion.decision_reasons if each not in view.release.blockers]
-        return Verdict(word=word, tone=tone, parts=_joined(blockers, _scenarios_in(stated, view)))
-    if failed or confirmed:
-        # Failures come first, then the reviews that are still required.
-        parts = _joined(
-            _why_failed(failed, view.rubric), _lowering(failed, view), reversed(blockers)
-        )
-        return Verdict(word="Don't ship", tone="fails", parts=parts)
-    passes = [("Every gate passes", "")] if view.gates else []
-    if blockers:
-        return Verdict(word="Awaiting review", tone="waits", parts=_joined(passes, blockers))
+        tone = "passes" if good else "waits" if awaited and not release.blocked else "fails"
+        stated = [each for each in conclusion.decision_reasons if each not in release.blockers]
+        return _verdict(word, tone, confirmed, awaited, _scenarios_in(stated, view))
+    if failed or release.blocked:
+        room = _MOST_REASONS - len(confirmed) - len(awaited)
+        why = (_why_failed if len(failed) <= room else _failing)(failed, view.rubric)
+        return _verdict("Don't ship", "fails", confirmed, why, awaited)
+    whose = " for response A" if WIN_RATE in view.summary else ""
+    passes = [(f"every gate passes{whose}", "")] if view.gates else []
+    if awaited:
+        return _verdict("Awaiting review", "waits", confirmed, passes, awaited)
     if not view.gates and conclusion.release_ready is None:
-        why = "The rubric has no gates, so nothing is decided"
-        return Verdict(word="No verdict", tone="", parts=((why, ""),))
+        why = "the rubric has no gates, so nothing is decided"
+        return _verdict("No verdict", "", confirmed, [(why, "")])
     more = (*_unsure(view), *_optional(conclusion.review["queued"]))
-    return Verdict(word="Ship", tone="passes", parts=_joined(passes, more))
+    return _verdict("Ship", "passes", confirmed, passes, more)
 
 
-def _joined(*reasons: Iterable[Part]) -> tuple[Part, ...]:
-    """Return all reasons; of many, the first few and how many are left."""
-    every = [part for some in reasons for part in some]
-    left = len(every) - _MOST_REASONS
-    return (*every[:_MOST_REASONS], *([(f"{left} more reasons", "")] if left > 0 else []))
+def _verdict(word: str, tone: str, *reasons: Iterable[Part]) -> Verdict:
+    """Return a verdict with its reasons, the most important first."""
+    every = tuple(part for some in reasons for part in some)
+    return Verdict(word=word, tone=tone, parts=every[:_MOST_REASONS], more=every[_MOST_REASONS:])
 
 
-def _blockers(release: ReleaseReview) -> Iterator[Part]:
-    """Yield what blocks a release, apart from gates."""
+def _confirmed(release: ReleaseReview) -> Iterator[Part]:
+    """Yield how many safety concerns reviewers confirmed."""
+    if release.confirmed:
+        count = counted(len(release.confirmed), "safety concern")
+        yield f"{count} confirmed by reviewers", "review=confirmed"
+
+
+def _awaited(release: ReleaseReview) -> Iterator[Part]:
+    """Yield which reviews a release is waiting for."""
     if release.awaiting and release.accepted is None:
         have = "has" if release.awaiting == 1 else "have"
         what = ", ".join(map(plain_words, release.awaited))
         text = f"{counted(release.awaiting, 'sample')} {have} to be reviewed first ({what})"
         yield text, "review=awaiting"
-    if release.confirmed:
-        samples = counted(len(release.confirmed), "sample")
-        yield f"a reviewer confirmed a safety concern in {samples}", "review=confirmed"
 
 
 def _unsure(view: RunView) -> Iterator[Part]:
@@ -415,24 +425,14 @@ def _names(reason: str, scenario: str) -> bool:
 
 
 _REQUIRED: Final = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
-_NOT_PASSED: Final = {
-    "failed": ("fails a rule", "fail a rule"),
-    "unscored": ("has no score", "have no score"),
-    "target_error": ("has no response", "have no response"),
-}
 
 
-def _lowering(failed: Iterable[GateOutcome], view: RunView) -> Iterator[Part]:
-    """Yield how many samples lower a pass rate that fails its gate, by cause."""
-    if any(Comparison.parse(gate.gate).name == "pass_rate" for gate in failed):
-        yield from _not_passed(view)
-
-
-def _not_passed(view: RunView) -> Iterator[Part]:
-    counts = {noted.kind: noted.count for noted in view.conclusion.attention}
-    for kind, (one, many) in _NOT_PASSED.items():
-        if count := counts.get(kind):
-            yield f"{counted(count, 'sample')} {one if count == 1 else many}", f"flag={kind}"
+def _failing(gates: Sequence[GateOutcome], rubric: Rubric) -> Iterator[Part]:
+    """Yield the first gate that fails, and how many others do."""
+    others = len(gates) - 1
+    more = f", and {counted(others, 'more gate')} {'fails' if others == 1 else 'fail'}"
+    for text, query in _why_failed(gates[:1], rubric):
+        yield text + (more if others else ""), query
 
 
 def _why_failed(gates: Iterable[GateOutcome], rubric: Rubric) -> Iterator[Part]:

@@ -1,6 +1,6 @@
 """The panels of a run's page: gates, scenarios and demographics, the jury and its votes."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -10,13 +10,13 @@ from jurybox.calibration.bias_metrics import position
 from jurybox.calibration.bias_results import BiasMetric
 from jurybox.calibration.observations import Observations, ObservedVote
 from jurybox.engine.records import RunRow
-from jurybox.reporting.attention import Concern, SampleCard, numbered_card
+from jurybox.reporting.attention import SampleCard, numbered_card
 from jurybox.reporting.html.histograms import LEVEL, Axis, PlottedMetric, RunMetrics, above, axis_of
 from jurybox.reporting.metric_text import key_metric
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.stored import SampleRecord, procedure_of, reading, stored_votes
 from jurybox.reporting.view import RunView
-from jurybox.rubric.metrics import SAMPLES, Comparison
+from jurybox.rubric.metrics import SAMPLES, WIN_RATE, Comparison
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.estimates import Interval
@@ -44,7 +44,7 @@ def _columns(groups: Mapping[str, Mapping[str, Any]], rubric: Rubric) -> tuple[s
     """Return the metrics that any group has, the most informative first."""
     means = (rubric.mean_of(criterion.id) for criterion in rubric.criteria)
     overall = f"{rubric.overall_name}_mean"
-    wanted = dict.fromkeys((key_metric(rubric), "pass_rate", overall, *means))
+    wanted = dict.fromkeys((WIN_RATE, key_metric(rubric), "pass_rate", overall, *means))
     found = [
         name for name in wanted if any(known.get(name) is not None for known in groups.values())
     ]
@@ -175,7 +175,6 @@ def with_lost_votes(store: Store, view: RunView) -> int:
     return store.find_samples(view.run_id, SampleQuery(limit=1)).flags.get("lost_votes", 0)
 
 
-UNSTABLE: Final = "unstable"
 MOST_PAIRS: Final = 5000
 """The maximum number of pairs to read; reading a pair's votes takes a millisecond or two."""
 
@@ -231,10 +230,7 @@ def _votes(store: Store, run: RunRow, most: int) -> Iterator[ObservedVote]:
                 )
 
 
-def unstable_pairs(
-    store: Store, run: RunRow, concerns: Iterable[Concern]
-) -> tuple[SampleCard, ...]:
-    """Return the first pairs whose winner changes with the order."""
-    places = [each for found in concerns if found.kind == UNSTABLE for each in found.samples]
-    numbers = [each.number for each in places if each.number is not None]
-    return tuple(numbered_card(store, run, each) for each in numbers[:_SHOWN])
+def unstable_pairs(store: Store, run: RunRow) -> tuple[SampleCard, ...]:
+    """Return the first pairs whose winner changes with the order, reviewed ones included."""
+    found = store.find_samples(run.id, SampleQuery(flags=("unstable",), limit=_SHOWN)).rows
+    return tuple(numbered_card(store, run, row.number) for row in found)

@@ -22,6 +22,7 @@ from jurybox.engine.records import (
 from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.judging.flow import Failure, ModelReply
 from jurybox.reporting.html.html_text import cut_pieces, word_diff
+from jurybox.reporting.reasons import why_unsure
 from jurybox.reporting.release import read_reviews, sample_decision, settled_words
 from jurybox.reporting.run_diff import ChangeKind
 from jurybox.reporting.stored import SampleRecord, exchange_notes, plan_of, reading, rubric_of
@@ -107,6 +108,7 @@ def sample_page(
         exchanges = [_exchange(each) for each in record.exchanges[:_MOST_EXCHANGES]]
         votes = votes_of(record.exchanges)
     responses = _responses(record)
+    titles = {each.id: each.name for each in rubric.criteria}
     scenario = record.inputs.scenario
     review_rows = place.store.reviews_of(run.id, number)
     active = read_reviews(run, review_rows)
@@ -128,8 +130,9 @@ def sample_page(
         "scenario": scenario_texts(rubric).get(scenario or "", scenario),
         "responses": responses,
         "marking": _marking(responses),
-        "reasons": {name: kind.meaning for name, kind in KINDS.items()},
-        "titles": {each.id: each.name for each in rubric.criteria},
+        "reasons": {name: kind.meaning for name, kind in KINDS.items()}
+        | ({} if record.report is None else {"low_confidence": why_unsure(record.report, titles)}),
+        "titles": titles,
         "overall": record.scores.get(rubric.overall_name),
         "decision": _decision(rubric, record, reviews),
         "reviewed": settled_words(record.result.review_reasons, reviews),

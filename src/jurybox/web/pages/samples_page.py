@@ -37,10 +37,11 @@ class SampleLine(msgspec.Struct, frozen=True, kw_only=True):
     facets: Facets
     task: str
     response: str
+    response_b: str  # empty if the sample has one response
     failed: str  # the pass rules that fail
     reasoning: str
     elsewhere: tuple[str, str]  # another field with the searched words, if the row shows none
-    flags: tuple[str, ...]  # the verdict first, without flags that another flag implies
+    flags: tuple[str, ...]  # the verdict first, and a safety concern that reviewers confirmed
     settled: dict[str, str]  # what reviewers decided on its flags
     metrics: dict[str, float]
     address: str
@@ -125,26 +126,28 @@ def _facets(store: Store, run: RunRow, asked: PageFilter, found: SamplePage) -> 
 
 def _line(store: Store, run: RunRow, row: Facets, wanted: str, address: str) -> SampleLine:
     sample = store.sample(row.run_id, row.number)
-    task = response = why = failed = ""
+    task = response = response_b = why = failed = ""
     elsewhere, settled = ("", ""), dict[str, str]()
     # `verify` reports what can't be read.
     with suppress(msgspec.DecodeError):
         if sample is not None:
             record = SampleRecord(sample)
             task, response, why = record.task, record.response, main_reason(record)
+            if record.responses.response_b is not None:
+                response_b = record.responses.response_b.text
             failed = failed_rules(record)
             elsewhere = _elsewhere(record, wanted)
-            if record.result.review_reasons:
-                reviews = read_reviews(run, store.reviews_of(run.id, row.number)).every
-                settled = settled_words(record.result.review_reasons, reviews)
+            reviews = read_reviews(run, store.reviews_of(run.id, row.number)).every
+            settled = settled_words(record.result.review_reasons, reviews)
     return SampleLine(
         facets=row,
         task=_excerpt(task, wanted),
         response=_excerpt(response, wanted),
+        response_b=_excerpt(response_b, wanted),
         failed=failed,
         reasoning=_excerpt(why, wanted),
         elsewhere=elsewhere,
-        flags=_main_flags(flag_names(row.flags)),
+        flags=_main_flags((*flag_names(row.flags), *settled)),
         settled=settled,
         metrics=_METRICS.decode(row.metrics),
         address=address,
@@ -152,9 +155,8 @@ def _line(store: Store, run: RunRow, row: Facets, wanted: str, address: str) -> 
 
 
 def _main_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the flags to show: the verdict first, without flags that another flag implies."""
-    implied = {*_UNREMARKABLE, *(["split"] if "low_confidence" in flags else ())}
-    implied |= {"lost_votes"} if "unscored" in flags else set[str]()
+    """Return the flags to show: the verdict first, every flag that is counted as a facet."""
+    implied = set(_UNREMARKABLE)
     if any(flag in KINDS and flag != "failed" for flag in flags):
         implied.add("needs_review")
     verdict = [flag for flag in ("failed", "passed") if flag in flags]

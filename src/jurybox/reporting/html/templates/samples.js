@@ -42,8 +42,11 @@
     summary.append(element("span", sample.id, "card-name"), " ");
     const lacking = sample.flags.find((flag) => flag in words);
     const kind = sample.passed ? "passes" : "fails";
-    if (lacking || sample.passed !== null) summary.append(element("span", words[lacking] ?? kind, `badge ${kind}`), " ");
-    for (const flag of sample.reasons.filter((each) => !(each in words))) summary.append(element("span", plain(flag), "badge warned"), " ");
+    const color = sample.passed && sample.confirmed ? "waits" : kind;
+    if (lacking || sample.passed !== null) summary.append(element("span", words[lacking] ?? kind, `badge ${color}`), " ");
+    for (const [flag, decided] of Object.entries(sample.reasons)) {
+      if (!(flag in words)) summary.append(element("span", decided ? `${plain(flag)}, ${decided}` : plain(flag), "badge warned"), " ");
+    }
     summary.append(element("span", sample.texts[0][1].slice(0, 160), "card-why"));
     if (sample.failed) summary.append(element("span", sample.failed, "card-why bad"));
     if (sample.why) summary.append(element("span", sample.why, "card-why"));
@@ -108,8 +111,10 @@
     const value = sample.metrics[query.get("metric")];
     return (!query.has("flag") || sample.flags.includes(query.get("flag"))) &&
       meetsReview(sample, query.get("review")) &&
-      ["scenario", "demographic", "winner"].every((name) => !query.has(name) || sample[name] === query.get(name)) &&
+      ["scenario", "demographic", "winner"].every((name) => !query.has(name) || sample[name] === query.get(name) ||
+        (name === "winner" && query.get(name) === "any" && sample.winner !== null)) &&
       (!query.has("below") || value < Number(query.get("below"))) &&
+      (!query.has("above") || value > Number(query.get("above"))) &&
       (!query.has("metric") || (value >= Number(query.get("low") ?? -Infinity) && value <= Number(query.get("high") ?? Infinity)));
   }
 
@@ -128,12 +133,12 @@
   function described() {
     const conditions = [];
     for (const [name, value] of query) {
-      const near = Math.round(Number(value) * 1e5) / 1e5;
       if (name === "flag") conditions.push(plain(value));
-      else if (name === "review") conditions.push({ open: "to be reviewed", awaiting: "awaiting review", confirmed: "a confirmed safety concern" }[value]);
-      else if (name === "high") conditions.push(`${query.get("metric")} ${near > Number(value) ? "<" : "<="} ${near}`);
+      else if (name === "review") conditions.push({ open: "to be reviewed", awaiting: "awaiting review", confirmed: "safety concerns confirmed by reviewers", disputed: "safety concerns on which reviewers disagree" }[value]);
+      else if (name === "high") conditions.push(`${query.get("metric")} <= ${value}`);
       else if (name === "below") conditions.push(`${query.get("metric")} < ${value}`);
-      else if (name === "low") conditions.push(`${query.get("metric")} ${near < Number(value) ? ">" : ">="} ${near}`);
+      else if (name === "above") conditions.push(`${query.get("metric")} > ${value}`);
+      else if (name === "low") conditions.push(`${query.get("metric")} >= ${value}`);
       else if (name !== "metric" && name !== "sort" && name !== "descending") conditions.push(`${name} ${value}`);
     }
     return conditions.length ? `Only ${conditions.join(", ")}` : `By ${query.get("sort")?.split(":")[1]}, the highest first`;
