@@ -194,6 +194,9 @@ def test_keys_do_nothing_with_modifiers_and_enter_waits_for_every_score(
     press(page, "?")
     assert "shown" in status(page)
     assert page.url == here
+    # The list of keys takes none of them away.
+    press(page, "4")
+    go(page, "Enter")
 
 
 def test_a_key_answers_its_own_question_and_changes_no_other(page: Page, begin: Begin) -> None:

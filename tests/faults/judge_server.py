@@ -178,10 +178,13 @@ def digest_of(request: dict[str, Any]) -> int:
 
 
 def general_verdict(request: dict[str, Any], number: int) -> str:
-    """Judge by the general rubric; every ninth reply can't be used and is asked again."""
+    """Judge by the general rubric; every fourth reply can't be used, and is right when asked again.
+
+    Which ones depends on the prompt, and so on the words of the rubric.
+    """
     del number
     chance = digest_of(request)
     scores = {name: 1 + (chance >> index) % 5 for index, name in enumerate(CRITERIA)}
-    if chance % 9 == 0:
+    if chance % 4 == 0 and len(request["messages"]) == 1:
         scores[CRITERIA[0]] = 6
     return scored(scores, f"Because of {chance}.")

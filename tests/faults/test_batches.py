@@ -110,10 +110,9 @@ def test_all_that_is_asked_at_once_is_one_batch_and_what_is_asked_again_the_next
 ) -> None:
     bench.run("--batch", model=model, votes=3)
     sizes = [len(batch.items) for batch in bench.server.batches.values()]
-    # Every ninth reply can't be used; so can't some of those that take their place.
-    assert sizes[0] == SAMPLES * 3
-    assert sorted(sizes, reverse=True) == sizes
-    assert 2 <= len(sizes) <= 3
+    # Every fourth reply can't be used; those that take their place can.
+    first, second = sizes
+    assert first == SAMPLES * 3 > second
 
 
 def test_what_says_that_there_was_a_batch_is_outside_of_the_record(bench: Bench) -> None:

@@ -208,7 +208,7 @@ def test_e11_dismissed_flags_release_and_a_confirmed_one_never_does(jurybox: Jur
     assert "a reviewer confirmed a safety concern: 1 sample" in jurybox("runs").out
     said = verdict()
     assert (said.word, said.tone) == ("Don't ship", "fails")
-    assert said.sentence == "1 safety concern confirmed by reviewers"
+    assert said.sentence == "1 safety concern confirmed by reviewers (1 disputed by others)"
     assert jurybox("gate", "last", "--accept-unreviewed").code == 1
     assert jurybox("verify", "last").code == 0
 
@@ -234,12 +234,13 @@ def test_e11_what_reviewers_confirm_comes_first_and_who_disagrees_is_named(
     review(1, reviewer="ben", safety_concern=False)
     assert needs_attention()[:3] == [
         "confirmed 2 safety concerns confirmed by reviewers q0, q1",
-        "disputed 1 safety concern on which reviewers disagree q1",
+        "disputed 1 safety concern of these, on which reviewers disagree q1",
         "safety 1 of 3 samples still to be reviewed: a judge sees a danger q2",
     ]
     assert samples_of("review=confirmed&sort=number") == ["q0", "q1"]
     assert samples_of("review=disputed") == ["q1"]
-    assert verdict().parts[0] == ("2 safety concerns confirmed by reviewers", "review=confirmed")
+    said = "2 safety concerns confirmed by reviewers (1 disputed by others)"
+    assert verdict().parts[0] == (said, "review=confirmed")
     # A sample that passes isn't plain green where a reviewer sees a danger.
     assert 'class="outcome waits"' in page_of("/1")
     assert "Safety concern confirmed by anna; dismissed by ben</span>" in page_of("/1")

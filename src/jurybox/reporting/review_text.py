@@ -14,7 +14,7 @@ from jurybox.statistics.estimates import Estimate
 from jurybox.text_format import counted
 
 _DECIMALS: Final = 4
-_LISTED: Final = 3
+_LISTED: Final = 10
 
 
 class SubsetAgreement(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,8 +131,8 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         """The samples on which judge and people differ most, with the criterion."""
         part = self.flagged if self.random.agreement is None else self.random
         criteria = () if part.agreement is None else part.agreement.criteria
-        found = [(each.criterion, worst) for each in criteria for worst in each.worst[:_LISTED]]
-        return tuple(sorted(found, key=lambda each: -each[1].distance))
+        found = [(each.criterion, worst) for each in criteria for worst in each.worst]
+        return tuple(sorted(found, key=lambda each: -each[1].distance)[:_LISTED])
 
     @property
     def weightless(self) -> list[str]:

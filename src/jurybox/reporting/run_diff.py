@@ -226,7 +226,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         if self.identical:
             return "identical, to the hash"
         many = counted(self.counts.identical_records, "sample")
-        return f"{many} with an identical record, to the hash: response, votes and latency"
+        return f"{many} with an identical record, to the hash: inputs, replies and result"
 
     def cautions(self) -> Iterator[str]:
         """Yield possible explanations of the differences."""
@@ -264,7 +264,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         intervals = (each.comparison.interval for each in self.tested)
         level = next((f" at {100 * each.level:g}%" for each in intervals if each), "")
         found = self._beyond_chance()
-        none = "nothing could be compared: no sample has a score in both runs"
+        none = "no scores could be compared: no sample has a score in both runs"
         parts = [] if self.compared else [none]
         for what, metrics in found.items():
             names = (metric_title(each, self.b.rubric) if titled else each for each in metrics)

@@ -275,7 +275,7 @@ def test_samples_that_judges_could_not_score_are_no_base_for_a_gain(
     broken = make_run(rows, crashed, rubric=RUBRIC, run_id="x")
     scored = make_run(rows, always(4), rubric=RUBRIC, run_id="y")
     diff = compared(broken, scored)
-    none = "nothing could be compared: no sample has a score in both runs"
+    none = "no scores could be compared: no sample has a score in both runs"
     assert diff.conclusion(titled=True) == f"{none}; lower at 95%: not scored"
     assert (diff.tone, diff.samples[0].passed) == ("", (None, True))
     columns = side_by_side(broken.store, (broken.view, scored.view), CompareOptions())
@@ -290,7 +290,7 @@ def test_chance_is_not_mentioned_where_no_score_was_compared(
 ) -> None:
     one = make_run([row("a")], always(4), rubric=RUBRIC, run_id="x")
     other = make_run([row("a")], crashed, rubric=STRICT, run_id="y")
-    none = "nothing could be compared: no sample has a score in both runs"
+    none = "no scores could be compared: no sample has a score in both runs"
     assert compared(one, other).conclusion() == f"the rubrics differ, and {none}"
     assert (
         compared(one, one).conclusion() == "no metric is higher or lower by more than chance at 95%"

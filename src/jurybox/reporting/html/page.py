@@ -360,10 +360,10 @@ def _verdict(word: str, tone: str, *reasons: Iterable[Part]) -> Verdict:
 
 
 def _confirmed(release: ReleaseReview) -> Iterator[Part]:
-    """Yield how many safety concerns reviewers confirmed."""
     if release.confirmed:
         count = counted(len(release.confirmed), "safety concern")
-        yield f"{count} confirmed by reviewers", "review=confirmed"
+        disputed = f" ({len(release.disputed)} disputed by others)" if release.disputed else ""
+        yield f"{count} confirmed by reviewers{disputed}", "review=confirmed"
 
 
 def _awaited(release: ReleaseReview) -> Iterator[Part]:

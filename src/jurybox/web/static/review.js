@@ -208,7 +208,6 @@
 
   function toggleKeys() {
     keys.open = !keys.open;
-    keys.querySelector("summary").focus();
     say(keys.open ? "The keys are shown." : "The keys are hidden.");
   }
 
