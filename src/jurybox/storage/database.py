@@ -129,6 +129,10 @@ class DatabaseSession(Protocol):
         ...
 
 
+LOSSES: Final = "CASE winner WHEN 'B' THEN 0 WHEN 'tie' THEN 1 ELSE 2 END"
+"""Sorts pairs: those that response A lost, then ties, then all others."""
+
+
 class Database(Protocol):
     """Connections, and everything that differs between databases."""
 

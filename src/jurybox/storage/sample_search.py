@@ -19,7 +19,7 @@ from jurybox.engine.replay import StoredResponses
 from jurybox.errors import InputError
 from jurybox.sample import Row, Turn
 from jurybox.scoring.sample_result import FLAGS, Facets, label
-from jurybox.storage.database import Database, PagedReader, Values
+from jurybox.storage.database import LOSSES, Database, PagedReader, Values
 from jurybox.storage.schema import columns
 from jurybox.text_format import nearest
 
@@ -206,7 +206,6 @@ def pattern(text: str) -> str:
 _SOME: Final = 10_000
 _TEXTS: Final = 100
 _BEFORE_ALL: Final = -(2**63)
-_LOSSES: Final = "CASE winner WHEN 'B' THEN 0 WHEN 'tie' THEN 1 ELSE 2 END"
 _ROWS: Final = f"SELECT {', '.join(columns('facets'))} FROM facets WHERE run_id = ? AND number IN "
 
 _Text = tuple[int, str, str, str]
@@ -391,7 +390,7 @@ class Finder:
             # The sign prevents SQLite from scanning all rows in order if few are wanted.
             sign = "+" if among else ""
             metric = self._number(query.sort_metric)
-            worst = f", urgency {down}, {_LOSSES} {up}" if query.missing_first else ""
+            worst = f", urgency {down}, {LOSSES} {up}" if query.missing_first else ""
             by = f"{sign}{metric} {direction} NULLS {missing}{worst}, number {up}"
         else:
             column = {"id": "sample_id", "urgency": "urgency"}[query.sort]

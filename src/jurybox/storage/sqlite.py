@@ -16,6 +16,7 @@ from typing import Final
 
 from jurybox.errors import IncompleteError, InputError
 from jurybox.storage.database import (
+    LOSSES,
     DatabaseSession,
     Fault,
     FaultKind,
@@ -132,9 +133,10 @@ class SqliteDatabase:
     text_type = "TEXT"
     clustered = "WITHOUT ROWID"
     metric = """json_extract(metrics, '$."{name}"')"""
-    # Indexes the default order of samples; sorting by another score reads the whole run.
+    # Indexes the default order of samples, worst first; another order reads the whole run.
     overall = metric.format(name="overall")
-    indexes = (f"CREATE INDEX facets_by_overall ON facets (run_id, {overall}, number)",)
+    worst = f"{overall}, urgency DESC, {LOSSES}, number"
+    indexes = (f"CREATE INDEX facets_by_overall ON facets (run_id, {worst})",)
     like = "LIKE"
     joined = "group_concat({name})"
 
