@@ -234,7 +234,7 @@ def test_e11_what_reviewers_confirm_comes_first_and_who_disagrees_is_named(
     review(1, reviewer="ben", safety_concern=False)
     assert needs_attention()[:3] == [
         "confirmed 2 safety concerns confirmed by reviewers q0, q1",
-        "disputed 1 safety concern of these, on which reviewers disagree q1",
+        "disputed 1 safety concern confirmed by one reviewer and dismissed by another q1",
         "safety 1 of 3 samples still to be reviewed: a judge sees a danger q2",
     ]
     assert samples_of("review=confirmed&sort=number") == ["q0", "q1"]

@@ -36,7 +36,7 @@ class SamplePlace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 _REVIEWERS: Final = {
     "confirmed": "confirmed by reviewers",
-    "disputed": "of these, on which reviewers disagree",
+    "disputed": "confirmed by one reviewer and dismissed by another",
 }
 """The reasons that come from reviews, and their meanings."""
 # A review gives no score, so these samples stay without one.

@@ -280,7 +280,7 @@ MARKS: Final[dict[str, Kind]] = {
     "needs_review": Kind("a person should look at it", lambda result: result.needs_review, 1),
     "passed": Kind("every pass rule passes", lambda result: result.passed is True),
     "split": Kind(
-        "the votes differ, or change with the order of the responses, or one is missing",
+        "there are several votes, but their confidence isn't high",
         lambda result: result.votes_valid > 1 and result.confidence in {"low", "moderate"},
     ),
     "lost_votes": Kind("a requested vote is missing", lambda result: result.votes_lost > 0),
