@@ -134,7 +134,7 @@
     const conditions = [];
     for (const [name, value] of query) {
       if (name === "flag") conditions.push(plain(value));
-      else if (name === "review") conditions.push({ open: "to be reviewed", awaiting: "awaiting review", confirmed: "safety concerns confirmed by reviewers", disputed: "safety concerns on which reviewers disagree" }[value]);
+      else if (name === "review") conditions.push({ open: "to be reviewed", awaiting: "awaiting review", confirmed: "safety concerns confirmed by reviewers", disputed: "safety concerns confirmed by one reviewer and dismissed by another" }[value]);
       else if (name === "high") conditions.push(`${query.get("metric")} <= ${value}`);
       else if (name === "below") conditions.push(`${query.get("metric")} < ${value}`);
       else if (name === "above") conditions.push(`${query.get("metric")} > ${value}`);
