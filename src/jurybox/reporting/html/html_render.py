@@ -55,7 +55,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
     from jurybox.reporting.html.charts import HistogramLayout, px, within
     from jurybox.reporting.html.histograms import WHOLE, Axis
     from jurybox.reporting.html.html_text import marked, moment, percent, prose, seen, whole
-    from jurybox.reporting.html.markdown_text import rendered
+    from jurybox.reporting.html.markdown_text import rendered, unmarked
     from jurybox.reporting.metric_text import gate_margin, gate_value, metric_title, plain_words
     from jurybox.reporting.run_diff import p_value
     from jurybox.review.selection import FEWEST
@@ -82,7 +82,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         lstrip_blocks=True,
     )
     filters = cast("dict[str, Any]", made.filters)
-    filters |= {each.__name__: each for each in (*own, rendered, short, visible, whole)}
+    filters |= {each.__name__: each for each in (*own, rendered, short, unmarked, visible, whole)}
     known = cast("dict[str, Any]", made.globals)
     known |= {
         "fewest": FEWEST,
@@ -166,6 +166,7 @@ LARGEST: Final = 20_000_000
 """The maximum size of all samples in bytes, compressed."""
 _LONGEST: Final = 20_000
 _LONGEST_REASON: Final = 200
+_LONGEST_READ: Final = 1000
 _MOST_LAID_OUT: Final = 500  # Markdown of more samples would take longer than all the rest
 _GZIP: Final = 16 + zlib.MAX_WBITS
 
@@ -193,7 +194,7 @@ def packed_samples(store: Store, view: RunView, headline: str) -> PackedSamples:
 
 
 def _lines(store: Store, view: RunView, headline: str) -> Iterator[bytes]:
-    from jurybox.reporting.html.markdown_text import rendered
+    from jurybox.reporting.html.markdown_text import rendered, unmarked
 
     few = plan_of(view.row).samples <= _MOST_LAID_OUT
     procedure = procedure_of(view.row)
@@ -222,7 +223,7 @@ def _lines(store: Store, view: RunView, headline: str) -> Iterator[bytes]:
             "shown": metric_value(headline, sample.value),
             "passed": sample.passed,
             "failed": visible(sample.failed),
-            "why": visible(cut(sample.main_reason, _LONGEST_REASON)),
+            "why": visible(cut(unmarked(sample.main_reason[:_LONGEST_READ]), _LONGEST_REASON)),
             "reasons": sample.flags,
             "flags": flag_names(facets.flags),
             **view.release.of_sample(row.number, flag_names(facets.flags)),

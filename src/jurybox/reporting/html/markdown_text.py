@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from markdown_it import MarkdownIt
@@ -39,6 +39,12 @@ def rendered(text: str) -> Markup | None:
     return render_markdown(text) if _MARKDOWN.search(text) else None
 
 
+def unmarked(text: str) -> str:
+    """Return a text on one line, without the marks of Markdown."""
+    html = rendered(text)
+    return text if html is None else html.striptags()
+
+
 def _is_light(text: str) -> bool:
     """Return whether a document renders quickly; links and wide tables are slow."""
     if len(text) > _RENDERED:
@@ -54,8 +60,8 @@ def _is_light(text: str) -> bool:
     )
 
 
-@lru_cache(maxsize=32)
-def _rendered(text: str) -> str:
+@cache
+def _parser() -> MarkdownIt:
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
     markdown.disable(["image", "reference"])
     markdown.validateLink = lambda url: url != ""  # whatever it is, it becomes text
@@ -63,6 +69,12 @@ def _rendered(text: str) -> str:
     scroll = '<div class="scroll" role="group" aria-label="Table" tabindex="0">'
     markdown.add_render_rule("table_open", lambda *_: f"{scroll}<table>\n")
     markdown.add_render_rule("table_close", lambda *_: "</table></div>\n")
+    return markdown
+
+
+@lru_cache(maxsize=32)
+def _rendered(text: str) -> str:
+    markdown = _parser()
     # The page has its own heading; those of the document are one level lower.
     tokens = markdown.parse(harmless(text))
     for token in tokens:

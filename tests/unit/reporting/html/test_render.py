@@ -191,6 +191,18 @@ def test_samples_inside_are_laid_out_as_markdown_without_power(
     assert (texts["context"][0], texts["metadata"][0]) == ("Be brief.", '{"region":"north"}')
 
 
+def test_the_line_of_a_sample_has_its_reason_without_the_marks_of_markdown(
+    make_run: Callable, row: Callable, report: Callable
+) -> None:
+    """E15: a row of the report is read at first sight, as on the pages."""
+    reply = {"accuracy_score": 0, "faithfulness_score": 1, "rationale": "**Wrong**: `a` < b."}
+    text = report(make_run([row("a", "x")], lambda _: json.dumps(reply)))
+    packed = re.search(r"data-samples>([^<]*)</script>", text)[1]
+    (sample,) = json.loads(gzip.decompress(base64.b64decode(packed)))
+    assert sample["why"] == "Wrong: a < b."
+    assert ": Wrong: a &lt; b." in re.search(r'"card-why">(.*?)</summary>', text, re.DOTALL)[1]
+
+
 def test_too_many_samples_for_one_file_are_left_out_and_it_says_so(
     made: Callable, report: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:

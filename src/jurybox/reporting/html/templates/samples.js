@@ -34,6 +34,13 @@
     return made;
   }
 
+  // Made of Markdown by our own renderer, which lets no tag of a text through.
+  function laidOut(html, name) {
+    const made = element(name, undefined, "document");
+    made.innerHTML = html;
+    return made;
+  }
+
   function card(sample) {
     const made = element("details", undefined, "card");
     made.id = `sample-${sample.number}`;
@@ -47,7 +54,8 @@
     for (const [flag, decided] of Object.entries(sample.reasons)) {
       if (!(flag in words)) summary.append(element("span", decided ? `${plain(flag)}, ${decided}` : plain(flag), "badge warned"), " ");
     }
-    summary.append(element("span", sample.texts[0][1].slice(0, 160), "card-why"));
+    const [, task, html] = sample.texts[0];
+    summary.append(element("span", (html === null ? task : laidOut(html, "span").textContent).slice(0, 160), "card-why"));
     if (sample.failed) summary.append(element("span", sample.failed, "card-why bad"));
     if (sample.why) summary.append(element("span", sample.why, "card-why"));
     const found = wanted && !summary.textContent.toLowerCase().includes(wanted) && passage(sample);
@@ -87,9 +95,7 @@
     if (made.querySelector("dl")) return;
     const texts = element("dl", undefined, "vote-reasoning");
     for (const [title, text, html] of sample.texts) {
-      const body = element("dd", text, html === null ? "whole-text" : "document");
-      // Made of Markdown by our own renderer, which lets no tag of a text through.
-      if (html !== null) body.innerHTML = html;
+      const body = html === null ? element("dd", text, "whole-text") : laidOut(html, "dd");
       texts.append(element("dt", title), body);
     }
     mark(texts);
