@@ -80,7 +80,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def as_text(value: object) -> str:
-    """Return a text unchanged, anything else as JSON."""
+    """Return a string unchanged, anything else as JSON."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 

@@ -68,7 +68,8 @@ def estimate(
     """Correct every metric of a run that has human labels.
 
     ``cluster`` is a field of the rows. The repeats of a sample count as one value, their mean.
-    A review is of one repeat's response, so with reviews every repeat counts, clustered by sample.
+    A review is of one repeat's response, so with reviews each repeat counts as a value of its own,
+    and the values are clustered by sample.
     """
     rubric, plan = rubric_of(run), plan_of(run)
     values = _SampleValues(rubric, plan, labels, cluster)

@@ -320,7 +320,7 @@ class AgentTurn(msgspec.Struct, frozen=True, kw_only=True):
         return {"complete": False, "invalid": self.invalid, "prompts": prompts}
 
     def error(self) -> InputError:
-        """Return why the replies aren't a vote yet: their defects, or a missing reply."""
+        """Return why the replies don't make a vote yet: their defects, or a missing reply."""
         following = "answer the next prompt, and add its reply after the others"
         if not self.invalid:
             asks = f" ({self.prompts[0].asks})" if self.prompts[0].asks else ""

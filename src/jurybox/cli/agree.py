@@ -30,7 +30,7 @@ _ENDS: Final = re.compile(r"\s*(-?[0-9.]+)\s*(?:\.\.|-|\u2013)\s*(-?[0-9.]+?)\s*
     "scale_text",
     metavar="LO-HI",
     required=True,
-    help="The scale, such as 1-5, -1..1 or 0.0-1.0; or labels from lowest, such as bad,fair,good.",
+    help="The scale, such as 1-5, -1..1 or 0.0-1.0; or labels, lowest first: bad,fair,good.",
 )
 @click.option(
     "--continuous", is_flag=True, help="The scale has no steps; scores may be fractional."

@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     "tags",
     multiple=True,
     metavar="TAG",
-    help="A label; as RUN, it means the newest run that has it.",
+    help="A label for the run; given as RUN, it stands for the newest run with it.",
 )
 @click.option("--baseline", metavar="RUN", help="A run to compare with.")
 @options.max_cost_option

@@ -200,7 +200,7 @@ def _add_ratings(
 
 
 def _add_test(test: Record, default: Record, prompts: list[str], read: ForeignSuite) -> None:
-    """Add a row for each prompt and each combination of variables that are lists."""
+    """Add a row for each prompt and each combination of the values of list variables."""
     variables = {**mapping(default.get("vars")), **mapping(test.get("vars"))}
     assertions = [*listing(default.get("assert")), *listing(test.get("assert"))]
     for key in ("threshold", "options", "provider"):

@@ -56,7 +56,7 @@ def round_half_up(value: float, decimals: int) -> float:
 
 
 def shown(value: float | None) -> str:
-    """Return a number for a table: to four decimals, or to one from 1000 on."""
+    """Return a number for a table: with four decimals, or one if it is 1000 or more."""
     if value is None:
         return MISSING
     rounded = round(value, 1 if abs(value) >= _IN_THOUSANDS else _DECIMALS)

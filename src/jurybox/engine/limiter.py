@@ -195,7 +195,7 @@ class ResizableSemaphore:
             raise
 
     def release(self) -> None:
-        """Release a slot; its reply is counted as unwritten before another task takes the slot."""
+        """Count a slot's reply as not yet written, then release the slot to another task."""
         self.in_use -= 1
         asyncio.get_running_loop().call_soon(self.wake)
 

@@ -197,7 +197,7 @@ def _view(row: records.RunRow, plan: Plan, stored: records.StoredOutcome, store:
 
 
 def _with_reported(metadata: Metadata, plan: Plan, conclusion: Conclusion) -> Metadata:
-    """Fill in the versions that providers reported, if names state no or another version."""
+    """Fill in the versions that providers reported where names state none or a different one."""
     target = () if plan.target is None else (plan.target.model,)
     for field, models in (("model_version", target), ("evaluator_model_version", plan.judges)):
         if metadata.get(field) is None or any(_drifted(each, conclusion) for each in models):

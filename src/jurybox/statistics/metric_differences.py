@@ -56,7 +56,7 @@ def rescaled(one: Rubric, other: Rubric) -> tuple[str, ...]:
 
 
 def score_of(result: SampleResult, name: str) -> float | None:
-    """Return a score of a sample by its name: the mean of several votes, not the majority (E9)."""
+    """Return a score of a sample by its name: the mean of several votes, not the majority."""
     if name in result.vote_means:
         return result.vote_means[name]
     return result.judge_score if name == JUDGE_SCORE else result.metrics.get(name)

@@ -92,7 +92,7 @@ class RunData(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LiveProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a run is; ``version`` changes when anything does."""
+    """How far along a run is; ``version`` changes when anything does."""
 
     status: str
     samples: int

@@ -181,7 +181,7 @@ class _NeedsReader:
     def _piece(self, kind: str | None, token: str) -> _Needs | None:
         if kind == "part":
             if token not in self._parts:
-                raise ValueError(f"{token}: `parts` has no such name above the entry that uses it")
+                raise ValueError(f"{token}: `parts` must define it above the entry that uses it")
             return self._parts[token]
         if kind not in {"open", "look"}:
             return None

@@ -254,7 +254,7 @@ def kept(entry: CatalogModel, folder: Path) -> InstalledModel:
 
 
 def remove(entry: CatalogModel, folder: Path) -> int:
-    """Remove a model and the rest of a pull; return the number of freed bytes."""
+    """Remove a model and what an unfinished pull left; return the number of freed bytes."""
     path, partial = path_of(entry, folder), partial_of(entry, folder)
     sizes = [each.stat().st_size for each in (path, partial) if each.is_file()]
     if not sizes:

@@ -1,4 +1,4 @@
-"""Renders Markdown as harmless HTML: its own tags, images and links become text."""
+"""Renders Markdown as harmless HTML: HTML tags, images and links in it become text."""
 
 import re
 from collections.abc import Iterable

@@ -112,7 +112,7 @@ def decimals_of_bands(node: Pairs) -> int:
 class FrontMatterCheck:
     """Notes contradictions between the front matter and the criteria, or within it.
 
-    Inherited values have no place in an overlay; findings on them are ``at`` its ``extends``.
+    An overlay's text doesn't contain inherited values; findings on them point to ``extends``.
     """
 
     def __init__(

@@ -313,7 +313,7 @@ def _spelt(phrases: Iterable[str]) -> tuple[str, ...]:
 
 
 def _spellings(phrase: str) -> tuple[str, ...]:
-    """Return a phrase as it is, with contractions as separate words, and without apostrophes."""
+    """Return three spellings: as it is, with contractions split in two, without apostrophes."""
     if "'" not in phrase:
         return (phrase,)
     cut = _CONTRACTION.sub(r" \1", phrase)

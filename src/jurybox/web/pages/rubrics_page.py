@@ -96,9 +96,7 @@ def rubric_page(request: Request, rubric: str, place: PlaceOf) -> Response:
     history = rubric_history(place.store)
     mine = [each for each in history.versions if each.rubric_id == rubric]
     if not mine:
-        raise PageError(
-            404, "no run used such a rubric", "look at the list of rubrics", rubric[:80]
-        )
+        raise PageError(404, "no run used this rubric", "look at the list of rubrics", rubric[:80])
     run = place.store.run(mine[0].runs[0])
     if run is None:
         raise PageError(404)
