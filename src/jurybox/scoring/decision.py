@@ -13,6 +13,7 @@ Groups = Mapping[str, Metrics]
 _MEAN: Final = "_mean"
 _SHOWN: Final = 4
 _COMPARED: Final = 6
+_MOST_NAMED: Final = 3
 _WORDS: Final = {
     "<": "below",
     "<=": "at most",
@@ -113,7 +114,9 @@ class _Explainer:
         }
         lowest = min(known.values(), default=None)
         there = [scenario for scenario, value in known.items() if value == lowest]
-        return f"; lowest in {', '.join(there)} ({_shown(lowest)})" if there else ""
+        named = ", ".join(there[:_MOST_NAMED])
+        more = f" and {left} more" if (left := len(there) - _MOST_NAMED) > 0 else ""
+        return f"; lowest in {named}{more} ({_shown(lowest)})" if there else ""
 
 
 def _lowest_of(names: Iterable[str], metrics: Metrics) -> str | None:

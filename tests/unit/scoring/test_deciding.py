@@ -77,6 +77,12 @@ def test_all_scenarios_that_share_the_lowest_value_are_named() -> None:
     assert said == ("care averages 0.4, below 0.5; lowest in a, b (0.3)",)
 
 
+def test_of_many_scenarios_that_share_the_lowest_value_three_are_named() -> None:
+    every = dict.fromkeys("abcde", (0.6, 0.3, 0.9))
+    _, said = reasons(0.65, 0.3, 0.9, **every)
+    assert said == ("care averages 0.3, below 0.5; lowest in a, b, c and 2 more (0.3)",)
+
+
 def test_every_condition_has_its_reason_in_the_order_of_the_document() -> None:
     text = TEXT.replace(
         '["overall_mean >= 0.7"]',
