@@ -226,17 +226,19 @@ def share_right(
 ) -> float | None:
     """Return the share of a sample's labels that a judge matches; None if it gave no scores.
 
-    A score is right within half a point of the label; on a continuous scale, within a tenth of the
-    scale.
+    Each person's label counts on its own. A score is right within half a point of the label; on a
+    continuous scale, within a tenth of the scale.
     """
     if gold.winners:
-        return None if winner is None else float(winner == gold.winner)
+        every = list(gold.winners.values())
+        return None if winner is None else every.count(winner) / len(every)
     met: list[bool] = []
     for name, scale in scales.items():
-        label, score = gold.score(name), scores.get(name)
-        if label is not None and score is not None:
+        score = scores.get(name)
+        if score is not None:
             most = (scale.high - scale.low) / 10 if scale.continuous else _HALF_A_POINT
-            met.append(abs(score - label) < most)
+            labels = gold.scores.get(name, {}).values()
+            met += [abs(score - label) < most for label in labels]
     return sum(met) / len(met) if met else None
 
 

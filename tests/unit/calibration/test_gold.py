@@ -1,6 +1,6 @@
 import pytest
 
-from jurybox.calibration.gold import read_gold
+from jurybox.calibration.gold import Gold, read_gold, share_right
 from jurybox.errors import InputError
 from jurybox.rubric.scale import Scale
 
@@ -38,6 +38,17 @@ def test_e14_a_winner_is_what_most_people_say(given: object, winner: str) -> Non
     gold = read_gold({"gold_winner": given}, SCALES)
     assert gold is not None
     assert gold.winner == winner
+
+
+def test_a_judge_is_right_about_each_label_and_not_about_their_mean() -> None:
+    gold = Gold(scores={"clarity": {"anna": 5, "ben": 1}, "tone": {"anna": 0.52}})
+    assert share_right(gold, None, {"clarity": 3, "tone": None}, SCALES) == 0
+    assert share_right(gold, None, {"clarity": 5, "tone": 0.5}, SCALES) == 2 / 3
+    assert share_right(gold, None, {"clarity": None}, SCALES) is None
+    pair = Gold(winners={"anna": "A", "ben": "B", "cleo": "A", "dan": "B"})
+    assert share_right(pair, "tie", {}, SCALES) == 0
+    assert share_right(pair, "A", {}, SCALES) == 0.5
+    assert share_right(pair, None, {}, SCALES) is None
 
 
 @pytest.mark.parametrize(
