@@ -153,13 +153,7 @@ def print_why(view: RunView, most: int | None = None) -> None:
         print_line(f"winners  {listed}; win rate of A {rate}{span}", style="bold")
     failures = failures_of(view.summary)
     if failures:
-        samples: int = view.summary[SAMPLES]
-        passed: float | None = view.summary["pass_rate"]
-        # Without pass rules, the only reason is that something is missing.
-        failed = (
-            sum(n for _, n in failures) if passed is None else samples - round(samples * passed)
-        )
-        print_line(f"failed  {failed} of {counted(samples, 'sample')}", style="bold")
+        print_line(f"not passed  {', '.join(view.not_passed)}", style="bold")
         _print_some([f"  {n}  {_fitted(why)}" for why, n in failures], most)
 
 

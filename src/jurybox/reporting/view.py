@@ -24,11 +24,17 @@ from jurybox.scoring.evaluate_sample import model_uses
 from jurybox.scoring.sample_result import WIN, Exchange, sent_parameters
 from jurybox.scoring.summary import Conclusion, GateOutcome, RunTally
 from jurybox.storage.store import Store
+from jurybox.text_format import counted
 
 if TYPE_CHECKING:
     from jurybox.statistics.estimates import Interval
 
 _LEVEL: Final = 0.95
+_NOT_PASSED: Final = {
+    "failed": ("fails a rule", "fail a rule"),
+    "unscored": ("has no score", "have no score"),
+    "target_error": ("has no response", "have no response"),
+}
 
 
 class RunView(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +98,16 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
         unfinished = () if self.status == "finished" else ("the run isn't finished",)
         failed = (f"{gate.gate} fails" for gate in self.gates if not gate.passed)
         return (*unfinished, *failed, *self.release.blockers)
+
+    @property
+    def not_passed(self) -> tuple[str, ...]:
+        """How many samples don't pass, by cause."""
+        counts = {noted.kind: noted.count for noted in self.conclusion.attention}
+        return tuple(
+            f"{counted(count, 'sample')} {one if count == 1 else many}"
+            for kind, (one, many) in _NOT_PASSED.items()
+            if (count := counts.get(kind))
+        )
 
     @property
     def win_interval(self) -> "Interval | None":

@@ -62,11 +62,6 @@ from jurybox.text_format import counted
 UNSTABLE_RATE: Final = "unstable_rate"
 Part = tuple[str, str]
 _MOST_REASONS: Final = 3
-_NOT_PASSED: Final = {
-    "failed": ("fails a rule", "fail a rule"),
-    "unscored": ("has no score", "have no score"),
-    "target_error": ("has no response", "have no response"),
-}
 _NOT_YET: Final = "not yet: the run isn't finished"
 
 
@@ -190,16 +185,6 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
             (line, query)
             for name, query in queries.items()
             for line in causes_of({name: self.view.summary.get(name)})
-        )
-
-    @property
-    def not_passed(self) -> tuple[str, ...]:
-        """How many samples don't pass, by cause."""
-        counts = {noted.kind: noted.count for noted in self.view.conclusion.attention}
-        return tuple(
-            f"{counted(count, 'sample')} {one if count == 1 else many}"
-            for kind, (one, many) in _NOT_PASSED.items()
-            if (count := counts.get(kind))
         )
 
     @property
