@@ -21,7 +21,7 @@ LONGEST_COMMENT: Final = 10_000
 _CONCERN: Final = "safety_concern"
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 # The numbers that a browser's number field accepts.
-_NUMBER: Final = re.compile(r"-?(?:[0-9]{1,15}|(?=\.))(\.[0-9]{1,30})?([eE][-+]?[0-9]{1,2})?")
+_NUMBER: Final = re.compile(r"-?(?:[0-9]{1,15}|(?=\.))(?:\.[0-9]{1,30})?(?:[eE][-+]?[0-9]{1,2})?")
 
 
 def read_verdict(data: object, rubric: Rubric, *, pair: bool) -> HumanVerdict:
@@ -131,14 +131,14 @@ def _side(value: object, where: str) -> Side | None:
 
 
 def given_number(text: str) -> Score | str:
-    """Return the number in a form field.
+    """Return the number in a form field, in which 4.0 is a whole number as in the browser.
 
     Other text is returned unchanged; the scale refuses it later.
     """
-    match = _NUMBER.fullmatch(text)
-    if match is None:
+    if _NUMBER.fullmatch(text) is None:
         return text
-    return float(text) if match[1] or match[2] else int(text)
+    number = float(text)
+    return int(number) if number.is_integer() else number
 
 
 def read_reviewer(text: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from jurybox.documents.numbers import show_number
+from jurybox.errors import InputError
 from jurybox.review.review_input import given_number
 from jurybox.rubric.rubric_model import Criterion, Level, Rubric
 
@@ -18,6 +19,7 @@ PREFERENCE: Final = "preference."
 CONCERN: Final = "safety_concern"
 _CONCERNS: Final = {"yes": True, "no": False, UNCLEAR: None}
 SAFETY: Final = "Safety concern"
+_BETTER: Final = "The better response"
 
 _MOST_CHOICES: Final = 11
 _DIGITS: Final = "1234567890"
@@ -62,7 +64,7 @@ def score_fields(rubric: Rubric) -> tuple[Field, ...]:
 
 def pair_fields(rubric: Rubric) -> tuple[Field, ...]:
     """Return the questions about two responses: the winner, and optionally one per criterion."""
-    winner = Field(name=WINNER, title="The better response", choices=_sides())
+    winner = Field(name=WINNER, title=_BETTER, choices=_sides())
     return (
         winner,
         *(
@@ -102,8 +104,16 @@ def given_verdict(form: Mapping[str, str], rubric: Rubric, *, pair: bool) -> dic
         return {"scores": _answers(form, SCORE, rubric, numbers=True), **data}
     preferences = _answers(form, PREFERENCE, rubric, numbers=False)
     data |= {"preferences": preferences} if preferences else {}
-    winner = form.get(WINNER, "")
-    return {WINNER: _reported(winner), **data} if winner else data
+    return {WINNER: _reported(form.get(WINNER, "")), **data}
+
+
+def form_problem(error: InputError, rubric: Rubric, *, pair: bool) -> str:
+    """Describe an error in the words of the form, where Unclear is a choice and not null."""
+    titles = {each.id: each.name for each in rubric.criteria} | ({WINNER: _BETTER} if pair else {})
+    if error.where not in titles:
+        return f"{error.problem}; {error.hint}"
+    hint = "choose a response, Tie or Unclear" if pair else "give a score, or choose Unclear"
+    return f"{titles[error.where]}: {error.problem}; {hint}"
 
 
 def given_fields(data: Mapping[str, Any]) -> dict[str, str]:

@@ -1,6 +1,5 @@
 """The pages of the review queue: the reviewer's name, the next sample, its verdicts."""
 
-import re
 import shlex
 from collections import Counter
 from collections.abc import Mapping
@@ -29,6 +28,7 @@ from jurybox.web.review.form import (
     PREFERENCE,
     SCORE,
     digit_keys,
+    form_problem,
     given_fields,
     given_verdict,
     pair_fields,
@@ -268,7 +268,7 @@ def _form(
         typed=any(each.low is not None for each in fields),
         safety=safety_field(),
         given=given,
-        problem="" if error is None else _reported(visit, error),
+        problem="" if error is None else form_problem(error, visit.desk.rubric, pair=case.is_pair),
         faults=[] if error is None else [each + error.where for each in (SCORE, PREFERENCE, "")],
         basis=_basis(visit, case),
         skip_link=visit.link(after=case.number),
@@ -317,11 +317,3 @@ def _outdated(visit: Visit, case: ReviewCase) -> Response | None:
         raise PageError(_CONFLICT, problem, "nothing was changed; look at your earlier review")
     problem = "your review of this sample was taken back since this page was opened"
     raise PageError(_CONFLICT, problem, "nothing was saved; open the sample again")
-
-
-def _reported(visit: Visit, error: InputError) -> str:
-    """Describe an error in the words of the form: a criterion's name, and Unclear for null."""
-    found = visit.desk.rubric.criterion(error.where)
-    where = error.where if found is None else found.name
-    hint = re.sub("(give )?null if it is unclear", "choose Unclear", error.hint)
-    return f"{where}: {error.problem}; {hint}" if where else f"{error.problem}; {hint}"

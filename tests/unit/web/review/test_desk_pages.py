@@ -152,7 +152,7 @@ def test_what_is_sent_is_stored_with_how_it_was_shown(
     ("fields", "told"),
     [
         ({"score.facts": "2"}, "Tone: the score is missing"),
-        ({"score.facts": "2"}, "or choose Unclear"),
+        ({"score.facts": "2"}, "; give a score, or choose Unclear"),
         ({"score.facts": "6", "score.tone": "1"}, "Facts: the score is 6"),
         ({"score.facts": "2.5", "score.tone": "1"}, "Facts: the score is 2.5"),
         ({"score.facts": "x", "score.tone": "1"}, 'Facts: the score is "x"'),
@@ -430,6 +430,8 @@ def test_a_revealed_pair_has_the_names_of_the_run(make_run: MakeRun, anna: Revie
     anna.name("Anna")
     shown = anna.get(f"{DESK}/{number}?queue=random").text
     assert shown.index("the second text") < shown.index("<h2>Response B</h2>")
+    refused = html.unescape(anna.send(number).text)
+    assert "The better response: that isn't one of the responses; choose a response" in refused
     anna.send(number, winner="A")
     told = anna.get(f"{DESK}/{number}/judged").text
     titles = re.findall("<h2>(Response .*?)</h2>", told)

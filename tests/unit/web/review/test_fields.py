@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from jurybox.review.review_input import read_verdict
 from jurybox.rubric.rubric_model import Criterion, Level, Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.web.review.form import (
@@ -109,6 +110,13 @@ def test_who_cannot_tell_gives_null_and_who_says_nothing_leaves_it_out() -> None
     assert given_verdict(form, RUBRIC, pair=False) == {"scores": {"facts": None}}
 
 
+@pytest.mark.parametrize("text", ["4", "4.0", "40e-1"])
+def test_a_whole_number_is_one_however_a_browser_takes_it(text: str) -> None:
+    asked = rubric("0-100")
+    given = given_verdict({"score.tone": text}, asked, pair=False)
+    assert read_verdict(given, asked, pair=False).scores == {"tone": 4}
+
+
 def test_what_is_no_number_is_passed_on_to_be_refused() -> None:
     form = {"score.facts": "four"}
     assert given_verdict(form, RUBRIC, pair=False) == {"scores": {"facts": "four"}}
@@ -119,7 +127,7 @@ def test_what_is_no_number_is_passed_on_to_be_refused() -> None:
     [
         ({"winner": "A"}, {"winner": "A"}),
         ({"winner": "none"}, {"winner": None}),
-        ({}, {}),
+        ({}, {"winner": ""}),
         (
             {"winner": "tie", "preference.tone": "B"},
             {"winner": "tie", "preferences": {"tone": "B"}},
