@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from commands import Done, call
-from jurybox.reporting.html.page import Verdict, verdict_of
+from jurybox.reporting.html.run_verdict import Verdict, verdict_of
 from jurybox.reporting.view import finished_view
 from jurybox.storage import open_store
 from jurybox.web.app_state import ServeSettings

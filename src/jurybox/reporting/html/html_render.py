@@ -15,13 +15,14 @@ from jurybox.engine.records import RunRow
 from jurybox.judging.evaluation_report import EvaluationReport, show_vote
 from jurybox.judging.protocol import Seat
 from jurybox.reporting.attention import Attention, card
-from jurybox.reporting.html.page import Baseline, Extras, RunPage, Verdict, run_page, verdict_of
+from jurybox.reporting.html.page import Baseline, Extras, RunPage, run_page
 from jurybox.reporting.html.panels import (
     order_metrics,
     position_of,
     unstable_pairs,
     with_lost_votes,
 )
+from jurybox.reporting.html.run_verdict import Verdict, verdict_of
 from jurybox.reporting.metric_text import headline
 from jurybox.reporting.release import read_reviews
 from jurybox.reporting.review_text import ReviewAgreement

@@ -3,10 +3,8 @@
 The caller passes in content that needs samples, such as the worst ones and their reasoning.
 """
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
-from urllib.parse import urlencode
 
 import msgspec
 
@@ -15,8 +13,6 @@ from jurybox.documents.numbers import (
     difference,
     metric_change,
     metric_value,
-    rounding_misleads,
-    short,
     show_number,
 )
 from jurybox.errors import ParseError
@@ -35,33 +31,32 @@ from jurybox.reporting.html.panels import (
     OrderMetric,
     Position,
     confidence_of,
-    doubted_gates,
     gauge,
     groupings,
     position_of,
 )
+from jurybox.reporting.html.run_verdict import (
+    Part,
+    Verdict,
+    doubted_gates,
+    failed_gates,
+    verdict_of,
+)
 from jurybox.reporting.metric_text import (
     causes_of,
     failures_of,
-    gate_value,
     key_metric,
-    metric_title,
     metrics_of,
-    plain_words,
 )
-from jurybox.reporting.release import ReleaseReview
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.view import RunView, lost_votes
 from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLES, WIN_RATE, Comparison
-from jurybox.rubric.rubric_model import Rubric, releases
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import JUDGE_SCORE
-from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.jury_agreement import JuryAgreement
 from jurybox.text_format import counted
 
 UNSTABLE_RATE: Final = "unstable_rate"
-Part = tuple[str, str]
-_MOST_REASONS: Final = 3
 _NOT_YET: Final = "not yet: the run isn't finished"
 
 
@@ -99,25 +94,6 @@ class Extras(msgspec.Struct, frozen=True, kw_only=True):
 
 
 NO_EXTRAS: Final = Extras()
-
-
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """The decision on a run.
-
-    ``word`` and ``sentence`` say whether it can be released, and why; ``tone`` is ``passes``,
-    ``fails``, ``waits``, or empty if the rubric decides nothing. ``parts`` are the most important
-    reasons, each with the query of the samples that it is about, and ``more`` are the others.
-    """
-
-    word: str
-    tone: str
-    parts: tuple[Part, ...]
-    more: tuple[Part, ...] = ()
-
-    @property
-    def sentence(self) -> str:
-        """All reasons together."""
-        return "; ".join(text for text, _ in (*self.parts, *self.more))
 
 
 class FailureCause(msgspec.Struct, frozen=True, kw_only=True):
@@ -228,7 +204,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     def doubts(self) -> tuple[str, ...]:
         """Why gates fail with values corrected by reviews, though they pass with the judge's."""
         failed = doubted_gates(self.view, self.extras.people)
-        return tuple(text for text, _ in _why_failed(failed, self.rubric))
+        return tuple(text for text, _ in failed_gates(failed, self.rubric))
 
     @property
     def calm(self) -> bool:
@@ -298,135 +274,6 @@ def _failed_by(cause: str) -> str:
     if end is None:
         return "flag=failed"
     return f"flag=failed&metric={rule.name}&{end}={show_number(rule.number)}"
-
-
-def verdict_of(view: RunView, people: ReviewAgreement | str | None = None) -> Verdict:
-    """Return whether a run can be released, and why; marked if its reviews cast doubt on it."""
-    verdict = _by_the_judge(view)
-    doubted = view.release.confirmed or doubted_gates(view, people)
-    if verdict.tone != "passes" or not doubted:
-        return verdict
-    word = f"{verdict.word}, but see reviews"
-    return msgspec.structs.replace(verdict, word=word, tone="waits")
-
-
-def _by_the_judge(view: RunView) -> Verdict:
-    conclusion, release = view.conclusion, view.release
-    confirmed, awaited = tuple(_confirmed(release)), tuple(_awaited(release))
-    failed = [gate for gate in view.gates if not gate.passed]
-    if view.status != "finished":
-        why = "The run has to be finished before anything is decided"
-        return Verdict(word="Not finished", tone="waits", parts=((why, ""),))
-    if conclusion.decision is not None:
-        word = conclusion.decision.replace("_", " ").capitalize().replace("Ab test", "A/B test")
-        good = releases(view.rubric.decisions, conclusion.decision)
-        tone = "passes" if good else "waits" if awaited and not release.blocked else "fails"
-        stated = [each for each in conclusion.decision_reasons if each not in release.blockers]
-        return _verdict(word, tone, confirmed, awaited, _scenarios_in(stated, view))
-    if failed or release.blocked:
-        room = _MOST_REASONS - len(confirmed) - len(awaited)
-        why = (_why_failed if len(failed) <= room else _failing)(failed, view.rubric)
-        return _verdict("Don't ship", "fails", confirmed, why, awaited)
-    whose = " for response A" if WIN_RATE in view.summary else ""
-    passes = [(f"every gate passes{whose}", "")] if view.gates else []
-    if awaited:
-        return _verdict("Awaiting review", "waits", confirmed, passes, awaited)
-    if not view.gates and conclusion.release_ready is None:
-        why = "the rubric has no gates, so nothing is decided"
-        return _verdict("No verdict", "", confirmed, [(why, "")])
-    more = (*_unsure(view), *_optional(conclusion.review["queued"]))
-    return _verdict("Ship", "passes", confirmed, passes, more)
-
-
-def _verdict(word: str, tone: str, *reasons: Iterable[Part]) -> Verdict:
-    """Return a verdict with its reasons, the most important first."""
-    every = tuple(part for some in reasons for part in some)
-    return Verdict(word=word, tone=tone, parts=every[:_MOST_REASONS], more=every[_MOST_REASONS:])
-
-
-def _confirmed(release: ReleaseReview) -> Iterator[Part]:
-    if release.confirmed:
-        count = counted(len(release.confirmed), "safety concern")
-        disputed = f" ({len(release.disputed)} disputed by others)" if release.disputed else ""
-        yield f"{count} confirmed by reviewers{disputed}", "review=confirmed"
-
-
-def _awaited(release: ReleaseReview) -> Iterator[Part]:
-    """Yield which reviews a release is waiting for."""
-    if release.awaiting and release.accepted is None:
-        have = "has" if release.awaiting == 1 else "have"
-        what = ", ".join(map(plain_words, release.awaited))
-        text = f"{counted(release.awaiting, 'sample')} {have} to be reviewed first ({what})"
-        yield text, "review=awaiting"
-
-
-def _unsure(view: RunView) -> Iterator[Part]:
-    """Yield a note on gates that pass, but that chance may have decided."""
-    metrics = RunMetrics(view.conclusion, view.rubric)
-    gauges = [gauge(gate, view.rubric, metrics) for gate in view.gates]
-    names = [metric_title(each.rule.name, view.rubric) for each in gauges if each.close]
-    if names:
-        which = ", ".join(names)
-        yield f"the interval of {which} includes the threshold: more samples would settle it", ""
-
-
-def _optional(left: int) -> Iterator[Part]:
-    if left:
-        text = f"{counted(left, 'sample')} may be reviewed, which the rubric doesn't require"
-        yield text, "review=open"
-
-
-def _scenarios_in(reasons: Iterable[str], view: RunView) -> Iterator[Part]:
-    """Yield the reasons for a decision, with the query of the scenario that they name."""
-    names = sorted(view.summary.get("scenarios") or (), key=len, reverse=True)
-    for reason in reasons:
-        named = next((name for name in names if _names(reason, name)), None)
-        query = "" if named is None else urlencode({"scenario": named})
-        yield _as_shown(reason, view.rubric), query
-
-
-_NUMBER: Final = re.compile(r"(?<![\w.])\d+\.\d{4,}(?![\w.])")
-
-
-def _as_shown(reason: str, rubric: Rubric) -> str:
-    """Return a reason with criteria by their titles, and numbers as pages round them."""
-    bounds = [float(each) for each in re.findall(r"\d+(?:\.\d+)?", reason)]
-
-    def near(found: re.Match[str]) -> str:
-        value = float(found[0])
-        misleads = any(rounding_misleads(value, each) for each in bounds if each != value)
-        return found[0] if misleads else short(value)
-
-    text = _NUMBER.sub(near, reason)
-    names = {each.id: each.name for each in rubric.criteria}
-    names[rubric.overall_name] = rubric.overall_name.replace("_", " ")
-    for name, title in names.items():
-        text = re.sub(rf"\b{re.escape(name)}\b", title, text)
-    return text
-
-
-def _names(reason: str, scenario: str) -> bool:
-    return re.search(rf"\b(scenario|in) {re.escape(scenario)}[ ,]", reason) is not None
-
-
-_REQUIRED: Final = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
-
-
-def _failing(gates: Sequence[GateOutcome], rubric: Rubric) -> Iterator[Part]:
-    """Yield the first gate that fails, and how many others do."""
-    others = len(gates) - 1
-    more = f", and {counted(others, 'more gate')} {'fails' if others == 1 else 'fail'}"
-    for text, query in _why_failed(gates[:1], rubric):
-        yield text + (more if others else ""), query
-
-
-def _why_failed(gates: Iterable[GateOutcome], rubric: Rubric) -> Iterator[Part]:
-    for gate in gates:
-        rule = Comparison.parse(gate.gate)
-        value = "unknown" if gate.value is None else gate_value(gate)
-        wanted = _REQUIRED.get(rule.operator, rule.operator)
-        text = f"is {value} and has to be {wanted} {metric_value(rule.name, rule.number)}"
-        yield f"{metric_title(rule.name, rubric)} {text}", ""
 
 
 def _criteria(rubric: Rubric, estimates: RunMetrics) -> tuple[CriterionMetric, ...]:

@@ -13,10 +13,9 @@ from jurybox.engine.records import RunRow
 from jurybox.reporting.attention import SampleCard, numbered_card
 from jurybox.reporting.html.histograms import LEVEL, Axis, PlottedMetric, RunMetrics, above, axis_of
 from jurybox.reporting.metric_text import key_metric
-from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.stored import SampleRecord, procedure_of, reading, stored_votes
 from jurybox.reporting.view import RunView
-from jurybox.rubric.metrics import SAMPLES, WIN_RATE, Comparison
+from jurybox.rubric.metrics import WIN_RATE, Comparison
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.estimates import Interval
@@ -79,22 +78,6 @@ def gauge(gate: GateOutcome, rubric: Rubric, metrics: RunMetrics) -> Gauge:
     drawn = [gate.value, rule.number, None if known.interval is None else known.interval.high]
     metric = msgspec.structs.replace(known, axis=_near(axis, drawn))
     return Gauge(outcome=gate, rule=rule, metric=metric)
-
-
-def doubted_gates(view: RunView, people: ReviewAgreement | str | None) -> list[GateOutcome]:
-    """Return the gates that pass by the judge, but fail by what a run's reviews correct."""
-    values: dict[str, float | None] = {}
-    for each in people.estimates if isinstance(people, ReviewAgreement) else ():
-        # If every sample has a label, the human value needs no correction.
-        whole = each.mean.human.n == view.summary[SAMPLES]
-        values[f"{each.metric}_mean"] = (each.mean.human if whole else each.mean.corrected).value
-    failed: list[GateOutcome] = []
-    for gate in view.gates:
-        rule = Comparison.parse(gate.gate)
-        value = values.get(rule.name)
-        if gate.passed and value is not None and not rule.passes(value):
-            failed.append(GateOutcome(gate=gate.gate, value=value, passed=False))
-    return failed
 
 
 def _near(axis: Axis, values: Sequence[float | None]) -> Axis:
