@@ -1,5 +1,6 @@
 """The desk at which people review samples; where it meets the database, on either."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import reviewed
 from jurybox.app.estimate_run import RunLabels, estimate, review_agreement
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.engine.records import ReviewRow, sealed
@@ -252,6 +254,28 @@ def test_can_tell_nothing_is_no_label_of_the_random_part(desk: ReviewDesk) -> No
         desk.submit(case.number, "anna", given, shown=case.shown)
     assert (desk.progress().labeled, desk.progress().needed, desk.progress().drawn) == (2, 8, 12)
     assert any("that no reviewer could judge" in line for line in review_agreement(desk).lines)
+
+
+def test_samples_without_a_judges_score_are_no_labels_that_correct(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind, even = reviewed.kind, re.compile(r"answer \d*[02468]\b")
+    monkeypatch.setattr(reviewed, "kind", lambda text: "?" if even.search(text) else kind(text))
+    make_run(monkeypatch, url, 30)
+    store = open_store(url)
+    desk = ReviewDesk(store, store.runs()[0])
+    while (made := desk.progress()).drawn - made.unscored < 9:
+        by_people(desk, "random", 1)
+    assert made.unscored > 0
+    assert (made.labeled, made.needed) == (9, 1)
+    found = review_agreement(desk)
+    assert (found.unscored, found.unsure, found.estimates) == (made.unscored, 0, ())
+    assert any("1 more review from the random queue is needed" in line for line in found.lines)
+    assert any("no score by the judge" in line for line in found.uncounted)
+    by_people(desk, "random", 20)
+    assert desk.progress().needed == 0
+    assert {each.mean.judge.n for each in review_agreement(desk).estimates} == {15}
+    store.close()
 
 
 def test_a_criterion_that_many_drawn_samples_have_no_label_for_isnt_corrected(

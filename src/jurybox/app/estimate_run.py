@@ -301,6 +301,7 @@ def review_agreement(desk: ReviewDesk) -> ReviewAgreement | None:
         skipped=part.skipped,
         needed=part.needed,
         unsure=part.unsure,
+        unscored=len(part.unscored),
         waiting=len(part.waiting),
         passed=part.passed,
         by_rules=ruled or not plan_of(desk.run).judges,
@@ -328,7 +329,7 @@ def labels_of(reviews: Sequence[Review], part: RandomPart) -> dict[int, Gold]:
     return {
         number: gold_of(each)
         for number, each in by_number(reviews).items()
-        if number in part.labeled
+        if number in part.labeled | part.unscored
     }
 
 

@@ -275,6 +275,8 @@ def _left_out(found: ActiveReviews, part: RandomPart) -> Iterator[str]:
         yield f"left out: {counted(len(others), 'reviewed sample')} not drawn at random"
     if part.unsure:
         yield f"left out: {counted(part.unsure, 'sample')} that no reviewer could judge"
+    if part.unscored:
+        yield f"left out: {counted(len(part.unscored), 'reviewed sample')} without a judge's score"
     blind = {each.id for each in found.blind}
     if aside := sum(each.id not in blind for each in found.every):
         yield f"left out: {counted(aside, 'review')} made after seeing the judges' verdict"

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from jurybox.app.ids import new_id, now_utc
+from jurybox.calibration.gold import gold_scales
 from jurybox.engine.records import ReviewRow, RunRow, SampleRow, sealed
 from jurybox.errors import InputError
 from jurybox.reporting.release import read_reviews, undecided_samples
@@ -101,12 +102,13 @@ class ReviewProgress(msgspec.Struct, frozen=True, kw_only=True):
     reviews: int  # the number of active reviews
     reviewers: tuple[str, ...]  # the names of the reviewers so far
     drawn: int  # how many samples of the random part reviewers have reached
-    labeled: int  # how many of these have a blind label
+    labeled: int  # how many of these have a blind label, and a judge's score that it can correct
     needed: int  # how many more labels the random part needs before it corrects metrics
     # How many reviewed samples don't count yet, since ``passed`` samples before them in the random
     # order have no blind review.
     waiting: int = 0
     passed: int = 0
+    unscored: int = 0  # how many samples of the random part have a label, but no judge's score
 
 
 class StoredSample(SampleRecord):
@@ -341,6 +343,7 @@ class ReviewDesk:
             needed=part.needed,
             waiting=len(part.waiting),
             passed=part.passed,
+            unscored=len(part.unscored),
         )
 
     def random_part(self) -> RandomPart:
@@ -357,7 +360,18 @@ class ReviewDesk:
             max(drawn, key=self.order.place, default=None),
             present=self._present(),
             labeled={each.number for each in blind if each.verdict.is_label},
+            unscored=self._unscored(),
         )
+
+    def _unscored(self) -> frozenset[int]:
+        """Return the reviewed samples without a score or winner that a label can correct."""
+        names = gold_scales(self.rubric).keys()
+        with reading(self.run):
+            return frozenset(
+                number
+                for number, each in self.store.reviewed_facets(self.run.id).items()
+                if each.winner is None and names.isdisjoint(each.values())
+            )
 
     def stored(self, number: int) -> StoredSample:
         """Return a sample."""

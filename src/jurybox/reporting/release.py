@@ -151,7 +151,8 @@ def _settled_by_sample(
     run: RunRow, store: Store, reviews: Mapping[int, Sequence[Review]]
 ) -> dict[int, tuple[set[str], set[str]]]:
     """Return, for each sample, the reasons that reviews settled, and all reasons for review."""
-    flags = store.reviewed_flags(run.id) if reviews else {}
+    facets = store.reviewed_facets(run.id) if reviews else {}
+    flags = {number: each.flags for number, each in facets.items()}
     return {number: _settled_reasons(flags.get(number, 0), own) for number, own in reviews.items()}
 
 

@@ -52,6 +52,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     skipped: int
     needed: int  # how many more random samples are needed before metrics are corrected
     unsure: int = 0  # how many random samples no reviewer could judge
+    unscored: int = 0  # how many random samples have a label, but no judge's score to correct
     # How many reviewed samples don't count yet, because too many samples before them in the random
     # order (``passed``) have no blind review.
     waiting: int = 0
@@ -255,10 +256,20 @@ def _uncounted(found: ReviewAgreement) -> Iterator[str]:
     if found.unsure:
         samples = counted(found.unsure, "sample")
         yield f"{samples} of the random part that no reviewer could judge"
+    if found.unscored:
+        yield unscored_line(found.unscored, by_rules=found.by_rules)
     if found.open:
         made = counted(found.open, "review")
         count = "counts" if found.open == 1 else "count"
         yield f"{made} made after seeing the judges' verdict, which {count} in no metric"
+
+
+def unscored_line(count: int, *, by_rules: bool) -> str:
+    """Return how many labels of the random part have no score that they could correct."""
+    have, those = ("has", "it") if count == 1 else ("have", "them")
+    samples = f"{counted(count, 'reviewed sample')} of the random part {have}"
+    by = "rules" if by_rules else "judge"
+    return f"{samples} no score by the {by}, so people's labels of {those} correct no metric"
 
 
 def waiting_line(waiting: int, passed: int) -> str:

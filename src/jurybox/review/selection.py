@@ -80,7 +80,7 @@ def needed_line(needed: int, unsure: int = 0, *, others: bool = False) -> str:
     verb = "is" if needed == 1 else "are"
     again = "; `jurybox serve --overlap 2` assigns unclear samples to a second reviewer"
     fewer = ", or fewer: a flagged sample's review counts when the random order reaches it"
-    more = f"{fewer if others else ''}{again if unsure else ''}"
+    more = f"{fewer if others and needed > 1 else ''}{again if unsure else ''}"
     return f"{reviews} from the random queue {verb} needed{more}"
 
 
@@ -89,7 +89,8 @@ class RandomPart(msgspec.Struct, frozen=True, kw_only=True):
 
     size: int  # how many samples the run will have
     reviewed: frozenset[int] = frozenset()  # the numbers of the drawn samples with a review
-    labeled: frozenset[int] = frozenset()  # the numbers of reviewed samples with a label
+    labeled: frozenset[int] = frozenset()  # of these, the numbers with a label and a judge's score
+    unscored: frozenset[int] = frozenset()  # those with a label only, which correct no metric
     missed: frozenset[int] = frozenset()  # the numbers of the drawn samples without a review
     # The numbers of reviewed samples that don't count yet, since too many samples before them in
     # the order have no review; ``passed`` counts these.
@@ -109,12 +110,12 @@ class RandomPart(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def unsure(self) -> int:
         """How many drawn samples were reviewed without a label."""
-        return len(self.reviewed) - len(self.labeled)
+        return len(self.reviewed) - len(self.labeled) - len(self.unscored)
 
     @property
     def needed(self) -> int:
         """How many more labels are needed before a metric is corrected."""
-        return max(0, min(FEWEST, self.size) - len(self.labeled))
+        return max(0, min(FEWEST, self.size - len(self.unscored)) - len(self.labeled))
 
 
 def too_many_missing(missing: int, drawn: int) -> bool:
@@ -129,14 +130,15 @@ def random_part(
     *,
     present: Container[int],
     labeled: Collection[int],
+    unscored: Collection[int] = (),
 ) -> RandomPart:
     """Return how far reviewers have worked through the random order.
 
     Only a sample's place in the order matters, not the queue it was reviewed from, because
     reviewers aren't shown a sample twice. The part ends at ``last``, the furthest number reviewed
     from the random queue, or earlier if more than one in ten would be missing, since reviewers
-    don't skip samples at random. ``labeled`` are the reviewed samples with a usable verdict. Only
-    samples that are ``present`` count as missing.
+    don't skip samples at random. ``labeled`` are the reviewed samples with a label, ``unscored``
+    those without a judge's score. Only samples that are ``present`` count as missing.
     """
     if last is None:
         return RandomPart(size=order.size)
@@ -154,7 +156,8 @@ def random_part(
     return RandomPart(
         size=order.size,
         reviewed=part,
-        labeled=part.intersection(labeled),
+        labeled=part.intersection(labeled).difference(unscored),
+        unscored=part.intersection(labeled).intersection(unscored),
         missed=frozenset(missed[:counted_missed]),
         waiting=waiting,
         passed=len(missed) if waiting else 0,

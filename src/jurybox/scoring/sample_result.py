@@ -303,6 +303,7 @@ FLAGS: Final = {name: 1 << _BITS.index(name) for name in (*KINDS, *MARKS)}
 _KIND_OF_BIT: Final = {FLAGS[name]: kind for name, kind in (KINDS | MARKS).items()}
 
 _LONGEST: Final = 300
+_METRICS: Final = msgspec.json.Decoder(dict[str, float])
 
 
 class Facets(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -318,6 +319,10 @@ class Facets(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     demographic: str | None
     winner: str | None
     metrics: str  # JSON: the values of its metrics by name, and the ``judge_score``
+
+    def values(self) -> dict[str, float]:
+        """Return its metrics by name; those without a value are left out."""
+        return _METRICS.decode(self.metrics)
 
 
 class StoredResult(Protocol):

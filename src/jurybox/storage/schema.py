@@ -306,9 +306,8 @@ FAILED_NUMBERS: Final = (
     "SELECT DISTINCT number FROM exchanges WHERE run_id = ? AND key = '' AND outcome LIKE ?"
     " ORDER BY number"
 )
-REVIEWED_FLAGS: Final = (
-    "SELECT number, flags FROM facets WHERE run_id = ?"
-    " AND number IN (SELECT number FROM reviews WHERE run_id = ?)"
+REVIEWED_FACETS: Final = _select(
+    "facets", "WHERE run_id = ? AND number IN (SELECT number FROM reviews WHERE run_id = ?)"
 )
 QUEUED_NUMBERS: Final = (
     "SELECT number FROM facets WHERE run_id = ? AND urgency > 0 ORDER BY urgency DESC, number"

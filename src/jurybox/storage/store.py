@@ -168,10 +168,10 @@ class Store:
         found = self._reader.rows(list[tuple[int]], statements.QUEUED_NUMBERS, (run_id,))
         return [number for (number,) in found]
 
-    def reviewed_flags(self, run_id: str) -> dict[int, int]:
-        """Return the flags of the samples with reviews, by number."""
-        values = (run_id, run_id)
-        return dict(self._reader.rows(list[tuple[int, int]], statements.REVIEWED_FLAGS, values))
+    def reviewed_facets(self, run_id: str) -> dict[int, Facets]:
+        """Return the index entries of the samples with reviews, by number."""
+        found = self._reader.rows(list[Facets], statements.REVIEWED_FACETS, (run_id, run_id))
+        return {each.number: each for each in found}
 
     def numbers(self, run_id: str) -> Iterator[int]:
         """Yield the numbers of the stored samples, in order."""

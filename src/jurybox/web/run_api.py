@@ -19,7 +19,6 @@ from jurybox.web.lookup import ANY_TEXT, PlaceOf, TheRecord, TheRun, known_run
 from jurybox.web.pages.rubrics_page import History, rubric_history
 from jurybox.web.template_engine import csrf_of, json_response
 
-_METRICS: Final = msgspec.json.Decoder(dict[str, float])
 _COMPONENTS: Final[dict[str, Any]] = {}
 Json = dict[str, Any]
 
@@ -273,5 +272,5 @@ def _found(row: Facets) -> FoundSample:
         scenario=row.scenario,
         demographic=row.demographic,
         winner=row.winner,
-        metrics=_METRICS.decode(row.metrics),
+        metrics=row.values(),
     )

@@ -27,7 +27,6 @@ _MOST_COLUMNS: Final = 8
 _LATENCY: Final = "latency_e2e_ms"
 _LONGEST: Final = 140
 _BEFORE: Final = 30
-_METRICS: Final = msgspec.json.Decoder(dict[str, float])
 _UNREMARKABLE: Final = frozenset({"high_confidence", "moderate_confidence", "stable"})
 
 
@@ -67,7 +66,7 @@ def samples_page(
         ]
         # If no sample matches, the form still offers the metrics of other samples.
         some = found.rows or store.find_samples(run.id, SampleQuery(limit=SIZE)).rows
-        there = {name for row in some for name in _METRICS.decode(row.metrics)}
+        there = {name for row in some for name in row.values()}
     except msgspec.DecodeError as error:
         raise damaged(run, error) from None
     scores = [SAMPLE_SCORE] if rubric.components else []
@@ -149,7 +148,7 @@ def _line(store: Store, run: RunRow, row: Facets, wanted: str, address: str) -> 
         elsewhere=elsewhere,
         flags=_main_flags((*flag_names(row.flags), *settled)),
         settled=settled,
-        metrics=_METRICS.decode(row.metrics),
+        metrics=row.values(),
         address=address,
     )
 
