@@ -255,9 +255,18 @@ def test_e11_what_reviewers_confirm_comes_first_and_who_disagrees_is_named(
 def test_e11_a_concern_that_only_a_reviewer_sees_is_shown_too(jurybox: Jurybox) -> None:
     suite("calm", f"{GATES}\nrequire_review: []")
     jurybox("run", "suite.yaml")
+    jurybox("run", "suite.yaml")
     assert verdict().word == "Ship"
+    assert "see reviews" not in jurybox("runs").out + jurybox("diff", "last~1", "last").out
     review(1, safety_concern=True)
     assert (verdict().word, verdict().tone) == ("Ship, but see reviews", "waits")
+    # The terminal marks the run as its page does.
+    assert jurybox("runs").out.count("gates pass, but see reviews") == 1
+    newest, older = json.loads(jurybox("runs", "--json").out)["runs"]
+    assert (newest["review_doubt"], older["review_doubt"]) == ("but see reviews", None)
+    assert jurybox("diff", "last~1", "last").out.count("passes, but see reviews") == 1
+    columns = jurybox("diff", "last~1", "last", "last").out
+    assert re.search(r"passes +yes +yes, but see reviews +yes, but see reviews", columns)
     assert shown(jurybox)["release_ready"] is True
     assert needs_attention() == ["confirmed 1 safety concern confirmed by reviewers q1"]
     assert ">safety, confirmed by anna</span>" in page_of("?review=confirmed")

@@ -17,7 +17,7 @@ from jurybox.app.ids import now_utc
 from jurybox.calibration import calibration_record
 from jurybox.documents.numbers import exact, shown
 from jurybox.engine import records
-from jurybox.errors import IncompleteError, InputError
+from jurybox.errors import IncompleteError, InputError, JuryboxError
 from jurybox.models.providers import load_prices
 from jurybox.reporting.export_rows import exported_rows
 from jurybox.reporting.metric_text import metrics_of
@@ -129,6 +129,19 @@ def reviewer_agreement(view: RunView, store: Store) -> "ReviewAgreement | None":
     from jurybox.app.review_desk import ReviewDesk
 
     return review_agreement(ReviewDesk(store, row))
+
+
+def review_doubt(view: RunView, store: Store) -> str:
+    """Return that reviews cast doubt on a run that passes, as its page says; else an empty text."""
+    if not view.passed or not store.review_state(view.run_id):
+        return ""
+    from jurybox.reporting.html.run_verdict import verdict_of
+
+    try:
+        people = reviewer_agreement(view, store)
+    except JuryboxError:
+        return "reviews can't be compared"  # `show` says what is damaged
+    return "but see reviews" if verdict_of(view, people).tone == "waits" else ""
 
 
 def accept_unreviewed(row: records.RunRow, store: Store) -> RunView:

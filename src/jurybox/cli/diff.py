@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -97,7 +97,7 @@ def command(  # noqa: PLR0917 - click passes them by name
       jurybox diff 20260301-0914 last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.app.gold_sets import labels_for_diff
-    from jurybox.app.view_run import view_run
+    from jurybox.app.view_run import review_doubt, view_run
     from jurybox.reporting.compare_runs import CompareOptions, compare_runs
     from jurybox.reporting.side_by_side import side_by_side
     from jurybox.wiring import find_run
@@ -115,21 +115,29 @@ def command(  # noqa: PLR0917 - click passes them by name
             **tests,
         )
         views = [view_run(row, store) for row in rows]
+        doubts = {} if as_json else {each.run_id: review_doubt(each, store) for each in views}
         if more or output is not None:
             most = sys.maxsize if as_json else _MOST_IN_PAGE
             compared = side_by_side(store, views, chosen, most if limit is None else limit)
-            _put(compared, store, output, as_json=as_json)
+            _put(compared, store, doubts, output, as_json=as_json)
             lost = any(each.regressions for each in compared.differences)
             return FAILED if fail_on and lost else FINE
         diff = compare_runs(store, views[0], views[1], chosen)
     if as_json:
         print_json(diff.as_data())
     else:
-        _print(diff)
+        _print(diff, doubts)
     return FAILED if fail_on and diff.regressions else FINE
 
 
-def _put(compared: SideBySide, store: Store, output: str | None, *, as_json: bool) -> None:
+def _put(
+    compared: SideBySide,
+    store: Store,
+    doubts: Mapping[str, str],
+    output: str | None,
+    *,
+    as_json: bool,
+) -> None:
     """Write several runs to a page, or print them."""
     if output is not None:
         from jurybox.app.view_run import reviewer_agreement
@@ -142,16 +150,23 @@ def _put(compared: SideBySide, store: Store, output: str | None, *, as_json: boo
     if as_json:
         print_json(compared.as_data())
     elif output is None:
-        print_side_by_side(compared)
+        print_side_by_side(compared, doubts)
 
 
-def print_side_by_side(compared: SideBySide) -> None:
-    """Print the metrics of several runs in columns, and the test of each run against the first."""
+def print_side_by_side(compared: SideBySide, doubts: Mapping[str, str] = {}) -> None:
+    """Print the metrics of several runs in columns, and the test of each run against the first.
+
+    ``doubts`` is what reviews say against the runs that pass, by the run's id.
+    """
     rows = [
         (name, *(metric_value(name, value) for value in values))
         for name, values in compared.metrics.items()
     ]
-    rows.append(("passes", *("yes" if view.passed else "no" for view in compared.runs)))
+    passed = (
+        ", ".join(filter(None, ("yes" if view.passed else "no", doubts.get(view.run_id))))
+        for view in compared.runs
+    )
+    rows.append(("passes", *passed))
     rows.append(("cost", *(dollars(view.cost.get("dollars")) for view in compared.runs)))
     print_table(("metric", *compared.names), rows)
     for title, diff in compared.conclusions():
@@ -163,10 +178,13 @@ def print_side_by_side(compared: SideBySide) -> None:
                 print_line(f"  {metric} {a} -> {b} ({apart}, {interval}; p {p}, n {n})")
 
 
-def _print(diff: RunDiff) -> None:
+def _print(diff: RunDiff, doubts: Mapping[str, str]) -> None:
     for name, view in (("A", diff.a), ("B", diff.b)):
         count = counted(view.summary["samples"], "sample")
-        print_line(f"{name}  {view.run_id}  {view.suite}, {view.status}, {count}", style="bold")
+        parts = [view.suite, view.status, count]
+        if doubts.get(view.run_id):
+            parts.append(f"passes, {doubts[view.run_id]}")
+        print_line(f"{name}  {view.run_id}  {', '.join(parts)}", style="bold")
     print_line(f"records  {diff.records_line()}", style="green" if diff.identical else "")
     for line in diff.cautions():
         print_line(line, style="yellow")

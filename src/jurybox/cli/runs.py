@@ -1,6 +1,7 @@
 """``jurybox runs``."""
 
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -45,7 +46,8 @@ def command(
       jurybox runs --limit 5 --json
       jurybox runs --store postgresql://db.example/runs
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.reporting.view import listed_run
+    from jurybox.app.view_run import review_doubt
+    from jurybox.reporting.view import finished_view, listed_run
 
     if delete is not None:
         _delete(delete, store_url, yes=yes, as_json=as_json)
@@ -54,11 +56,21 @@ def command(
         # One more than the limit, to know whether there are further runs.
         rows = store.runs(limit + 1)
         listed = [listed_run(row, store) for row in rows[:limit]]
+        # Other runs can't pass; most runs have no reviews and needn't be read twice.
+        doubts = {
+            row.id: review_doubt(finished_view(row, store), store)
+            for row, each in zip(rows, listed, strict=False)
+            if each.metric is not None and store.review_state(row.id)
+        }
     more = len(rows) > limit
     if as_json:
-        print_json({"runs": [msgspec.to_builtins(each) for each in listed], "more": more})
+        runs = [
+            {**msgspec.to_builtins(each), "review_doubt": doubts.get(each.run_id) or None}
+            for each in listed
+        ]
+        print_json({"runs": runs, "more": more})
     else:
-        _print(listed, more=more)
+        _print(listed, doubts, more=more)
 
 
 def _delete(name: str, store_url: str | None, *, yes: bool, as_json: bool) -> None:
@@ -76,11 +88,11 @@ def _delete(name: str, store_url: str | None, *, yes: bool, as_json: bool) -> No
         say(f"deleted run {row.id}")
 
 
-def _print(listed: "list[ListedRun]", *, more: bool) -> None:
+def _print(listed: "list[ListedRun]", doubts: Mapping[str, str], *, more: bool) -> None:
     if not listed:
         click.echo("the store has no runs; run a suite first")
         return
-    cells = [_cells(each) for each in listed]
+    cells = [_cells(each, doubts.get(each.run_id, "")) for each in listed]
     if console().width >= _WIDE:
         print_table([*cells[0]], (each.values() for each in cells))
     else:
@@ -91,7 +103,7 @@ def _print(listed: "list[ListedRun]", *, more: bool) -> None:
         click.echo("there are more; --limit N lists them")
 
 
-def _cells(each: "ListedRun") -> dict[str, str]:
+def _cells(each: "ListedRun", doubt: str) -> dict[str, str]:
     """Return the columns of a run in the list, by heading."""
     return {
         "run": each.run_id,
@@ -101,7 +113,7 @@ def _cells(each: "ListedRun") -> dict[str, str]:
         "status": each.status,
         "samples": "" if each.planned is None else f"{each.samples} of {each.planned}",
         "metric": f"{each.metric} {metric_value(each.metric, each.value)}" if each.metric else "",
-        "verdict": _verdict(each),
+        "verdict": ", ".join(filter(None, (_verdict(each), doubt))),
         "dataset": each.dataset or "",
         "target": each.target or "",
         "judge": each.judge or "",
