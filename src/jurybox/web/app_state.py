@@ -16,6 +16,7 @@ from jurybox.app.view_run import view_run
 from jurybox.engine.records import RunRow
 from jurybox.errors import JuryboxError
 from jurybox.reporting.compare_runs import CompareOptions, compare_runs
+from jurybox.reporting.html.html_render import jury_agreement
 from jurybox.reporting.html.run_verdict import Verdict, verdict_of
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.view import RunView
@@ -23,6 +24,7 @@ from jurybox.storage.store import Store
 
 if TYPE_CHECKING:
     from jurybox.reporting.review_text import ReviewAgreement
+    from jurybox.statistics.jury_agreement import JuryAgreement
 
 T = TypeVar("T")
 _MAX_KEPT: Final = 64
@@ -87,9 +89,15 @@ class AppState:
         # One computation at a time: two in parallel would take as long and use more memory.
         self._worker = ThreadPoolExecutor(1, "jurybox-samples")
 
-    def kept(self, what: str, make: Callable[[], T], *runs: RunRow) -> "Future[T]":
-        """Compute a value from all samples of runs, cached until a new review or an error."""
-        key = (what, *((run.id, run.seal, self.store.review_state(run.id)) for run in runs))
+    def kept(
+        self, what: str, make: Callable[[], T], *runs: RunRow, reviews: bool = True
+    ) -> "Future[T]":
+        """Compute a value from all samples of runs, cached until an error or a new review.
+
+        ``reviews`` means that the value depends on them.
+        """
+        states = [self.store.review_state(run.id) if reviews else None for run in runs]
+        key = (what, *((run.id, run.seal, state) for run, state in zip(runs, states, strict=True)))
         with self._lock:
             made = self._kept.get(key)
             failed = made is not None and made.done() and made.exception() is not None
@@ -103,6 +111,10 @@ class AppState:
     def agreement(self, run: RunRow) -> "Future[ReviewAgreement | None]":
         """Compute the judges' agreement with people in a run; None if there are no reviews."""
         return self.kept("agreement", lambda: review_agreement(ReviewDesk(self.store, run)), run)
+
+    def jury(self, run: RunRow) -> "Future[JuryAgreement | None]":
+        """Compute how far the votes on a run's samples agree; None if no sample has several."""
+        return self.kept("jury", lambda: jury_agreement(self.store, run), run, reviews=False)
 
     def verdict(self, view: RunView, patience: float = PATIENCE) -> Verdict:
         """Return the verdict on a run, marked if its reviews cast doubt on it."""

@@ -15,8 +15,9 @@ from jurybox.app.review_desk import ReviewDesk
 from jurybox.app.view_run import reviewer_agreement
 from jurybox.judging.flow import Failure
 from jurybox.reporting import view
+from jurybox.reporting.attention import gather
 from jurybox.reporting.compare_runs import CompareOptions
-from jurybox.reporting.html.html_render import side_by_side_html
+from jurybox.reporting.html.html_render import html_report, side_by_side_html
 from jurybox.reporting.side_by_side import side_by_side
 from jurybox.reporting.view import finished_view
 from jurybox.review.reviews import HumanVerdict
@@ -105,6 +106,19 @@ def test_a_run_page_leads_to_its_samples(pages: PagesClient) -> None:
     assert "accuracy_mean &gt;= 3" in page
     assert '<a href="/runs/run-a/samples?metric=accuracy">7</a>' in page
     assert " of 7 samples" in pages.get("/runs/run-a/samples?metric=accuracy").text
+
+
+def test_a_run_page_shows_how_far_the_votes_agree_as_the_report_does(
+    make_run: MakeRun, pages: PagesClient
+) -> None:
+    run = make_run([answered("s1"), answered("s2")], judge, rubric=RUBRIC, votes=3)
+    pages.app.state.place.jury(run.row).result()
+    shown = pages.get("/runs/run-a").text
+    assert "-pending" not in shown
+    for text in (shown, html_report(run.view, gather(run.store, run.view), run.store, {})):
+        (table,) = re.findall(r'id="votes-head">By criterion.*?</table>', text, re.DOTALL)
+        rows = re.findall(r'<th scope="row"><bdi>(\w+)</bdi></th><td class="number">100%', table)
+        assert rows == ["Accuracy", "Clarity"]
 
 
 def test_every_count_of_a_run_opens_as_many_samples(make_run: MakeRun, pages: PagesClient) -> None:
@@ -564,7 +578,7 @@ def test_a_page_that_lacks_something_takes_it_in_by_itself(
     make_run([answered("s1")], judge, rubric=RUBRIC)
     make_run([answered("s1")], judge, rubric=RUBRIC, run_id="run-b", baseline="run-a")
     complete = pages.get("/runs/run-b").text
-    monkeypatch.setattr("jurybox.web.pages.run_page.soon", lambda _: Pending())
+    monkeypatch.setattr("jurybox.web.pages.run_page.soon", lambda *_: Pending())
     lacking = pages.get("/runs/run-b").text
     version = pages.get("/api/runs/run-b/progress").json()["version"]
     for page, is_complete in ((complete, True), (lacking, False)):

@@ -7,12 +7,14 @@ from starlette.responses import Response
 
 from jurybox.app.view_run import calibration_of_run, view_run
 from jurybox.engine.records import RunRow
+from jurybox.errors import JuryboxError
 from jurybox.reporting.attention import concerns_of
 from jurybox.reporting.html.page import Baseline, Extras, RunPage, run_page
 from jurybox.reporting.html.panels import with_lost_votes
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.view import RunView
-from jurybox.web.app_state import AppState, Pending, soon
+from jurybox.statistics.jury_agreement import JuryAgreement
+from jurybox.web.app_state import PATIENCE, AppState, Pending, soon
 from jurybox.web.lookup import PlaceOf, TheRun
 from jurybox.web.template_engine import page_response, run_name, segment
 
@@ -38,11 +40,7 @@ def warm_newest(place: AppState) -> None:
 
 def _data(run: RunRow, place: AppState) -> dict[str, Any]:
     view = view_run(run, place.store)
-    base, page = f"/runs/{segment(run.id)}", _page(view, run, place)
-    baseline = page.extras.baseline
-    # Only reviews that are still being compared are described by a text.
-    comparing = baseline is not None and baseline.conclusion is None
-    pending = comparing or isinstance(page.extras.people, str)
+    base, (page, pending) = f"/runs/{segment(run.id)}", _page(view, run, place)
 
     def sample_url(number: int) -> str:
         return f"{base}/samples/{number}"
@@ -65,15 +63,30 @@ def _data(run: RunRow, place: AppState) -> dict[str, Any]:
     }
 
 
-def _page(view: RunView, run: RunRow, place: AppState) -> RunPage:
-    store = place.store
+def _page(view: RunView, run: RunRow, place: AppState) -> tuple[RunPage, bool]:
+    """Return the page, and whether parts of it are still being computed."""
+    store, baseline, people = place.store, _baseline(view, run, place), _people(run, place)
+    several = run.status == "finished" and (view.metadata.get("votes") or 0) > 1
+    jury = _jury(run, place) if several else None
     extras = Extras(
-        baseline=_baseline(view, run, place),
+        baseline=baseline,
         calibration=calibration_of_run(view, store),
-        people=_people(run, place),
+        people=people,
+        jury_agreement=None if isinstance(jury, Pending) else jury,
         with_lost_votes=with_lost_votes(store, view),
     )
-    return run_page(view, view.rubric, concerns_of(store, view), extras=extras)
+    comparing = baseline is not None and baseline.conclusion is None
+    # Only reviews that are still being compared are described by a text.
+    pending = comparing or isinstance(people, str) or isinstance(jury, Pending)
+    return run_page(view, view.rubric, concerns_of(store, view), extras=extras), pending
+
+
+def _jury(run: RunRow, place: AppState) -> JuryAgreement | Pending | None:
+    """Return how far the votes of the jury agree; None if samples can't be read."""
+    try:
+        return soon(place.jury(run), PATIENCE / 3)  # the page has waited for other parts before
+    except JuryboxError:
+        return None  # the page of the damaged sample, and `verify`, say what is wrong
 
 
 def _people(run: RunRow, place: AppState) -> ReviewAgreement | str | None:

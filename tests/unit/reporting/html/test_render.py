@@ -525,9 +525,7 @@ def test_votes_are_held_together_by_criterion(
     good = '{"accuracy_score": 2, "faithfulness_score": 2, "rationale": "Right."}'
     text = report(make_run([row("a")], lambda _: good, votes=3))
     said = " ".join(" ".join(outline(text).said).split())
-    assert (
-        "All votes agree 95% interval No majority n accuracy_score 100% 20.7% to 100% 0 1" in said
-    )
+    assert "All votes agree 95% interval No majority n Accuracy 100% 20.7% to 100% 0 1" in said
 
 
 def test_without_a_rule_to_pass_nothing_fails(
