@@ -69,23 +69,28 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         part = self.flagged if self.random.agreement is None else self.random
         criteria = () if part.agreement is None else part.agreement.criteria
         compared = [each for each in criteria if each.exact.value is not None][:4]
-        who = "The rules" if self.by_rules else "The judge"
         kind = "flagged" if self.random.agreement is None else "random"
-        hard = "; flagged samples are the hard ones" if self.random.agreement is None else ""
+        hard = " Flagged samples are the hard ones." if self.random.agreement is None else ""
         if not compared:  # on a continuous scale, scores are rarely the same
+            who = "The rules" if self.by_rules else "The judge"
             apart = [each for each in criteria if each.error is not None][:4]
             most = counted(max((each.n for each in apart), default=0), f"{kind} sample")
             by = ", ".join(f"by {each.error:.2f} on {each.criterion}" for each in apart)
-            return f"{who} and people differ {by} on average in {most}{hard}." if apart else ""
+            return f"{who} and people differ {by} on average in {most}.{hard}" if apart else ""
         # Samples that people or the judge left without a score are in no comparison.
-        alike = len({(each.n, each.labels) for each in compared}) == 1
+        several, pairs = any(each.labels > each.n for each in compared), compared[0].scale is None
+        of = " of cases" if several else f" of {kind} samples"
         same = [
-            f"on {each.criterion} in {100 * (each.exact.value or 0):.0f}%"
-            + ("" if alike and each is not compared[-1] else f" of {_labels(each)}{each.n:,}")
+            ("" if pairs else f"on {each.criterion} ") + f"in {100 * (each.exact.value or 0):.0f}%"
+            f"{of if each is compared[0] else ''} ({_alike(each)})"
             for each in compared
         ]
-        samples = "sample" if compared[-1].n == 1 else "samples"
-        return f"{who} and people agree {', '.join(same)} {kind} {samples}{hard}."
+        who = "The rules give" if self.by_rules else f"The judge {'makes' if pairs else 'gives'}"
+        what = "choice" if pairs else "score"
+        fewest, most = min(each.n for each in compared), max(each.n for each in compared)
+        samples = f"{fewest:,} to {most:,}" if fewest < most else f"{most:,}"
+        case = f" A case is one person's {what} on one of {samples} {kind} samples."
+        return f"{who} the same {what} as people {', '.join(same)}.{case if several else ''}{hard}"
 
     @property
     def conclusion(self) -> tuple[str, str]:
@@ -293,9 +298,10 @@ def _agreement(each: calibration_record.CriterionAgreement, *, by_rules: bool) -
     return f"{each.criterion}: {text} {_count(each.n, each.labels)}"
 
 
-def _labels(each: calibration_record.CriterionAgreement) -> str:
-    """Return the number of labels, if samples have several."""
-    return f"{each.labels:,} labels of " if each.labels > each.n else ""
+def _alike(each: calibration_record.CriterionAgreement) -> str:
+    """Return how many of people's labels the judge gave too."""
+    labels = each.labels or each.n
+    return f"{round((each.exact.value or 0) * labels):,} of {labels:,}"
 
 
 def _same(share: float | None) -> str:

@@ -57,12 +57,25 @@ NOTHING = said(random=part(samples=0), flagged=part(samples=0), people={})
 
 
 def test_a_plain_sentence_comes_before_the_numbers() -> None:
-    assert said().sentence == "The judge and people agree on tone in 75% of 12 random samples."
+    assert said().sentence == (
+        "The judge gives the same score as people on tone in 75% of random samples (9 of 12)."
+    )
     flagged = said(random=part(samples=0), flagged=part(TONE, samples=15), by_rules=True)
     # Of 15 samples with a review, 12 have scores to compare.
     assert flagged.sentence == (
-        "The rules and people agree on tone in 75% of 12 flagged samples; flagged samples are the"
-        " hard ones."
+        "The rules give the same score as people on tone in 75% of flagged samples (9 of 12)."
+        " Flagged samples are the hard ones."
+    )
+    chosen = WINNER | {"exact": {"value": 1 / 3, "n": 3}}
+    assert said(random=part(chosen, samples=3)).sentence == (
+        "The judge makes the same choice as people in 33% of random samples (1 of 3)."
+    )
+    # Two people scored some of the samples.
+    tone = TONE | {"labels": 16, "exact": {"value": 0.25, "n": 16}}
+    twice = part(tone, tone | {"criterion": "wit", "n": 10}, samples=12)
+    assert said(random=twice).sentence == (
+        "The judge gives the same score as people on tone in 25% of cases (4 of 16), on wit in 25%"
+        " (4 of 16). A case is one person's score on one of 10 to 12 random samples."
     )
     assert NOTHING.sentence == ""
 
@@ -101,7 +114,7 @@ def test_one_review_is_no_plural() -> None:
 def test_the_report_has_the_sentence_a_table_and_a_chart(made: Callable, report: Callable) -> None:
     text = report(made("judged"), people=said())
     section = text[text.index('id="calibration"') :]
-    assert section.index("The judge and people agree") < section.index("Judge against people")
+    assert section.index("The judge gives the same") < section.index("Judge against people")
     assert "15 reviews of 12 samples by 2 people: anna, ben" in text
     assert "nothing is corrected yet: 8 more reviews from the random queue are needed" in text
     assert "Kappa of tone, random" in section

@@ -252,7 +252,7 @@ TONE = CriterionAgreement(
     scale=None,
     n=3,
     unscored=0,
-    exact=Estimate(value=0.5, n=3, interval=SOME),
+    exact=Estimate(value=2 / 3, n=3, interval=SOME),
     kappa=Estimate(value=None, n=3, reason="too few"),
     bias=JudgeBias(value=0.5, interval=SOME, direction="higher", sentence="", reason="reason"),
 )
@@ -404,7 +404,7 @@ def test_nothing_is_said_of_people_where_nobody_looked(made: Callable, report: C
 
 def test_reviews_so_far_are_told(made: Callable, report: Callable) -> None:
     text = report(made("calm"), people=msgspec.structs.replace(PEOPLE, reviewers=("<b>Ann</b>",)))
-    assert "The judge and people agree on tone in 50% of 3 flagged samples" in text
+    assert "as people on tone in 67% of flagged samples (2 of 3). Flagged" in text
     assert "1 review of 1 sample by 1 person: &lt;b&gt;Ann&lt;/b&gt;" in text
 
 

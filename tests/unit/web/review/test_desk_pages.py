@@ -278,7 +278,7 @@ def test_the_run_page_tells_how_the_judge_stands_with_people_so_far(
         anna.get(f"{DESK}/agreement")
         told = anna.get("/runs/run-a").text
         assert f"{number + 1} review" in told
-        assert "The judge and people agree on facts in" in told
+        assert "The judge gives the same score as people on facts in" in told
 
 
 @pytest.mark.parametrize("path", ["/0", "/undo", "/name", "/pace"])
@@ -411,7 +411,7 @@ def test_agreement_counts_each_label_and_links_what_is_furthest_apart(
         given = {"scores": {"facts": facts, "tone": tone}}
         desk(made).submit(number, who, given, shown=Circumstances(queue="flagged"))
     told = html.unescape(anna.get(f"{DESK}/agreement").text)
-    assert "on facts in 0%, on tone in 33% of 3 labels of 2 flagged samples" in told
+    assert "on facts in 0% of cases (0 of 3), on tone in 33% (1 of 3). A case is one" in told
     assert "each of their labels is compared with the judge" in told
     rows = re.findall(r"<tr>\s*<th scope=.row.><a .*?</tr>", told, re.DOTALL)
     shown = [[re.sub("<[^>]*>", "", cell) for cell in row.split("</td>")[:2]] for row in rows]
