@@ -1,11 +1,17 @@
 """The order of a run's metrics, its gates in words, and why its samples failed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 
-from jurybox.documents.numbers import compared_value, exact, metric_change, rounding_misleads
+from jurybox.documents.numbers import (
+    compared_value,
+    exact,
+    metric_change,
+    rounding_misleads,
+    show_number,
+)
 from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLE_SCORE, SAMPLES, Comparison, run_metrics
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.summary import GateOutcome
@@ -44,6 +50,29 @@ def metric_title(name: str, rubric: Rubric) -> str:
     titles = {each.id: each.name for each in rubric.criteria}
     titles |= {rubric.mean_of(each.id): f"{each.name} mean" for each in rubric.criteria}
     return titles.get(name) or plain_words(name)
+
+
+_REQUIRED: Final = {
+    ">=": "at least",
+    "<=": "at most",
+    ">": "more than",
+    "<": "less than",
+    "==": "exactly",
+    "!=": "other than",
+}
+
+
+def required_value(rule: Comparison) -> str:
+    """Return what a rule requires, such as ``at least 85%``."""
+    rate, number = rule.name.endswith("_rate"), rule.number
+    shown = f"{show_number(round(100 * number, 4))}%" if rate else show_number(number)
+    return f"{_REQUIRED[rule.operator]} {shown}"
+
+
+def rules_text(rules: Iterable[Comparison], rubric: Rubric, link: str = "and") -> str:
+    """Return rules in words, such as ``Tone is at least 3 and pass rate is at least 85%``."""
+    each = [f"{metric_title(rule.name, rubric)} is {required_value(rule)}" for rule in rules]
+    return f" {link} ".join([*filter(None, [", ".join(each[:-1])]), *each[-1:]])
 
 
 def metrics_of(summary: Mapping[str, Any], rubric: Rubric) -> tuple[RunMetric, ...]:

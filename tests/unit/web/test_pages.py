@@ -267,6 +267,24 @@ def test_a_rubric_is_rendered_with_the_versions_that_were_used(
     assert "<em>closely</em>" in page
     assert "1.2.0" in page
     assert made.view.metadata["rubric"]["sha256"] in page
+    assert "several texts" not in page
+
+
+def test_a_rubric_says_in_words_how_it_decides(make_run: MakeRun, pages: PagesClient) -> None:
+    written = RUBRIC.replace("votes: 1", "votes: 1\nweights: {accuracy: 3}")
+    written = written.replace(
+        '["accuracy_mean >= 3"]', '["pass_rate >= 0.8555", "overall_mean > 0"]'
+    )
+    make_run([answered("s1")], judge, rubric=RUBRIC)
+    make_run([answered("s1")], judge, rubric=written, run_id="run-b")
+    page = " ".join(pages.get("/runs/run-b/rubric").text.split())
+    assert "<dt>A sample passes if</dt><dd>Accuracy is at least 3</dd>" in page
+    gates = "pass rate is at least 85.55% and overall mean is more than 0"
+    assert f"<dt>A run passes if</dt><dd>{gates}</dd>" in page
+    weights = re.findall(r'<bdi>(\w+)</bdi></th><td data-name="weight" class="number">(\d+%)', page)
+    assert weights == [("Accuracy", "75%"), ("Clarity", "25%")]
+    # In the facts, and in the row of each text.
+    assert page.count("several texts have this version") == 3
 
 
 @pytest.mark.usefixtures("made")

@@ -57,7 +57,13 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
     from jurybox.reporting.html.histograms import WHOLE, Axis
     from jurybox.reporting.html.html_text import marked, moment, percent, prose, seen, whole
     from jurybox.reporting.html.markdown_text import rendered, unmarked
-    from jurybox.reporting.metric_text import gate_margin, gate_value, metric_title, plain_words
+    from jurybox.reporting.metric_text import (
+        gate_margin,
+        gate_value,
+        metric_title,
+        plain_words,
+        rules_text,
+    )
     from jurybox.reporting.run_diff import p_value
     from jurybox.review.selection import FEWEST
 
@@ -71,7 +77,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         return short(round(value, 3) + 0.0)  # an estimate this close to zero is zero
 
     own = (change, counted, dollars, exact, gate_margin, gate_value, metric, moment, near, p_value)
-    own += (metric_title, percent, plain_words, prose, px, seen)
+    own += (metric_title, percent, plain_words, prose, px, rules_text, seen)
     made = Environment(
         # For all templates, because an unescaped value is a vulnerability.
         autoescape=True,

@@ -7,10 +7,10 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from jurybox.documents.numbers import metric_value, rounding_misleads, short
+from jurybox.documents.numbers import rounding_misleads, short
 from jurybox.reporting.html.histograms import RunMetrics
 from jurybox.reporting.html.panels import gauge
-from jurybox.reporting.metric_text import gate_value, metric_title, plain_words
+from jurybox.reporting.metric_text import gate_value, metric_title, plain_words, required_value
 from jurybox.reporting.release import ReleaseReview
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.view import RunView
@@ -167,9 +167,6 @@ def _names(reason: str, scenario: str) -> bool:
     return re.search(rf"\b(scenario|in) {re.escape(scenario)}[ ,]", reason) is not None
 
 
-_REQUIRED: Final = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
-
-
 def _failing(gates: Sequence[GateOutcome], rubric: Rubric) -> Iterator[Part]:
     """Yield the first gate that fails, and how many others do."""
     others = len(gates) - 1
@@ -183,6 +180,5 @@ def failed_gates(gates: Iterable[GateOutcome], rubric: Rubric) -> Iterator[Part]
     for gate in gates:
         rule = Comparison.parse(gate.gate)
         value = "unknown" if gate.value is None else gate_value(gate)
-        wanted = _REQUIRED.get(rule.operator, rule.operator)
-        text = f"is {value} and has to be {wanted} {metric_value(rule.name, rule.number)}"
+        text = f"is {value} and has to be {required_value(rule)}"
         yield f"{metric_title(rule.name, rubric)} {text}", ""

@@ -13,6 +13,7 @@ from jurybox.errors import JuryboxError
 from jurybox.reporting.html.markdown_text import render_markdown
 from jurybox.reporting.stored import plan_of
 from jurybox.rubric import parse_rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.storage.store import Store
 from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import PlaceOf, TheRun
@@ -50,7 +51,8 @@ def rubric_history(store: Store) -> History:
     found: dict[tuple[str, str, str, str], list[RunRow]] = {}
     for row in rows[:_LOOKED_AT]:
         # One damaged run must not hide the others.
-        if named := _named(row):
+        if rubric := _rubric(row):
+            named = rubric.id, rubric.title, rubric.version, rubric.sha256
             found.setdefault(named, []).append(row)
     versions = [
         Used(
@@ -71,7 +73,7 @@ def rubric_history(store: Store) -> History:
     )
 
 
-def _named(row: RunRow) -> tuple[str, str, str, str] | None:
+def _rubric(row: RunRow) -> Rubric | None:
     try:
         document = plan_of(row).rubric
         return _parsed(document.text, document.origin)
@@ -79,10 +81,7 @@ def _named(row: RunRow) -> tuple[str, str, str, str] | None:
         return None
 
 
-@lru_cache(maxsize=256)
-def _parsed(text: str, origin: str) -> tuple[str, str, str, str]:
-    rubric = parse_rubric(text, origin)
-    return rubric.id, rubric.title, rubric.version, rubric.sha256
+_parsed = lru_cache(maxsize=256)(parse_rubric)
 
 
 def rubrics_page(request: Request, place: PlaceOf) -> Response:
@@ -115,20 +114,19 @@ def rubric_text(run: TheRun) -> Response:
 
 def _answer(request: Request, run: RunRow, history: History) -> Response:
     document = plan_of(run).rubric
-    named = _named(run)
+    rubric = _rubric(run)
     front, body = _parts(document.text)
-    rubric_id, title, version, sha256 = named or ("", document.origin, "", _digest(document.text))
+    title = document.origin if rubric is None else rubric.title
     data: dict[str, Any] = {
         "title": f"Rubric {title[:80]}",
         "run": run,
-        "rubric_id": rubric_id,
+        "rubric": rubric,
         "heading": title,
-        "version": version,
-        "sha256": sha256,
+        "sha256": _digest(document.text) if rubric is None else rubric.sha256,
         "front": front,
         "body": render_markdown(body),
         "plain": cut_text(body, _LONGEST),
-        "versions": [each for each in history.versions if each.rubric_id == rubric_id],
+        "versions": [each for each in history.versions if rubric and each.rubric_id == rubric.id],
         "history": history,
     }
     return page_response(request, "rubric.html", data)

@@ -249,7 +249,7 @@ CARD = SampleCard(
 SOME = Interval(low=0.1, high=0.9, level=0.95, method="Wilson")
 TONE = CriterionAgreement(
     criterion="tone",
-    scale=None,
+    scale=(1, 5),
     n=3,
     unscored=0,
     exact=Estimate(value=2 / 3, n=3, interval=SOME),
