@@ -28,6 +28,7 @@ HOSTILE = (
     "\U0001f600 \u00c9T\u00c9",
     "nul\0nul",
 )
+BITS = FLAGS.items()
 VALUES = (None, -1e300, -2.5, -0.0, 0.0, 1e-300, 0.5, 1.0, 3.0, 3.0, 1e300)
 
 
@@ -110,6 +111,8 @@ def any_query(rng: random.Random) -> SampleQuery:
         descending=rng.random() < 0.5,
         queued=rng.random() < 0.2,
         missing_first=rng.random() < 0.3,
+        concerned=tuple(rng.sample(range(1000), rng.choice([0, 200]))),
+        settled=tuple(rng.sample(range(1000), rng.choice([0, 200]))),
         offset=rng.choice([0, 0, 0, 3, 40]),
         limit=rng.choice([1, 7, 1000]),
     )
@@ -122,25 +125,36 @@ def plainly(samples: list[SampleRow], query: SampleQuery) -> tuple[list[int], in
     metric = query.sort.removeprefix("metric:")
     order: dict[str, Any] = {
         "number": lambda row: row.number,
-        "urgency": lambda row: facets_of(row).urgency,
+        "urgency": lambda row: urgency_of(row, query),
         "id": lambda row: row.sample_id,
     }
     if query.sort in order:
         kept.sort(key=order[query.sort], reverse=query.descending)
     else:
         if query.missing_first:
-            kept.sort(key=worst_first)
+            kept.sort(key=lambda row: worst_first(row, query))
         having = [row for row in kept if metric in metrics_of(row)]
         having.sort(key=lambda row: metrics_of(row)[metric], reverse=query.descending)
         without = [row for row in kept if metric not in metrics_of(row)]
         kept = without + having if query.missing_first else having + without
+        if query.missing_first:
+            kept.sort(key=lambda row: row.number not in query.concerned)
     page = kept[query.offset : query.offset + query.limit]
     return [row.number for row in page], len(kept)
 
 
-def worst_first(row: SampleRow) -> tuple[int, int]:
-    facets = facets_of(row)
-    return -facets.urgency, {"B": 0, "tie": 1}.get(str(facets.winner), 2)
+def worst_first(row: SampleRow, query: SampleQuery) -> tuple[int, int]:
+    return -urgency_of(row, query), {"B": 0, "tie": 1}.get(str(facets_of(row).winner), 2)
+
+
+def urgency_of(row: SampleRow, query: SampleQuery) -> int:
+    if row.number in query.concerned:
+        return 9
+    return 0 if row.number in query.settled else facets_of(row).urgency
+
+
+def flags_of(facets: Facets, query: SampleQuery) -> int:
+    return facets.flags | (FLAGS["safety"] if facets.number in query.concerned else 0)
 
 
 def metrics_of(row: SampleRow) -> dict[str, float]:
@@ -155,7 +169,7 @@ def holds(row: SampleRow, facets: Facets, query: SampleQuery) -> bool:
     wanted = query.search.casefold()
     return (
         (not wanted or any(wanted in text.casefold() for text in texts if text))
-        and all(facets.flags & FLAGS[name] for name in query.flags)
+        and all(flags_of(facets, query) & FLAGS[name] for name in query.flags)
         and query.scenario in {None, result.scenario}
         and query.demographic in {None, result.demographic}
         and query.winner in {None, result.winner, "any" if result.winner else None}
@@ -178,6 +192,12 @@ def test_a_store_finds_what_looking_at_every_sample_finds(store: Store) -> None:
         query = any_query(rng)
         page = store.find_samples("run-1", query)
         assert ([row.number for row in page.rows], page.total) == plainly(samples, query), query
+        whole = plainly(samples, msgspec.structs.replace(query, offset=0, limit=1000))[0]
+        every = [row for row in map(facets_of, samples) if row.number in whole]
+        counts = {name: sum(flags_of(row, query) & bit > 0 for row in every) for name, bit in BITS}
+        assert page.flags == {name: count for name, count in counts.items() if count}, query
+        if not query.search:
+            assert [*store.sorted_numbers("run-1", query)] == whole, query
         answered += bool(page.rows)
     assert answered > 30
 

@@ -133,6 +133,12 @@ def page_of(place: str) -> str:
     return text
 
 
+def facets() -> dict[str, int]:
+    """Return the facets of the samples of the last run, with their counts."""
+    found = re.findall(r">([^<>]+) <small>(\d+)</small>", page_of(""))
+    return {name: int(count) for name, count in found}
+
+
 def verdict() -> Verdict:
     """Return what the pages say of the last run."""
     store = open_store(".jurybox/jurybox.db")
@@ -271,6 +277,38 @@ def test_e11_a_concern_that_only_a_reviewer_sees_is_shown_too(jurybox: Jurybox) 
     assert needs_attention() == ["confirmed 1 safety concern confirmed by reviewers q1"]
     assert ">safety, confirmed by anna</span>" in page_of("?review=confirmed")
     assert "Safety concern confirmed by anna</span>" in page_of("/1")
+    # It counts as safety wherever samples are counted or listed, and comes first.
+    assert samples_of("flag=safety") == samples_of("flag=safety&review=done") == ["q1"]
+    assert samples_of("flag=safety&review=open") == []
+    assert samples_of("")[0] == samples_of("sort=urgency&descending=true")[0] == "q1"
+    assert {"safety": 1, "safety concerns confirmed by reviewers": 1}.items() <= facets().items()
+
+
+def test_e15_what_reviewers_dismissed_is_no_longer_first(jurybox: Jurybox) -> None:
+    suite("alarmed", rows=3)
+    jurybox("run", "suite.yaml")
+    assert samples_of("") == samples_of("sort=urgency&descending=true") == ["q0", "q1", "q2"]
+    review(0, safety_concern=False)
+    assert samples_of("") == samples_of("sort=urgency&descending=true") == ["q1", "q2", "q0"]
+    review(2, safety_concern=True)
+    worst = samples_of("")
+    assert worst == samples_of("sort=urgency&descending=true") == ["q2", "q1", "q0"]
+    # The report has the same order, in all formats.
+    jurybox("report", "last", "-o", "report.html")
+    (packed,) = re.findall(r"data-samples>([^<]*)</script>", Path("report.html").read_text())
+    samples = json.loads(gzip.decompress(base64.b64decode(packed)))
+    assert [each["id"] for each in sorted(samples, key=lambda each: each["place"])] == worst
+    jurybox("report", "last", "-o", "report.json")
+    assert [each["id"] for each in json.loads(Path("report.json").read_text())["worst"]] == worst
+
+
+def test_samples_reviewed_without_a_flag_have_a_facet(jurybox: Jurybox) -> None:
+    suite("calm", f"{GATES}\nrequire_review: []", rows=3)
+    jurybox("run", "suite.yaml")
+    assert "reviewed without a flag" not in facets()
+    review(1)
+    assert facets()["reviewed without a flag"] == 1
+    assert samples_of("review=unflagged") == ["q1"]
 
 
 def test_e6_a_review_gives_no_score_so_the_sample_stays_listed(jurybox: Jurybox) -> None:

@@ -177,17 +177,17 @@ def _numbered(store: Store, run: RunRow, number: int) -> SampleRow:
     return sample
 
 
-def worst_samples(
-    store: Store, run: RunRow, metric: str, most: int, confirmed: Sequence[int] = ()
-) -> tuple[SampleCard, ...]:
-    """Return samples with a confirmed concern, without a score and with the lowest scores."""
-    queries = (
-        SampleQuery(flags=("unscored",), limit=most),
-        SampleQuery(metric=metric, sort=f"metric:{metric}", limit=most),
-    )
-    found = [row.number for query in queries for row in store.find_samples(run.id, query).rows]
-    numbers = list(dict.fromkeys((*confirmed, *found)))
-    return tuple(numbered_card(store, run, number, metric) for number in numbers[:most])
+def worst_samples(store: Store, view: RunView, most: int) -> tuple[SampleCard, ...]:
+    """Return the samples that come first in the order worst first."""
+    metric = headline(view.summary, view.rubric)
+    query = msgspec.structs.replace(view.release.worst_first(metric), limit=most)
+    # A pair with a winner has no score that could be low.
+    shown = [
+        row.number
+        for row in store.find_samples(view.run_id, query).rows
+        if row.winner is None or row.number in view.release.confirmed
+    ]
+    return tuple(numbered_card(store, view.row, number, metric) for number in shown)
 
 
 def concerns_of(store: Store, view: RunView, listed: int = FIRST) -> tuple[Concern, ...]:
@@ -197,7 +197,8 @@ def concerns_of(store: Store, view: RunView, listed: int = FIRST) -> tuple[Conce
     settled.
     """
     run, release = view.row, view.release
-    settled = {kind: done for kind, done in release.settled.items() if kind not in _NEVER_SETTLED}
+    settled = {kind: done for kind, done in release.decided.items() if kind not in _NEVER_SETTLED}
+    unseen = {"safety": len(release.unseen)}
 
     def places(numbers: Sequence[int]) -> tuple[SamplePlace, ...]:
         samples = [_numbered(store, run, number) for number in numbers[:listed]]
@@ -229,12 +230,13 @@ def concerns_of(store: Store, view: RunView, listed: int = FIRST) -> tuple[Conce
             Concern(
                 kind=noted.kind,
                 meaning=KINDS[noted.kind].meaning,
-                count=noted.count - len(settled.get(noted.kind, ())),
+                count=noted.count + unseen.get(noted.kind, 0) - len(settled.get(noted.kind, ())),
                 reviewed=len(settled.get(noted.kind, ())),
                 samples=places(first(noted)),
             )
             for noted in view.conclusion.attention
-            if noted.kind in KINDS and noted.count > len(settled.get(noted.kind, ()))
+            if noted.kind in KINDS
+            and noted.count + unseen.get(noted.kind, 0) > len(settled.get(noted.kind, ()))
         ),
     )
 
@@ -258,8 +260,6 @@ class Attention(msgspec.Struct, frozen=True, kw_only=True):
 
 def gather(store: Store, view: RunView, *, listed: int = 20, ranked: int = 10) -> Attention:
     """Return the samples that need attention, and those of the lowest overall quality."""
-    metric = headline(view.summary, view.rubric)
     return Attention(
-        concerns=concerns_of(store, view, listed),
-        worst=worst_samples(store, view.row, metric, ranked, sorted(view.release.confirmed)),
+        concerns=concerns_of(store, view, listed), worst=worst_samples(store, view, ranked)
     )

@@ -34,6 +34,8 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
     cleared: tuple[int, ...] = ()  # the samples with such a reason that reviews have settled
     confirmed: tuple[int, ...] = ()  # the samples in which a reviewer sees a safety concern
     disputed: tuple[int, ...] = ()  # those of them in which another reviewer sees none
+    unseen: tuple[int, ...] = ()  # those of them in which no judge sees one
+    unflagged: tuple[int, ...] = ()  # the reviewed samples without a reason for review
     reviewed: tuple[int, ...] = ()  # the queued samples for which reviews settled every reason
     settled: dict[str, tuple[int, ...]] = {}  # the samples that a review settled, by reason
     accepted: Acceptance | None = None  # how unreviewed samples were accepted, if they were
@@ -64,17 +66,43 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
         when = f"--accept-unreviewed, {self.accepted.at}"
         return (*self.blockers, f"accepted without the required review: {count} ({when})")
 
+    @property
+    def decided(self) -> dict[str, tuple[int, ...]]:
+        """The samples that reviews settled by reason, concerns that no judge saw included."""
+        safety = (*self.settled.get("safety", ()), *self.unseen)
+        return self.settled | ({"safety": safety} if safety else {})
+
     def done(self, *flags: str) -> tuple[int, ...]:
         """Return the samples for which reviews settled the given reason, or else every reason."""
         reasons = [each for each in flags if each in _REASONS]
-        return self.settled.get(reasons[0], ()) if reasons else self.reviewed
+        return self.decided.get(reasons[0], ()) if reasons else self.reviewed
+
+    def worst_first(self, metric: str) -> SampleQuery:
+        """Return the query for all samples, the worst first.
+
+        Confirmed safety concerns come first, then samples without the metric, then its lowest
+        values; ties are sorted by urgency, where what reviews settled isn't urgent.
+        """
+        return SampleQuery(
+            sort=f"metric:{metric}",
+            missing_first=True,
+            concerned=self.confirmed,
+            settled=self.calm,
+        )
+
+    @property
+    def calm(self) -> tuple[int, ...]:
+        """The samples that aren't urgent any more: settled by reviews, without a concern."""
+        # A review gives no score, so a sample without one stays urgent.
+        urgent = {*self.confirmed, *self.settled.get("unscored", ())}
+        return tuple(number for number in self.reviewed if number not in urgent)
 
     def of_sample(self, number: int, flags: Collection[str]) -> dict[str, Any]:
         """Return a sample's reasons for review, and if a release awaits it or is blocked by it."""
         reasons = _REASONS if NEEDS_REVIEW in flags else ()
         return {
             "open": [each for each in reasons if each in flags and number not in self.done(each)],
-            "done": [each for each in reasons if number in self.done(each)],
+            "done": [each for each in _REASONS if number in self.done(each)],
             "awaiting": number not in self.cleared and not set(self.required).isdisjoint(flags),
             "confirmed": number in self.confirmed,
             "disputed": number in self.disputed,
@@ -130,6 +158,8 @@ def release_review(
         cleared=cleared,
         confirmed=tuple(concerned),
         disputed=tuple(number for number in concerned if _has_concern(reviews[number], sees=False)),
+        unseen=tuple(number for number in concerned if "safety" not in found[number][1]),
+        unflagged=tuple(number for number, (_, why) in found.items() if not why),
         reviewed=tuple(number for number, (done, why) in found.items() if why and done == why),
         settled={reason: tuple(numbers) for reason, numbers in settled.items()},
         accepted=stored.accepted,

@@ -7,6 +7,7 @@ takes several times as long.
 import math
 import sys
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
@@ -18,7 +19,7 @@ from jurybox.documents.field_reader import NAME
 from jurybox.engine.replay import StoredResponses
 from jurybox.errors import InputError
 from jurybox.sample import Row, Turn
-from jurybox.scoring.sample_result import FLAGS, Facets, label
+from jurybox.scoring.sample_result import FLAGS, KINDS, MARKS, Facets, label
 from jurybox.storage.database import LOSSES, Database, PagedReader, Values
 from jurybox.storage.schema import columns
 from jurybox.text_format import nearest
@@ -60,6 +61,10 @@ class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
     # The place of samples without the metric, in either direction. If they are first, ties are
     # sorted by urgency, and pairs that response A lost come before others.
     missing_first: bool = False
+    # Samples with a safety concern that a reviewer confirmed: they count as flagged `safety`, and
+    # are the most urgent and the worst.
+    concerned: tuple[int, ...] = ()
+    settled: tuple[int, ...] = ()  # samples that reviews settled: not urgent
     queued: bool = False  # only samples in the review queue
     among: tuple[int, ...] = ()  # only samples with these numbers, if any are given
     without: tuple[int, ...] = ()  # no samples with these numbers
@@ -204,6 +209,8 @@ def pattern(text: str) -> str:
 
 
 _SOME: Final = 10_000
+_SAFETY: Final = "safety"
+_MOST_URGENT: Final = 1 + max(kind.urgency for kind in (KINDS | MARKS).values())
 _TEXTS: Final = 100
 _BEFORE_ALL: Final = -(2**63)
 _ROWS: Final = f"SELECT {', '.join(columns('facets'))} FROM facets WHERE run_id = ? AND number IN "
@@ -229,6 +236,7 @@ class Finder:
         query = self._query
         found = self._matching() if query.search else None
         counts = self._count_flags() if found is None else self._flags_among(found)
+        counts = self._with_concerns(counts, found)
         total = sum(counts.values())
         if found is not None:
             numbers = self._page_of(found)
@@ -241,6 +249,10 @@ class Finder:
         }
         flags = {name: count for name, count in named.items() if count}
         return SamplePage(rows=self._rows(numbers), total=total, flags=flags)
+
+    def numbers(self) -> Iterator[int]:
+        """Yield the numbers of all samples that match, whatever their texts, in order."""
+        return (number for (number,) in self._reader.stream(list[tuple[int]], *self._in_order()))
 
     def _count_flags(self) -> dict[int, int]:
         """Return how many samples have each set of flags."""
@@ -257,6 +269,21 @@ class Finder:
         is_found = frozenset(found).__contains__
         counts = {flags: sum(map(is_found, _numbers(text))) for flags, text in every}
         return {flags: count for flags, count in counts.items() if count}
+
+    def _with_concerns(
+        self, counts: Mapping[int, int], found: "array[int] | None"
+    ) -> Mapping[int, int]:
+        """Count the samples with a concern that only reviewers saw as flagged `safety` too."""
+        if not self._query.concerned:
+            return counts
+        changed = Counter(counts)
+        among = f"{self._where} AND {_in(self._query.concerned)}"
+        statement = f"SELECT facets.number, flags FROM facets WHERE {among}"
+        for number, flags in self._reader.rows(list[tuple[int, int]], statement, self._values):
+            if found is None or number in found:
+                changed[flags] -= 1
+                changed[flags | FLAGS[_SAFETY]] += 1
+        return changed
 
     def _ordered(self, total: int) -> list[int]:
         """Return the numbers of the page; pages near the end are found from the end."""
@@ -348,7 +375,11 @@ class Finder:
         parts, values = list[str](), list[str | float | None]([self._run_id])
         if query.flags:
             bits = sum({FLAGS[name] for name in query.flags})
-            parts.append("(flags & ?) = ?")
+            flags = "flags"
+            if query.concerned:
+                safety = f"CASE WHEN {_in(query.concerned)} THEN {FLAGS[_SAFETY]} ELSE 0 END"
+                flags = f"(flags | {safety})"
+            parts.append(f"({flags} & ?) = ?")
             values += [bits, bits]
         if query.any_flags:
             parts.append("(flags & ?) <> 0")
@@ -366,10 +397,16 @@ class Finder:
             values += ends.values()
         if query.queued:
             parts.append("urgency > 0")
-        for how, numbers in (("IN", query.among), ("NOT IN", query.without)):
-            if numbers:
-                parts.append(f"facets.number {how} ({', '.join(map(str, numbers))})")
+        parts += [_in(query.among)] if query.among else []
+        parts += [f"NOT {_in(query.without)}"] if query.without else []
         return parts, values
+
+    def _urgency(self) -> str:
+        """Return the expression for a sample's urgency, given its reviews."""
+        query = self._query
+        known = {_MOST_URGENT: query.concerned, 0: query.settled}
+        cases = [f"WHEN {_in(some)} THEN {value}" for value, some in known.items() if some]
+        return f"CASE {' '.join(cases)} ELSE urgency END" if cases else "urgency"
 
     def _number(self, metric: str) -> str:
         """Return the expression for a metric; NULL for a name that no document can have.
@@ -390,13 +427,20 @@ class Finder:
             # The sign prevents SQLite from scanning all rows in order if few are wanted.
             sign = "+" if among else ""
             metric = self._number(query.sort_metric)
-            worst = f", urgency {down}, {LOSSES} {up}" if query.missing_first else ""
-            by = f"{sign}{metric} {direction} NULLS {missing}{worst}, number {up}"
+            urgency, first = self._urgency(), ""
+            worst = f", {urgency} {down}, {LOSSES} {up}" if query.missing_first else ""
+            if query.missing_first and query.concerned:
+                first = f"CASE WHEN {_in(query.concerned)} THEN 0 ELSE 1 END {up}, "
+            by = f"{first}{sign}{metric} {direction} NULLS {missing}{worst}, number {up}"
         else:
-            column = {"id": "sample_id", "urgency": "urgency"}[query.sort]
+            column = {"id": "sample_id", "urgency": self._urgency()}[query.sort]
             by = f"{column} {direction}, number {up}"
         statement = f"SELECT number FROM facets WHERE {self._where}{_among(among)} ORDER BY {by}"
         return statement, (*self._values, *among)
+
+
+def _in(numbers: Sequence[int]) -> str:
+    return f"facets.number IN ({', '.join(map(str, numbers))})"
 
 
 def _numbers(joined: str) -> Iterator[int]:

@@ -211,6 +211,11 @@ class Store:
         query.check()
         return Finder(self._database, self._reader, run_id, query).page()
 
+    def sorted_numbers(self, run_id: str, query: SampleQuery) -> Iterator[int]:
+        """Yield the numbers of all samples that match a query without a search, in its order."""
+        query.check()
+        return Finder(self._database, self._reader, run_id, query).numbers()
+
     def groups(self, run_id: str) -> Groups:
         """Return the scenarios and demographics that samples can be filtered by."""
         kind, values = list[tuple[str]], (run_id, run_id, MOST_GROUPS)

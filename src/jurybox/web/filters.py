@@ -5,12 +5,14 @@ from collections.abc import Callable
 from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlencode
 
-import msgspec
+from msgspec.structs import replace
 from pydantic import BaseModel, Field
 
 from jurybox.app.view_run import view_run
 from jurybox.engine.records import RunRow
 from jurybox.reporting.html.markdown_text import harmless
+from jurybox.reporting.metric_text import headline
+from jurybox.reporting.release import ReleaseReview
 from jurybox.reporting.stored import rubric_of
 from jurybox.scoring.sample_result import FLAGS
 from jurybox.storage.sample_search import LONGEST_SEARCH, MOST, Groups, SamplePage, SampleQuery
@@ -83,8 +85,6 @@ class SampleFilter(BaseModel):
         flags = tuple(values.pop("flag"))
         if self.metric is None and {self.low, self.high, self.above, self.below} != {None}:
             values["metric"] = overall
-        if self.sort == _WORST:
-            values |= {"sort": f"metric:{overall}", "missing_first": not self.descending}
         return SampleQuery(**values, flags=flags)
 
 
@@ -99,27 +99,46 @@ class PageFilter(SampleFilter):
     """The query parameters of a page of samples; ``at`` is a sample's position in the list."""
 
     sort: str = Field(_WORST, pattern=rf"^({_WORST}|number|urgency|id|metric:[^\x00]{{1,200}})$")
-    # Still to be reviewed, settled by reviews, awaited by a release, or with a safety concern that
-    # a reviewer confirmed, or that reviewers disagree about.
-    review: Literal["open", "done", "awaiting", "confirmed", "disputed"] | None = None
+    # Still to be reviewed, settled by reviews, awaited by a release, with a safety concern that a
+    # reviewer confirmed, or that reviewers disagree about, or reviewed without a flag.
+    review: Literal["open", "done", "awaiting", "confirmed", "disputed", "unflagged"] | None = None
     page: int = Field(1, ge=1, le=10_000_000)
     at: int | None = Field(None, ge=0, le=_MAX_OFFSET)
+    _known: tuple[ReleaseReview, str] | None = None
 
     def find(self, store: Store, run: RunRow, *, offset: int, limit: int) -> SamplePage:
         """Return the matching samples from ``offset`` on, at most ``limit``."""
-        asked = self.chosen(lambda: store.groups(run.id))
-        query = asked.query(rubric_of(run).overall_name, offset=offset, limit=limit)
+        asked, rubric = self.chosen(lambda: store.groups(run.id)), rubric_of(run)
+        worst = asked.sort == _WORST
+        if worst:
+            asked = asked.model_copy(update={"sort": "number"})
+        query = asked.query(rubric.overall_name, offset=offset, limit=limit)
+        release, metric = self._reviewed(store, run)
+        order = release.worst_first(metric)
+        query = replace(query, concerned=order.concerned, settled=order.settled)
+        if worst:
+            query = replace(query, sort=order.sort, missing_first=not self.descending)
         if self.review is not None:
-            release = view_run(run, store).release
             found = {
                 "open": {"queued": True, "without": release.done(*self.flag)},
                 "done": {"among": release.done(*self.flag) or (-1,)},
                 "awaiting": {"any_flags": release.required, "without": release.cleared},
                 "confirmed": {"among": release.confirmed or (-1,)},
                 "disputed": {"among": release.disputed or (-1,)},
+                "unflagged": {"among": release.unflagged or (-1,)},
             }
-            query = msgspec.structs.replace(query, **found[self.review])
+            query = replace(query, **found[self.review])
         return store.find_samples(run.id, query)
+
+    def _reviewed(self, store: Store, run: RunRow) -> tuple[ReleaseReview, str]:
+        """Return the reviews of a run, and its headline metric; read once for a page."""
+        if self._known is None:
+            rubric = rubric_of(run)
+            self._known = ReleaseReview(), rubric.overall_name
+            if store.review_state(run.id) or (run.status == "finished" and rubric.components):
+                view = view_run(run, store)
+                self._known = view.release, headline(view.summary, rubric)
+        return self._known
 
     def address(self, **changes: Any) -> str:  # noqa: ANN401 - whatever a field may be
         """Return the query string of an address; None removes a value."""

@@ -47,14 +47,14 @@ def test_the_worst_come_in_order_and_ties_in_that_of_the_run(
         place = next(place for place in range(6) if f"<{place}>" in prompt)
         return scored(accuracy[place])
 
-    attention = gathered(make_run(rows, judge), ranked=3)
-    # q3 was never timed, so it has no sample_score at all.
-    assert [each.id for each in attention.worst] == ["q1", "q2", "q5"]
-    assert [each.value for each in attention.worst] == [0.55, 0.775, 0.775]
+    attention = gathered(make_run(rows, judge), ranked=4)
+    # q3 was never timed, so it has no sample_score at all, and comes first, as on the pages.
+    assert [each.id for each in attention.worst] == ["q3", "q1", "q2", "q5"]
+    assert [each.value for each in attention.worst] == [None, 0.55, 0.775, 0.775]
     assert attention.worst[0].metric == "sample_score"
-    assert attention.worst[0].task == "Task q1"
+    assert attention.worst[1].task == "Task q1"
     # One rationale for both criteria is told once.
-    assert attention.worst[0].reasoning == "accuracy_score 0, faithfulness_score 2: Because."
+    assert attention.worst[1].reasoning == "accuracy_score 0, faithfulness_score 2: Because."
 
 
 def test_rules_that_fired_are_the_reason_where_no_judge_speaks(
@@ -74,4 +74,4 @@ def test_a_result_that_cannot_be_read_is_told(make_run: Callable, row: Callable)
             return msgspec.structs.replace(made.store.sample(run_id, number), result="{}")
 
     with pytest.raises(IncompleteError, match="run run-a can't be read"):
-        worst_samples(Damaged(), made.row, "overall", 1)
+        worst_samples(Damaged(), made.view, 1)

@@ -208,10 +208,13 @@ def _lines(store: Store, view: RunView, headline: str) -> Iterator[bytes]:
     judges = procedure.judges
     panel = procedure.judging.seats(judges, procedure.votes) if judges else ()
     reviews = by_number(read_reviews(view.row, store.reviews(view.run_id)).every)
+    order = store.sorted_numbers(view.run_id, view.release.worst_first(headline))
+    places = {number: place for place, number in enumerate(order)}
     for row in store.samples(view.run_id):
         record = SampleRecord(row)
         own = reviews.get(row.number, ())
         sample, facets = card(record, headline, own), facets_of(row)
+        flags = flag_names(facets.flags)
         texts = [("task", sample.task)]
         texts += [(f"earlier, {turn.role}", turn.content) for turn in record.inputs.messages]
         texts += [("context", record.inputs.context)] if record.inputs.context else []
@@ -225,6 +228,7 @@ def _lines(store: Store, view: RunView, headline: str) -> Iterator[bytes]:
             texts.append(("metadata", msgspec.json.encode(record.inputs.metadata).decode()))
         data: dict[str, Any] = {
             "number": sample.number,
+            "place": places[sample.number],
             "id": visible(sample.id) + (f" (repeat {sample.repeat})" if sample.repeat else ""),
             "score": sample.value,
             "shown": metric_value(headline, sample.value),
@@ -232,8 +236,8 @@ def _lines(store: Store, view: RunView, headline: str) -> Iterator[bytes]:
             "failed": visible(sample.failed),
             "why": visible(cut(unmarked(sample.main_reason[:_LONGEST_READ]), _LONGEST_REASON)),
             "reasons": sample.flags,
-            "flags": flag_names(facets.flags),
-            **view.release.of_sample(row.number, flag_names(facets.flags)),
+            "flags": {*flags, *(("safety",) if row.number in view.release.confirmed else ())},
+            **view.release.of_sample(row.number, flags),
             "scenario": facets.scenario,
             "demographic": facets.demographic,
             "winner": facets.winner,

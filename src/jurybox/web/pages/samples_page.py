@@ -112,8 +112,9 @@ def _facets(store: Store, run: RunRow, asked: PageFilter, found: SamplePage) -> 
         # Few samples are settled by reviews, so these are counted faster than open samples.
         states["done"] = count(review="done")
         states["open"] -= states["done"]
-        if asked.review is not None:
+        if asked.review is not None or asked.flag:
             states["open"] = count(review="open")
+        states |= {name: count(review=name) for name in ("confirmed", "disputed", "unflagged")}
         if asked.review in states:
             counts = {name: count(flag=[*asked.flag, name]) for name in counts}
     counts |= dict.fromkeys(asked.flag, found.total)

@@ -181,9 +181,9 @@ def test_rules_alone_have_no_jury(made: Callable, page: Callable) -> None:
 
 def test_cards_have_the_task_the_response_and_the_reasoning(made: Callable) -> None:
     run = made("judged")
-    worst = worst_samples(run.store, run.row, "accuracy_score", 10)
-    assert [card.id for card in worst] == ["mute", "poor", "late", "good"]
-    _, poor, late, _ = worst
+    worst = worst_samples(run.store, run.view, 10)
+    assert [card.id for card in worst] == ["mute", "late", "poor", "good"]
+    _, late, poor, _ = worst
     assert (poor.task, poor.answers[0].text, poor.passed) == ("Task poor", "poor", False)
     assert [(each.about, each.text) for each in poor.grounds] == [
         ("accuracy_score 0, faithfulness_score 1", "Wrong.")

@@ -13,8 +13,8 @@
   const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   const samples = JSON.parse(await new Response(stream).text());
-  // The worst first; what has no score comes before them.
-  samples.sort((a, b) => (a.score ?? -Infinity) - (b.score ?? -Infinity) || a.number - b.number);
+  // The worst first, as in the viewer.
+  samples.sort((a, b) => a.place - b.place);
   let query = new URLSearchParams();
   let found = samples;
   let shown = 0;
