@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Dialog, Page, expect
+from playwright.sync_api import Dialog, Page, Route, expect
 
 from stage import Server, Stage, rows, run, write_suite
 
@@ -75,6 +75,24 @@ def agreement(page: Page) -> str:
     text = page.locator("main").inner_text()
     page.go_back()
     return text
+
+
+def test_a_name_that_is_typed_at_once_is_whole(page: Page, served: Server, stage: Stage) -> None:
+    """E11: the page's own script focuses the field; the browser's autofocus may come too late."""
+
+    def without_autofocus(route: Route) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, body=answer.text().replace(" autofocus", " data-late"))
+
+    # A browser doesn't focus a field that gets the attribute after it is in the page.
+    page.add_init_script("""document.addEventListener("readystatechange", () => {
+        document.querySelector("[data-late]").setAttribute("autofocus", "");
+    }, { once: true })""")
+    page.route("**/review/name", without_autofocus)
+    address = f"{served.url}/runs/{stage.runs['reviewed']}/review/name"
+    page.goto(address, wait_until="domcontentloaded")
+    page.keyboard.type("Zoe")
+    assert page.get_by_label("Name", exact=True).input_value() == "Zoe"
 
 
 def test_ten_samples_are_reviewed_by_keyboard_and_agreement_follows(
