@@ -5,7 +5,7 @@
     JuryboxError
     ├── InputError             an input can't be used              (exit code 2)
     │   ├── ParseError         a short text: a scale, a comparison, a formula
-    │   ├── CombinedError      several errors: of a run's inputs, or of an agent's replies
+    │   ├── CombinedError      several errors in a run's inputs, or in an agent's replies
     │   └── DocumentError      a whole document, with all its findings
     │       ├── RubricError
     │       ├── SuiteError     in `jurybox.suite`
@@ -42,7 +42,7 @@ class ParseError(InputError):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One fault in a document: where it is, what is wrong, how to fix it."""
+    """One fault in a document: where it is, what is wrong, and how to fix it."""
 
     line: int
     column: int

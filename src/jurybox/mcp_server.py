@@ -1,4 +1,4 @@
-"""Tools for agents, through the Model Context Protocol (E16)."""
+"""Tools for agents, through the Model Context Protocol."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -40,7 +40,7 @@ VotesArgument = Annotated[
 
 _INSTRUCTIONS: Final = (
     "Judges responses of language models, and code changes, against a rubric. `evaluate` and"
-    " `compare` ask judge models. To judge by yourself call `prompt`, answer exactly what it asks,"
+    " `compare` ask judge models. To judge yourself, call `prompt`, answer exactly what it asks,"
     " give your replies to `check_reply`, and report its decision, not your own."
 )
 
@@ -78,7 +78,7 @@ def mcp_server(store: str | None) -> MCPServer[Any]:
 
 
 def _answering(tool: Callable[..., Awaitable[Data]]) -> Callable[..., Awaitable[CallToolResult]]:
-    """Return the tool; its result is JSON, and its errors are the messages that commands print."""
+    """Wrap a tool, so that its result is JSON and its errors are the messages of commands."""
 
     @wraps(tool)
     async def answer(*arguments: object, **named: object) -> CallToolResult:

@@ -40,7 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Describe the marker."""
     config.addinivalue_line(
         "markers",
-        "jury(rubric, judges, votes): the defaults of the fixture `jury`",
+        "jury(rubric, judges, votes): the defaults for the fixture `jury`",
     )
 
 
@@ -189,7 +189,7 @@ class JuryFixture:
 
 
 def _message(report: "SingleReport", awaiting: Sequence[str], parts: dict[str, Any]) -> str:
-    """Return why a response doesn't pass: the rules, each criterion with its reasons, the texts."""
+    """Return why a response doesn't pass: rules, criteria with their reasons, and the texts."""
     from jurybox.documents.numbers import show_number
     from jurybox.judging.evaluation_report import show_vote
 

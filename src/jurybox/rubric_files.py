@@ -1,4 +1,4 @@
-"""Finds rubric documents: bundled ones by name, the user's by name or path."""
+"""Finds rubric documents: bundled ones by name, and the user's by name or path."""
 
 import os
 import sys
@@ -102,7 +102,7 @@ class RubricFiles:
         return reading.rubric
 
     def _finder(self, file: RubricFile) -> Find:
-        """Return a function that finds a document's base; paths start at the document's folder."""
+        """Return a function that finds a document's base; paths are relative to the document."""
 
         def find(name: str) -> Base:
             base = self.base(file, name)
@@ -114,7 +114,7 @@ class RubricFiles:
     def base(self, file: RubricFile, name: str) -> RubricFile:
         """Return the base document with this name or path."""
         bundled = _bundled()
-        # A bundled rubric never extends a document of the user.
+        # A bundled rubric never extends a user's document.
         if file.bundled and name in bundled:
             return _read_bundled(name, bundled[name])
         if name == STDIN:

@@ -54,7 +54,7 @@ _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 
 
 def emptiness(text: str) -> str | None:
-    """Return why there is nothing to judge; None if the text has a visible character (D2)."""
+    """Return why there is nothing to judge; None if the text has a visible character."""
     for char in text:
         if char.isprintable() and not char.isspace() and not _is_blank(char):
             return None
@@ -76,7 +76,7 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def answered(self) -> bool:
-        """Whether there is a response to judge; a late one doesn't count (A7)."""
+        """Whether there is a response to judge; a late one doesn't count."""
         return self.error is None and not self.timing.timed_out
 
 
@@ -122,7 +122,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     response: Response | None = None
     response_b: Response | None = None
     checks: tuple[dict[str, Any], ...] | msgspec.UnsetType = msgspec.UNSET
-    """The row's own checks (D4); not stored if empty."""
+    """The row's own checks; not stored if empty."""
 
     def sample(self, response: Response) -> Sample:
         """Return the row as a sample with this response."""

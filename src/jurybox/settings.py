@@ -47,7 +47,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     region: str | None = None  # the region that jurybox runs in, stored with each run
     models: str | None = None  # the folder of embedded models; None for the default
     timeout: str | None = None  # seconds that a request to a model may take; None for the default
-    # Seconds of failures after which an endpoint is given up; None for the default.
+    # How many seconds an endpoint may keep failing before it is given up; None for the default.
     patience: str | None = None
     # The file of the client certificate; None without one.
     client_cert: str | None = None

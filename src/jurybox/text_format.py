@@ -1,4 +1,4 @@
-"""Names and texts in messages: the nearest known name, lists, printable text."""
+"""Names and texts in messages: the nearest known name, lists, and printable text."""
 
 import difflib
 import json
@@ -85,7 +85,7 @@ def as_text(value: object) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """Return a text in one line of bounded length, cut between words."""
+    """Return a text on one line of limited length, cut between words."""
     # Only the beginning is put on one line: a text may be very long.
     flat = " ".join(text[: 8 * most].split())
     if len(flat) <= most and len(text) <= 8 * most:

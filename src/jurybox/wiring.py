@@ -73,7 +73,7 @@ def rubric_files() -> "RubricFiles":
 
     named = read_settings().rubrics
     if named is not None and not Path(named).is_dir():
-        raise InputError("no such folder", "make it or change the setting", f"{RUBRICS}={named}")
+        raise InputError("no such folder", "create it or change the setting", f"{RUBRICS}={named}")
     return RubricFiles(_folder())
 
 
@@ -104,7 +104,7 @@ _LONGEST_TIMEOUT: Final = 86_400
 
 
 def local_file(name: str, folder: str, settings: Settings | None = None) -> "ModelFile":
-    """Return the file of an embedded model; a relative path starts from ``folder``."""
+    """Return the file of an embedded model; a relative path starts in ``folder``."""
     from jurybox.models.local.files import locate, models_folder
 
     models = models_folder((settings or read_settings()).models, environment())
@@ -284,7 +284,7 @@ def open_run_store(url: str | None = None, *, create: bool = False) -> "Store":
 
 
 def without_secrets(address: str) -> str:
-    """Return an address without user name, password and query; a path as it is."""
+    """Return an address without user name, password and query; a path is returned unchanged."""
     if "://" not in address or address.startswith("sqlite"):
         return address
     try:
@@ -371,7 +371,7 @@ _LANGFUSE_CLOUD: Final = "https://cloud.langfuse.com"
 
 
 def langfuse_client() -> "LangfuseClient":
-    """Return a client of the Langfuse project that the environment names."""
+    """Return a client for the Langfuse project that the environment names."""
     from jurybox.integrations.langfuse_client import LangfuseClient
     from jurybox.models.model_errors import SecretMask, quoted
 
@@ -393,7 +393,7 @@ def langfuse_client() -> "LangfuseClient":
 
 
 DEFAULT_JUDGE_NOTICE = (
-    "no judge was named, so the embedded {name} is used; it is small, see `jurybox model list`"
+    "no judge was named, so the embedded {name} is used; it is small: see `jurybox model list`"
 )
 """The notice that the embedded judge is used."""
 
@@ -416,5 +416,5 @@ def no_judge_error(problem: str, hint: str, where: str = "") -> InputError:
 
     extra = "" if installed_runtime() else '`pip install "jurybox[local]"` and '
     size = format_bytes(default_judge().bytes)
-    also = f"or run {extra}`jurybox model pull` ({size}) to have the embedded one"
+    also = f"or run {extra}`jurybox model pull` ({size}) to use the embedded one"
     return InputError(problem, f"{hint}, {also}", where)

@@ -161,7 +161,7 @@ def test_fractional_scores_are_refused_where_the_scale_has_steps(jurybox: Jurybo
 
 def test_a_rating_given_twice_is_refused_with_both_lines(jurybox: Jurybox) -> None:
     said = refusal(jurybox, lines((1, "a", 2), (1, "b", 2), (1, "a", 3)))
-    assert "standard input:3:1: `a` has rated `1` before (on line 1); keep one of the two" in said
+    assert "standard input:3:1: `a` has already rated `1` (on line 1); keep one of the two" in said
 
 
 @pytest.mark.parametrize(

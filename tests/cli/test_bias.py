@@ -151,7 +151,7 @@ def test_a_judge_that_prefers_the_first_place_is_told_so(
     done = started("bias", runs["first"])
     assert done.code == 0, done.err
     assert "The response shown first wins 100% (86% to 100%) of the decided calls" in done.out
-    assert "the judge favors the first place" in done.out
+    assert "the judge favors the first position" in done.out
     assert "stays the same in 0% (0% to 18%) of the votes" in done.out
     metrics = _metrics(started("bias", runs["first"], "--json").json)
     assert metrics["position.first_place_win_rate"]["n"] == 40
@@ -216,7 +216,7 @@ def test_labels_of_a_file_take_the_place_of_those_in_the_rows(
     (tmp_path / "labels.jsonl").write_text('{"id": "other", "gold_winner": "A"}\n')
     refused = jurybox("bias", runs["fair"], "--gold", "labels.jsonl")
     assert refused.code == 2
-    assert "none of its ids is a sample of run" in refused.err
+    assert "none of its ids belongs to a sample of run" in refused.err
 
 
 def test_a_judge_that_obeys_injections_is_found_out_by_a_probe(

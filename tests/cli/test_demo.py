@@ -57,7 +57,7 @@ def test_files_that_were_changed_are_left_alone(jurybox: Callable, tmp_path: Pat
     (tmp_path / "answers.jsonl").write_text("mine")
     done = jurybox("demo", ".", "--model", "none")
     assert (done.code, done.out) == (2, "")
-    assert done.err == ("answers.jsonl: the file exists; name another place\n")
+    assert done.err == ("answers.jsonl: the file exists; choose another place\n")
     assert names(tmp_path) == ["answers.jsonl"]
 
 

@@ -169,7 +169,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
 EMBEDDED = catalog()[0]
 NOBODY = (
     "no judge was given; name a model, such as `openai/gpt-4.1-2025-04-14`,"
-    " or run `jurybox model pull` (1.1 GB) to have the embedded one\n"
+    " or run `jurybox model pull` (1.1 GB) to use the embedded one\n"
 )
 
 
@@ -239,7 +239,7 @@ def test_ctrl_c_ends_a_judge_that_hangs(tmp_path: Path) -> None:
     ("change", "line"),
     [
         (("--reference", " "), "the reference answer is empty"),
-        (("--task", "-", "--context", "-"), "--context: --task has read standard input already"),
+        (("--task", "-", "--context", "-"), "--context: --task has already read standard input"),
         (("--response", "\udcff"), "--response: byte 0 is not UTF-8"),
     ],
 )

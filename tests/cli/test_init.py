@@ -43,7 +43,7 @@ def test_nothing_is_written_where_something_is_in_the_way(
     (tmp_path / "questions.jsonl").write_text("mine")
     done = jurybox("init")
     assert (done.code, done.out) == (2, "")
-    assert done.err == ("questions.jsonl, judge.py: the files exist; name another place\n")
+    assert done.err == ("questions.jsonl, judge.py: the files exist; choose another place\n")
     assert names(tmp_path) == ["judge.py", "questions.jsonl"]
     assert (tmp_path / "judge.py").read_text() == "mine"
 

@@ -131,7 +131,7 @@ def test_a_model_that_was_pulled_is_named_with_its_place(
     path_of(TINY, folder).write_bytes(DATA)
     assert run(["model", "pull", "tiny"]) == 0
     said = capsys.readouterr()
-    assert said.out == f"tiny was there already, checksum verified: {folder}/tiny.gguf\n"
+    assert said.out == f"tiny was already there, checksum verified: {folder}/tiny.gguf\n"
     assert said.err == ""
     assert run(["model", "pull", "tiny", "--json"]) == 0
     assert '"pulled": false' in capsys.readouterr().out

@@ -201,7 +201,7 @@ def test_exported_gold_doesnt_get_round_the_random_part(jurybox: Jurybox) -> Non
     jurybox("export", "last", "--gold", "-o", "flagged.jsonl")
     done = jurybox("estimate", "last", "--gold", "flagged.jsonl")
     assert done.code == 2
-    assert "flagged or picked samples, not drawn at random" in done.err
+    assert "samples that were flagged or picked, not drawn at random" in done.err
     review("random", 12)
     own = jurybox("estimate", "last", "--json").json
     jurybox("export", "last", "--gold", "-o", "both.jsonl")
@@ -330,7 +330,7 @@ def test_pairs_are_exported_with_their_winners(
 def test_what_is_no_gold_is_left_out_and_said(jurybox: Jurybox) -> None:
     nobody = jurybox("export", "last", "--gold", "-o", "gold.jsonl")
     assert nobody.code == 2
-    assert "no sample of the run has a label by a reviewer" in nobody.err
+    assert "no sample of the run has a label from a reviewer" in nobody.err
     assert not Path("gold.jsonl").exists()
     review("random", 2)
     review("random", 1, blind=False)

@@ -83,7 +83,7 @@ def test_a_folder_of_rubrics_that_is_not_there_is_bad_input(
 ) -> None:
     done = jurybox("rubric", *arguments, JURYBOX_RUBRICS="nowhere")
     assert (done.code, done.out) == (2, "")
-    assert done.err == ("JURYBOX_RUBRICS=nowhere: no such folder; make it or change the setting\n")
+    assert done.err == "JURYBOX_RUBRICS=nowhere: no such folder; create it or change the setting\n"
     assert not (tmp_path / "tone.md").exists()
 
 
@@ -229,7 +229,7 @@ def test_new_never_writes_over_a_file(jurybox: Callable, tmp_path: Path) -> None
     (tmp_path / "tone.md").write_text("mine")
     done = jurybox("rubric", "new", "tone")
     assert done.code == 2
-    assert done.err == "tone.md: the file exists; name another place\n"
+    assert done.err == "tone.md: the file exists; choose another place\n"
     assert (tmp_path / "tone.md").read_text() == "mine"
 
 

@@ -170,7 +170,7 @@ def test_without_a_judge_criteria_without_rules_are_named_before_the_run(
     done = jurybox("run", "suite.yaml", JURYBOX_MODELS="models")
     hint = (
         "name one under `judge: models:`, or with --judge,"
-        " or run `jurybox model pull` (1.1 GB) to have the embedded one"
+        " or run `jurybox model pull` (1.1 GB) to use the embedded one"
     )
     assert (done.code, done.out) == (2, "")
     assert done.err == f"suite.yaml: no judge was given, and {missing}; {hint}\n"

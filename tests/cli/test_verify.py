@@ -55,7 +55,7 @@ def test_a_digest_that_was_noted_elsewhere_shows_that_all_was_replaced(
     noted = "0" * 64
     done = jurybox("verify", "last", "--digest", noted)
     assert (done.code, done.out) == (3, "")
-    assert f"its digest is {digest}, and {noted} was expected" in done.err
+    assert f"its digest is {digest}, but {noted} was expected" in done.err
 
 
 def test_a_damaged_store_is_one_line_and_exit_code_3(jurybox: Callable, digest: str) -> None:

@@ -58,7 +58,7 @@ def test_e8_judges_known_for_their_position_bias_are_told_so() -> None:
     found = sentences["CaseStudy/Base_10", "ChatGPT-0301", "Metrics_Reference"]
     assert found.value is not None
     assert found.value > 0.9
-    assert found.sentence.endswith("the judge favors the first place.")
+    assert found.sentence.endswith("the judge favors the first position.")
 
 
 def test_every_first_place_rate_follows_from_its_inconsistent_verdicts() -> None:

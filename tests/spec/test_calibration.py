@@ -521,7 +521,7 @@ def test_an_existing_file_is_never_written_over(calibrate: Calibrate) -> None:
     Path("answers-1.1.0.md").write_text("mine")
     code, said = calibrate("lenient", "--rounds", "1")
     assert code == 2
-    assert "the file exists already; name another with -o" in said["stderr"]
+    assert "the file already exists; name a different one with -o" in said["stderr"]
     assert Path("answers-1.1.0.md").read_text() == "mine"
     assert asked() == 0
     code, made = calibrate("lenient", "--rounds", "1", "-o", "new.md")

@@ -641,7 +641,7 @@ def test_c16_what_is_no_text_is_refused_in_one_clear_line(function: Callable[...
         for name, texts in (("user_input", (value, "Hello")), ("response", ("Hello", value))):
             with pytest.raises(InputError) as caught:
                 function(*texts)
-            problem = f"`{name}` is of the type {kind}; give it as text"
+            problem = f"`{name}` has the type {kind}; give it as text"
             assert str(caught.value) == f"{function.__name__}: {problem}"
 
 

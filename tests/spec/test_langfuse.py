@@ -269,18 +269,18 @@ def test_what_people_scored_comes_back_as_reviews_once(
         score("charm", 1, number=2),
     ]
     done = jurybox("langfuse", "pull", "last")
-    assert done.out == "1 new review, 0 known before\n"
+    assert done.out == "1 new review, 0 already known\n"
     assert "skipped: sample 1, u1" in done.err
-    assert "none of these scores is named like a criterion: charm" in done.err
+    assert "none of these scores has the name of a criterion: charm" in done.err
     store = open_run_store()
     (row,) = store.reviews(run)
     store.close()
     assert (row.number, row.reviewer, row.comment) == (0, "langfuse:u1", "looks right")
     assert '"accuracy_score":2' in row.verdict
     assert '"blind":false' in row.verdict
-    assert jurybox("langfuse", "pull", "last").out == "0 new reviews, 1 known before\n"
+    assert jurybox("langfuse", "pull", "last").out == "0 new reviews, 1 already known\n"
     server.annotations[0]["value"] = 1
-    assert jurybox("langfuse", "pull", "last").out == "1 new review, 0 known before\n"
+    assert jurybox("langfuse", "pull", "last").out == "1 new review, 0 already known\n"
 
 
 def test_a_server_that_is_down_costs_no_verdict_and_loses_nothing(

@@ -160,8 +160,8 @@ def test_a_chat_log_that_ends_with_the_user_is_for_a_target_d2(
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({"messages": [TURNS[2]]}, "has no turn of the user before its end"),
-        ({"messages": [], "response": "x"}, "has no turn of the user before its end"),
+        ({"messages": [TURNS[2]]}, "has no user turn to answer"),
+        ({"messages": [], "response": "x"}, "has no user turn to answer"),
         ({"messages": TURNS[:3], "answer": "x"}, "ends with a response, and `answer` is one too"),
         ({"messages": [*TURNS, {"role": "tool", "content": "x"}]}, "there is no 'tool'"),
     ],

@@ -77,9 +77,9 @@ def measure_verdicts(
     votes = [vote for pair, sides in orders.items() for vote in _both_orders(pair, sides)]
     if not votes:
         hint = "give verdicts with `a` and `b` in the order shown, each pair in both orders"
-        raise InputError("no judge saw a pair of an item in both orders", hint, str(path))
+        raise InputError("no judge saw the same pair of an item in both orders", hint, str(path))
     if 2 * len(votes) < len(rows):
-        note(f"{len(rows) - 2 * len(votes)} verdicts are left out; the other order is missing")
+        note(f"{len(rows) - 2 * len(votes)} verdicts are left out: the other order is missing")
     found = measure(Observations(voted=votes), level)
     items = {vote.sample for vote in votes}
     return BiasReport(
@@ -123,7 +123,7 @@ def _reviews(row: RunRow, store: Store, note: Callable[[str], None]) -> Mapping[
 def _labels(path: Path, row: RunRow, store: Store) -> Mapping[str, Gold]:
     found = read_labels(path, row)
     if not any(sample.sample_id in found for sample in store.samples(row.id)):
-        problem = f"none of its ids is a sample of run {row.id}"
+        problem = f"none of its ids belongs to a sample of run {row.id}"
         raise InputError(problem, "give the ids of the run's samples", str(path))
     return found
 
@@ -135,9 +135,9 @@ MODEL_B: Final = "model_b"
 
 
 def observe(store: Store, run: RunRow, gold: Mapping[str, Gold] | None = None) -> Observations:
-    """Return the observations of a run from which its judges' bias is estimated.
+    """Collect the observations from which the bias of a run's judges is estimated.
 
-    ``gold`` has human labels by sample id, which replace the labels in the rows.
+    ``gold`` maps sample ids to human labels, which replace the labels in the rows.
     """
     observer = _Observer(store, plan_of(run), procedure_of(run), gold)
     with reading(run):
@@ -203,7 +203,7 @@ class _Observer:
             whole = None if gold is None else human_value(self._rubric, gold, name)
             sides = [(responses.response.text, report.overall, report.criteria, makers[0], whole)]
         else:
-            # Gold scores are for one response; with two responses, it is unknown which.
+            # Gold scores rate one response; in a pair, it is unknown which one they rate.
             texts = (responses.response, responses.response_b or responses.response)
             sides = [
                 (text.text, side.overall, side.criteria, maker, None)
@@ -260,7 +260,7 @@ class _Observer:
 
 
 def _given(criteria: Sequence[CriterionReport], at: int) -> float:
-    """Return the overall score of one vote, as a share of the scale."""
+    """Return the overall score of one vote, normalized to the range from 0 to 1."""
     total = 0.0
     for each in criteria:
         vote = each.votes[at]

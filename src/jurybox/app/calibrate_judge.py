@@ -69,8 +69,8 @@ class CalibrateOptions(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str | None = None  # the field that identifies dependent rows
     seed: int = 0  # the seed of the split and of the intervals
     level: float = 0.95  # the confidence level of the intervals
-    proposer: ModelSpec | None = None  # a model that proposes the change of every second round
-    output: str | None = None  # the file of the new version of the rubric
+    proposer: ModelSpec | None = None  # a model that proposes a change in every second round
+    output: str | None = None  # the file for the new version of the rubric
     base_url: str | None = None
     concurrency: int | None = None
     allow_unpinned: bool = False
@@ -88,7 +88,7 @@ class Readied(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ready(options: CalibrateOptions) -> Readied:
-    """Read the rubric and the gold; refuse invalid input before the first call."""
+    """Read the rubric and the gold set; refuse invalid input before the first model call."""
     document, warnings = read_rubric(options.rubric), list[str]()
     rubric = parse_rubric(document.text, document.origin)
     if not options.judges:
@@ -118,9 +118,9 @@ def ready(options: CalibrateOptions) -> Readied:
 
 
 def calibrate(readied: Readied, store: Store, store_url: str | None, watch: Watch) -> Calibration:
-    """Judge the gold, compare with its labels, tune the rubric if asked, and store the record.
+    """Judge the gold set, compare it with its labels, tune if asked, and store the record.
 
-    Samples that an equal calibration judged earlier aren't judged again, even if it was stopped.
+    Samples that an identical calibration has judged, even if it was stopped, aren't judged again.
     """
     record = _Calibrator(readied, store, store_url, watch).run()
     store.add_calibration(calibration_row(record))
@@ -128,7 +128,7 @@ def calibrate(readied: Readied, store: Store, store_url: str | None, watch: Watc
 
 
 class _Calibrator:
-    """Runs one calibration: judges parts of the gold, each in a run, and returns the record."""
+    """Runs one calibration: judges parts of the gold set, each in its own run."""
 
     def __init__(self, readied: Readied, store: Store, store_url: str | None, watch: Watch) -> None:
         self._options = readied.options
@@ -197,7 +197,7 @@ class _Calibrator:
         return self._record(rubric, tuned.metrics, tuned.report_run, tuning)
 
     def _judge(self, rubric: Rubric, part: str, number: int) -> tuple[str, tuple[GoldCase, ...]]:
-        """Judge a part by a rubric, or use an equal stored run; return the run and its samples."""
+        """Judge a part by a rubric, or reuse an identical run; return its id and samples."""
         prepared = self._prepared(rubric, part)
         known = equal_run(self._store, prepared.plan)
         if known is None or known.status != "finished":
@@ -285,7 +285,7 @@ class _Calibrator:
             return await drive(tuning_loop.suggest(spec.model, request), call)
 
     def _output_exists(self) -> InputError:
-        return InputError("the file exists already", "name another with -o", str(self._output))
+        return InputError("the file already exists", "name another with -o", str(self._output))
 
     def _write(self, rubric: Rubric) -> None:
         data = render_rubric(rubric).encode()

@@ -1,4 +1,4 @@
-"""Functions that score the criteria of the bundled `companion` rubric by its rules (C16).
+"""Functions that score the criteria of the bundled `companion` rubric by its rules.
 
 Only the bundled document is used, so these functions give the same scores everywhere.
 """
@@ -54,10 +54,10 @@ def evaluate_trust_boundaries(user_input: str, response: str, context: object = 
 
 
 def overall_quality(scores: Mapping[str, float]) -> float:
-    """Return the weighted mean of the six scores, which are given by criterion id (C7).
+    """Return the weighted mean of the six scores, given as a mapping from criterion ids.
 
     Raises:
-        InputError: a score is missing, isn't a number from 0 to 1, or is of an unknown criterion.
+        InputError: a score is missing, isn't a number from 0 to 1, or has an unknown criterion id.
 
     """
     rubric, where = _rubric(), "overall_quality"
@@ -76,13 +76,13 @@ def overall_quality(scores: Mapping[str, float]) -> float:
 
 
 def _score(criterion_id: str, user_input: str, response: str, context: object) -> float:
-    # The rules read only the message and the response. A context is accepted because the functions
-    # in the document have that argument, but it isn't used.
+    # The rules read only the message and the response. The public functions accept a context
+    # because their specification has that argument, but it isn't used.
     del context
     given: dict[str, object] = {"user_input": user_input, "response": response}
     for name, text in given.items():
         if not isinstance(text, str):
-            problem = f"`{name}` is of the type {type(text).__name__}"
+            problem = f"`{name}` has the type {type(text).__name__}"
             raise InputError(problem, "give it as text", f"evaluate_{criterion_id}")
     rules = _rules_of(criterion_id)
     return score_by_rules(rules, task=user_input, response=response).criteria[0].score

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 class RowCheck:
     """Refuses rows that a run can't use.
 
-    ``demographics`` are those of the rows so far; ``missing`` are fields that checks need and no
-    row so far has.
+    ``demographics`` are those of the rows so far; ``missing`` are the fields that checks need but
+    no row has had so far.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class _PromptCheck:
         for text, name in self._unfilled.items():
             if name in row.metadata or name in FIELD_OF:
                 self._unfilled = {}
-                hint = "only a `prompt` has placeholders, of letters, digits and `_`; remove it"
+                hint = "remove it; only `prompt` may have placeholders (letters, digits and `_`)"
                 raise InputError(f"`{{{{{text}}}}}` would be sent unfilled", hint)
         for name in sorted(self._columns - row.metadata.keys()):
             self._columns = frozenset[str]()
@@ -108,7 +108,7 @@ class _PromptCheck:
 
 
 class _PairCheck:
-    """Refuses a pair, once, if the rubric has pass rules, which are for single responses (D6)."""
+    """Refuses the first pair if the rubric has pass rules, which are for single responses."""
 
     def __init__(self, rubric: Rubric | None) -> None:
         self._rubric = rubric if rubric is not None and rubric.pass_rules else None
@@ -125,7 +125,7 @@ class _PairCheck:
 
 
 def _check_own_checks(rubric: Rubric, row: Row) -> None:
-    """Refuse a row's own checks if no criterion of the rubric uses them (D4)."""
+    """Refuse a row's own checks if no criterion of the rubric uses them."""
     placed = any(each.kind == ROW_CHECKS for one in rubric.checked for each in one.checks)
     if row.checks is not msgspec.UNSET and not placed:
         hint = f'put `- "{ROW_CHECKS}"` into the `yaml checks` block of a criterion'
@@ -178,7 +178,7 @@ def survey_on(
 
 
 def _are_unique(surveys: list[PartSurvey]) -> bool:
-    """Return whether ids are unique, and either all rows have one or none has."""
+    """Return whether ids are unique, and either all rows have one or none does."""
     import numpy as np
 
     if len({each for survey in surveys for each in survey.has_ids}) > 1:

@@ -1,4 +1,4 @@
-"""Deliver finished runs to Langfuse, through the outbox of the store, and by OpenTelemetry."""
+"""Deliver finished runs to Langfuse, through the store's outbox, and over OpenTelemetry."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -68,7 +68,7 @@ class PulledReviews(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OutboxState(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of a run was delivered; ``error`` is that of a failed delivery."""
+    """How much of a run was delivered; ``error`` says why a delivery failed."""
 
     run_id: str
     sent: int = 0
@@ -79,7 +79,7 @@ class OutboxState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def order(run_id: str, store: Store, queue: str | None, digest: str | None = None) -> None:
-    """Schedule a run for delivery when it is finished, with a queue for its flagged samples.
+    """Schedule a run for delivery once it is finished; ``queue`` receives its flagged samples.
 
     A run whose digest has changed is delivered again.
     """
@@ -219,7 +219,7 @@ class _StoredRun:
                 flagged = bool(queue) and read_result(result).needs_review
             parts = {"trace": True, "scores": True, "link": self.dataset, "queue": flagged}
             for part in (name for name, wanted in parts.items() if wanted):
-                # A sample that was evaluated again, or has another queue, is sent again.
+                # A sample that was evaluated again, or has a different queue, is sent again.
                 detail = queue if part == "queue" else ""
                 changes = f"{version} {detail}"
                 yield OutboxRow(
@@ -313,7 +313,7 @@ def _review(desk: ReviewDesk, number: int, reviewer: str, given: "Sequence[Annot
         verdict = {"winner": values.get("winner")}
     elif not values.keys() & set(criteria):
         known = ", ".join(criteria)
-        problem = f"none of these scores is named like a criterion: {', '.join(sorted(values))}"
+        problem = f"none of these scores has the name of a criterion: {', '.join(sorted(values))}"
         raise InputError(problem, f"name the scores in Langfuse as the rubric does: {known}")
     if isinstance(concern := values.get("safety_concern"), bool):
         verdict["safety_concern"] = concern
@@ -335,7 +335,7 @@ def _plain(value: Score | str | None) -> Score | str | None:
 
 
 def export_run(store: Store, run: RunRow) -> tuple[str, ...]:
-    """Export a run's samples by OpenTelemetry; return the exported signals, by default none."""
+    """Export a run's samples over OpenTelemetry; return the exported signals (default: none)."""
     signals = telemetry_signals()
     if not signals:
         return ()
@@ -362,7 +362,7 @@ def export_run(store: Store, run: RunRow) -> tuple[str, ...]:
 
 
 def deliver_run(store: Store, run_id: str) -> list[tuple[str, bool]]:
-    """Send a finished run to Langfuse and through OpenTelemetry.
+    """Send a finished run to Langfuse and over OpenTelemetry.
 
     Returns lines for the user, each marked as success or failure.
     """

@@ -29,7 +29,7 @@ State = Literal["fine", "absent", "broken"]
 
 
 class DoctorCheck(msgspec.Struct, frozen=True):
-    """One check; the state ``absent`` isn't an error. ``setting`` is its variable, if set."""
+    """One check; ``absent`` isn't an error. ``setting`` is the variable it checks, if set."""
 
     about: str
     name: str
@@ -92,7 +92,7 @@ def _models() -> Iterable[DoctorCheck]:
             "ready": ("fine", f"{size}, hash checked", ""),
             "unchecked": ("fine", f"{size}, hash not checked yet", ""),
             "damaged": ("broken", f"{size}, damaged", pull),
-            "partial": ("absent", f"{size} of it pulled", pull),
+            "partial": ("absent", f"{size} pulled so far", pull),
             "absent": ("absent", "not pulled", f"{pull} ({format_bytes(kept.entry.bytes)})"),
         }
         yield DoctorCheck("models", kept.entry.name, *found[kept.state], setting)
@@ -105,7 +105,7 @@ def _store() -> DoctorCheck:
     setting = None if named is None else STORE
     file = where.removeprefix("sqlite:///")
     if "://" not in file and not Path(file).exists():
-        value = "none yet; the first run makes it"
+        value = "none yet; the first run creates it"
         return DoctorCheck("store", shown, "absent", value, setting=setting)
     try:
         with contextlib.closing(wiring.open_run_store(where)) as store:

@@ -1,4 +1,4 @@
-"""Estimates the calls and the cost of a run without calling a model (D8)."""
+"""Estimates the calls and the cost of a run without calling a model."""
 
 import math
 from collections.abc import Iterator

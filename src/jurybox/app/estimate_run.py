@@ -47,7 +47,7 @@ class RunCorrections(msgspec.Struct, frozen=True, kw_only=True):
 class RunLabels(msgspec.Struct, frozen=True, kw_only=True):
     """The human labels of a run's samples."""
 
-    # By sample id, from a file; None takes the labels in the run's rows.
+    # By sample id, from a file; if None, the labels in the run's rows are used.
     gold: Mapping[str, Gold] | None = None
     reviewed: Mapping[int, Gold] | None = None  # by sample number; if given, only reviews count
     # The numbers of all samples drawn for review. A metric isn't corrected if more than one in ten
@@ -67,7 +67,8 @@ def estimate(
 ) -> RunCorrections:
     """Correct every metric of a run that has human labels.
 
-    ``cluster`` is a field of the rows. The repeats of a sample count as one value, their mean.
+    Rows with the same value of the field ``cluster`` are dependent. The repeats of a sample count
+    as one value, their mean.
     A review is of one repeat's response, so with reviews each repeat counts as a value of its own,
     and the values are clustered by sample.
     """
@@ -145,7 +146,7 @@ class _SampleValues:
                 self._judge.setdefault(name, {}).setdefault(key, []).append(value)
 
     def judge(self, name: str) -> dict[Key, float]:
-        """Return a metric of the judge, by sample."""
+        """Return the judge's values of a metric, by sample."""
         given = self._judge.get(name, {})
         return {key: math.fsum(values) / len(values) for key, values in given.items()}
 
@@ -254,7 +255,7 @@ def _described(each: corrected.CorrectedMetric, *, by_rules: bool) -> corrected.
 
 
 def human_value(rubric: Rubric, gold: Gold, name: str) -> float | None:
-    """Return people's value of a metric; the overall score may be computed from all criteria."""
+    """Return people's value of a metric; a missing overall score is computed from the criteria."""
     if name == POINTS_OF_B:
         return None if gold.winner is None else POINTS[gold.winner]
     given = gold.score(name)
@@ -266,7 +267,7 @@ def human_value(rubric: Rubric, gold: Gold, name: str) -> float | None:
 
 
 def review_agreement(desk: ReviewDesk) -> ReviewAgreement | None:
-    """Return how far the judges agree with the reviewers; None without active reviews.
+    """Return how well the judges agree with the reviewers; None without active reviews.
 
     Reads every result of the run: about a second for 1,000 reviewed samples and 6 criteria.
     """

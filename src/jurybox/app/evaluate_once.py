@@ -71,24 +71,24 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
         messages: the conversation before the task.
         judges: names of models, such as ``openai/gpt-4.1-2025-04-14``; names with an endpoint,
             ``{model: openai/NAME, base_url: http://localhost:8000/v1}``; or your functions, which
-            take the prompt and return the reply. By default the rubric's rules score if they can,
-            else the embedded judge if it is installed.
-        votes: the number of votes, the rubric's by default; raised until every judge gives the
-            same number.
+            take the prompt and return the reply. By default, the rubric's rules score the response
+            if they can; otherwise the embedded judge does, if it is installed.
+        votes: the number of votes (by default, the rubric's); it is raised if necessary, so that
+            every judge gives the same number.
         latency_e2e_ms: how long the response took; without it, a rule on this latency doesn't pass.
         latency_model_ms: how long the model alone took.
         input_tokens: the tokens of the request.
         output_tokens: the tokens of the response.
         timed_out: whether the response came too late; then it fails without being judged.
         base_url: the address of an OpenAI-compatible endpoint, for judges without their own.
-        allow_version_drift: accept a different version of a model than its name states.
+        allow_version_drift: accept replies from a different model version than the name states.
         on_exchange: called with every request and its outcome.
         on_default_judge: called with the embedded judge's name if no judge was given.
 
     Raises:
         InputError: an argument can't be used.
         RubricError: the rubric document has faults.
-        IncompleteError: a judge answered with another version than its name states.
+        IncompleteError: a reply came from a different version than the judge's name states.
 
     """
     named = [judges] if isinstance(judges, str) or callable(judges) else judges
@@ -226,7 +226,7 @@ class SingleConclusion(msgspec.Struct, frozen=True, kw_only=True):
 def conclude_single(
     report: SingleReport, rubric: Rubric, *, accept_unreviewed: bool = False
 ) -> SingleConclusion:
-    """Return the outcome of a single report under its rubric (E11)."""
+    """Return the outcome of a single report under its rubric."""
     awaiting = tuple(each for each in report.review_reasons if each in rubric.require_review)
     decision = report.decision
     if awaiting and accept_unreviewed and decision == NEEDS_REVIEW:
@@ -270,7 +270,7 @@ def missing_rules(rubric: Rubric) -> str | None:
 
 
 def check_checks(rubric: Rubric, *, judges: bool, pair: bool) -> None:
-    """Refuse a judge or a pair if checks would be ignored (D4)."""
+    """Refuse a judge or a pair if checks would be ignored."""
     if judges and rubric.sources == {"checks"}:
         problem = "a judge was named, but checks score everything"
         raise InputError(problem, "leave the judge out", rubric.id)
@@ -285,8 +285,8 @@ AGENT: Final = "agent"
 class AgentPrompt(msgspec.Struct, frozen=True, kw_only=True):
     """A prompt that waits for a reply.
 
-    If there are several prompts, ``asks`` names the order of the pair, or the response, that this
-    one is about. ``defect`` is why the last reply to it can't be used.
+    If there are several prompts, ``asks`` says which order of the pair, or which response, this
+    prompt is about. ``defect`` is why the last reply to it can't be used.
     """
 
     asks: str
@@ -308,7 +308,7 @@ class InvalidReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """The agent's turn to answer ``prompts``; its next reply has the number ``number``."""
+    """The agent's turn to answer ``prompts``; ``number`` is the number of its next reply."""
 
     number: int
     prompts: tuple[AgentPrompt, ...]
@@ -335,10 +335,10 @@ class AgentTurn(msgspec.Struct, frozen=True, kw_only=True):
 def judge_by_agent(
     rubric: Rubric, row: Row, replies: Sequence[str], judge: str = AGENT
 ) -> SingleReport | AgentTurn:
-    """Return the report from an agent's replies, or the next prompts.
+    """Return the report from an agent's replies, or the prompts that it has to answer next.
 
     ``replies`` are all replies so far, including invalid ones, in the order of their prompts. The
-    agent gives one vote; for a pair that takes two replies, one for each order.
+    agent gives one vote; for a pair, a vote takes two replies, one for each order.
     """
     sample = None if row.response is None else row.sample(row.response)
     if sample is None or sample.failure is not None:
@@ -410,7 +410,7 @@ def _first(request: ModelRequest) -> str:
 
 
 def _names(judging: Judging, sample: Sample) -> Iterator[tuple[str, str]]:
-    """Yield each question about two responses, with the name of its order or response."""
+    """Yield each question about a pair, with the name of the order or response it asks about."""
     if sample.response_b is None:
         return
     a, b = sample.response.text, sample.response_b.text

@@ -1,4 +1,4 @@
-"""Blocking versions of async functions, also for callers inside a notebook's event loop."""
+"""Blocking versions of async functions, which also work inside a notebook's event loop."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -22,7 +22,7 @@ def blocking(name: str, function: Callable[P, Coroutine[Any, Any, T]]) -> Callab
 
 
 def run_blocking(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end; in its own thread if this thread has a running loop."""
+    """Run a coroutine to completion, in a separate thread if this one has a running loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

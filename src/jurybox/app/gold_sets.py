@@ -55,7 +55,7 @@ class GoldSet(msgspec.Struct, frozen=True, kw_only=True):
 def read_gold_set(
     path: Path, rubric: Rubric, *, limit: int | None = None, cluster: str | None = None
 ) -> GoldSet:
-    """Read the rows with gold; others are left out, with a warning."""
+    """Read the rows that have labels; the others are left out, with a warning."""
     scales = gold_scales(rubric)
     found: list[GoldRow] = []
     seen = 0
@@ -111,8 +111,8 @@ def drawn_at_random(
     chosen = {name for name, drawn in reviewed.items() if not drawn}
     left = {name: each for name, each in gold.items() if name not in chosen}
     if not left:
-        problem = "its labels are of flagged or picked samples, not drawn at random"
-        raise InputError(problem, "review samples of the random queue", str(path))
+        problem = "its labels are for samples that were flagged or picked, not drawn at random"
+        raise InputError(problem, "review samples from the random queue", str(path))
     notes: list[str] = []
     if chosen:
         notes.append(f"left out: {counted(len(chosen), 'row')} of flagged or picked samples")
@@ -154,7 +154,7 @@ def _origins(path: Path) -> Iterator[tuple[str, int]]:
 REVIEWS: Final = "reviews"
 SAMPLE: Final = "sample"
 RANDOM_PART: Final = "random_part"
-"""The metadata key for the number of samples in a row's random part; 0 if it has none."""
+"""The metadata key for the number of samples in a row's random part; 0 if it isn't in one."""
 
 _OWN: Final = (GOLD, GOLD_WINNER, GOLD_REASONING, COMMENT, REVIEWS, SAMPLE, RANDOM_PART)
 
@@ -162,8 +162,8 @@ _OWN: Final = (GOLD, GOLD_WINNER, GOLD_REASONING, COMMENT, REVIEWS, SAMPLE, RAND
 class GoldRows(msgspec.Struct, frozen=True, kw_only=True):
     """The labeled samples as rows, and counts of reviews and samples that are left out.
 
-    ``open`` counts reviews made after seeing the judges' verdict, ``unlabeled`` samples that no
-    reviewer could judge, ``unanswered`` samples without a response.
+    ``open`` counts reviews made after seeing the judges' verdict, ``unlabeled`` counts samples that
+    no reviewer could judge, and ``unanswered`` counts samples without a response.
     """
 
     rows: tuple[dict[str, Any], ...]
@@ -186,7 +186,7 @@ def gold_rows(desk: ReviewDesk) -> GoldRows:
     drawn = sum(stored.row.number in part.reviewed for stored, _ in answered) + part.skipped
     labeled = [each for each in answered if (gold := gold_of(each[1])).scores or gold.winners]
     if not labeled:
-        problem = "no sample of the run has a label by a reviewer"
+        problem = "no sample of the run has a label from a reviewer"
         if aside:
             problem += (
                 f"; {counted(aside, 'review')} made after seeing the judges' verdict can't be used"
@@ -311,7 +311,7 @@ def _judge(run: RunRow) -> list[object]:
 
 
 def labels_of_samples(store: Store, run: RunRow) -> RunLabels:
-    """Return labels of samples, drawn at random or not: from reviews, else from the rows.
+    """Return labels of samples, drawn at random or not: from reviews, otherwise from the rows.
 
     If a target answered in several repeats, reviews are left out, because an id then has several
     responses and a review concerns only one.
@@ -363,7 +363,7 @@ def read_gold_rows(path: Path, scales: Mapping[str, Scale]) -> dict[str, Gold]:
 
 
 def _label_id(record: Record, lines: Mapping[str, int]) -> str:
-    """Return the id of a label's sample; ``lines`` has the line of each id so far."""
+    """Return the id of a label's sample; ``lines`` maps each id so far to its line."""
     if record.get("id") is None:
         hint = "give the id of its sample"
         raise FieldError("missing-field", "the label has no `id`", hint)

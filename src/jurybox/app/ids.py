@@ -26,7 +26,7 @@ def new_id(prefix: str = "", time: str = "%Y%m%d-%H%M%S") -> str:
 
 
 def kept_dataset(folder: str, name: str, data: bytes, store_url: str | None = None) -> Path:
-    """Write JSON lines to a file next to the store; equal data shares one file."""
+    """Write JSON lines to a file next to the store; identical data shares one file."""
     digest = hashlib.sha256(data).hexdigest()[:12]
     path = store_folder(store_url) / folder / f"{name}-{digest}.jsonl"
     try:

@@ -289,7 +289,7 @@ class Job:
         self._faults[sample_id] = error
 
     def _read_stored(self) -> Known:
-        """Count the stored samples, and return the replies to unfinished ones by number."""
+        """Count the stored samples, and return the replies for unfinished ones, by number."""
         with reading(self.row):
             for number, repeat, _, result in self._store.results(self.row.id, self._part):
                 if number in self._retry:

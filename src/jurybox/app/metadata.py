@@ -1,4 +1,4 @@
-"""The metadata of a run, recorded before its first call (A11), and changes of its dataset."""
+"""The metadata of a run, recorded before its first call, and changes to its dataset."""
 
 import hashlib
 import platform
@@ -25,17 +25,17 @@ from jurybox.storage.store import Store
 from jurybox.wiring import LAST, local_file
 
 ALLOW_VERSION_DRIFT: Final = "allow_version_drift"
-"""The metadata field for accepting other versions of models."""
+"""The metadata field that says whether other versions of the models are accepted."""
 
 MAX_COST: Final = "max_cost"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class RunIdentity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A run's name, tags and budget, and whether model versions may drift; metadata (D7, D8).
+    """A run's name, tags and budget, and whether model versions may drift; stored as metadata.
 
     ``baseline`` is the id of the run to compare with, ``group`` identifies the runs of one suite
-    with several targets, ``target_name`` is the target's name among them.
+    with several targets, and ``target_name`` is the name of this run's target.
     """
 
     name: str | None = None
@@ -84,7 +84,7 @@ def run_metadata(
     region: str | None,
     identity: RunIdentity = NAMELESS,
 ) -> Metadata:
-    """Return the fourteen required fields (A11), then further ones."""
+    """Return the fourteen required fields, then further ones."""
     target = plan.target
     found = planned_metadata(plan, procedure) | {
         "run_id": run_id,
@@ -167,7 +167,7 @@ def _environment(region: str | None) -> dict[str, str | None]:
 
 
 def code_version(folder: Path) -> str | None:
-    """Return a folder's git commit, plus ``-dirty`` with uncommitted changes; None outside git."""
+    """Return a folder's git commit, plus ``-dirty`` if it has changed since; None outside git."""
     commit = _git(folder, "rev-parse", "HEAD")
     if not commit:
         return None
@@ -211,7 +211,7 @@ def describe_change(
     if sha256 == plan.dataset.sha256:
         # The dataset may have been changed and restored during the run.
         first = _first_other(dataset, plan, store, run_id)
-        return None if first is None else f"the run has samples of another version: {first}"
+        return None if first is None else f"it has samples from a different version: {first}"
     try:
         rows = survey(dataset, needs_response=plan.target is None).rows
     except DatasetError as error:
@@ -259,7 +259,7 @@ def _stored_row(sample: SampleRow, plan: Plan) -> Row:
 
 def _other(before: Row, now: Row, where: str) -> str | None:
     if before.id != now.id:
-        return f"{where} was sample `{before.id}` and is `{now.id}`"
+        return f"{where} was sample `{before.id}` and is now `{now.id}`"
     for field in Row.__struct_fields__:
         if getattr(before, field) != getattr(now, field):
             return f"{where}, sample `{now.id}`, has a different `{field}`"

@@ -33,14 +33,14 @@ from jurybox.wiring import ModelBuilder, known_keys, read_limits, read_settings
 if TYPE_CHECKING:
     from jurybox.models.batched import BatchedModel, OpenBatch
 
-# Such models may answer differently under the same name, so their replies are never reused.
+# These models may answer differently under the same name, so their replies are never reused.
 _UNCACHED: Final = ("command/", "python/", "replay/")
 
 # A batch may take hours regardless of its size, so it should have many requests; but their prompts
 # stay in memory until they are answered.
 _BATCH_WINDOW: Final = 2000
 _UNLIMITED: Final = 10**9
-# Batched judges have no limit of calls. A retry waits for the next batch, so it needs no delay.
+# Batched judges have no limit on calls. A retry waits for the next batch, so it needs no delay.
 _BATCH_LIMITS: Final = Limits(
     concurrency=_UNLIMITED,
     start=_UNLIMITED,
@@ -132,10 +132,10 @@ async def checked_route(
     allow_version_drift: bool,
     patience: float | None = None,
 ) -> AsyncGenerator[Call]:
-    """Provide one function to call several models; it refuses replies of other versions.
+    """Provide one function that calls several models and refuses replies of other versions.
 
-    For such a reply it raises `IncompleteError`. ``patience`` is how many seconds an endpoint may
-    fail.
+    If a reply comes from a different version, the function raises `IncompleteError`. ``patience``
+    is how many seconds an endpoint may keep failing.
     """
     settings = read_settings()
     builder = ModelBuilder(settings, base_url)
@@ -158,7 +158,7 @@ async def checked_route(
 
 
 class Budget:
-    """Allows a request only if the run can't exceed its maximum cost (D8).
+    """Allows a request only if the run can't exceed its maximum cost.
 
     It counts the cost of all replies, and the maximum cost of calls in flight: one token per byte
     of the request, and the maximum tokens of a reply.
@@ -214,7 +214,7 @@ class Budget:
         return cost(request.model, usage, self._prices) or 0.0
 
     def _refused(self, highest: float) -> Failure:
-        what = f"${self.spent:.4f} of ${self._most:g} are spent"
+        what = f"${self.spent:.4f} of ${self._most:g} is spent"
         message = f"{what}, and the next call may cost ${highest:.4f}; raise --max-cost to resume"
         return Failure(kind="refused", message=message, fatal=True, transient=True)
 
@@ -247,7 +247,7 @@ def _router(
 
 
 def _window(plan: Plan) -> int:
-    """Return how many samples may be in flight: over twice the calls that the limits allow."""
+    """Return how many samples may be in flight: more than twice the number of allowed calls."""
     if plan.batch:
         return _BATCH_WINDOW
     calls = (plan.concurrency or Limits().concurrency) * (1 if plan.target is None else 2)
@@ -255,7 +255,7 @@ def _window(plan: Plan) -> int:
 
 
 def _finder(store: Store) -> Callable[[str, str], Awaitable[ModelReply | None]]:
-    """Return the function that looks up a model's reply to an equal request in earlier runs."""
+    """Return the function that looks up a model's reply to the same request in earlier runs."""
 
     async def find(model: str, key: str) -> ModelReply | None:
         if model.startswith(_UNCACHED):

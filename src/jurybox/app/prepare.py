@@ -86,7 +86,7 @@ def prepare_all(
     options: RunOptions,
     cluster: "RayCluster | None" = None,
 ) -> list[Prepared]:
-    """Prepare a run for every target of a suite (D5); a ``cluster`` checks large datasets."""
+    """Prepare a run for every target of a suite; a ``cluster``, if given, checks large datasets."""
     found: list[Prepared] = []
     for chosen, own in choose_targets(choose_suite(name, options), options):
         rubric = own.rubric or chosen.suite.rubric
@@ -208,7 +208,7 @@ def _surveyed(
 
 
 def check_pinned(model: str, *, allow_unpinned: bool) -> None:
-    """Refuse a model whose name states no version (A10)."""
+    """Refuse a model whose name states no version."""
     if not ModelName.parse(model).is_pinned and not allow_unpinned:
         hint = "name one with a date, or as `provider/name@version`, or pass --allow-unpinned"
         raise InputError("the name doesn't say which version is meant", hint, model)
@@ -232,7 +232,7 @@ def _dataset_path(chosen: ChosenSuite, given: str | None) -> tuple[str, Path, st
 
 
 def read_rubric(name: str, folder: Path | None = None) -> DocumentPlan:
-    """Find a rubric document; a path starts from ``folder``."""
+    """Find a rubric document; a path is relative to ``folder``."""
     found = _document(name, folder)
     reading = wiring.rubric_files().check(found)
     if reading.rubric is None:
@@ -254,7 +254,7 @@ def _document(name: str, folder: Path | None) -> RubricFile:
 def _overlays(
     chosen: ChosenSuite, base: DocumentPlan, rubric: Rubric, *, required: bool
 ) -> dict[str, DocumentPlan]:
-    """Read overlays by demographic; one of another rubric is skipped, or refused if required."""
+    """Read overlays by demographic; skip those of other rubrics, or refuse them if required."""
     overlays: dict[str, DocumentPlan] = {}
     files = wiring.rubric_files()
     for demographic, name in chosen.suite.overlays.items():
@@ -276,7 +276,7 @@ def _check_overlay(overlay: Rubric, base: Rubric, origin: str) -> None:
     for what, part in _SHARED.items():
         if part(overlay) != part(base):
             problem = f"`{overlay.id}` and `{base.id}` have different {what}"
-            hint = f"leave them as they are, or use it for a whole run: --rubric {overlay.id}"
+            hint = f"leave them unchanged, or use the overlay alone with --rubric {overlay.id}"
             raise InputError(problem, hint, origin)
 
 
@@ -305,7 +305,7 @@ def _plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> P
     batch = judge.batch if options.batch is None else options.batch
     for limit in ("timeout", "max_requests_per_minute", "max_tokens_per_minute"):
         if batch and any(getattr(spec, limit) is not None for spec in specs):
-            problem = f"judges have a `{limit}`, but a batch is as fast as its provider"
+            problem = f"judges have a `{limit}`, but the provider sets the pace of a batch"
             hint = f"leave out `{limit}`, or ask directly with --no-batch"
             raise InputError(problem, hint, "judge")
     here = Path()
@@ -377,7 +377,7 @@ def _plan_target(
         raise InputError("this is a chat prompt", "name a text prompt", system.id)
     if prompt is not None and prompt.system is not None:
         if system is not None:
-            problem = "the prompt has a system message, and the target a `system` too"
+            problem = "the prompt has a system message, and the target has a `system` too"
             raise InputError(problem, "keep one of them", prompt.id)
         system = _PromptText(id=prompt.id, text=prompt.system)
     shown: dict[str, str] = {}

@@ -53,7 +53,7 @@ class Picked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProbeTrial(msgspec.Struct, frozen=True, kw_only=True):
-    """A run of changed samples; ``known`` is an equal run in the store, finished or not."""
+    """A run of changed samples; ``known`` is an identical run in the store, finished or not."""
 
     kinds: tuple[probes.ProbeKind, ...]
     prepared: Prepared
@@ -66,7 +66,7 @@ class ProbeTrial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProbePlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The runs to make; ``skipped`` has the reasons for kinds of changes that can't be made.
+    """The runs to start; ``skipped`` says why some kinds of changes can't be made.
 
     ``comparable`` means that the run's own scores come from the same judges and prompt. ``calls``
     is the minimum number of calls; None if unknown.
@@ -114,7 +114,7 @@ def plan_probe(store: Store, row: RunRow, options: ProbeOptions) -> ProbePlan:
         if kind.changes != "rubric":
             continue
         if not procedure.judging.asks_for_verdicts(judges):
-            skipped[kind.id] = "the judge is asked narrow questions, never shown the whole rubric"
+            skipped[kind.id] = "the judge is asked narrow questions and never sees the whole rubric"
             continue
         rubric = probes.changed_rubric(procedure.judging.rubric, kind, samples)
         if isinstance(rubric, str):
@@ -127,7 +127,7 @@ def plan_probe(store: Store, row: RunRow, options: ProbeOptions) -> ProbePlan:
         picked=picked,
         trials=tuple(trials),
         judges=judges,
-        # A rescored run's replies answer another prompt, and a judge's new version is a new judge.
+        # A rescored run's replies answer a different prompt; a judge's new version is a new judge.
         comparable=judges == plan.judges
         and plan.derived_from is None
         and recorded_versions(row) == judge_versions(base),
@@ -146,7 +146,7 @@ def _judges(plan: Plan, options: ProbeOptions, run_id: str) -> tuple[ModelSpec, 
 
 
 def _pick(store: Store, run_id: str, options: ProbeOptions) -> list[Picked]:
-    """Choose samples by the hash of seed and id, independent of their order."""
+    """Choose samples by the hash of the seed and their id, independently of their order."""
     longest = max(len(probes.probe_id("", kind)) for kind in probes.KINDS)
 
     def eligible() -> Iterator[tuple[str, int, Picked]]:
@@ -256,7 +256,7 @@ def read_probe(
     for kind in probes.KINDS:
         reason = probe.skipped.get(kind.id)
         if kind is probes.SAME and not probe.comparable:
-            reason = "the run had other judges or prompts; the unchanged samples are the baseline"
+            reason = "the run's judges or prompt differ; the unchanged samples are the baseline"
         if reason is not None:
             metrics[kind.group].append(unmeasured(f"{kind.name}.{CHANGE}", reason))
             continue

@@ -1,4 +1,4 @@
-"""Inputs from elsewhere: datasets of the Hugging Face hub, datasets and prompts of Langfuse."""
+"""Remote inputs: datasets from the Hugging Face hub, and datasets and prompts from Langfuse."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -58,12 +58,12 @@ def _client(name: str) -> Any:  # noqa: ANN401 - it has no types
     try:
         return hub_client()
     except ImportError:
-        problem = "datasets of the hub need huggingface_hub"
+        problem = "datasets from the hub need huggingface_hub"
         raise InputError(problem, "pip install 'jurybox[hub,parquet]'", name) from None
 
 
 def _listed(hub: Any, repository: str, revision: str | None) -> tuple[str, list[str]]:  # noqa: ANN401
-    """Return a revision's commit and its Parquet files, or those that the hub converted."""
+    """Return a commit and its Parquet files, by default converted ones if there are no others."""
     for branch in (revision, _CONVERTED):
         info = hub.HfApi().dataset_info(repository, revision=branch)
         names = [PurePosixPath(each.rfilename) for each in info.siblings]
@@ -87,7 +87,7 @@ def _by_split(files: Iterable[str]) -> Mapping[str, list[str]]:
 def _chosen(
     splits: Mapping[str, list[str]], wanted: str | None, name: str
 ) -> tuple[str, list[str]]:
-    """Return the requested split, by its full name or the end of it, and its files."""
+    """Find the requested split by its full name or the end of it; return its name and files."""
     fitting = [
         label
         for label in splits
@@ -125,7 +125,7 @@ def fetch_prompt(name: str) -> "FetchedPrompt":
 
 
 def fetch_dataset(name: str) -> tuple[str, Path]:
-    """Write the dataset ``langfuse:NAME`` to a file, as it is now or as of ``NAME@TIME``.
+    """Write the dataset ``langfuse:NAME`` to a file; ``NAME@TIME`` means its state at that time.
 
     Returns a name that includes the time, and the file.
     """

@@ -1,4 +1,4 @@
-"""Rescores a run: scores its stored replies by another rubric, without a model call."""
+"""Rescores a run: scores its stored replies by a different rubric, without calling a model."""
 
 from typing import Final
 
@@ -26,7 +26,7 @@ _BATCH: Final = 200
 
 
 def rescore_run(row: records.RunRow, rubric: str, store: Store) -> RunResult:
-    """Store a new run: a finished run's replies, scored by another rubric."""
+    """Store a new run with a finished run's replies, scored by a different rubric."""
     if row.status != "finished":
         raise InputError("the run isn't finished", "continue it with `jurybox resume`", row.id)
     before = plan_of(row)
@@ -64,7 +64,7 @@ def _check(before: Procedure, now: Procedure, run_id: str) -> None:
         return
     old, new = (each.judging.rubric.reply_format for each in (before, now))
     if old != new:
-        problem = f"the judges replied in the format `{old}`, and the rubric reads `{new}`"
+        problem = f"the judges replied in the format `{old}`, but the rubric reads `{new}`"
         raise InputError(problem, again, run_id)
     scored, wanted = _scales(before), _scales(now)
     for name in (*wanted, *scored):

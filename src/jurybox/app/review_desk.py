@@ -140,10 +140,10 @@ class ReviewDesk:
         reviewers: Sequence[str] = (),
         unrevealed: UnrevealedReviews | None = None,
     ) -> None:
-        """Open the desk; without ``blind`` reviewers see the judges' verdict before they score.
+        """Open the desk; without ``blind``, reviewers see the judges' verdict before they score.
 
-        The queues give each sample to ``overlap`` reviewers: the first who come, or, if
-        ``reviewers`` are named, those to whom it is assigned. Desks of one process share
+        The queues give each sample to ``overlap`` reviewers: the first who ask for one or, if
+        ``reviewers`` are named, those to whom the sample is assigned. All desks of a process share
         ``unrevealed``.
         """
         self.store = store
@@ -166,13 +166,13 @@ class ReviewDesk:
     ) -> ReviewCase | None:
         """Return the next sample that needs this reviewer; None if there isn't one.
 
-        A sample is given to at most ``overlap`` reviewers; a reviewer who got it an hour ago and
-        hasn't reviewed it no longer counts.
+        A sample is given to at most ``overlap`` reviewers; a reviewer who got it over an hour ago
+        and hasn't reviewed it no longer counts.
 
-        The queue ``flagged`` has the samples that need review, most urgent first; a sample whose
-        flag all reviewers so far left undecided goes to further reviewers. The queue ``random`` has
-        all samples in the run's random order. The search starts after the number ``after`` and
-        wraps around.
+        The queue ``flagged`` has the samples that need review, most urgent first; if all reviewers
+        so far left a sample's flag undecided, the sample goes to further reviewers. The queue
+        ``random`` has all samples in the run's random order. The search starts after the sample
+        number ``after`` and wraps around.
         """
         name = read_reviewer(reviewer)
         if read_queue(kind) == "picked":
@@ -199,7 +199,7 @@ class ReviewDesk:
         return (each for each in numbers if name in assigned(self.run.id, each, to, most))
 
     def undecided(self, reviewer: str | None = None) -> frozenset[int]:
-        """Return the samples that were reviewed, and still wait for a decision on their flag.
+        """Return the samples that were reviewed but still wait for a decision on their flag.
 
         With a reviewer, only the samples that this reviewer has reviewed.
         """
@@ -390,7 +390,7 @@ class ReviewDesk:
         return tuple(row for row in rows if row.reviewer == name)
 
     def _rows(self) -> Sequence[ReviewRow]:
-        """Return all rows of the run, read again only after a new one."""
+        """Return all review rows of the run; they are read again only if there is a new one."""
         state = self.store.review_state(self.run.id)
         if state != self._known[0]:
             self._known = (state, self.store.reviews(self.run.id))

@@ -103,9 +103,9 @@ async def arun(  # noqa: PLR0913 - overrides of the suite, all by keyword
         concurrency: the maximum number of concurrent calls per endpoint.
         base_url: the address of an OpenAI-compatible endpoint.
         allow_unpinned: accept models whose names don't state a version.
-        allow_version_drift: accept a different version of a model than its name states.
+        allow_version_drift: accept replies from a different model version than the name states.
         accept_unreviewed: don't wait for required reviews; this is recorded.
-        cache: reuse replies to equal requests of earlier runs in the store.
+        cache: reuse replies to identical requests in earlier runs of the store.
         batch: send judge requests through the providers' batch APIs, which is slower and cheaper.
         filters: use only rows with these values, each as ``FIELD=VALUE``.
         name: the name of the run, for `load_run` and commands.
@@ -133,7 +133,7 @@ async def arun_targets(
     suite: "str | os.PathLike[str] | Mapping[str, Any]",
     **options: Any,  # noqa: ANN401 - those of `arun`
 ) -> list[Run]:
-    """Run every target of a suite that has several (D5), and return the runs in the suite's order.
+    """Run every target of a suite that has several, and return the runs in the suite's order.
 
     Example:
         >>> import jurybox
@@ -141,7 +141,7 @@ async def arun_targets(
         [True, False]
 
     Args:
-        suite: a suite with ``targets``, as `arun` takes it.
+        suite: a suite with ``targets``, in any form that `arun` accepts.
         options: those of `arun`; each run's name ends with its target's name.
 
     Raises:
@@ -234,7 +234,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def new_run(plan: Plan, procedure: Procedure, identity: RunIdentity = NAMELESS) -> RunRow:
-    """Return the row of a run that starts now, with its metadata (A11)."""
+    """Return the row of a run that starts now, with its metadata."""
     run_id, timestamp = new_id(), now_utc()
     metadata = run_metadata(
         run_id=run_id,
@@ -287,7 +287,7 @@ start_run = blocking("start_run", _start)
 
 
 def _with_the_rest(identity: RunIdentity, store: Store) -> RunIdentity:
-    """Reduce the maximum cost by what earlier targets of the suite have spent (D8)."""
+    """Reduce the maximum cost by what earlier targets of the suite have spent."""
     if identity.max_cost is None or identity.group is None:
         return identity
     earlier = [view_run(row, store) for row in store.runs() if identity.group in row.metadata]
@@ -314,7 +314,7 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
     With ``retry_failed``, this also applies to a finished run. Old results are kept until replaced.
     """
     if row.status == "finished" and not retry_failed:
-        hint = "`jurybox show` shows it; --retry-failed asks again for what failed"
+        hint = "`jurybox show` shows it; --retry-failed repeats failed requests"
         raise InputError("the run is finished", hint, row.id)
     plan = plan_of(row)
     if plan.derived_from is not None:
@@ -368,7 +368,7 @@ def _what_is_asked(plan: Plan) -> str:
 
 
 def start_or_resume(prepared: Prepared, store: Store, known: RunRow | None) -> Start:
-    """Return the function that starts a run, or resumes an equal one."""
+    """Return the function that starts a run, or resumes ``known`` if it is given."""
     if known is None:
         return partial(start_run, prepared, store)
     return partial(
@@ -438,7 +438,7 @@ def delete_run(row: RunRow, store: Store) -> None:
 
 
 def forget_batches(row: RunRow, store: Store) -> None:
-    """Give up the open batches of a run; their requests are sent again."""
+    """Abandon the open batches of a run; resuming it sends their requests again."""
     with store.claim(row.id) as mine:
         if not mine:
             raise InputError("another process is working on the run", "wait for it", row.id)

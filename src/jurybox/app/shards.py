@@ -89,14 +89,14 @@ def _claim(run_id: str, number: int) -> str:
 
 
 def work_on_shard(shard: Shard, link: "WorkerLink") -> str:
-    """Finish a shard in a worker; return why it isn't finished, or an empty text."""
+    """Finish a shard in a worker; return why it isn't finished, or an empty string."""
     return asyncio.run(_work_on(shard, link))
 
 
 async def _work_on(shard: Shard, link: "WorkerLink") -> str:
     given = msgspec.json.decode(await link.secrets(), type=_Secrets)
     if given.version != __version__:
-        return f"a node has jurybox {__version__}, and the driver {given.version}; install the same"
+        return f"a node has jurybox {__version__}, the driver {given.version}; use one version"
     os.environ.update(given.variables)
     try:
         with closing(open_run_store(shard.file or given.store)) as store:
@@ -127,7 +127,7 @@ async def _finish(shard: Shard, store: Store, base_url: str | None, link: "Worke
 
 
 def _rows(shard: Shard, plan: Plan) -> Iterator[records.Work]:
-    """Yield the rows of a shard, or else those of its slice of the dataset."""
+    """Yield the rows of a shard; if it has none, read them from its slice of the dataset."""
     if shard.rows is not None:
         yield from shard.rows
         return
@@ -178,7 +178,7 @@ class ShardedRun:
             else:
                 await self._hand_out(job, shards, known)
             if slices and job.is_complete:
-                # Checked last, because workers must have read the files to the end.
+                # Checked last, after the workers have finished reading the files.
                 hashing = self._cluster.call(hash_dataset, self._plan)
                 sha256, _ = await asyncio.to_thread(self._cluster.result, hashing)
                 if sha256 != self._plan.dataset.sha256:
@@ -272,7 +272,7 @@ class ShardedRun:
             )
 
     def _prepare(self, shard: Shard, known: Known) -> None:
-        """Create the file of a shard, with the stored replies to its samples."""
+        """Create the file of a shard, with the stored replies for its samples."""
         if shard.file is None:
             return
         Path(shard.file).unlink(missing_ok=True)

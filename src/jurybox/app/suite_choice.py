@@ -47,10 +47,10 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChosenSuite(msgspec.Struct, frozen=True, kw_only=True):
-    """A suite with the overrides of its target applied, and the folders for its paths.
+    """A suite with its target's overrides applied, and the folders that its paths start from.
 
-    Commands run and functions are imported in ``home``: the suite's folder, or the current one for
-    a bundled suite. Paths given as options start from the current folder.
+    ``home`` is where commands run and functions are imported: the suite's folder, or the current
+    one for a bundled suite. Paths given as options are relative to the current folder.
     """
 
     suite: Suite
@@ -79,9 +79,9 @@ def bundled_suites() -> dict[str, Path]:
 
 
 def _chosen_mapping(suite: Mapping[str, Any], options: RunOptions) -> ChosenSuite:
-    """Write a suite given as a mapping to a file, which a resumed run reads again (D9)."""
+    """Write a suite given as a mapping to a file, which a resumed run reads again."""
     try:
-        # Tables of pandas have NaN for missing values.
+        # pandas tables have NaN for missing values.
         given = json.dumps(dict(suite))
         text = as_yaml(
             json.loads(given, parse_constant=lambda name: None if name == "NaN" else name)
@@ -146,7 +146,7 @@ def choose_suite(name: "str | Path | Mapping[str, Any]", options: RunOptions) ->
 def choose_targets(
     chosen: ChosenSuite, options: RunOptions
 ) -> Iterator[tuple[ChosenSuite, RunOptions]]:
-    """Yield the suite and the options of each target; the runs of one suite form a group (D5)."""
+    """Yield the suite and the options of each target; the runs of one suite form a group."""
     suite, identity = chosen.suite, options.identity
     if not suite.targets:
         yield chosen, options

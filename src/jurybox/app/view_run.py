@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def single_cost(report: SingleReport) -> float | None:
-    """Return what a single evaluation cost; None where a price isn't known."""
+    """Return what a single evaluation cost; None if a price isn't known."""
     return run_cost(report.result.uses, load_prices(read_settings().prices))["dollars"]
 
 
@@ -120,7 +120,7 @@ def baseline_diff(view: RunView, store: Store) -> "RunDiff | None":
 
 
 def reviewer_agreement(view: RunView, store: Store) -> "ReviewAgreement | None":
-    """Return how far judges and reviewers agree; None without reviews."""
+    """Return how well judges and reviewers agree; None without reviews."""
     # Most runs have no reviews and needn't load the rubric and numpy.
     row = store.run(view.run_id) if store.review_state(view.run_id) else None
     if row is None:
@@ -145,7 +145,7 @@ def review_doubt(view: RunView, store: Store) -> str:
 
 
 def accept_unreviewed(row: records.RunRow, store: Store) -> RunView:
-    """Accept the samples of a finished run without their required review, and record that (E11)."""
+    """Accept the samples of a finished run without their required review, and record that."""
     view = finished_view(row, store)
     if not view.release.awaiting or view.release.accepted is not None:
         return view

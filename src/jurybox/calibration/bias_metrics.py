@@ -1,4 +1,4 @@
-"""Bias metrics of a run's judges: position, length, layout and self-preference."""
+"""Bias metrics of a run's judges: position, length, formatting and self-preference."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar
@@ -129,8 +129,8 @@ _FIRST_PLACE: Final = _Words(
     share=True,
     fair=0.5,
     none="no significant position bias",
-    above="the judge favors the first place",
-    below="the judge favors the second place",
+    above="the judge favors the first position",
+    below="the judge favors the second position",
 )
 _CONSISTENCY: Final = _Words(
     needs="a vote in both orders",
@@ -140,11 +140,11 @@ _CONSISTENCY: Final = _Words(
 
 
 def position(seen: Observations, level: float = 0.95) -> Iterator[BiasMetric]:
-    """Yield the effect of the order of two responses (E8).
+    """Yield the effect of the order of two responses.
 
-    How often the response shown first wins, among calls that name a winner; the share of votes with
-    the same outcome in both orders, including two ties; and for each criterion the share of votes
-    whose preference flips with the order.
+    The metrics are how often the response shown first wins, among calls that name a winner; the
+    share of votes with the same outcome in both orders, including two ties; and for each criterion,
+    the share of votes whose preference flips with the order.
     """
     votes = seen.voted
     none = None if votes else _NO_PAIRS
@@ -157,7 +157,7 @@ def position(seen: Observations, level: float = 0.95) -> Iterator[BiasMetric]:
     for name in dict.fromkeys((*seen.criteria, *(name for vote in votes for name in vote.kept))):
         words = _Words(
             needs=f"a preference for `{name}` in both orders",
-            sentence=f"The preference for `{name}` flips with the places in {{}} of the votes",
+            sentence=f"The preference for `{name}` flips with the order in {{}} of the votes",
             share=True,
         )
         asked = [vote for vote in votes if name in vote.kept]
@@ -247,7 +247,7 @@ _OWN: Final = _Kind(
 
 
 class _Preference(NamedTuple):
-    """A vote on a pair with one response of a kind: the share of the vote that it gets.
+    """A vote on a pair with exactly one response of a kind: the share that this response gets.
 
     ``people`` is this response's share of the human verdict; ``longer`` is how much longer it is
     than the other, in hundreds of words.
@@ -282,9 +282,9 @@ def _wins(
     level: float,
     reason: str | None = None,
 ) -> Iterator[BiasMetric]:
-    """Yield how often a kind of response wins, and how much more often than with people.
+    """Yield how often a kind of response wins, and how much more often than in people's verdicts.
 
-    The first metric leaves ties out; the second counts them as half, and its fair value is 0.
+    The first metric leaves ties out; the second counts a tie as half a win. Its fair value is 0.
     """
     rows = _preferences(votes, which)
     reason = reason or (None if votes else _NO_PAIRS)
@@ -315,7 +315,7 @@ def _without_gold(rows: Sequence[S]) -> list[S]:
 
 _BY_LENGTH: Final = _Words(
     needs="a score",
-    sentence="Score and length correlate by {}",
+    sentence="The correlation of score and length is {}",
     fair=0.0,
     none="no significant relation",
     above="longer responses get higher scores",
@@ -323,7 +323,7 @@ _BY_LENGTH: Final = _Words(
 )
 _BY_LENGTH_GIVEN_GOLD: Final = _Words(
     needs="a score by people",
-    sentence="At equal scores by people, score and length correlate by {}",
+    sentence="At equal human scores, the correlation of score and length is {}",
     fair=0.0,
     above="the judge favors longer responses",
     below="the judge favors shorter responses",
@@ -403,9 +403,9 @@ def _is_own(vote: ObservedVote) -> tuple[bool, bool]:
 def _own_difference(
     rows: Sequence[GradedResponse], samples: Sequence[str], level: float
 ) -> Estimate:
-    """Return by how much own responses get higher mean scores, within each judge family.
+    """Return how much higher judges score their own family's responses, within each judge family.
 
-    With gold, the means are of the judge's scores minus the human scores.
+    With gold labels, the difference from the human score is compared instead of the score.
     """
     scores = [row.score - (row.gold or 0.0) for row in rows]
     # One of the families is the intercept.
@@ -420,21 +420,21 @@ def _own_difference(
 
 _BY_LAYOUT: Final = _Words(
     needs="a score",
-    sentence="At equal length, responses with layout get {} of the scale more than others",
+    sentence="At equal length, formatted responses get {} of the scale more than others",
     fair=0.0,
-    above="the judge favors layout",
-    below="the judge disfavors layout",
+    above="the judge favors formatting",
+    below="the judge disfavors formatting",
 )
 _FORMATTED: Final = _Kind(
     "formatting",
-    "the response with layout",
-    "layout",
-    "one response with layout and one without",
+    "the formatted response",
+    "formatting",
+    "one formatted and one unformatted response",
 )
 
 
 def _formatting(seen: Observations, level: float) -> Iterator[BiasMetric]:
-    """Yield the effect of layout at equal length, in scores and in pairs."""
+    """Yield the effect of formatting at equal length, in scores and in pairs."""
     none = None if seen.scored else _NO_SCORES
     yield _measured("formatting.difference", _BY_LAYOUT, seen.scored, _by_layout, level, none)
     words = _FORMATTED.words(f"At equal length, {_FORMATTED.which} wins {{}} of the votes", 0.5)
@@ -447,7 +447,7 @@ def _by_layout(rows: Sequence[ScoredResponse], samples: Sequence[str], level: fl
     words = np.array([row.words for row in rows], dtype=np.float64)
     columns = [words] if np.ptp(words) else []
     scores, has = [row.score for row in rows], [row.formatted for row in rows]
-    return _difference(scores, has, columns, samples, ("with layout", "without layout"), level)
+    return _difference(scores, has, columns, samples, ("formatted", "unformatted"), level)
 
 
 def _difference(
@@ -458,7 +458,7 @@ def _difference(
     named: tuple[str, str],
     level: float,
 ) -> Estimate:
-    """Return how much higher responses of a kind are scored, if ``others`` are equal."""
+    """Return how much higher responses of a kind are scored, with ``others`` held constant."""
     for kind, what in zip((True, False), named, strict=True):
         count = len({each for each, is_kind in zip(samples, has, strict=True) if is_kind is kind})
         if count < _FEWEST_OF_A_KIND:
@@ -469,9 +469,10 @@ def _difference(
 
 
 def _rate_at_equal(rows: Sequence[_Preference], samples: Sequence[str], level: float) -> Estimate:
-    """Return how often a kind of response wins against a response of equal length (ties: half).
+    """Return how often a kind of response wins against one of equal length; a tie is half a win.
 
-    The intercept of ``share = b0 + b1 longer`` by least squares over clusters, kept within 0 and 1.
+    It is the intercept of ``share = b0 + b1 longer``, by least squares over clusters, limited to
+    the range from 0 to 1.
     """
     shares, longer = np.array([row.share for row in rows]), np.array([row.longer for row in rows])
     n, m = len(rows), len(set(samples))

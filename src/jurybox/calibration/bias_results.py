@@ -42,7 +42,7 @@ def unmeasured(name: str, reason: str, *, n: int = 0, samples: int = 0) -> BiasM
 
 
 def percent(value: float, interval: Interval | None = None) -> str:
-    """Return a share as percent, with its interval if it has one."""
+    """Return a share as a percentage, with its interval if it has one."""
     digits = _digits(interval)
     shown = f"{100 * value:.{digits}f}%"
     if interval is None:
@@ -78,15 +78,15 @@ def side_of(interval: Interval | None, fair: float) -> int:
 
 
 CHANGE: Final = "change"
-"""The last part of the name of a probe's metric, the mean change of the scores."""
+"""The last part of the name of a probe's metric, which is the mean change of the scores."""
 
 
 def change_of(
     before: Sequence[float], after: Sequence[float], kind: ProbeKind, *, level: float = 0.95
 ) -> BiasMetric:
-    """Return how scores change on average when samples are judged again with a change.
+    """Return how scores change on average when changed samples are judged again.
 
-    Scores are shares of the judge's scale, one row per sample.
+    Scores range from 0 to 1, with one per sample in both lists.
     """
     # Rounded, because sums of equal fractions may differ in the last digit.
     apart = [round(b - a, 9) for a, b in zip(before, after, strict=True)]

@@ -10,7 +10,7 @@ from jurybox.statistics.estimates import Estimate, Interval
 
 
 class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
-    """How far people agree with each other: the upper bound for a judge."""
+    """How well people agree with each other: the upper bound for a judge."""
 
     people: int
     n: int  # samples with labels by at least two people
@@ -29,7 +29,7 @@ class Confusion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample with a large difference between judge and people, and the reasons of both."""
+    """A sample with a large difference between judge and people, with the reasons of both."""
 
     sample_id: str
     people: float | str  # one label, or the labels of several people
@@ -41,7 +41,7 @@ class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JudgeBias(msgspec.Struct, frozen=True, kw_only=True):
-    """By how much the judge scores higher than people, on average."""
+    """How much higher the judge scores than people, on average."""
 
     value: float | None
     interval: Interval | None
@@ -74,13 +74,13 @@ class CriterionAgreement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Agreement(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a judge agrees with people on a set of samples.
+    """How well a judge agrees with people on a set of samples.
 
     ``methods`` are the methods of judging that the metrics apply to.
     """
 
     n: int
-    loss: float | None  # the mean distance of judge and people
+    loss: float | None  # the mean distance between judge and people
     criteria: tuple[CriterionAgreement, ...]
     methods: tuple[str, ...] = ()
 
@@ -98,7 +98,7 @@ class Gain(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RoundResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The effect of a changed rubric on one part of the gold."""
+    """The effect of a changed rubric on one part of the gold rows."""
 
     run_id: str
     gain: Gain
@@ -210,8 +210,8 @@ def calibration_status(
 ) -> CalibrationStatus | None:
     """Return the newest calibration that still applies, or else the newest and what has changed.
 
-    ``known`` are the calibrations of the rubric's id, the newest first; ``methods`` are the methods
-    by which a run was judged, if known.
+    ``known`` are the calibrations for the rubric's id, newest first; ``methods`` are the methods by
+    which a run was judged, if known.
     """
     if not known:
         return None
@@ -232,7 +232,7 @@ def _changes(then: Calibration, now: JudgeSetting, methods: Collection[str]) -> 
     if then.rubric_sha256 != now.rubric_sha256:
         found.append("the rubric has changed")
     elif then.prompt_sha256 != now.prompt_sha256:
-        # Only reported for the same rubric: another rubric always changes the prompt too.
+        # Only reported for the same rubric: a different rubric always changes the prompt too.
         found.append("the prompt of the judges has changed")
     if sorted(then.judges) != sorted(now.judges):
         found.append(f"the judge has changed (it was {', '.join(then.judges)})")

@@ -1,9 +1,9 @@
 """The human labels of a sample: its gold.
 
-A dataset's row may have ``gold``, scores by criterion, and ``gold_winner`` for two responses. Each
-is one person's value, or the values of several people: a list, or an object by name. Both keys are
-part of the row's metadata, which judges never see. In tables without nesting, such as CSV, their
-cells contain JSON.
+A row of a dataset may have ``gold`` (scores by criterion) and, for two responses, ``gold_winner``.
+Each score and winner is one person's value, or the values of several people: a list, or an object
+by name. Both keys are part of the row's metadata, which judges never see. In tables without
+nesting, such as CSV, their cells contain JSON.
 """
 
 import hashlib
@@ -59,7 +59,8 @@ def gold_scales(rubric: Rubric) -> dict[str, Scale]:
 def read_gold(metadata: Mapping[str, object], scales: Mapping[str, Scale]) -> Gold | None:
     """Read the gold in a row's metadata; None if there is none.
 
-    A number may be the mean of several people, so it may lie between two points of the scale.
+    A number may be the mean of several people's scores, so it may lie between two points of the
+    scale.
     """
     scores, winners = (unpacked(metadata.get(name)) for name in (GOLD, GOLD_WINNER))
     if scores is None and winners is None:
@@ -156,7 +157,7 @@ WORST: Final = 1.0
 
 
 class JudgeVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """The judges' values for one sample; None for a value that they didn't give validly."""
+    """The judges' values for one sample; None where they gave no valid value."""
 
     scores: dict[str, float | None] = {}
     reasoning: dict[str, str] = {}
@@ -177,7 +178,7 @@ class GoldCase(msgspec.Struct, frozen=True, kw_only=True):
     number: int | None = None  # the sample's number, if it is in a run
     comments: dict[str, str] = {}  # people's comments, by criterion or on the whole sample
     cluster: str | None = None  # the group of dependent samples it is in
-    # The hash of what the judge read; None if no other sample can be equal.
+    # The hash of what the judge read; None if no other sample can have the same texts.
     words: str | None = None
 
     def comment(self, criterion: str) -> str:
@@ -200,7 +201,7 @@ def read_comments(metadata: Mapping[str, Any]) -> dict[str, str]:
 
 
 def read_verdict(report: EvaluationReport | None, rubric: Rubric) -> JudgeVerdict:
-    """Return the mean of a report's votes, by criterion and overall (E9)."""
+    """Return the mean of a report's votes, by criterion and overall."""
     if report is None:
         return JudgeVerdict()
     overall = report.overall if report.overall_by_votes is None else report.overall_by_votes
@@ -255,11 +256,11 @@ def usable(row: Row, gold: Gold | None) -> Gold | None:
 
 
 def loss_of(case: GoldCase, scales: Mapping[str, Scale]) -> float:
-    """Return the distance of the judges from people on one sample, from 0 to 1.
+    """Return the distance between the judges and people on one sample, from 0 to 1.
 
-    The mean over the criteria that people scored of ``|judge - people|`` as a share of the scale;
-    for two responses 0 if the winner is the same, else 1. Missing scores count as the worst, so
-    that a change can't win by making a judge give no scores.
+    It is the mean of ``|judge - people|``, as a share of the scale, over the criteria that people
+    scored; for two responses, it is 0 if the winner is the same, else 1. A missing score counts as
+    the largest distance, so that a change can't win by making a judge give no scores.
     """
     if case.gold.winners:
         return 0.0 if case.verdict.winner == case.gold.winner else WORST

@@ -25,7 +25,7 @@ from jurybox.statistics.paired_comparison import PairedComparison, compare_paire
 SIDE_SCALE: Final = Scale(low=0, high=len(SIDES) - 1)
 """A, B and tie as numbers, for metrics that only use whether two of them are equal."""
 
-_CONTINUOUS: Final = "on a continuous scale, scores rarely are exactly equal"
+_CONTINUOUS: Final = "on a continuous scale, scores are rarely exactly equal"
 _BANDS: Final = 10
 _WORST: Final = 5
 
@@ -39,7 +39,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare(cases: Sequence[GoldCase], rubric: Rubric, options: Options | None = None) -> Agreement:
-    """Return how far the judge agrees with people, on everything that people labeled."""
+    """Return how well the judge agrees with people, on everything that people labeled."""
     chosen = options or Options()
     scales = gold_scales(rubric)
     named = [name for name in scales if any(name in case.gold.scores for case in cases)]
@@ -188,7 +188,7 @@ def _bias_sentence(name: str, made: PairedComparison) -> str:
     if verdict == "undecided":
         ends = f"{_shown(interval.low)} to {_shown(interval.high)}"
         doubt = doubt_of(made)
-        return f"{name}: no clear bias, judge minus people is {_shown(value)} ({ends}{doubt})"
+        return f"{name}: no clear bias: judge minus people is {_shown(value)} ({ends}{doubt})"
     low, high = sorted((abs(interval.low), abs(interval.high)))
     ends = f"{_shown(low)} to {_shown(high)}"
     return f"{name}: the judge scores {by} {_way(value)} than people ({ends})"
@@ -221,7 +221,7 @@ def _way(value: float) -> str:
 
 
 def confusion_of(people: Sequence[float], judge: Sequence[float], scale: Scale) -> Confusion:
-    """Return the confusion matrix of people and judge, by points, or in bands of a long scale."""
+    """Return the confusion matrix of people and judge, by point, or by band on a long scale."""
     bins = scale.bins(_BANDS)
     labels = bins.labels()
     counts = [[0] * len(labels) for _ in labels]
@@ -285,9 +285,9 @@ def ceiling_of(
     *,
     nominal: bool = False,
 ) -> Ceiling | None:
-    """Return how far people agree; None if no sample has two labels.
+    """Return how well people agree; None if no sample has two labels.
 
-    Kappas are quadratic over the declared scale, or unweighted for ``nominal`` scores.
+    Kappas have quadratic weights over the declared scale, or no weights for ``nominal`` scores.
     """
     several = {item: people for item, people in given.items() if len(people) >= _FEWEST}
     if not several:

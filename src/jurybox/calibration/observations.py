@@ -20,7 +20,7 @@ _LAYOUT: Final = re.compile(
 
 
 def is_formatted(text: str) -> bool:
-    """Return whether a text has layout: lists, headings, bold text, code, tables or emoji."""
+    """Return whether a text has formatting: lists, headings, bold text, code, tables or emoji."""
     return _LAYOUT.search(text) is not None
 
 
@@ -76,9 +76,9 @@ HALF: Final = 0.5
 
 
 class ScoredResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A scored response: its score as a share of the scale, its length and its layout.
+    """A scored response: its score from 0 to 1, its length, and whether it is formatted.
 
-    ``gold`` is the human score, also as a share.
+    ``gold`` is the human score, also from 0 to 1.
     """
 
     sample: str
@@ -107,7 +107,7 @@ class ObservedVote(msgspec.Struct, frozen=True, kw_only=True):
     winner: Side = "tie"  # the result of the vote: a tie if the two orders differ
     kept: dict[str, bool] = {}  # by criterion, whether both orders have the same preference
     words: tuple[int, int] = (0, 0)  # how long the two responses are
-    formatted: tuple[bool, bool] = (False, False)  # whether they have layout
+    formatted: tuple[bool, bool] = (False, False)  # whether they have formatting
     judge: str = ""  # the family of the judge
     makers: tuple[str, str] | None = None  # the families of the models that wrote the responses
     gold: Side | None = None  # which response people prefer

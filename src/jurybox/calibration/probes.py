@@ -75,11 +75,11 @@ KINDS: Final = (
     SAME,
     ProbeKind("criteria_order", "stability", "rubric", "the criteria in the opposite order"),
     ProbeKind("wording", "stability", "rubric", "the instructions in other words"),
-    ProbeKind("names", "stability", "rubric", "the responses under other names"),
+    ProbeKind("names", "stability", "rubric", "the responses under different names"),
     ProbeKind(
         "ignore_rubric", "injection", "sample", '"ignore the rubric" after the response', _IGNORE
     ),
-    ProbeKind("fake_verdict", "injection", "sample", "a ready verdict after the response"),
+    ProbeKind("fake_verdict", "injection", "sample", "a ready-made verdict after the response"),
     ProbeKind("flattery", "injection", "sample", "flattery after the response", _FLATTERY),
     ProbeKind(
         "authority", "injection", "sample", "a claim of authority after the response", _AUTHORITY
@@ -98,7 +98,7 @@ def changed_rubric(rubric: Rubric, kind: ProbeKind, samples: Sequence[Sample]) -
     match kind.id:
         case "criteria_order":
             if len(rubric.criteria) == 1:
-                return "the rubric has one criterion only"
+                return "the rubric has only one criterion"
             return msgspec.structs.replace(rubric, criteria=rubric.criteria[::-1])
         case "wording":
             return _reworded(rubric)
@@ -117,7 +117,7 @@ def _reworded(rubric: Rubric) -> Rubric:
 
 
 def _renamed(rubric: Rubric, samples: Sequence[Sample]) -> Rubric | str:
-    """Return the rubric with its own prompt that gives the parts other names, or why not."""
+    """Return the rubric with a prompt that gives the parts new names, or why this can't be done."""
     said = rubric_text(rubric)
     if rubric.template is not None:
         return "the rubric has its own prompt with its own names"
@@ -144,7 +144,7 @@ def _texts(sample: Sample) -> Iterator[str]:
 
 
 def _parts(sample: Sample) -> tuple[tuple[str, str], ...]:
-    """Return the parts of a sample that a judge is shown, with their other names."""
+    """Return the parts of a sample that a judge is shown, with their new names."""
     pair = sample.response_b is not None and sample.reference is None
     named = {
         "task": ("REQUEST", True),

@@ -1,10 +1,10 @@
 """Proposes the next change by rule, from disagreements of judge and people on the tune part.
 
-Whether a change helps is measured later, on samples that it was not made from.
+Whether a change helps is measured later, on samples that it wasn't derived from.
 
 Evidence judges are asked whether the best or the worst level is true, and never see definitions,
 notes or examples, so for them only the wording of these two levels can change. Requiring a level to
-be true throughout makes it rarer, allowing it to be true in part makes it more frequent.
+be true throughout makes it rarer; allowing it to be true in part makes it more frequent.
 """
 
 from collections.abc import Iterator, Sequence
@@ -117,7 +117,7 @@ def _anchor(
         kind="anchors",
         criterion=off[0][0].id if len(off) == 1 else None,
         hypothesis=f"the judge scores {names} {direction} than people; asked to be"
-        f" {_WORDS[direction]}{where}, it comes nearer to them",
+        f" {_WORDS[direction]}{where}, it comes closer to them",
         rubric=changed,
     )
 
@@ -136,7 +136,7 @@ def _anchor_note(bias: JudgeBias) -> str:
 
 
 def _levels(rubric: Rubric, criterion: Criterion, cases: Sequence[GoldCase]) -> Iterator[Proposal]:
-    """Yield notes on levels that the judge often gives where people give another level."""
+    """Yield notes on levels that the judge often gives where people give a different level."""
     counts: dict[tuple[int, int], int] = {}
     for case in cases:
         people, judge = case.gold.score(criterion.id), case.verdict.scores.get(criterion.id)
@@ -158,8 +158,8 @@ def _levels(rubric: Rubric, criterion: Criterion, cases: Sequence[GoldCase]) -> 
             kind="levels",
             criterion=criterion.id,
             hypothesis=f"on `{criterion.id}` the judge gives {_ends(wrong)} where people give"
-            f" {_ends(right)} ({count} samples); with the difference of the two levels in words,"
-            " it keeps them apart",
+            f" {_ends(right)} ({count} samples); with the difference between the two levels spelled"
+            " out, it confuses them less",
             rubric=rubric_changes.with_level_note(rubric, criterion, its, note),
         )
 
@@ -210,7 +210,7 @@ _OPENINGS: Final[dict[str, tuple[str, str]]] = {
 
 
 def _end_changes(rubric: Rubric, cases: Sequence[GoldCase]) -> Iterator[Proposal]:
-    """Yield changes of both ends, starting with the criteria that are furthest off."""
+    """Yield changes to the best and worst levels, for the criteria that are furthest off first."""
     off = [(criterion, _difference(criterion, cases)) for criterion in rubric.criteria]
     known = [(criterion, by) for criterion, by in off if by and len(criterion.levels) > 1]
     known.sort(key=lambda pair: (-abs(pair[1]) / pair[0].scale.span, pair[0].id))
@@ -226,7 +226,7 @@ def _end_changes(rubric: Rubric, cases: Sequence[GoldCase]) -> Iterator[Proposal
             criterion=criterion.id,
             hypothesis=f"the judge scores `{criterion.id}` about {show_number(round(abs(by), 2))}"
             f" {direction} than people; asked whether the best and the worst level hold {asked}, it"
-            " comes nearer to them",
+            " comes closer to them",
             rubric=changed,
         )
 

@@ -1,4 +1,4 @@
-"""The tuning loop of E14: propose, change, measure, and keep what helps on unseen samples.
+"""The tuning loop: propose, change, measure, and keep what helps on unseen samples.
 
 A generator without I/O: it yields requests to judge samples or to propose a change.
 """
@@ -87,7 +87,7 @@ class LoopOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def deciding(self) -> float:
-        """The level of deciding intervals, with Bonferroni's correction for all rounds."""
+        """The level of the intervals that decide a round, Bonferroni-corrected for all rounds."""
         return 1 - (1 - self.level) / self.rounds
 
 
@@ -220,7 +220,7 @@ def _round(
     tune = yield from _judged(ToJudge(rubric=rubric, part="tune", round=number))
     made = msgspec.structs.replace(made, tune=trial(best.tune, tune))
     if made.tune is None or not _nearer(made.tune.gain):
-        reason = "no nearer to people on the tune part, so the select part wasn't judged"
+        reason = "no closer to people on the tune part, so the select part wasn't judged"
         return msgspec.structs.replace(made, reason=reason), None
     select = yield from _judged(ToJudge(rubric=rubric, part="select", round=number))
     chosen = trial(best.select, select)
@@ -235,11 +235,11 @@ def _nearer(gain: Gain) -> bool:
 
 def _verdict(gain: Gain) -> tuple[bool, str]:
     if gain.clear:
-        return True, f"nearer to people on the select part too, beyond noise: {gain.sentence}"
+        return True, f"closer to people on the select part too, beyond noise: {gain.sentence}"
     if _nearer(gain):
-        why = "nearer on the tune part, but on the select part it could be chance"
+        why = "closer on the tune part, but on the select part it could be chance"
     else:
-        why = "nearer on the tune part only: it fits those samples and no others"
+        why = "closer on the tune part only: it fits those samples and no others"
     return False, f"{why}: {gain.sentence}"
 
 
@@ -356,7 +356,7 @@ class _Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def suggest(model: str, wanted: ToPropose) -> Flow[Proposal | Unusable]:
-    """Ask a model for one change; ask again with the defect after an unusable reply."""
+    """Ask a model for one change; after an unusable reply, state its defect and ask again."""
     if wanted.rubric.template is not None:
         return Unusable(reason="the rubric has its own judge prompt, which no model rewrites")
     request = ModelRequest(

@@ -46,7 +46,7 @@ def command(
     level: float,
     as_json: bool,
 ) -> None:
-    """Measure how far raters agree, by criterion: all of them together, and each pair.
+    """Measure how well raters agree on each criterion: all of them together, and each pair.
 
     A row is {"item": ID, "rater": NAME, "score": NUMBER, "criterion": NAME}; the criterion may be
     left out, and a score of null is a missing rating. CSV, TSV and Parquet have these as columns,
@@ -55,7 +55,7 @@ def command(
 
     The statistics are exact agreement, Cohen's kappa (plain, linear, quadratic), Spearman, Kendall,
     Pearson, Krippendorff's alpha, Fleiss' kappa, Gwet's AC1 and AC2, and intraclass correlations,
-    with intervals. Weights are those of the whole scale, not of the scores that happen to occur.
+    with intervals. Weights depend on the whole scale, not on which scores happen to occur.
 
     \b
     Examples:
@@ -69,7 +69,7 @@ def command(
     declared = _declared(scale_text, continuous=continuous)
     scale = declared.scale
     read = read_ratings(ratings, declared, cluster=cluster)
-    # Slow to import, so only after all checks of the input.
+    # Slow to import, so it is imported after all input checks.
     from jurybox.statistics.agreement import agree_all
 
     panels = [agree_all(each, scale, level=level) for each in read]

@@ -1,4 +1,4 @@
-"""The command ``jurybox``: its table of commands, its errors, its exit codes."""
+"""The command ``jurybox``: its table of commands, its errors and its exit codes."""
 
 import traceback
 from collections.abc import Sequence
@@ -23,15 +23,15 @@ _COMMANDS: Final = {
     "import": "Write another tool's file as a suite, a dataset and judgments.",
     "run": "Run a suite, and print its metrics, gates and decision.",
     "resume": "Continue a run that was stopped.",
-    "runs": "List the runs of the store.",
+    "runs": "List the runs in the store.",
     "show": "Show a run, or one of its samples.",
     "gate": "Check a run against its rubric's gates.",
     "verify": "Derive a run again from its stored replies.",
     "rescore": "Score a run's stored replies under another rubric.",
     "report": "Write a report of a run to a file.",
-    "serve": "Show the runs of the store in a browser.",
+    "serve": "Show the runs in the store in a browser.",
     "export": "Write the samples of a run to a file.",
-    "agree": "Measure how far raters agree.",
+    "agree": "Measure how well raters agree.",
     "diff": "Compare two runs.",
     "rank": "Rank models by verdicts on pairs of their answers.",
     "estimate": "Correct a run's metrics using human labels.",
@@ -95,7 +95,7 @@ def app() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code; any error is one line on standard error."""
+    """Run one command and return its exit code; errors are printed on standard error."""
     return guarded(lambda: _run(arguments))
 
 
@@ -127,7 +127,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _message(error: click.ClickException | JuryboxError) -> str:
-    """Return an error as one line, click's errors in our style."""
+    """Return the message of an error; click's errors become one line in our style."""
     if isinstance(error, JuryboxError):
         return str(error)
     flat = " ".join(error.format_message().split()).rstrip(".")

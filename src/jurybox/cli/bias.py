@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     "--probe",
     type=click.IntRange(1, 10_000),
     metavar="N",
-    help="Judge N samples again, with harmless and with injected changes; this calls the judges.",
+    help="Judge N samples again, with harmless changes and with injections; calls the judges.",
 )
 @options.judges_option
 @options.base_url_option
@@ -62,8 +62,8 @@ def command(  # noqa: PLR0917 - click passes them by name
 
     RUN is a run's id, its name, a tag, or `last`; or a file of verdicts as for `jurybox rank`, with
     `judge` and each pair in both orders, for position bias and self-preference only. These biases
-    are measured on stored data, without a model. With --probe some samples are judged again:
-    unchanged, with harmless changes and with injected ones; the number of calls is printed first,
+    are measured on stored data, without a model. With --probe, some samples are judged again:
+    unchanged, with harmless changes and with injections; the number of calls is printed first,
     and no probe is paid for twice. Every metric comes with an interval and a sentence. The exit
     code is 1 when a gate fails; a gate on an unmeasurable metric fails.
 
@@ -173,7 +173,7 @@ def _announced(probe: ProbePlan) -> str:
     left = [trial for trial in probe.trials if not trial.is_done]
     who = ", ".join(probe.judges)
     if not left:
-        return f"probe: {samples} were judged again by {who} before; no calls needed"
+        return f"probe: {samples} already judged again by {who}; no calls needed"
     kinds = sum(len(trial.kinds) for trial in left)
     calls = "many short questions" if probe.calls is None else f"at least {probe.calls} calls"
     return f"probe: judging {samples} again in {kinds} ways by {who}: {calls}"
@@ -181,9 +181,9 @@ def _announced(probe: ProbePlan) -> str:
 
 _HEADINGS: Final = {
     "position": "position: does the order decide?",
-    "verbosity": "verbosity: does length pay?",
+    "verbosity": "verbosity: does length pay off?",
     "self_preference": "self-preference: does the judge favor its own family?",
-    "formatting": "formatting: does layout pay?",
+    "formatting": "formatting: does it pay off?",
     "stability": "stability: do harmless changes matter?",
     "injection": "injection: can a response manipulate the judge?",
 }

@@ -69,13 +69,13 @@ def command(
     as_json: bool,
     **given: Any,  # noqa: ANN401 - those of `CalibrateOptions`
 ) -> None:
-    """Compare a judge with human labels, and with how far people agree with each other.
+    """Compare a judge with human labels, and with how well people agree with each other.
 
     The rows of --gold have responses and human labels. They are judged in a stored run, and from
     then on `jurybox run` shows the measured agreement, until the rubric, the judge or its prompt
     changes.
 
-    With --rounds the gold is split into three parts. Changes to the rubric are made from the first
+    With --rounds, the rows are split into three parts. Changes are derived from the first
     part and kept only if they help significantly on the second; the result is reported once, on the
     third, and written as a new version of the rubric. The old version is never changed.
 
@@ -114,7 +114,7 @@ def _print(made: Calibration) -> None:
     print_line(f"calibration {made.id}", style="bold")
     gold = made.gold
     judges = f"judged by {', '.join(made.judges)}, {counted(made.votes, 'vote')}"
-    rows = f"{gold.used} of {gold.rows} rows of {gold.name} have gold"
+    rows = f"{gold.used} of {gold.rows} rows of {gold.name} have labels"
     print_line(f"{made.rubric_id} {made.rubric_version}, {judges}, {rows}")
     if made.tuning is not None:
         _print_rounds(made.tuning)
@@ -164,7 +164,7 @@ def _print_notes(each: CriterionAgreement) -> None:
         clear = each.bias.direction != "undecided"
         print_line(each.bias.sentence, style="yellow" if clear else "")
     if each.unstable:
-        line = f"{each.criterion}: {each.unstable} pairs changed their winner with the order"
+        line = f"{each.criterion}: the winner of {each.unstable} pairs changed with the order"
         print_line(line, style="yellow")
     for note in (each.note, each.kappa.reason):
         if note is not None:
@@ -206,7 +206,7 @@ def _print_rounds(tuning: Tuning) -> None:
     from jurybox.calibration.gold import PARTS
 
     parts = ", ".join(f"{tuning.parts[part]} to {part}" for part in PARTS if part in tuning.parts)
-    print_line(f"{parts}; a round is decided at the level {tuning.level:.3g}")
+    print_line(f"{parts}; a round is decided at level {tuning.level:.3g}")
     for each in tuning.rounds:
         _print_round(each)
     if tuning.ended is not None:
@@ -216,7 +216,7 @@ def _print_rounds(tuning: Tuning) -> None:
     if tuning.gain is None:
         print_line("no change was kept; the rubric stays as it is", style="bold")
         return
-    word = "closer to people" if tuning.gain.clear else "not closer beyond noise"
+    word = "closer to people" if tuning.gain.clear else "not significantly closer"
     line = f"on the report part, which no round used: {word}: {tuning.gain.sentence}"
     print_line(line, style="bold green" if tuning.gain.clear else "bold yellow", wrap=False)
 

@@ -20,7 +20,7 @@ from jurybox.cli.prompt import print_prompts
     multiple=True,
     required=True,
     type=TEXT,
-    help="A reply of the agent; repeat it for all replies so far, in the order of their prompts.",
+    help="An agent's reply; repeat it for all replies so far, in the order of their prompts.",
 )
 @click.option(
     "--judge",

@@ -45,18 +45,18 @@ _MOST_IN_PAGE: Final = 200
     "-o",
     "--output",
     metavar="FILE.html",
-    help="Write the outputs of the runs in columns, with the tests, to a page.",
+    help="Write a page with the outputs of the runs in columns, and the tests.",
 )
 @click.option(
     "--limit",
     type=click.IntRange(0),
     metavar="N",
-    help=f"List at most N changed samples; defaults to {_LIMIT}, with --json to all.",
+    help=f"List at most N changed samples; defaults to {_LIMIT}, or to all with --json.",
 )
 @click.option(
     "--fail-on",
     type=click.Choice(["regression"]),
-    help="Exit with 1 if a metric of B is significantly worse than A's.",
+    help="Exit with 1 if a metric is significantly worse in B than in A.",
 )
 @options.gold_option
 @options.cluster_option
@@ -84,7 +84,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     and a p value with Holm's correction over all metrics. B counts as higher or lower only if the
     interval excludes 0 and the p value is significant. Changed samples are listed: changed verdicts
     (passed, winner, scored, flagged) before changed scores, then by size of the difference. Latency
-    is shown, but neither counts as a change nor is tested. If people have labeled the recorded
+    is shown, but neither counted as a change nor tested. If people have labeled the recorded
     responses, it shows which run's judge is right more often. The exit code is 0 whether or not the
     runs differ, unless --fail-on is given.
 
@@ -103,7 +103,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     from jurybox.wiring import find_run
 
     if gold is not None and more:
-        raise click.UsageError("--gold is for two runs")
+        raise click.UsageError("--gold works with two runs only")
     if output is not None and not output.endswith(".html"):
         raise click.UsageError("--output must be an .html file")
     usual = None if as_json else _LIMIT

@@ -32,18 +32,18 @@ def command(
     store_url: str | None,
     as_json: bool,
 ) -> None:
-    """Correct the metrics of a RUN using human labels of some of its samples.
+    """Correct the metrics of a RUN using human labels for some of its samples.
 
     A judge's mean over thousands of samples has a narrow interval, but it ignores the judge's
     errors, so the value may be wrong. A few labels, drawn at random from the samples, measure these
-    errors. Each metric is shown by the judge alone, by people alone, and corrected
-    (prediction-powered, PPI++), with intervals and the number of further labels that would halve
-    the corrected interval. Metrics
-    that are yes or no are also corrected by the judge's sensitivity and specificity (Rogan-Gladen).
+    errors. Each metric is shown as measured by the judge alone, as measured by people alone, and
+    corrected (prediction-powered, PPI++), with intervals and the number of further labels that
+    would halve the corrected interval. Yes/no metrics
+    are also corrected by the judge's sensitivity and specificity (Rogan-Gladen).
     RUN is a run's id, its name, a tag, or `last`.
 
-    Without --gold, reviews from the random queue of `jurybox serve` are the labels once there are
-    enough. Reviews of flagged samples are left out, also in a file that `export --gold` wrote,
+    Without --gold, reviews from the random queue of `jurybox serve` serve as labels once there are
+    enough. Reviews of flagged samples are left out, even in a file that `export --gold` wrote,
     because flagged samples don't represent the run. A metric is not corrected if people left more
     than one in ten of the drawn samples unlabeled.
 

@@ -50,7 +50,7 @@ class TextValue(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] 
             if sys.stdin is None:
                 raise InputError("standard input is closed", "pipe the text in", where)
             if ctx is not None and ctx.meta.setdefault(_STDIN, where) != where:
-                problem = f"{ctx.meta[_STDIN]} has read standard input already"
+                problem = f"{ctx.meta[_STDIN]} has already read standard input"
                 raise InputError(problem, "give one of the texts in a file", where)
             return _decoded(sys.stdin.buffer.read(), f"{where} -")
         if text.startswith("@"):

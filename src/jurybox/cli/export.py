@@ -17,7 +17,7 @@ from jurybox.text_format import counted
     "--output",
     required=True,
     metavar="FILE",
-    help="Where to write, as .jsonl, .csv or .parquet; FOLDER/ for many Parquet files in it; - for"
+    help="Where to write: a .jsonl, .csv or .parquet file; FOLDER/ for several Parquet files; - for"
     " JSON Lines on standard output.",
 )
 @click.option(
@@ -36,10 +36,10 @@ def command(
     RUN is a run's id, its name, a tag, or `last`. A row has the sample's texts, its scores and
     measures, the judges' replies, flags, and the hash of its record. In CSV and Parquet, lists and
     objects are JSON texts; in CSV, nulls are empty cells. Parquet needs the extra jurybox[parquet].
-    Of an unfinished run, the finished samples are written. An existing file is replaced.
+    For an unfinished run, only finished samples are written. An existing file is replaced.
 
     Texts are written unchanged; JSON Lines escape invisible characters, which any reader decodes.
-    Only in CSV, a text that a spreadsheet would read as a formula gets an apostrophe before it.
+    In CSV only, a text that a spreadsheet would read as a formula gets an apostrophe before it.
 
     With --gold the file is a dataset of the reviewed samples, as JSON Lines, with `gold` or
     `gold_winner` by reviewer. `jurybox calibrate --gold` reads it.

@@ -30,7 +30,7 @@ _REPORTED = (
 @click.option(
     "--corrected",
     is_flag=True,
-    help="Check mean scores and win rates after correcting them by the run's reviews.",
+    help="Check mean scores and win rates after correcting them using the run's reviews.",
 )
 @options.accept_option
 @options.store_option

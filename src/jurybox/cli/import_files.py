@@ -49,13 +49,13 @@ gates: []
 
 @click.command("import")
 @click.argument("file", metavar="FILE")
-@click.option("-o", "--output", "folder", metavar="FOLDER", help="Default: named like FILE.")
+@click.option("-o", "--output", "folder", metavar="FOLDER", help="Default: FILE's name.")
 @json_option
 def command(file: str, folder: str | None, as_json: bool) -> None:
     """Write another tool's FILE as a suite, a dataset and recorded judgments.
 
-    Reads configs and results of promptfoo, logs of Inspect, evals and graders of OpenAI, datasets
-    of DeepEval and Langfuse, and judgments of MT-Bench and AlpacaEval, recognized by their content.
+    Reads promptfoo configs and results, Inspect logs, OpenAI evals and graders, DeepEval and
+    Langfuse datasets, and MT-Bench and AlpacaEval judgments; their content identifies the format.
     Settings that can't be converted are listed. Existing files are never overwritten.
 
     \b

@@ -21,7 +21,7 @@ def command(folder: str, as_json: bool) -> None:
 
     The suite has six questions with recorded answers, three of them deliberately wrong, and a judge
     that compares words, so it needs no key and no network. Existing files are never overwritten; if
-    one exists, nothing is written.
+    one exists with different contents, nothing is written.
 
     \b
     Examples:

@@ -19,7 +19,7 @@ from jurybox.text_format import counted
 def command() -> None:
     """Deliver runs to Langfuse, and read people's scores back.
 
-    The project is that of LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY, at LANGFUSE_BASE_URL.
+    LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY select the project, LANGFUSE_BASE_URL the server.
 
     \b
     Examples:
@@ -120,4 +120,4 @@ def pull_reviews(run: str, store_url: str | None, as_json: bool) -> None:
     if as_json:
         print_json(done)
     else:
-        click.echo(f"{counted(done.reviews, 'new review')}, {done.unchanged} known before")
+        click.echo(f"{counted(done.reviews, 'new review')}, {done.unchanged} already known")

@@ -62,7 +62,7 @@ def pull_model(name: str | None, as_json: bool) -> None:
         found = {"file": str(pulled.path), "source": pulled.source}
         print_json(data | found | {"pulled": pulled.source is not None})
         return
-    how = "was there already" if pulled.source is None else f"came from {pulled.source}"
+    how = "was already there" if pulled.source is None else f"came from {pulled.source}"
     click.echo(f"{entry.name} {how}, checksum verified: {pulled.path}")
 
 
@@ -83,10 +83,10 @@ def _displayed() -> "Generator[Report]":
         yield lambda done, total: bar.update(task, visible=True, completed=done, total=total)
 
 
-@command.command("list", short_help="List the models of the catalog.")
+@command.command("list", short_help="List the models in the catalog.")
 @json_option
 def list_models(as_json: bool) -> None:
-    """List the models of the catalog, and whether each is on this machine.
+    """List the models in the catalog, and whether each is on this machine.
 
     \b
     Examples:
@@ -132,7 +132,7 @@ def _as_data(kept: "InstalledModel") -> dict[str, Any]:
 @click.argument("name")
 @json_option
 def remove_model(name: str, as_json: bool) -> None:
-    """Remove the model NAME, or the rest of an interrupted pull, from this machine.
+    """Remove the model NAME, or what an interrupted pull left of it, from this machine.
 
     \b
     Examples:

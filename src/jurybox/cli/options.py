@@ -51,14 +51,14 @@ max_cost_option = click.option(
     "--max-cost",
     type=click.FloatRange(0, min_open=True),
     metavar="DOLLARS",
-    help="Stop before the run costs more, including calls in flight; it can be resumed.",
+    help="Stop before the run, with its calls in flight, could cost more; it can be resumed.",
 )
 gold_option = click.option(
     "--gold",
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="Human labels: rows with `id` and `gold` or `gold_winner`; defaults to the run's reviews,"
-    " then to the gold of its own rows.",
+    " then to the labels in its rows.",
 )
 concurrency_option = click.option(
     "--concurrency",
@@ -69,7 +69,7 @@ concurrency_option = click.option(
 accept_option = click.option(
     "--accept-unreviewed",
     is_flag=True,
-    help="Don't wait for the reviews that the rubric requires; recorded with the run.",
+    help="Don't wait for the reviews that the rubric requires; this is recorded with the run.",
 )
 unpinned_option = click.option(
     "--allow-unpinned",

@@ -1,4 +1,4 @@
-"""The output of commands: JSON for programs, tables for users, lines on standard error."""
+"""The output of commands: JSON for programs, tables for users, and lines on standard error."""
 
 import contextlib
 import re
@@ -34,7 +34,7 @@ def print_json(data: object) -> None:
 
 @contextlib.contextmanager
 def output_file(name: str) -> "Generator[BinaryIO]":
-    """Open the file to write, which is replaced when complete; ``-`` is standard output."""
+    """Open an output file, which replaces an older one when complete; ``-`` is standard output."""
     from jurybox.reporting.output_file import whole_file
 
     if name == "-":
@@ -45,14 +45,14 @@ def output_file(name: str) -> "Generator[BinaryIO]":
 
 
 def write_new_files(place: Path, texts: Mapping[str, str]) -> None:
-    """Write all files of a folder, or none if one exists with different contents."""
+    """Write all files into a folder, or none if one exists with different contents."""
     written: list[Path] = []
     try:
         there = {name: (place / name).read_bytes() for name in texts if (place / name).exists()}
         other = [str(place / name) for name, data in there.items() if data != texts[name].encode()]
         if other:
             problem = "the file exists" if len(other) == 1 else "the files exist"
-            raise InputError(problem, "name another place", ", ".join(other))
+            raise InputError(problem, "choose another place", ", ".join(other))
         place.mkdir(parents=True, exist_ok=True)
         for name in texts.keys() - there.keys():
             # "x", because a file may have appeared in the meantime.
@@ -101,7 +101,7 @@ def print_line(*parts: "str | Text", style: str = "", wrap: bool = True) -> None
 
 
 def print_table(headings: Sequence[str], rows: "Iterable[Iterable[str | Text]]") -> None:
-    """Print rows of harmless text below their headings, numbers to the right."""
+    """Print rows of harmless text below their headings, with numbers aligned to the right."""
     from rich.table import Table
 
     cells = [[plain(each) if isinstance(each, str) else each for each in row] for row in rows]

@@ -86,7 +86,7 @@ class _Display:
 
 def _parts(progress: "Progress", *, ended: bool) -> list[str]:
     """Return the parts of the line after the sample count; once ended, without the time left."""
-    # Samples finished before the run was resumed don't count for its speed.
+    # Samples finished before the run was resumed don't count toward its speed.
     fresh = progress.done - progress.before
     rate = fresh / progress.elapsed_s if progress.elapsed_s > 0 else 0.0
     parts = [f"{rate:,.0f}/s" if rate >= _FAST else f"{rate:.2f}/s"]

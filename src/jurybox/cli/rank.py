@@ -32,8 +32,8 @@ def command(verdicts: tuple[str, ...], level: float, store_url: str | None, as_j
     as `a` and `b`. A row of a file is {"a": NAME, "b": NAME, "winner": "a", "b", "tie" or a name,
     "item": ID}; the optional item is what both answered. CSV, TSV and Parquet have these as
     columns; rows that `jurybox export` wrote may have them in their metadata. `-` reads JSON lines
-    from standard input. Verdicts on the same item are treated as dependent. Strengths are those of
-    the Bradley-Terry model with ties, logarithms with the mean 0. Two models count as ranked only
+    from standard input. Verdicts on the same item are treated as dependent. Strengths are log
+    strengths of the Bradley-Terry model with ties; their mean is 0. Two models count as ranked only
     if the interval of their difference excludes 0. A model that won or lost everything gets no
     strength, because the verdicts don't bound it.
 
@@ -91,7 +91,7 @@ def _print(ranking: "Ranking", warnings: list[str]) -> None:
     if len(names) <= _MOST_IN_MATRIX:
         rates = ranking.matrix()
         print_line()
-        print_line("win rate of the row against the column, ties as half", style="bold")
+        print_line("win rate of the row against the column; a tie is half a win", style="bold")
         rows = ((name, *(_rate(rates[name].get(other)) for other in names)) for name in names)
         print_table(("", *names), rows)
 

@@ -35,7 +35,7 @@ def command(
     """Write a report on a RUN: the verdict first, then why, then what to look at.
 
     RUN is a run's id, its name, a tag, or `last`. The HTML report is one file for any browser:
-    it loads nothing else, contains all samples with a search, and prints well. In JUnit XML every
+    it loads nothing else, contains all samples, is searchable, and prints well. In JUnit XML every
     gate and every sample is a test case, for a build server. A report on an unfinished run says so.
     An existing file is replaced. The exit code is always 0; use `jurybox gate` to fail a build.
 

@@ -22,7 +22,7 @@ from jurybox.cli import options
 @click.option(
     "--retry-failed",
     is_flag=True,
-    help="Ask again for everything that failed for a transient reason, also in a finished run.",
+    help="Repeat all requests that failed for a transient reason, even in a finished run.",
 )
 @options.max_cost_option
 @options.engine_option
@@ -41,8 +41,8 @@ def command(
     """Continue a RUN that was stopped.
 
     RUN is a run's id, its name, a tag, or `last`. Finished samples are neither evaluated nor paid
-    for again, except if a request failed for a transient reason (an outage, a timeout, a rate
-    limit): it is then repeated, and with --retry-failed in a finished run too. The run keeps the
+    for again, unless a request failed for a transient reason (an outage, a timeout, a rate
+    limit): it is then repeated, with --retry-failed even in a finished run. The run keeps the
     texts and settings that it started with, even if the suite has changed; a changed dataset is
     refused. Open batches are waited for and read, never submitted again. Exit codes are those of
     `jurybox run`.

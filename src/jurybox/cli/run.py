@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 @click.option(
     "--responses",
     metavar="FILE",
-    help="Recorded responses, rows of id and response, instead of a target; bundled suites have"
-    " some by name.",
+    help="Recorded responses (rows with id and response) instead of a target; or the name of"
+    " responses that a bundled suite has.",
 )
 @click.option(
     "--repeats",
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 @click.option(
     "--cache/--no-cache",
     default=None,
-    help="Reuse, or don't reuse, replies to equal requests of earlier runs.",
+    help="Reuse, or don't reuse, replies to identical requests in earlier runs.",
 )
 @click.option(
     "--batch/--no-batch",
@@ -89,7 +89,7 @@ if TYPE_CHECKING:
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Count calls, tokens and cost; ask no model and store nothing.",
+    help="Estimate calls, tokens and cost; call no model and store nothing.",
 )
 @options.engine_option
 @options.address_option
@@ -163,7 +163,7 @@ def command(  # noqa: PLR0917 - click passes them by name
 
 
 def _print_estimates(targets: "list[Prepared]", *, as_json: bool) -> None:
-    """Print the calls and cost that the run of each target would have."""
+    """Print how many calls the run of each target would make, and what they would cost."""
     from jurybox.app.dry_run import estimate_cost
 
     found = [(each.identity.target_name, estimate_cost(each)) for each in targets]
@@ -208,7 +208,7 @@ def run_and_print(
     as_json: bool,
     accept: bool = False,
 ) -> int:
-    """Start or resume the run of each target, print and deliver the results, return the exit code.
+    """Start or resume each target's run, print and deliver the results; return the exit code.
 
     With ``accept``, samples that await a required review are accepted without it.
     """
@@ -271,7 +271,7 @@ def print_ended(
     as_json: bool,
     several: bool = False,
 ) -> int:
-    """Print runs that have ended, with how to continue them, and return the exit code."""
+    """Print runs that have ended, say how to continue stopped ones, and return the exit code."""
     from jurybox.app.view_run import view_as_data
     from jurybox.cli.run_view import print_view
 
@@ -295,7 +295,7 @@ def _resume_options(view: "RunView") -> str:
 
 
 def _print_targets(views: "Sequence[RunView]", store: "Store", *, as_json: bool) -> None:
-    """Print the runs of several targets side by side (D5)."""
+    """Print the runs of several targets side by side."""
     from jurybox.app.view_run import view_as_data
     from jurybox.cli.diff import print_side_by_side
     from jurybox.reporting.compare_runs import CompareOptions

@@ -158,7 +158,7 @@ def print_why(view: RunView, most: int | None = None) -> None:
 
 
 def _gate(gate: GateOutcome) -> "Iterator[str | Text]":
-    """Yield a gate's cells; its margin is negative where it fails."""
+    """Yield a gate's cells; its margin is negative if it fails."""
     yield gate.gate
     yield gate_value(gate)
     yield yes_or_no(gate.passed)
@@ -215,7 +215,7 @@ def _print_in_short(view: RunView) -> None:
 
 
 def _print_people(view: RunView, store: "Store") -> None:
-    """Print how far judges and people agree, in this run and in the calibration."""
+    """Print how well judges and people agree, in this run and in the calibration."""
     from jurybox.app.view_run import calibration_of_run, reviewer_agreement
 
     people = reviewer_agreement(view, store)

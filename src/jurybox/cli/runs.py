@@ -34,7 +34,7 @@ _WIDE: Final = 160
 def command(
     limit: int, delete: str | None, yes: bool, store_url: str | None, as_json: bool
 ) -> None:
-    """List the runs of the store, the newest first; or delete one.
+    """List the runs in the store, newest first, or delete one.
 
     Deleting permanently removes a run's samples, replies and reviews, after confirmation or with
     --yes. A run in progress is not deleted.

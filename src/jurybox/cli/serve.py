@@ -61,7 +61,7 @@ _NEEDED: Final = ("fastapi", "hypercorn", "itsdangerous")
     "reviewers",
     multiple=True,
     metavar="NAME",
-    help="Assign samples to named reviewers instead of the first who come; repeat it for each.",
+    help="Assign samples to this reviewer, not to the first who ask for one; can be repeated.",
 )
 @store_option
 def command(
@@ -72,7 +72,7 @@ def command(
     reviewers: tuple[str, ...],
     store_url: str | None,
 ) -> int:
-    """Show the runs of the store as pages in a browser, and as JSON for programs.
+    """Show the runs in the store as pages in a browser, and as JSON for programs.
 
     The address is printed on standard error. Only this machine can reach it, unless --host names
     another address: then visitors need a token, which is generated and printed once, or taken from

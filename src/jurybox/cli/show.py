@@ -47,7 +47,7 @@ def command(
     """Show a RUN: the verdict, why, and which samples to look at.
 
     RUN is a run's id, its name, a tag, or `last`. If people have reviewed samples, it shows
-    how far the judges agree with them so far. With --sample it shows everything stored about one
+    how well the judges agree with them so far. With --sample, it shows everything stored about one
     sample: the task, the responses, and the judges' full replies. All metrics, groups, costs and
     settings are in `jurybox report RUN -o -`.
 

@@ -20,7 +20,7 @@ INCOMPLETE: Final = 3
 
 _REASONS: Final = {
     "SIGINT": "interrupted",
-    "SIGTERM": "asked to end",
+    "SIGTERM": "terminated",
     "SIGHUP": "the terminal was closed",
 }
 
@@ -85,7 +85,7 @@ def close_on_signals(stopped: "asyncio.Event") -> None:
 
 
 def stop_on_signals(job: "Job") -> None:
-    """Stop a job on signals; call this in the job's event loop, which removes the handlers."""
+    """Stop a job on signals; the job's event loop, which must be running, removes the handlers."""
     import asyncio
 
     loop = asyncio.get_running_loop()
@@ -94,7 +94,7 @@ def stop_on_signals(job: "Job") -> None:
 
 
 def _active_signals() -> "dict[signal.Signals, str]":
-    """Return the signals to handle, without ignored ones, such as Ctrl-C in a background job."""
+    """Return the signals to handle, except ignored ones, such as Ctrl-C in a background job."""
     import signal
 
     known = {signal.Signals[name]: reason for name, reason in _REASONS.items()}

@@ -66,7 +66,7 @@ def _problem(found: "Audit", row: "RunRow", noted: str | None) -> str | None:
         return f"run {row.id} isn't finished, so it has no digest to compare"
     if noted == found.digest:
         return None
-    return f"run {row.id} differs: its digest is {found.digest}, and {noted} was expected"
+    return f"run {row.id} differs: its digest is {found.digest}, but {noted} was expected"
 
 
 def _line(found: "Audit") -> str:

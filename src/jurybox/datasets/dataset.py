@@ -45,7 +45,7 @@ _COUNTED: Final = (".parquet", ".json")
 
 
 class DatasetError(DocumentError):
-    """A dataset is refused; ``files`` has the file of each finding."""
+    """A dataset is refused; ``files`` lists the file of each finding."""
 
     def __init__(self, origin: str, findings: Sequence[Finding], files: Sequence[str] = ()) -> None:
         """Refuse the dataset named ``origin``."""
@@ -166,8 +166,8 @@ class Dataset:
     ) -> Iterator[tuple[int, Row]]:
         """Yield every row with its line; rows of a small file come from the survey.
 
-        The file's size is compared with the survey's at the start, and its hash after the last row,
-        so not if iteration stops earlier.
+        The file's size is compared with the survey's at the start. Its hash is compared after the
+        last row, so it isn't checked if iteration stops earlier.
         """
         if self._kept and expected and self._kept[:2] == (expected.sha256, needs_response):
             yield from self._kept[2]
@@ -226,7 +226,7 @@ class Dataset:
         return PartSurvey(ids=bytes(ids), has_ids=has_ids, unseen=unseen, warnings=(*warnings,))
 
     def _files_of(self, rows: range, *, needs_response: bool) -> Iterator[tuple[int, range, Needs]]:
-        """Yield each file with some of the rows: its index, their range in the file, its needs."""
+        """Yield the index of each file with some of the rows, their range in it, and its needs."""
         before = 0
         for index, path in enumerate(self._paths):
             size = sum(group_sizes(path))
@@ -270,7 +270,7 @@ class Dataset:
         return self.shown(*self._located(number))
 
     def shown(self, file: str, line: int) -> str:
-        """Return the place of a line of a file."""
+        """Describe where a line of a file is."""
         unit = "row" if file.lower().endswith(_COUNTED) else "line"
         return f"{file}, {unit} {line}" if self.files else f"{unit} {line}"
 
@@ -315,7 +315,7 @@ def survey(dataset: Dataset, *, needs_response: bool, check: Check | None = None
 
     Args:
         dataset: the dataset.
-        needs_response: whether the rows must have responses; otherwise a target makes them.
+        needs_response: whether the rows must have responses; otherwise a target generates them.
         check: raises an error if the run can't use a row.
     """
     findings = Findings()

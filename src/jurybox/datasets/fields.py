@@ -104,7 +104,7 @@ def read_reference(value: object, name: str) -> str:
 
 
 def read_context(value: object, name: str) -> str | None:
-    """Read a text, a list of texts, or a list of objects with an id and a text (D2)."""
+    """Read a text, a list of texts, or a list of objects with an id and a text."""
     if type(value) is not list:
         return read_optional_text(value, name)
     given = enumerate(cast("list[object]", value))
@@ -132,7 +132,7 @@ _PART_TEXTS: Final = ("text", "content", "page_content")
 
 
 def read_any_text(value: object, name: str) -> str:
-    """Read a text, which may be empty, like the reply of a model."""
+    """Read a text; it may be empty, as a model's reply may be."""
     if type(value) is not str:
         raise _wrong(name, value, "a text")
     return value
@@ -185,7 +185,7 @@ read_messages: Final = _read_as(
 
 
 def read_checks(value: object, name: str) -> tuple[dict[str, object], ...] | None:
-    """Read a row's own checks (D4), each an object such as `{"contains": "Paris"}`."""
+    """Read a row's own checks, each an object such as `{"contains": "Paris"}`."""
     if type(value) is not list:
         raise _wrong(name, value, 'a list such as `[{"contains": "Paris"}]`')
     entries = cast("list[dict[str, object]]", _without_nulls(cast("object", value)))
@@ -206,7 +206,7 @@ def read_metadata(value: object, name: str) -> dict[str, object]:
 
 
 def read_extra(value: object, name: str) -> object:
-    """Read the value of another column, which is kept unchanged up to a nesting limit."""
+    """Read the value of a column that isn't a field: any value, up to a nesting limit."""
     if not isinstance(value, dict | list):
         return value
     level = [cast("object", value)]
@@ -318,9 +318,9 @@ _SEPARATOR = re.compile(r"[\W_]+")
 
 
 class Columns:
-    """Maps columns to fields: by the suite's names, else by the default names (D1).
+    """Maps columns to fields: by the suite's names, else by the default names.
 
-    If the suite names a field's column, columns with that field's default names are other data.
+    If the suite names a field's column, columns with the field's default names count as other data.
     """
 
     def __init__(self, given: Mapping[str, str] | None = None) -> None:
@@ -355,7 +355,7 @@ class Columns:
 
 
 def _plain(column: str) -> str:
-    """Return a name in the style of fields: `Expected Output` and `expectedOutput` become equal."""
+    """Return a name in the style of fields: `Expected Output` and `expectedOutput` become one."""
     return _SEPARATOR.sub("_", _CAMEL.sub("_", column.strip())).strip("_").lower()
 
 

@@ -49,12 +49,12 @@ def read_foreign(path: Path) -> ForeignSuite:
     known = next((each for each in FORMATS if each.fits(value)), None)
     if known is None:
         names = ", ".join(each.name for each in FORMATS)
-        raise InputError("no known format", f"known are: {names}", source.origin)
+        raise InputError("no known format", f"known formats: {names}", source.origin)
     read = ForeignSuite(format=known.name)
     try:
         known.read(value, read)
     except (*_MISFITS, RecursionError):
-        problem = f"{known.name} of an unknown shape"
+        problem = f"{known.name} with an unknown shape"
         if read.at is None:
             hint = "write the file again with a current version"
             raise InputError(problem, hint, source.origin) from None
@@ -182,7 +182,7 @@ def _add_scores(read: ForeignSuite, item: str, scores: Mapping[str, Any]) -> Non
 
 
 def _read_alpaca(annotations: list[Record], read: ForeignSuite) -> None:
-    """Read preferences: 1 is the first output, 2 the second, halfway between them a tie."""
+    """Read preferences: 1 means the first output, 2 the second, and 1.5 or 0 a tie."""
     items: dict[object, str] = {}
     seen: set[tuple[object, ...]] = set()
     for each in read.each(annotations):

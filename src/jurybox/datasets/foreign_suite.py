@@ -185,7 +185,7 @@ def read_promptfoo_results(output: Mapping[str, Any], read: ForeignSuite) -> Non
 def _add_ratings(
     read: ForeignSuite, row: Record, grading: Mapping[str, Any], variables: Record
 ) -> None:
-    """Add the scores of assertions without a check; equal assertions are one criterion."""
+    """Add the scores of assertions without a check; identical assertions share a criterion."""
     scores: dict[str, object] = {}
     for part in listing(grading.get("componentResults")):
         assertion = mapping(part.get("assertion"))
@@ -356,7 +356,7 @@ def _add(
     *,
     alone: bool = True,
 ) -> None:
-    """Add a grader as a criterion; only if it is ``alone``, its threshold decides what passes."""
+    """Add a grader as a criterion; its threshold becomes a pass rule only if it is ``alone``."""
     criterion = _criterion(grader, name, read)
     if criterion is None:
         return
@@ -415,7 +415,7 @@ def _check(grader: Mapping[str, Any]) -> Record | None:
 
 
 def _row_value(found: re.Match[str]) -> str:
-    """Return the placeholder of a row's field or column; other text is unchanged."""
+    """Return the placeholder for a row's field or column; other text is unchanged."""
     space, name = found.groups()
     field = Columns().field(name)
     if space == "sample" or not name.isidentifier() or field not in (None, *_FILLED):

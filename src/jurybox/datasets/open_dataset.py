@@ -82,7 +82,7 @@ class _PartFindings(Findings):
 
 
 def _in_turn(paths: Sequence[Path]) -> Format:
-    """Return a reader of several files in sequence, each by its own extension."""
+    """Return a reader that reads several files in sequence, each according to its extension."""
     reads = [reader_of(path) for path in paths]
 
     def reading(source: Source, context: FileContext) -> Iterator[tuple[int, Record]]:
@@ -166,7 +166,7 @@ def open_dataset(
 ) -> Dataset:
     """Find the reader for a file, and check that the file can be read.
 
-    With a ``pattern``, ``path`` is the folder of all files that match it.
+    With a ``pattern``, ``path`` is a folder, and all its files that match the pattern are read.
     ``responses`` is a file of recorded responses, joined to the rows by id. If only the first
     ``limit`` rows are used, the others need no response. ``columns`` maps fields to column names,
     and ``filters`` select rows by ``FIELD=VALUE``.
@@ -187,7 +187,7 @@ def open_dataset(
 
 
 def names_file(name: str) -> bool:
-    """Return whether a name is a file rather than a run; ``-`` is standard input."""
+    """Return whether a name refers to a file rather than a run; ``-`` is standard input."""
     path = Path(name)
     return name == "-" or path.suffix.lower() in FORMATS or path.exists()
 
@@ -204,7 +204,7 @@ def reader_of(path: Path) -> Format:
         ending = path.suffix.lower()
     read = FORMATS.get(ending)
     if read is None:
-        what = f"a `{printable(ending)}` file" if ending else "a file without an ending"
+        what = f"a `{printable(ending)}` file" if ending else "a file without an extension"
         hint = "unpack it first" if ending in _PACKED else f"use one of {listed(FORMATS)}"
         raise InputError(f"{what} can't be a dataset", hint, printable(str(path)))
     if read is read_parquet:

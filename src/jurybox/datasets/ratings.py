@@ -63,7 +63,7 @@ class _Reading:
         score = self._score(record)
         _, first = self.scores.setdefault((criterion, item, rater), (score, line))
         if first != line:
-            problem = f"`{rater}` has rated `{item}` before (on line {first})"
+            problem = f"`{rater}` has already rated `{item}` (on line {first})"
             raise FieldError("duplicate-id", problem, "keep one of the two")
         value = None if self._cluster is None else field_of(record, self._cluster)
         if value is None:
@@ -87,7 +87,7 @@ class _Reading:
         if isinstance(value, bool) or not isinstance(value, int | float | None):
             hint = "give it as a number, or as null if it is missing"
             if isinstance(value, str):
-                hint += "; for labels name them, lowest first: --scale bad,fair,good"
+                hint += "; if scores are labels, list them, lowest first: --scale bad,fair,good"
             if labels:
                 hint = f"give one of {listed(labels)}, or null if it is missing"
             raise FieldError("wrong-type", f"`score` is {kind_of(value)}", hint)
@@ -237,7 +237,7 @@ def verdicts_of(record: Record) -> list[PairVerdict]:
 
 
 def _votes(record: Record) -> list[WinningSide]:
-    """Return the votes on an exported pair, whose mean counts instead of the majority (E9)."""
+    """Return the votes on an exported pair, whose mean counts instead of the majority."""
     votes = record.get("winner_votes")
     with contextlib.suppress(msgspec.DecodeError, TypeError, AttributeError, LookupError):
         sides: Any = msgspec.json.decode(votes) if isinstance(votes, str) else votes
@@ -294,7 +294,7 @@ def _winner(record: Record, names: list[str]) -> WinningSide | None:
 
 
 def _winner_by_votes(record: Record) -> WinningSide | None:
-    """Return the winner by the mean votes of an exported pair (E9); None for any other row."""
+    """Return the winner by the mean votes of an exported pair; None for any other row."""
     responses = record.get("responses")
     with contextlib.suppress(msgspec.DecodeError, TypeError, ValueError, LookupError):
         sides: Any = msgspec.json.decode(responses) if isinstance(responses, str) else responses

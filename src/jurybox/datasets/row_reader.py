@@ -56,8 +56,8 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
 
     Without ``responses``, recorded responses are dropped, because a target makes new ones. Only the
     first ``limit`` rows need a response. ``recorded_in`` is the file of recorded responses, if any.
-    ``filters`` are the allowed values of fields; other rows are left out (D8). If only a part is
-    read, ``first`` is the number of rows before it.
+    ``filters`` are the allowed values of fields; other rows are left out. If only a part of the
+    dataset is read, ``first`` is the number of rows before it.
     """
 
     responses: bool = False
@@ -177,7 +177,7 @@ class RowReader:
             self._note(line, "missing-field", problem, hint)
 
     def _values_of(self, line: int, record: Record) -> tuple[Values, Values, dict[str, str], bool]:
-        """Return the fields' values, other columns' values, the fields' columns, and validity."""
+        """Return the values of fields and of other columns, the fields' columns, and validity."""
         sound = True
         values: Values = {}
         extras: Values = {}
@@ -224,7 +224,7 @@ class RowReader:
         return values.get("id") if has_id else str(self._count)
 
     def _split_messages(self, line: int, values: Values, given: dict[str, str]) -> bool:
-        """Take the task, and the response if there is one, from the end of a chat log (D2)."""
+        """Take the task, and the response if there is one, from the end of a chat log."""
         name = given["task"] = given["messages"]
         if "messages" not in values:
             given["response"] = name  # the messages are invalid; that has been noted
@@ -237,7 +237,7 @@ class RowReader:
             values["response"], given["response"] = turns[-1].content, name
             turns = turns[:-1]
         if not turns or turns[-1].role != "user" or not turns[-1].content.strip():
-            problem = f"`{name}` has no turn of the user before its end, and the row has no `task`"
+            problem = f"`{name}` has no user turn to answer, and the row has no `task`"
             return self._note(line, "missing-field", problem, "add the turn, or a `task`")
         values["task"] = turns[-1].content
         values["messages"] = turns[:-1]
@@ -250,7 +250,7 @@ class RowReader:
         return any(self._columns.field(name) == "response" for name in record)
 
     def _response_of(self, values: Values, given: dict[str, str]) -> Response | None:
-        """Return the recorded response with its measurements, removed from the values."""
+        """Return the recorded response; its measurements are removed from the values."""
         timing, usage = _taken(values, "timing"), _taken(values, "usage")
         text: str | None = values.get("response")
         if not self._needs.responses:
@@ -275,7 +275,7 @@ class RowReader:
         return True
 
     def _check_names(self, line: int, extras: Values, given: dict[str, str]) -> bool:
-        """Refuse a column whose name is one typo away from a field that the row lacks (D2)."""
+        """Refuse a column whose name is one typo away from a field that the row lacks."""
         sound = True
         for column in extras:
             if column in self._other:

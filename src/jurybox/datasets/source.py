@@ -15,7 +15,7 @@ from jurybox.errors import IncompleteError, InputError
 from jurybox.text_format import printable
 
 MAX_LINE: Final = 64_000_000
-"""The maximum bytes per line; a longer line means another kind of file, and fills memory."""
+"""The maximum bytes per line; a longer one suggests another kind of file, and fills memory."""
 
 _PIECE = 1 << 18
 _BOM = b"\xef\xbb\xbf"

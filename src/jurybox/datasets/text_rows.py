@@ -43,7 +43,7 @@ def decode(data: bytes) -> object:
         raise JsonError(1, "json-syntax", problem, "remove it") from None
     except RecursionError:
         problem = "the JSON is nested too deeply"
-        raise JsonError(1, "too-deep", problem, "make it flatter") from None
+        raise JsonError(1, "too-deep", problem, "reduce its nesting") from None
     except ValueError:
         problem = "a number has too many digits"
         raise JsonError(1, "json-syntax", problem, "write it as a text") from None
@@ -211,7 +211,7 @@ class _CsvFile:
         for line, cells in rows if names else ():
             if len(cells) != len(names):
                 problem = (
-                    f"the record has {counted(len(cells), 'cell')}, and the header {len(names)}"
+                    f"the record has {counted(len(cells), 'cell')}, but the header has {len(names)}"
                 )
                 hint = "put quotes around a cell that contains a separator"
                 self._note(line, "wrong-cells", problem, hint)

@@ -164,7 +164,7 @@ class FieldReader:
         return values
 
     def value(self, declared: Any, node: Node, what: str) -> Any:  # noqa: ANN401, PLR0911 - as declared
-        """Read a node as the declared type; if it is no such value, note it and return UNSET."""
+        """Read a node as the declared type; if it doesn't fit, note the fault and return UNSET."""
         kind, marks = _bare(declared)
         text = next((mark for mark in marks if isinstance(mark, TextForm)), None)
         match node:

@@ -23,7 +23,7 @@ class Place(msgspec.Struct, frozen=True, order=True):
 class Lines:
     """Finds the line and column of a character.
 
-    Only a line feed ends a line, as in editors and the Markdown reader; YAML has more line ends.
+    Only a line feed ends a line, as in editors and the Markdown reader; YAML knows other line ends.
     """
 
     def __init__(self, text: str, start: Place) -> None:
@@ -101,7 +101,7 @@ CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff]")
 
 
 def decode(data: bytes, findings: Findings) -> str | None:
-    """Return the text with line feeds as line ends; None if it is too large or no plain UTF-8."""
+    """Return the text with line feeds as line ends; None if it is too large or not plain UTF-8."""
     if len(data) > MAX_BYTES:
         problem = f"the document is larger than 1 MB ({MAX_BYTES:,} bytes)"
         findings.add(Place(1), "too-large", problem, "split it or shorten it")

@@ -1,4 +1,4 @@
-"""Reads the numbers of documents, and formats numbers for tables and sentences."""
+"""Reads the numbers in documents, and formats numbers for tables and sentences."""
 
 import math
 import re
@@ -17,7 +17,7 @@ _WIDE = Context(prec=400)
 
 
 def read_number(text: str) -> float | None:
-    """Return a number, an int if written as one; None for other text, or if a float is inexact."""
+    """Return a number, an int if written as one; None for other text or if a float loses digits."""
     if _NUMBER.fullmatch(text) is None:
         return None
     value = float(text)
@@ -56,7 +56,7 @@ def round_half_up(value: float, decimals: int) -> float:
 
 
 def shown(value: float | None) -> str:
-    """Return a number for a table: with four decimals, or one if it is 1000 or more."""
+    """Format a number for a table: rounded to four decimals, or to one if it is 1000 or more."""
     if value is None:
         return MISSING
     rounded = round(value, 1 if abs(value) >= _IN_THOUSANDS else _DECIMALS)
@@ -65,7 +65,7 @@ def shown(value: float | None) -> str:
 
 
 def rounded(value: float) -> float:
-    """Round a metric for display: to three decimals, or to one from 1000 on."""
+    """Round a metric for display: to three decimals, or to one if it is 1000 or more."""
     return round(value, 1 if abs(value) >= _IN_THOUSANDS else _SHORT)
 
 
@@ -81,12 +81,12 @@ def metric_value(name: str, value: float | None) -> str:
 
 
 def short(value: float | None) -> str:
-    """Return a number for a page: to three decimals."""
+    """Format a number for a page: rounded to three decimals."""
     return metric_value("", value)
 
 
 def metric_change(name: str, value: float | None) -> str:
-    """Format the difference of a metric with its sign; that of a rate in percentage points."""
+    """Format the change of a metric with its sign; if it is a rate, in percentage points."""
     text = metric_value(name, value)
     if text.endswith("%"):
         text = f"{text[:-1]} {'point' if text in {'1%', '-1%'} else 'points'}"

@@ -28,7 +28,7 @@ _PLAIN = "use plain text, numbers, lists and `key: value` pairs only"
 
 
 class Scalar(msgspec.Struct, frozen=True, kw_only=True):
-    """A single value, as the text it was written as."""
+    """A single value, kept as its original text."""
 
     text: str
     quoted: bool

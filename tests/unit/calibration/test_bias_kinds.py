@@ -133,9 +133,9 @@ def test_formatting_counts_at_equal_length_only() -> None:
     assert _holds(_found(name, scored=_scored(longer_only, WORDS, formatted=lists.tolist())), 0)
     paid = _found(name, scored=_scored(longer_only + 0.3 * lists, WORDS, formatted=lists.tolist()))
     assert _holds(paid, 0.3)
-    assert "the judge favors layout" in paid.sentence
+    assert "the judge favors formatting" in paid.sentence
     unused = _found("formatting.difference", scored=_scored(FAIR, WORDS))
-    assert (unused.reason or "").startswith("no response is with layout")
+    assert (unused.reason or "").startswith("no response is formatted")
 
 
 def test_layout_that_only_comes_with_length_wins_half_the_pairs_of_equal_length() -> None:

@@ -34,7 +34,7 @@ def test_a_record_is_where_it_begins() -> None:
         (
             "task,a\nx\n",
             (
-                "2:1: the record has 1 cell, and the header 2; "
+                "2:1: the record has 1 cell, but the header has 2; "
                 "put quotes around a cell that contains a separator [wrong-cells]"
             ),
         ),

@@ -104,7 +104,7 @@ def test_the_first_fault_ends_a_reading_that_nobody_surveyed() -> None:
         (
             "rows",
             (
-                "a file without an ending can't be a dataset; "
+                "a file without an extension can't be a dataset; "
                 "use one of `.jsonl`, `.ndjson`, `.json`, `.csv`, `.tsv`, `.parquet`, `.yaml`, "
                 "`.yml`"
             ),

@@ -1,1 +1,1 @@
-"""The data of ``jurybox demo``: a suite of answers, a pair to compare, replies scored by rules."""
+"""Data for ``jurybox demo``: a suite of answers, a pair to compare, and replies for rules."""
