@@ -148,7 +148,7 @@ def test_texts_come_from_files_and_standard_input(jurybox: Callable, tmp_path: P
     ("change", "line"),
     [
         (("--judge", "nobody/x"), "`nobody/x`: there is no provider `nobody`"),
-        (("--judge", "openai/gpt-latest"), "`openai/gpt-latest` may mean another model"),
+        (("--judge", "openai/gpt-latest"), "`openai/gpt-latest` may refer to a different model"),
         (("--judge", "anthropic/claude-x"), "anthropic/claude-x: ANTHROPIC_API_KEY is not set"),
         (("--judge", "python/nowhere:f"), "python/nowhere:f: the module can't be imported"),
         (("--votes", "0"), "jurybox evaluate: invalid value for '--votes': 0 is not"),

@@ -208,7 +208,7 @@ def test_a_server_without_batches_stops_the_run_and_says_so(
     bench.server.refuse = lambda _method, path: status if "/ID" not in path else None
     done = bench.run("--batch", model=model)
     assert done.code == 3
-    assert f"it takes no batches (HTTP {status}); ask directly with --no-batch" in done.err
+    assert f"it doesn't accept batches (HTTP {status}); ask directly with --no-batch" in done.err
     assert "goes on at the provider" not in done.err
     assert sum(bench.server.calls.values()) == 1
 

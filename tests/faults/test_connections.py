@@ -230,7 +230,7 @@ def test_a_request_that_nobody_takes_is_silence() -> None:
     async def main() -> None:
         server, url = await raw_server(handle)
         client = HttpClient(url, {}, options=HttpOptions(read=0.2))
-        with pytest.raises(ModelError, match=r"nothing came for 0\.2 s"):
+        with pytest.raises(ModelError, match=r"no data for 0\.2 s"):
             await client.post("/x", "x" * 50_000_000)
         await client.aclose()
         left.set()

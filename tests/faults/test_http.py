@@ -458,7 +458,7 @@ def test_a_hang_is_a_time_out() -> None:
     # The calls aren't counted: a busy machine may see the second only when it is over.
     assert len(result.waits) == 1
     assert result.failure.kind == "timeout"
-    assert "timed out: nothing came for 0.05 s after 2 attempts" in result.failure.message
+    assert "timed out: no data for 0.05 s after 2 attempts" in result.failure.message
 
 
 def test_a_hang_in_the_middle_is_a_time_out() -> None:

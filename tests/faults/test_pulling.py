@@ -202,7 +202,7 @@ def test_pip_reports_itself_what_it_can_not_find(folder: Path) -> None:
     [
         ("one\nERROR: the cause\nand advice\n", "the cause"),
         ("Looking in https://me:pass@word@host/simple\n", "Looking in https://***@host/simple"),
-        ("", "pip gave no wheel"),
+        ("", "pip downloaded no wheel"),
         ("x" * 300, "x" * 200 + "..."),
     ],
 )

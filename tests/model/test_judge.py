@@ -141,4 +141,4 @@ def test_the_better_answer_wins_wherever_it_stands(task: str, good: str, bad: st
     leads = [each.second.remarks.extra["lead_of_a"] for each in (straight, swapped)]
     assert leads[0] == pytest.approx(-leads[1], abs=1e-6)
     told = straight.second.remarks.reasoning.values()
-    assert all("the order alone makes " in each for each in told)
+    assert all("the order alone gives the first answer " in each for each in told)

@@ -50,7 +50,7 @@ def outcome(entry: dict[str, Any], text: str, **measures: float) -> tuple[bool |
     ("entry", "text", "expected"),
     [
         ({"equals": "{{reference}}"}, " Paris\n", (True, "“Paris”", "")),
-        ({"equals": "Paris"}, "Pa ris", (False, "“Pa ris”", "different from line 1, column 3")),
+        ({"equals": "Paris"}, "Pa ris", (False, "“Pa ris”", "differs at line 1, column 3")),
         ({"contains": "{{reference}}"}, "In\nParis", (True, "“Paris”", "line 2, column 1")),
         (
             {"contains": "{{metadata.must_mention}}"},
@@ -83,8 +83,8 @@ def outcome(entry: dict[str, Any], text: str, **measures: float) -> tuple[bool |
         ({"json_schema": "{{metadata.schema}}"}, '{"city": 1}', (True, "JSON that fits", "")),
         ({"words": "2-3"}, "one", (False, "1 word", "")),
         ({"characters": "<= 3"}, "one", (True, "3 characters", "")),
-        ({"latency_e2e_ms": "<= 10"}, "x", (None, "no `latency_e2e_ms`, it is unknown", "")),
-        ({"cost": "< 0.01"}, "x", (None, "no `cost`, it is unknown", "")),
+        ({"latency_e2e_ms": "<= 10"}, "x", (None, "no value for `latency_e2e_ms`", "")),
+        ({"cost": "< 0.01"}, "x", (None, "no value for `cost`", "")),
         (
             {"similarity": "{{reference}}", "at_least": 0.8},
             "Pariss",
@@ -218,7 +218,7 @@ def test_d4_checks_alone_need_no_judge_and_read_as_assertions(
             failures = ET.fromstring(text).iter("failure")  # noqa: S314 - our own
             text = "\n".join(each.text or "" for each in failures)
         assert assertion in text
-    assert "no `latency_e2e_ms`, it is unknown" in text
+    assert "no value for `latency_e2e_ms`" in text
     assert jurybox("verify", "last").code == 0
     stricter = rubric('equals: "{{reference}}"', '"{{checks}}"').replace("1.0.0", "1.1.0")
     Path("facts.md").write_text(stricter)

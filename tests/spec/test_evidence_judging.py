@@ -151,7 +151,7 @@ def test_e8_how_far_the_order_moved_it_is_in_the_report() -> None:
     report = judged(sample(RIGHT, WRONG))
     told = "\n".join(each.reasoning for each in report.criteria)
     assert "when A is first" in told
-    assert "the order alone makes" in told
+    assert "the order alone gives the first answer" in told
     # What is true of both orders is told once.
     assert "\n" not in report.bias_checklist["position"]
 

@@ -166,7 +166,7 @@ def test_only_an_option_that_may_be_meant_is_suggested(
 def test_only_a_key_that_may_be_meant_is_suggested(jurybox: Call) -> None:
     Path("s.yaml").write_text("suite: a\nrubric: general\nrows: [{task: x}]\nassert: [contains]\n")
     (line,) = jurybox("run", "s.yaml").err.splitlines()
-    assert "the suite has no key `assert`; known are `suite`, " in line
+    assert "the suite has no key `assert`; use one of `suite`, " in line
 
 
 @pytest.mark.parametrize(("name", "kind"), [("rows.jsonl", "dataset"), ("tone.md", "rubric")])

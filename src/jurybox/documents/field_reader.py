@@ -104,7 +104,7 @@ def note_unknown(node: Pairs, what: str, known: Iterable[str], findings: Finding
     known = list(known)
     for key, _ in node.pairs:
         if key.text not in known:
-            hint = nearest(key.text, known, f"known are {listed(known)}")
+            hint = nearest(key.text, known, f"use one of {listed(known)}")
             findings.add(key.place, "unknown-key", f"{what} has no key `{key.text}`", hint)
 
 

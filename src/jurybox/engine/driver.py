@@ -30,8 +30,8 @@ OnExchange = Callable[[ModelRequest, Outcome], None]
 async def drive(flow: Flow[T], call: Call, *, on_exchange: OnExchange | None = None) -> T:
     """Run ``flow`` to its end; the requests of each batch run concurrently.
 
-    ``call`` is called for every request of a batch, in the flow's order, before any of them is
-    awaited, so a caller can assign positions or numbers there.
+    ``call`` is called for every request of a batch, in the flow's order, before the first is
+    awaited, so ``call`` can assign positions or numbers.
 
     ``on_exchange`` gets every outcome on arrival, so that paid replies are recorded even if another
     request of the batch fails. The first exception of ``call`` or ``on_exchange`` stops the rest of
@@ -40,8 +40,9 @@ async def drive(flow: Flow[T], call: Call, *, on_exchange: OnExchange | None = N
     try:
         step = _next(flow, None)
         while not isinstance(step, _Done):
-            # Samples take turns, here and below, because recently used code runs faster. Without
-            # turns, a sample with one vote takes 10 to 16% more CPU time (decision 18).
+            # Yields to other samples, here and below: the same step of many samples then runs in
+            # a row, and recently used code runs faster. Without it, a sample with one vote
+            # takes 10 to 16% more CPU time (decision 18).
             await asyncio.sleep(0)
             if len(step) == 1:
                 # Most batches have one request; the bookkeeping for several would cost more
@@ -83,7 +84,7 @@ def drive_sync(
 
 
 class _Done(Generic[T]):
-    """The value that a flow returned, wrapped so that a tuple isn't taken for requests."""
+    """The value that a flow returned, wrapped so that a tuple isn't mistaken for requests."""
 
     def __init__(self, value: T) -> None:
         self.value = value
@@ -104,7 +105,7 @@ async def _together(
 ) -> tuple[Outcome, ...]:
     begun: list[Awaitable[Outcome]] = []
     try:
-        # In a loop, so that calls begun before an immediate failure can be dropped.
+        # In a loop, so that if one call raises at once, those begun before it can be dropped.
         for request in batch:
             begun.append(call(request))  # noqa: PERF401
         coming = [
@@ -123,7 +124,7 @@ async def _side_by_side(coming: Sequence[Coroutine[Any, Any, Outcome]]) -> tuple
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(each) for each in coming]
     except BaseExceptionGroup as several:
-        # Raised directly, because an exception group would hide the caller's exceptions.
+        # Raised directly, because callers don't expect an exception group.
         raise several.exceptions[0] from None
     return tuple(task.result() for task in tasks)
 
@@ -159,7 +160,7 @@ _SHORT: Final = (Turn(role="user", content="Reply with the word: ok"),)
 # After this many refusals in a row, a run gives up even on a model that has answered before.
 _REFUSALS: Final = 5
 _CHARACTERS_PER_TOKEN: Final = 4
-# Seconds between looks at a quota, because replies may use less of it than expected.
+# Seconds between checks of a quota, which may have room early if replies use less than expected.
 _LOOK_EVERY: Final = 1.0
 
 
@@ -176,8 +177,8 @@ class SystemClock:
 class SampleState(Protocol):
     """The progress of the sample that a request belongs to."""
 
-    started: bool  # whether it has sent a request; then its further requests have priority
-    cancelled: bool  # whether it may send no further request
+    started: bool  # whether it has sent a request; if so, its further requests have priority
+    cancelled: bool  # whether it must not send any further request
 
 
 class Caller:
@@ -205,7 +206,7 @@ class Caller:
         began = latency = None
         while True:
             result, span = await self._attempt(request, state)
-            # There is no span if no attempt was made, because the endpoint is known to be down.
+            # There is no span if no attempt was made because the endpoint is known to be down.
             if span is not None:
                 began = span[0] if began is None else began
                 latency = (span[1] - began) * 1000
@@ -221,13 +222,13 @@ class Caller:
             failure = await self._give_up(request, result, attempts, at_fault, first)
             if failure is not None:
                 return msgspec.structs.replace(failure, latency_ms=latency, attempts=attempts)
-            # Waits without a slot, so that other requests can use it.
+            # Waits without occupying a slot, so that other requests can use it.
             await endpoint.wait(result, max(0, at_fault - 1))
 
     async def _give_up(
         self, request: ModelRequest, error: ModelError, attempts: int, at_fault: int, first: float
     ) -> Failure | None:
-        """Return the failure if a request isn't retried, else None; a fatal one stops the run.
+        """Return the failure if a request is given up, else None; a fatal failure stops the run.
 
         ``first`` is when the request failed for the first time.
         """
@@ -247,13 +248,13 @@ class Caller:
         if not over and attempts % most:
             return None
         answers = over and endpoint.left() > 0 and endpoint.answered_since(first)
-        # Perhaps only this request fails, and no other is in flight to show it.
+        # Perhaps only this request fails, but no other request is in flight to show that.
         fatal = not answers and not await self._answers_another(request, error)
         if not (over if fatal else attempts >= most or asks_too_much):
             return None
         message = f"{endpoint.name}: {error}"
         if asks_too_much:
-            message += f", and it asks to wait {error.retry_after:.0f} s"
+            message += f", and it asks for a wait of {error.retry_after:.0f} s"
         elif fatal and endpoint.left() <= 0:
             message += f", and no answer for {limits.patience:g} s"
         elif attempts > 1:
@@ -268,7 +269,7 @@ class Caller:
         return failure
 
     async def _answers_another(self, request: ModelRequest, error: ModelError) -> bool:
-        """Return whether the model could be reached and answers a short request."""
+        """Return whether the model answers a short request; False if it can't be reached."""
         no_connection = error.kind == "unreachable" and error.fatal
         patience = self._endpoint.limits.patience
         if patience is None or no_connection or error.kind == "rate-limit":
@@ -282,7 +283,7 @@ class Caller:
     async def _attempt(
         self, request: ModelRequest, state: SampleState | None
     ) -> tuple[Outcome | ModelError, tuple[float, float] | None]:
-        """Return the result, and when the attempt started and ended; None if none was made."""
+        """Return the result, and when the attempt began and ended (None if none was made)."""
         endpoint = self._endpoint
         await endpoint.slots.acquire(first=state is not None and state.started)
         try:
@@ -292,7 +293,7 @@ class Caller:
                 return endpoint.down, None
             if state is not None:
                 if state.cancelled:
-                    # Its task is about to be cancelled, so nothing may be sent.
+                    # The sample's task is about to be cancelled, so nothing may be sent.
                     raise asyncio.CancelledError
                 state.started = True
             started = endpoint.clock.now()
@@ -318,7 +319,7 @@ class Caller:
         return result, (started, ended)
 
     async def _await_quota(self, quota: MinuteQuota, request: ModelRequest) -> float:
-        """Wait until a quota per minute has room; return how many tokens were reserved."""
+        """Wait until the quota per minute has room; return how many tokens are reserved."""
         letters = sum(len(message.content) for message in request.messages)
         tokens = letters / _CHARACTERS_PER_TOKEN + request.generation.max_tokens
         if self._endpoint.share is not None:
@@ -336,7 +337,7 @@ class Caller:
                 return await self._model.complete(request)
             return await self._in_time(request, self._timeout)
         except ModelError as error:
-            # Its traceback would keep the answer in memory while the request waits.
+            # The traceback would keep the answer in memory while the request waits for its retry.
             error.__traceback__ = error.__context__ = None
             if error.kind == "timeout" and not self._retry_timeouts:
                 return ModelError("timeout", str(error), retry=False)
@@ -417,5 +418,5 @@ class Callers:
         return call
 
     def outages(self) -> list[str]:
-        """Return the endpoints that don't answer, each with its error and duration."""
+        """Return the endpoints that don't answer, each with its error and for how long."""
         return [text for each in self._endpoints.values() if (text := each.describe_outage())]

@@ -1,8 +1,8 @@
-"""Limits the load on an endpoint: concurrent calls, calls per minute, and outages.
+"""Limits the load on an endpoint, and decides how long to wait in an outage.
 
-The parts have no I/O and are tested separately: the wait before a retry (`delay`), the number of
-concurrent calls (`Concurrency`) and of calls per minute (`MinuteQuota`), and how long an outage may
-last (`EndpointLimiter`, which combines them for one address).
+The parts do no I/O and are tested separately: the wait before a retry (`delay`), the number of
+concurrent calls (`Concurrency`), the number of calls per minute (`MinuteQuota`), and how long an
+outage may last (`EndpointLimiter`, which combines the parts for one address).
 """
 
 import asyncio
@@ -19,57 +19,58 @@ from jurybox.suite.model_spec import ModelSpec
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """The load that an endpoint may get."""
+    """The limits on an endpoint's load."""
 
     concurrency: int = 64  # the maximum number of concurrent calls
     start: int = 8  # the initial number of concurrent calls
     attempts: int = 12  # how many times one request may fail while the endpoint answers others
-    rate_limit_attempts: int = 32  # the same for a rate-limited request, which isn't at fault
-    # How many times a request may fail with signs of a wrong address, while the endpoint has never
-    # answered.
+    rate_limit_attempts: int = 32  # the same for rate-limited requests
+    # How many times a request may fail in a way that suggests a wrong address, as long as the
+    # endpoint has never answered.
     first_attempts: int = 4
     # The upper bound of the first wait, in seconds; it doubles with every attempt.
     first_delay: float = 0.5
     longest_delay: float = 30.0  # the upper bound of any wait that the endpoint didn't ask for
-    # How many seconds an endpoint may fail without a success; None to not wait for outages, so that
-    # every failed attempt counts.
+    # How many seconds an endpoint may fail without a success before the run gives up; None to not
+    # wait for outages to end: every failed attempt then counts against the request.
     patience: float | None = 300.0
 
 
 def delay(
     retries: int, limits: Limits, draw: Callable[[], float], *, at_least: float = 0.0
 ) -> float:
-    """Return the wait before retry number ``retries`` (from 0): full jitter.
+    """Return the seconds to wait before retry number ``retries`` (from 0), with full jitter.
 
-    Uniform between 0 and the larger of ``first_delay * 2**retries`` and ``at_least``, but no more
-    than ``longest_delay``, so that clients that fail together retry at different times (Brooker,
-    "Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
+    The wait is random: uniform between 0 and the larger of ``first_delay * 2**retries`` and
+    ``at_least``, but at most ``longest_delay``. So clients that fail together retry at different
+    times (Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
     """
     # A float overflows at 2**1024.
     longest = max(at_least, limits.first_delay * 2.0 ** min(retries, 64))
     return draw() * min(longest, limits.longest_delay)
 
 
-# Twice the concurrency should double the throughput; half of that gain is enough, because the
-# latency of models varies a lot.
+# Ideally, doubling the concurrency doubles the throughput. Half of that gain counts as success,
+# because the latency of models varies a lot.
 _HELP: Final = 0.5
-# The calls of a round, as a multiple of the limit: a doubling is visible soon, a small step only
-# over many calls.
+# How many calls a round has, as a multiple of the limit: the effect of doubling shows soon, that
+# of a small step only after many calls.
 _SHORT, _LONG = 2, 4
 _FEWEST: Final = 16
 # After this many rounds without growth, growth is tried again, because endpoints change.
 _HOLD: Final = 5
-# A share of failed calls this much above the usual one may indicate overload.
+# A share of failed calls that is this much above the usual share may indicate overload.
 _TOLERATED: Final = 0.1
 
 
 class Concurrency:
-    """Adapts the number of concurrent calls; raises it while throughput grows.
+    """Adapts the limit on concurrent calls; raises it while throughput grows.
 
-    Until the first sign of overload the limit doubles every round, then it grows by a quarter. A
-    round with many failed calls halves it. If fewer calls per second finish than expected after a
-    step in either direction, the step is undone: errors that fewer calls don't avoid aren't
-    overload. If no call succeeds, the limit falls to one, and later doubles back to its old value.
+    Until the first sign of overload the limit doubles every round; after that, it grows by a
+    quarter. A round with many failed calls halves it. If a step in either direction leads to fewer
+    finished calls per second than expected, it is undone: errors that persist with fewer calls
+    aren't caused by overload. While no call succeeds, the limit is halved down to one, and later
+    doubles back to its old value.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -79,7 +80,7 @@ class Concurrency:
         # The limit before the last step, and the calls per second that finished under it.
         self._before: tuple[float, float] | None = None
         self._hold = 0
-        # The limit to return to, and the share of failed calls that isn't overload.
+        # The limit to return to, and the share of failed calls that doesn't indicate overload.
         self._known_good = 0.0
         self._usual = 0.0
         self._round_start: float | None = None
@@ -93,7 +94,7 @@ class Concurrency:
         return int(self._limit)
 
     def finished(self, now: float, *, success: bool, busy: bool) -> None:
-        """Note the end of a call; ``busy`` if others wait for its slot."""
+        """Record the end of a call; ``busy`` if other requests wait for a slot."""
         if self._settling:
             self._settling -= 1
         elif self._round_start is None:
@@ -102,7 +103,7 @@ class Concurrency:
         else:
             self._succeeded += success
             self._failed += not success
-            # If the limit isn't reached, a higher one can't be evaluated.
+            # If the limit isn't reached, the round can't show whether a higher one helps.
             self._busy = self._busy and busy
             if self._is_round_over():
                 self._end_round(now - self._round_start)
@@ -128,7 +129,7 @@ class Concurrency:
             self._take_back(before[0], share)
             return
         if before is not None and before[0] > self._limit:
-            # Throughput is the same with fewer calls, so it was overload.
+            # Fewer calls gave about the same throughput, so the endpoint was overloaded.
             self._doubling, self._known_good = False, 0.0
         if share > self._usual + _TOLERATED and self.limit > 1:
             self._before = (self._limit, rate)
@@ -154,7 +155,7 @@ class Concurrency:
         self._set(limit)
 
     def _set(self, limit: float) -> None:
-        # The calls in flight now began under the old limit.
+        # The calls in flight now don't count, because they began under the old limit.
         self._settling = self.limit
         self._limit = min(max(1.0, limit), float(self._ceiling))
 
@@ -173,11 +174,11 @@ class ResizableSemaphore:
 
     @property
     def waiting(self) -> int:
-        """How many tasks wait."""
+        """How many tasks are waiting for a slot."""
         return len(self._first) + len(self._queue)
 
     async def acquire(self, *, first: bool = False) -> None:
-        """Wait for a slot; tasks that are ``first`` go before the others."""
+        """Wait for a slot; tasks with ``first`` get theirs before the others."""
         if not self.waiting and self.in_use < self._size():
             self.in_use += 1
             return
@@ -195,7 +196,7 @@ class ResizableSemaphore:
             raise
 
     def release(self) -> None:
-        """Count a slot's reply as not yet written, then release the slot to another task."""
+        """Free a slot; another task gets it once the caller has counted its reply as unwritten."""
         self.in_use -= 1
         asyncio.get_running_loop().call_soon(self.wake)
 
@@ -216,7 +217,7 @@ _MINUTE: Final = 60
 class UnwrittenReplies:
     """Counts replies that aren't stored yet; each occupies a slot until it is stored.
 
-    Thus a killed run repeats at most as many calls as were allowed concurrently.
+    So a resumed run repeats at most as many calls as were allowed at once.
     """
 
     def __init__(self) -> None:
@@ -233,8 +234,8 @@ class UnwrittenReplies:
 class MinuteQuota:
     """Spreads calls evenly over time, so that a quota per minute is never exceeded.
 
-    Tokens are estimated and corrected when the reply reports its usage, which may let the next call
-    start sooner.
+    A call's tokens are first estimated, then corrected when the reply reports its usage; this may
+    let the next call start sooner.
     """
 
     def __init__(self, requests: float | None = None, tokens: float | None = None) -> None:
@@ -243,21 +244,21 @@ class MinuteQuota:
         self._next_request = self._next_tokens = -math.inf
 
     def wait(self, now: float) -> float:
-        """Return how many seconds the next call has to wait, by current estimates."""
+        """Return how many seconds the next call has to wait, as estimated now."""
         return max(self._next_request, self._next_tokens) - now
 
     def take(self, tokens: float, now: float) -> None:
-        """Start a call."""
+        """Count a call that starts now."""
         self._next_request = now + self._per_request
         self._next_tokens = now + tokens * self._per_token
 
     def correct(self, reserved: float, used: float) -> None:
-        """Replace the estimate of a call by its actual usage."""
+        """Replace a call's estimated tokens with its actual usage."""
         self._next_tokens += (used - reserved) * self._per_token
 
 
 class EndpointShare(Protocol):
-    """This process's share of an endpoint that several processes of a run use."""
+    """This process's share of an endpoint that several processes of one run use."""
 
     calls: int  # the number of concurrent calls
 
@@ -266,7 +267,7 @@ class EndpointShare(Protocol):
         ...
 
     def correct(self, spec: ModelSpec, reserved: float, used: float) -> None:
-        """Replace the estimate of a request by its actual usage."""
+        """Replace a request's estimated tokens with its actual usage."""
         ...
 
 
@@ -310,7 +311,7 @@ class EndpointLimiter:
 
     @property
     def used(self) -> int:
-        """How many slots are taken; a reply takes up its slot until it is stored."""
+        """How many slots are taken; a reply occupies its slot until it is stored."""
         return self.slots.in_use + self._unwritten.count
 
     @property
@@ -334,14 +335,14 @@ class EndpointLimiter:
         self.concurrency.finished(now, success=True, busy=self.slots.waiting > 0)
 
     def failed(self, error: ModelError, started: float, now: float) -> None:
-        """Note a failed attempt."""
+        """Record a failed attempt."""
         if error.retry:
             began = self._outage[0] if self._outage is not None else started
             self._outage = (began, error)
         self.concurrency.finished(now, success=not error.retry, busy=self.slots.waiting > 0)
 
     def left(self) -> float:
-        """Return how many seconds of patience are left."""
+        """Return how many seconds the endpoint may still fail before the run gives up."""
         if self._outage is None or self.limits.patience is None:
             return math.inf
         return self._outage[0] + self.limits.patience - self.clock.now()
@@ -351,10 +352,10 @@ class EndpointLimiter:
         return (error.retry_after or 0.0) > (self.limits.patience or _MINUTE)
 
     async def wait(self, error: ModelError, retries: int) -> None:
-        """Wait before the next attempt, at least as long as the endpoint asks, within reason.
+        """Wait before the next attempt; honor the wait that the endpoint asks for, within reason.
 
-        In an outage, waits grow with its duration so far, up to ``longest_delay``, so that requests
-        resume soon after it ends.
+        In an outage, the longer it has lasted, the longer the waits, up to ``longest_delay``; so
+        requests resume soon after it ends.
         """
         lasted = 0.0 if self._outage is None else self.clock.now() - self._outage[0]
         wait = delay(retries, self.limits, self._draw, at_least=lasted)
@@ -363,7 +364,7 @@ class EndpointLimiter:
         await self.clock.sleep(max(0.0, min(wait, self.left())))
 
     def describe_outage(self) -> str | None:
-        """Return since when and why the endpoint doesn't answer; None if it answers."""
+        """Return for how long and why the endpoint hasn't answered; None if it answers."""
         if self._outage is None:
             return None
         began, error = self._outage
@@ -376,7 +377,7 @@ class EndpointLimiter:
 _LOST: Final = 10.0
 # Turns are granted this many seconds ahead, so that a worker can ask for several at once.
 _AHEAD: Final = 0.25
-# Slightly below the limit, because evenly sent requests don't arrive evenly.
+# Stay slightly below the limit, because requests sent evenly don't arrive evenly.
 _MARGIN: Final = 0.9
 
 
@@ -394,7 +395,7 @@ class CallLeases:
         self._leases: dict[str, _Lease] = {}
 
     def renew(self, holder: str, *, wanted: int, used: int, now: float) -> int:
-        """Return how many calls a worker may have; ``used`` of its calls are in flight."""
+        """Return how many concurrent calls a worker may make; it has ``used`` in flight."""
         for name in [n for n, each in self._leases.items() if now - each.renewed > _LOST]:
             del self._leases[name]
         lease = self._leases.setdefault(holder, _Lease(wanted=0, calls=0, renewed=now))
@@ -412,7 +413,7 @@ class CallLeases:
 
 
 def _fair(wanted: Mapping[str, int], most: int) -> dict[str, int]:
-    """Divide by max-min fairness: small demands are met, and the others get equal shares."""
+    """Divide with max-min fairness: small demands are met in full, the others equally."""
     shares: dict[str, int] = {}
     left = most
     for place, name in enumerate(sorted(wanted, key=lambda each: (wanted[each], each))):
@@ -423,10 +424,10 @@ def _fair(wanted: Mapping[str, int], most: int) -> dict[str, int]:
 
 
 class SharedBudget:
-    """The limits of a run's endpoints: leases of concurrent calls, and turns within quotas."""
+    """The limits of a run's endpoints: leases of concurrent calls, and turns under quotas."""
 
     def __init__(self, calls: int) -> None:
-        """Set the maximum number of simultaneous calls of each endpoint."""
+        """Set the maximum number of concurrent calls to each endpoint."""
         self._calls = calls
         self._leases: dict[str, CallLeases] = {}
         self._quotas: dict[str, MinuteQuota] = {}
@@ -434,7 +435,10 @@ class SharedBudget:
     def renew(
         self, holder: str, demands: Mapping[str, tuple[int, int]], now: float
     ) -> dict[str, int]:
-        """Return a holder's allowed calls by endpoint, given its demand and use."""
+        """Return how many calls a holder may make to each endpoint.
+
+        ``demands`` has how many calls it wants and how many it has in flight, by endpoint.
+        """
         granted: dict[str, int] = {}
         for endpoint, (wanted, used) in demands.items():
             leases = self._leases.setdefault(endpoint, CallLeases(self._calls))
@@ -457,8 +461,8 @@ class SharedBudget:
     ) -> tuple[list[float], float]:
         """Return when each request may start, in seconds, and when to ask for more.
 
-        ``tokens`` has an estimate for each waiting request; ``correction`` is the error of earlier
-        estimates.
+        ``tokens`` has an estimate for each waiting request; ``correction`` is by how many tokens
+        earlier estimates were too low.
         """
         quota = self._quota(endpoint, spec)
         quota.correct(0.0, correction)

@@ -33,13 +33,13 @@ Metadata = dict[str, Any]
 
 
 _SHOWN: Final = ("task", "context", "messages")
-"""The fields that a system under test may see, which exclude the reference."""
+"""The fields that a system under test may see; the reference isn't one of them."""
 
 
 def read_prompt(text: str, origin: str, fields: Mapping[str, str]) -> dict[str, str]:
-    """Check the prompt of a system under test; return the fields that it shows under column names.
+    """Check the prompt of a system under test; return the fields that it names by column.
 
-    ``fields`` maps column names to fields. A name that isn't a field is a column (D5).
+    ``fields`` maps column names to fields. A placeholder that isn't a field names a column (D5).
     """
     names = [name for name, _ in Template(text=text).placeholders()]
     shown = {name: PLACEHOLDERS.get(name) or fields.get(name) for name in names}
@@ -95,7 +95,7 @@ class DatasetPlan(msgspec.Struct, frozen=True, kw_only=True):
 class TargetPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The system under test with its prompt, and its own ``endpoint`` if it has one.
 
-    ``columns`` are the fields that its prompt shows under their column names.
+    ``columns`` maps the column names that its prompt uses to fields.
     """
 
     model: str
@@ -136,7 +136,7 @@ class TargetPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _written(value: object) -> str:
-    # With sorted keys, because an audit reads the row from the store.
+    # With sorted keys, as in the store, so that an audit gets the same text.
     return value if isinstance(value, str) else ENCODER.encode(value).decode()
 
 
@@ -150,8 +150,9 @@ class DocumentPlan(msgspec.Struct, frozen=True, kw_only=True):
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that determines a run.
 
-    ``judge_models`` are the judges with their own endpoint or limits. ``batch`` means that judges
-    are asked in batches. ``derived_from`` is the run whose replies a rescored run uses.
+    ``judge_models`` are the judges that have their own endpoint or limits. ``batch`` means that
+    judges are called through the provider's batch API. ``derived_from`` is the run whose replies a
+    rescored run uses.
     ``overlays`` are the overlay documents by demographic (C13).
     """
 
@@ -162,7 +163,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     judges: tuple[str, ...]
     votes: int
     repeats: int
-    votes_raised_from: int | None = None  # the number before all judges got equal votes
+    # The number of votes before it was raised so that every judge gives equally many.
+    votes_raised_from: int | None = None
     stop_when_decided: bool = False
     judge_models: tuple[ModelSpec, ...] = ()
     folder: str = ""
@@ -194,7 +196,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return specs
 
     def procedure(self) -> Procedure:
-        """Return how each sample is treated."""
+        """Return how each sample is evaluated."""
         return msgspec.structs.replace(
             self._procedure(parse_rubric(self.rubric.text, self.rubric.origin)),
             overlays={
@@ -241,8 +243,8 @@ def read_plan(text: str) -> Plan:
 def evaluator_prompt_hash(judging: Judging) -> str:
     """Return the SHA-256 of the judges' prompts (A11).
 
-    Hashes the rubric's own prompt if it has one; else the generated prompts, with placeholders
-    instead of a sample's texts.
+    Hashes the rubric's own prompt template if it has one, else the generated prompts with
+    placeholders instead of a sample's texts.
     """
     if judging.rubric.template is not None:
         return hashlib.sha256(judging.rubric.template.text.encode()).hexdigest()
@@ -267,7 +269,7 @@ def prompt_hash(target: TargetPlan | None) -> str | None:
 
 
 def planned_metadata(plan: Plan, procedure: Procedure) -> Metadata:
-    """Return the metadata that derive from the plan; an audit recomputes them (A11)."""
+    """Return the metadata that follow from the plan; an audit recomputes them (A11)."""
     target, judging = plan.target, procedure.judging
     return {
         "dataset_id": plan.dataset.id,
@@ -306,7 +308,7 @@ def _named(rubric: Rubric) -> dict[str, str]:
 
 
 def _generation(plan: Plan, procedure: Procedure) -> dict[str, Any]:
-    """Return the parameters sent to each role; one that differs between votes is a list."""
+    """Return the parameters sent to each role; if votes differ in one, it is a list."""
     target, judge = plan.target, None
     if plan.judges:
         panel = procedure.judging.panel(plan.judges, plan.votes)

@@ -13,9 +13,9 @@ class ModelError(Exception):
     Attributes:
         kind: the kind of failure.
         retry: whether the same request may succeed later.
-        retry_after: how many seconds the endpoint asked to wait, if it did.
-        fatal: whether every other request to this model would fail too; a temporary error is fatal
-            only while the endpoint has never answered.
+        retry_after: how many seconds the endpoint asked the client to wait; None if it didn't.
+        fatal: whether every other request to this model would fail too; with ``retry``, this only
+            counts while the endpoint has never answered.
 
     """
 
@@ -36,7 +36,7 @@ class ModelError(Exception):
 
 
 class Model(Protocol):
-    """A model, without retries and limits, which the engine adds."""
+    """A model; the engine adds retries and limits."""
 
     @property
     def endpoint(self) -> str:
@@ -53,7 +53,7 @@ class Model(Protocol):
 
 
 class Clock(Protocol):
-    """Time as an argument, so that waits can be tested without waiting."""
+    """A clock that tests can replace, so that they don't really wait."""
 
     def now(self) -> float:
         """Return monotonic seconds."""
@@ -68,8 +68,8 @@ class Sink(Protocol):
     """Stores the results of a run."""
 
     def append(self, samples: Sequence[SampleRow], exchanges: Sequence[ExchangeRow]) -> None:
-        """Store finished samples and exchanges, all of them or none.
+        """Store finished samples and exchanges, either all of them or none.
 
-        The facets of a sample, its index entry, are stored with it.
+        A sample's facets (its index entry) are stored together with it.
         """
         ...

@@ -5,9 +5,9 @@ A row has a *seal*, the SHA-256 of all its other columns. A sample also has the 
 id, times). The run's *digest* is the hash of its sorted record hashes, so it doesn't depend on the
 order in which samples finished.
 
-Requests and outcomes are long, and three hashes cover each of them, so each text is hashed once and
-represented by its hash in the others. Most of a request is the same for all samples; that part, its
-*frame*, is stored and hashed once per run.
+Requests and outcomes are long, and three hashes cover each of them. So each text is hashed only
+once, and the three hashes are computed from its hash. Most of a request is the same for all
+samples; that part, its *frame*, is stored and hashed once per run.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 _MOST_FRAMES: Final = 64
 
-# Every value is packed with its type and length, so that different columns never pack equally.
+# Every value is packed with its type and length, so different columns never give equal bytes.
 _PACK: Final = msgspec.msgpack.Encoder().encode
 
 
@@ -52,7 +52,7 @@ def columns_hash(tag: str, columns: Sequence[str | int | None]) -> str:
     try:
         packed = _PACK((tag, *columns))
     except (UnicodeEncodeError, OverflowError):
-        # A lone surrogate or an unexpected number; types must still stay distinct.
+        # A lone surrogate or a huge number; values of different types must still stay distinct.
         bare = (encoded(each) if isinstance(each, str) else (str(each),) for each in columns)
         packed = _PACK((tag, *bare))
     return hashlib.sha256(packed).hexdigest()
@@ -85,9 +85,9 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 class SampleRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """One sample in one repeat; all columns except the first four and the hashes are JSON.
 
-    ``number`` is the position in the plan. ``notes`` has what may differ between equal runs: the
-    ``order`` of the exchanges by position, and the ``unused`` ones, since a resumed run may ask
-    differently.
+    ``number`` is the sample's position in the plan. ``notes`` holds what may differ between equal
+    runs: the positions of the exchanges in the ``order`` of their requests, and of ``unused`` ones,
+    which a resumed run didn't ask for again.
     """
 
     run_id: str
@@ -134,8 +134,8 @@ def sample_row(run_id: str, work: Work, outcome: SampleOutcome, notes: str) -> S
 class ExchangeRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """One request and its outcome; equal requests have the same ``key``.
 
-    ``number`` is the sample's; ``position`` counts its exchanges in the order of arrival. The order
-    of the requests is in the sample's notes.
+    ``number`` is the sample's number; ``position`` counts the sample's exchanges in the order in
+    which their replies arrived. The sample's notes have the order of the requests.
 
     ``frame`` and ``material`` make up the request, see `Framed`.
     """
@@ -179,7 +179,7 @@ class BatchRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class CalibrationRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """A calibration: how far judges agree with people; ``record`` has it in full, as JSON."""
+    """A calibration: how well judges agree with people; ``record`` is all of it, as JSON."""
 
     id: str
     rubric_id: str
@@ -189,12 +189,12 @@ class CalibrationRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True)
 
 
 class OutboxRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """A part of a run to deliver to another system, kept until it is delivered."""
+    """A part of a run that is delivered to another system, and the state of its delivery."""
 
     run_id: str
     number: int  # the sample's number; negative for a repeat, counted down from -1
     part: str  # the kind of part
-    version: str  # changes with the contents, so that a changed sample is sent again
+    version: str  # changes with the content, so that a changed sample is sent again
     detail: str = ""  # further data for the sender
     state: str = "pending"  # ``pending``, ``sent``, or ``rejected`` by the other system
     error: str = ""  # why the last attempt failed
@@ -210,7 +210,7 @@ class Framed(NamedTuple):
     """A stored request, in two parts.
 
     ``frame`` has two lines, the beginning and the end of the request's JSON; ``material`` is
-    between them. If nothing is known to be shared, the frame is empty.
+    between them. If no part of the request is known to be shared, the frame is empty.
     """
 
     frame: str
@@ -234,8 +234,8 @@ def framed(request: ModelRequest) -> Framed:
 def _frame_text(shared: bytes, frame: Frame) -> str:
     """Return the beginning and the end of a request's JSON around its material.
 
-    ``shared`` is that JSON without the text; the request itself can't be the cache key, because 0
-    and 0.0 are equal there.
+    ``shared`` is that JSON without the material. The request itself can't be the cache key, because
+    a request with 0 and one with 0.0 compare as equal.
     """
     begin, _, end = shared.decode().rpartition('""')
     return f'{begin}"{_in_json(frame.before)}\n{_in_json(frame.after)}"{end}'
@@ -255,7 +255,7 @@ class ExchangeHashes(NamedTuple):
 
 
 def hashes_of(row: ExchangeRow) -> ExchangeHashes:
-    """Return the hashes that represent an exchange in other hashes."""
+    """Return the hashes of an exchange's texts, from which other hashes are computed."""
     return ExchangeHashes(
         row.role, frame_hash(row.frame), text_hash(row.material), text_hash(row.outcome)
     )
@@ -295,17 +295,17 @@ def hashed_sample(row: SampleRow, exchanges: Iterable[ExchangeHashes]) -> Sample
 
 
 def record_hash(row: SampleRow, exchanges: Iterable[ExchangeHashes]) -> str:
-    """Return the hash of a sample's record, with its exchanges in their order."""
+    """Return the hash of a sample's record; ``exchanges`` are in the order of their requests."""
     asked = [part for each in exchanges for part in each]
     mine = (row.number, row.sample_id, row.repeat, row.inputs, row.responses)
     return columns_hash(_RECORD, (*mine, row.report, row.automated, row.result, *asked))
 
 
 def in_order(row: SampleRow, exchanges: Sequence[ExchangeRow]) -> list[ExchangeRow]:
-    """Return a sample's exchanges in the order in which they were asked.
+    """Return a sample's exchanges in the order of their requests.
 
     Raises:
-        LookupError: an exchange is missing, or isn't listed by the sample.
+        LookupError: an exchange is missing, or the sample's notes don't list it.
 
     """
     notes = _NOTES.decode(row.notes)

@@ -1,4 +1,4 @@
-"""Stored replies in place of models."""
+"""Computes results from stored replies, without calling models."""
 
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -65,10 +65,11 @@ class Exactly:
 
 
 class ByThread:
-    """Answers the questions of another rubric with the stored replies.
+    """Answers the questions of a different rubric with the stored replies.
 
-    The prompts differ, so questions are matched by their order: the first question gets the replies
-    to the first stored one, also if it is repeated. Evidence questions are matched by their text.
+    The prompts differ, so questions are matched by their order: the first question, including its
+    repetitions, gets the replies to the first stored question. Evidence questions are matched by
+    their text.
     """
 
     def __init__(self, exchanges: Iterable[ExchangeRow]) -> None:
@@ -85,7 +86,7 @@ class ByThread:
         self._asked: dict[tuple[str, int, str], int] = {}
 
     def __call__(self, request: ModelRequest) -> Outcome:
-        """Return the stored answer of a request, or a failure if it has none."""
+        """Return the stored answer to a request, or a failure if there is none."""
         if _is_narrow(request):
             replies = self._narrow.get(request)
         else:
@@ -98,7 +99,7 @@ class ByThread:
 
 
 def _is_narrow(request: ModelRequest) -> bool:
-    """Return whether a request is an evidence question (their prompts share a beginning)."""
+    """Return whether a request is an evidence question; only these have ``shared`` positions."""
     return bool(request.shared)
 
 
@@ -143,7 +144,7 @@ def derive(
         exactly.finish()
     else:
         outcome = drive_sync(evaluate_sample(procedure, row), ByThread(exchanges))
-        # The cost of the replies doesn't depend on which of them the new rubric uses.
+        # All replies were paid for, no matter which of them the new rubric uses.
         uses = model_uses(
             (role_of(each), read_request(each).model, read_outcome(each)) for each in exchanges
         )

@@ -1,8 +1,8 @@
 """Runs all samples within bounded memory until they are finished or a user stops the run.
 
 The procedure defines what happens to a sample, callers enforce the limits of endpoints, and the
-writer those of the store. The runner ensures that a bounded number of samples is in flight, that
-one bad sample doesn't stop the others, and that every finished sample is stored.
+writer makes the run wait for a slow store. The runner ensures that a bounded number of samples is
+in flight, that one bad sample doesn't stop the others, and that every finished sample is stored.
 """
 
 import asyncio
@@ -40,10 +40,10 @@ from jurybox.judging.model_versions import contradiction
 from jurybox.scoring.evaluate_sample import Procedure, evaluate_sample
 from jurybox.scoring.sample_result import Role, SampleResult
 
-# Seconds in which rows for one commit are collected, because each commit costs a disk write.
+# Rows are collected for this many seconds per commit, because each commit costs a disk write.
 _PAUSE: Final = 0.005
 _FULL: Final = 1000
-"""How many samples and replies may wait before the run waits for the store."""
+"""How many samples and replies may be queued before the run waits for the store."""
 
 
 class ModelSession(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,16 +51,16 @@ class ModelSession(msgspec.Struct, frozen=True, kw_only=True):
 
     # Calls a model and waits for its reply.
     call: Callable[[Role, ModelRequest, SampleState], Awaitable[Outcome]]
-    # Returns the address of a role's model, because equal names may be different models.
+    # Returns the address of a role's model, because the same name may mean different models.
     endpoint: Callable[[Role, str], str]
     # Returns a model's reply to an equal request of an earlier run; None if the run uses no cache.
     lookup: Callable[[str, str], Awaitable[ModelReply | None]] | None = None
     window: int = 1  # how many samples may be in flight at once
-    # Returns the endpoints that don't answer, each with its error.
+    # Returns a description of each endpoint that doesn't answer.
     outages: Callable[[], Sequence[str]] = tuple
     # Counts the replies that aren't stored yet; None if nothing waits for them.
     unwritten: UnwrittenReplies | None = None
-    # Whether another version of a model than the plan names may answer.
+    # Whether a model may answer with a different version than the plan names.
     allow_version_drift: bool = False
 
 
@@ -81,9 +81,9 @@ class HaltedError(Exception):
 
 
 class Transcript:
-    """Answers the requests of one sample's flow, and keeps them in the flow's order.
+    """Answers the requests of one sample's flow, and keeps the exchanges in the flow's order.
 
-    Replies stored by an earlier, stopped process are reused.
+    Replies that an earlier process stored before it stopped are reused.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Transcript:
         """Take the next position immediately, and return an awaitable for the answer.
 
         Raises:
-            HaltedError: a model answered with another version than requested.
+            HaltedError: a model answered with a different version than requested.
 
         """
         self.check_versions()
@@ -142,7 +142,7 @@ class Transcript:
             raise HaltedError(outcome)
         text, notes = _stored_form(role, outcome)
         is_reply = isinstance(outcome, ModelReply)
-        # Only a fresh reply may answer the request again later.
+        # Only a fresh reply may be reused if the same request is made later.
         key = key if is_reply and not outcome.cached else ""
         arrival, self._arrivals = self._arrivals, self._arrivals + 1
         hashes = ExchangeHashes(role, *asked, text_hash(text))
@@ -172,7 +172,7 @@ class Transcript:
             self._drift = Failure(kind="refused", message=what, fatal=True)
 
     def check_versions(self) -> None:
-        """Halt the sample if a model answered with another version than requested (A10).
+        """Halt the sample if a model answered with a different version than requested (A10).
 
         Called after the replies in flight have arrived, because they are paid for.
 
@@ -188,12 +188,12 @@ class Transcript:
         return [each for each in self._exchanges if each is not None]
 
     def unused(self) -> list[ExchangeRow]:
-        """Return the stored replies without a matching request."""
+        """Return the stored replies that no request has used."""
         return [row for rows in self._known.values() for row in rows]
 
 
 def _by_key(rows: Iterable[ExchangeRow]) -> Mapping[str, deque[ExchangeRow]]:
-    """Group stored replies by request; equal requests are answered in their order."""
+    """Group stored replies by request; equal requests get theirs in stored order."""
     known: dict[str, deque[ExchangeRow]] = {}
     for row in rows:
         known.setdefault(row.key, deque()).append(row)
@@ -201,7 +201,7 @@ def _by_key(rows: Iterable[ExchangeRow]) -> Mapping[str, deque[ExchangeRow]]:
 
 
 def _stored_form(role: Role, outcome: Outcome) -> tuple[str, str]:
-    """Return the text of an outcome, and separately the values that differ between equal runs."""
+    """Return an outcome as text, and separately its values that differ between equal runs."""
     notes: dict[str, object] = {"at": time.time_ns() // 1_000_000}
     if role == "judge":
         notes["latency_ms"] = outcome.latency_ms
@@ -221,16 +221,16 @@ class RunObserver(Protocol):
     """Follows a run; its methods must not block."""
 
     def finished(self, work: Work, result: SampleResult) -> None:
-        """Note a finished sample."""
+        """Report a finished sample."""
         ...
 
     def sample_error(self, sample_id: str, error: Exception) -> None:
-        """Note a sample that couldn't be finished because of a bug."""
+        """Report a sample that couldn't be finished because of a bug."""
         ...
 
 
 class Stop:
-    """A request to end a run: first after the samples in flight, then immediately."""
+    """A request to end a run, either after the samples in flight or immediately."""
 
     def __init__(self) -> None:
         self.requested = False
@@ -241,7 +241,7 @@ class Stop:
 
     @property
     def in_flight(self) -> int:
-        """How many samples have sent a request."""
+        """How many unfinished samples have sent a request."""
         return sum(transcript.started for transcript in self._samples.values())
 
     def soon(self, reason: str) -> None:
@@ -254,7 +254,7 @@ class Stop:
             self.on_request(False)  # noqa: FBT003 - a callback takes it by position
 
     def at_once(self, reason: str) -> None:
-        """Abandon the samples in flight; what is finished is stored."""
+        """Abandon the samples in flight; finished ones are still stored."""
         self.soon(reason)
         self._cancel(lambda _: True)
         self.on_request(True)  # noqa: FBT003 - the same
@@ -275,7 +275,7 @@ class Stop:
 
 
 class _Rows(NamedTuple):
-    """A sample with its last exchanges, or one reply, which occupies a slot until it is stored."""
+    """A sample and its unstored exchanges, or one reply, which occupies a slot until stored."""
 
     sample: SampleRow | None
     exchanges: Sequence[ExchangeRow]
@@ -284,8 +284,8 @@ class _Rows(NamedTuple):
 class Writer:
     """Stores rows in a thread of its own; a full queue makes the run wait.
 
-    The event loop may be busy for a long time, so the thread doesn't wait for it. An error of the
-    store is raised to every later caller, so that the run ends.
+    The event loop may be busy for a long time, so the thread doesn't wait for it. After an error of
+    the store, every later call to `room` or `close` raises it, so that the run ends.
     """
 
     def __init__(self, store: Sink, unwritten: UnwrittenReplies | None = None) -> None:
@@ -299,11 +299,11 @@ class Writer:
         self._task = asyncio.create_task(self._run())
 
     def add(self, sample: SampleRow, exchanges: Sequence[ExchangeRow] = ()) -> None:
-        """Queue a finished sample without waiting; after an error of the store it is dropped."""
+        """Queue a finished sample without waiting; drop it if the store has failed."""
         self._put(_Rows(sample, exchanges))
 
     def add_reply(self, row: ExchangeRow) -> None:
-        """Queue a reply of an unfinished sample, since it is paid for and must not be lost."""
+        """Queue a reply of an unfinished sample: it is paid for and must not be lost."""
         if self._error is None:
             self._unwritten.count += 1
         self._put(_Rows(None, (row,)))
@@ -320,15 +320,15 @@ class Writer:
         return self._error is not None
 
     async def room(self) -> None:
-        """Wait until there is room for more."""
+        """Wait until the queue has room."""
         await self._has_room.wait()
         if self._error is not None:
             raise self._error
 
     async def close(self) -> None:
-        """Store all that is left."""
+        """Store everything that is still queued."""
         self._queue.put(None)
-        # A second Ctrl-C may cancel waiting, but not writing.
+        # A second Ctrl-C may cancel this wait, but not the writing.
         await asyncio.shield(self._task)
         if self._error is not None:
             raise self._error
@@ -343,7 +343,7 @@ class Writer:
             self._unwritten.stored(self._unwritten.count)
 
     def _write(self) -> None:
-        """Store rows until the end is queued; those that arrive together go into one commit."""
+        """Store rows until `close` ends the queue; rows that arrive together share a commit."""
         closing = False
         while not closing:
             entries = [self._queue.get()]
@@ -386,17 +386,17 @@ class Runner:
     async def run(
         self, work: Iterable[Work], known: Mapping[int, Sequence[ExchangeRow]] | None = None
     ) -> None:
-        """Evaluate all samples, or until a stop is requested.
+        """Evaluate samples until all are finished or a stop is requested.
 
         ``known`` has the stored replies of unfinished samples, by sample number.
 
         Raises:
-            IncompleteError: the store has failed; rows stored before are kept.
+            IncompleteError: the store has failed; rows that were stored before are kept.
 
         """
         writer = Writer(self._store, self._session.unwritten)
         remaining = iter(work)
-        # Each worker takes the next sample when its last one is done.
+        # Each worker takes the next sample when it is done with the previous one.
         workers = [
             asyncio.create_task(self._work(remaining, known or {}, writer))
             for _ in range(max(1, self._session.window))
@@ -417,8 +417,8 @@ class Runner:
     async def _join(self, workers: Sequence[asyncio.Task[None]], writer: Writer) -> None:
         """Wait for all workers.
 
-        An error of a worker is raised after the others have finished their samples in flight, which
-        are paid for, unless the store failed.
+        If a worker fails, its error is raised after the others have finished their samples in
+        flight, because those are paid for; if the store failed, it is raised immediately.
         """
         await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
         errors = [each.exception() for each in workers if each.done() and not each.cancelled()]

@@ -35,7 +35,7 @@ class DeliveryError(Exception):
 
     Attributes:
         kind: ``unreachable`` if the same call may succeed later, ``refused`` if the keys are wrong,
-            ``rejected`` if the sent data is.
+            ``rejected`` if the sent data is wrong.
 
     """
 
@@ -89,7 +89,7 @@ class LangfuseClient:
             x_langfuse_public_key=public_key,
             timeout=_TIMEOUT,
         )
-        # Newer SDKs lack this API; there, a trace names its dataset run itself.
+        # Newer SDKs lack this API; with them, a trace names its dataset run itself.
         self.links_in_traces = not hasattr(self._api, "dataset_run_items")
         self.queue_id = cache(self._queue_id)
         self._linked = cache(self._find_linked)
@@ -115,7 +115,7 @@ class LangfuseClient:
             ours = status in _OUR_FAULT and status != _RATE_LIMIT
             raise DeliveryError("rejected" if ours else "unreachable", message) from None
         except ValueError as error:
-            why = self._hide(f"an answer that isn't Langfuse's ({type(error).__name__})")
+            why = self._hide(f"an answer that isn't from Langfuse ({type(error).__name__})")
             raise DeliveryError("unreachable", why) from None
 
     def _pages(self, call: Callable[..., Any], *values: object, **named: object) -> Iterator[Any]:
@@ -163,7 +163,7 @@ class LangfuseClient:
         return self._call(self._api.datasets.get, name).id
 
     def _experiment_id(self, dataset: str, run_name: str) -> str:
-        """Return the id of a dataset run, derived from its name as the server and the SDK do."""
+        """Return the id of a dataset run, derived from its name just as the server and SDK do."""
         project = self._call(self._api.projects.get).data[0].id
         parts = ["langfuse-experiment-v1", project, self.dataset_id(dataset), run_name]
         text = dumps(parts, separators=(",", ":"), ensure_ascii=False)
@@ -213,7 +213,7 @@ class LangfuseClient:
             raise DeliveryError("rejected", message)
 
     def link(self, dataset: str, run_name: str, item: str, trace: str, at: datetime) -> None:
-        """Add a trace to a dataset run, once; needed if the trace doesn't name the run."""
+        """Add a trace to a dataset run if it isn't in it yet and doesn't name the run itself."""
         if self.links_in_traces or trace in self._linked(dataset, run_name):
             return
         made = self._call(
@@ -233,11 +233,11 @@ class LangfuseClient:
         except DeliveryError as error:
             if error.kind != "rejected":
                 raise
-            found = []  # there is no such run before its first item
+            found = []  # the run doesn't exist before its first item
         return {each.trace_id: each.dataset_run_id for each in found}
 
     def enqueue(self, queue: str, trace: str) -> None:
-        """Add a trace to an annotation queue, once."""
+        """Add a trace to an annotation queue unless it is already there."""
         queue_id = self.queue_id(queue)
         if trace not in self._queued(queue_id):
             call = self._api.annotation_queues.create_queue_item

@@ -162,7 +162,7 @@ class RunExporter:
 
 
 def _score(score: TracedScore) -> Attributes:
-    """Return a score in the form of the conventions; true and false also get a label."""
+    """Return a score as the conventions define it; a boolean also gets a label."""
     given: Attributes = {"gen_ai.evaluation.name": score.name}
     if isinstance(score.value, str):
         given["gen_ai.evaluation.score.label"] = score.value

@@ -24,9 +24,9 @@ from jurybox.engine.limiter import EndpointLimiter, SharedBudget
 from jurybox.errors import IncompleteError, InputError
 from jurybox.suite.model_spec import ModelSpec
 
-Ray = Any  # The library is an extra, and has no types for most of what it does.
+Ray = Any  # The library is an optional extra, and most of its API is untyped.
 
-# Seconds between two renewals of a worker's share, each with a report of its progress.
+# Seconds between a worker's renewals of its share; each also reports its progress.
 _BEAT: Final = 0.2
 _POLL: Final = 0.1
 # Seconds within which a running cluster accepts a connection.
@@ -72,19 +72,19 @@ class Coordinator:
     async def beat(
         self, holder: str, demands: Mapping[str, tuple[int, int]], report: bytes
     ) -> tuple[dict[str, int], StopOrder | None]:
-        """Take a worker's report; return its concurrent calls per endpoint, and whether to stop."""
+        """Take a worker's report; return its calls per endpoint, and the order to stop, if any."""
         self._reports[holder] = report
         return self._budget.renew(holder, demands, time.monotonic()), self._order
 
     async def turns(
         self, endpoint: str, spec: ModelSpec, tokens: Sequence[float], correction: float
     ) -> tuple[list[float], float]:
-        """Return the seconds until each request may start, and when to ask for more."""
+        """Return in how many seconds each request may start, and when to ask for more."""
         now = time.monotonic()
         return self._budget.turns(endpoint, spec, tokens, now, correction=correction)
 
     async def leave(self, holder: str) -> None:
-        """Take back a worker's calls."""
+        """Release a worker's share."""
         self._budget.release(holder)
 
     async def stop(self, order: StopOrder) -> None:
@@ -98,7 +98,7 @@ class Coordinator:
 
 
 class _WorkerShare:
-    """This worker's share of an endpoint's limits; several requests get a start time at once."""
+    """This worker's share of an endpoint; asks for several requests' start times at once."""
 
     def __init__(self, coordinator: Ray, limiter: EndpointLimiter) -> None:
         self.calls = 0
@@ -111,18 +111,18 @@ class _WorkerShare:
 
     @property
     def demand(self) -> tuple[int, int]:
-        """The concurrent calls wanted and used; before the first grant, the limit is wanted."""
+        """How many calls are wanted and used; before the first grant, the whole limit is wanted."""
         limiter = self.limiter
         wanted = max(1, limiter.wanted) if self.is_known else limiter.concurrency.limit
         return wanted, limiter.used
 
     def grant(self, calls: int) -> None:
-        """Use the calls that were granted."""
+        """Use this many concurrent calls from now on."""
         self.calls, self.is_known = calls, True
         self.limiter.slots.wake()
 
     async def turn(self, spec: ModelSpec, tokens: float) -> None:
-        """Wait until the limits of all workers together allow a request of about ``tokens``."""
+        """Wait until the limits that all workers share allow a request of about ``tokens``."""
         turn = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(spec.model, deque()).append((tokens, turn))
         asking = self._asking.get(spec.model)
@@ -131,7 +131,7 @@ class _WorkerShare:
         await turn
 
     def correct(self, spec: ModelSpec, reserved: float, used: float) -> None:
-        """Note by how many tokens an estimate was wrong; the next request for turns corrects it."""
+        """Record an estimate's error in tokens; the next request for turns sends it."""
         known = self._corrections.get(spec.model, 0.0)
         self._corrections[spec.model] = known + used - reserved
 
@@ -205,7 +205,7 @@ class WorkerLink:
 
 P = TypeVar("P")
 PartWork = Callable[[P, WorkerLink], str]
-"""Does a part in a worker; returns why it isn't finished, or "". Must be defined in a module."""
+"""Processes a part in a worker; returns why it is unfinished, or "". A module-level function."""
 
 
 def _do_part(work: PartWork[P], coordinator: Ray, holder: str, part: P) -> str:
@@ -274,16 +274,16 @@ class RayCluster:
         return strategies.NodeAffinitySchedulingStrategy(node, soft=False)
 
     def call(self, function: Callable[..., object], *given: object) -> Ray:
-        """Call a function, defined in a module, in a worker; if the worker is lost, in another."""
+        """Call a module-level function in a worker; if the worker is lost, in another one."""
         remote = self._ray.remote(function).options(num_cpus=1, max_retries=_MOST_LOSSES)
         return remote.remote(*given)
 
     def submit(self, work: PartWork[P], name: str, part: P) -> Ray:
-        """Do a part of the run in a worker."""
+        """Process a part of the run in a worker."""
         return self.call(_do_part, work, self._coordinator, name, part)
 
     def map(self, work: PartWork[P], parts: Mapping[str, P]) -> Iterator[tuple[str, str]]:
-        """Do parts through Ray Data; yield the name of each, and why it isn't finished."""
+        """Process parts through Ray Data; yield each one's name and why it is unfinished, or ""."""
         data: Ray = importlib.import_module("ray.data")
         data.DataContext.get_current().enable_progress_bars = False
         named = data.from_items(
@@ -301,7 +301,7 @@ class RayCluster:
             raise _worker_failed(error) from None
 
     async def wait(self, parts: Sequence[Ray]) -> list[Ray]:
-        """Return the parts that are done, waiting at most a moment."""
+        """Return the parts that are done, after a short wait for all of them."""
         done, _ = await asyncio.to_thread(
             self._ray.wait, [*parts], num_returns=len(parts), timeout=_POLL, fetch_local=False
         )

@@ -1,4 +1,4 @@
-"""A stored sample for other systems: its calls with their times, and its scores."""
+"""A stored sample as it is sent to other systems: its calls with times, and its scores."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -81,7 +81,7 @@ def _call(row: records.ExchangeRow, begun: int) -> TracedCall:
 
 
 def _scores(result: SampleResult, report: EvaluationReport | None) -> list[TracedScore]:
-    """Return the scores of a sample; a missing one is left out, never 0."""
+    """Return the scores of a sample; a missing score is left out, not sent as 0."""
     reasons = {} if report is None else {each.id: each.reasoning for each in report.criteria}
     values = {**result.metrics, **result.components, JUDGE_SCORE: result.judge_score}
     scores = [

@@ -27,7 +27,7 @@ class RubricName(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, rubric: Rubric) -> "RubricName":
-        """Name a rubric."""
+        """Return what identifies a rubric."""
         return cls(id=rubric.id, version=rubric.version, sha256=rubric.sha256)
 
 
@@ -81,9 +81,9 @@ class SideReport(msgspec.Struct, frozen=True, kw_only=True):
 class EvaluationReport(msgspec.Struct, frozen=True, kw_only=True):
     """The complete result of judging one sample (E12).
 
-    ``overrides`` are parameters that deliberately differ from the rubric's (E10),
-    ``reported_models`` the versions that the providers report (A10). ``votes_skipped`` counts
-    requested votes that were never asked for, because they couldn't have changed the outcome.
+    ``overrides`` are parameters that deliberately differ from the rubric's (E10);
+    ``reported_models`` are the versions that the providers report (A10). ``votes_skipped`` counts
+    the votes that no judge was asked for, because they couldn't have changed the outcome.
     ``overall_by_votes`` is the overall score computed from the mean votes instead of the
     majorities; ``winner_votes`` are the votes on a compared pair.
     """

@@ -37,9 +37,9 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     even if nothing else differs. ``logprobs`` is the number of alternatives per token to return
     with their probabilities.
 
-    ``frame`` is the text that the only message shares with those of other samples. Without a frame,
-    ``shared`` may give the positions in the last message after which other requests differ. Neither
-    changes the request itself, only the cost of sending and storing it.
+    ``frame`` is the text that the only message shares with the messages of other samples. Without a
+    frame, ``shared`` may give the positions in the last message after which other requests differ.
+    Neither changes the request itself, only the cost of sending and storing it.
     """
 
     model: str
@@ -78,10 +78,10 @@ class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
 
     ``sent`` are the parameters that were actually sent, since some models accept no temperature or
     seed. ``refused`` are those that the endpoint refused. ``latency_ms`` is the time from the first
-    of ``attempts`` to the last byte of the answer, ``attempt_ms`` that of the last attempt if there
-    were several, ``latency_model_ms`` the model's own time as the provider reports it. A ``cached``
-    reply is from an earlier run. ``logprobs`` is JSON in the format of OpenAI's chat completions.
-    ``reference`` is where the provider keeps the reply, for models that can be asked for it again.
+    of ``attempts`` to the last byte of the answer; ``attempt_ms`` is the time of the last attempt,
+    if there were several; ``latency_model_ms`` is the model's own time, if the provider reports it.
+    A ``cached`` reply is from an earlier run. ``logprobs`` is JSON in the format of OpenAI's chat
+    completions. ``reference`` says where the provider keeps the reply, if it can be fetched again.
     """
 
     text: str
@@ -211,7 +211,7 @@ def _with_defect(request: ModelRequest, reply: ModelReply, defect: Defect) -> Mo
     """Show the model its last reply and its defect; earlier replies would only distract."""
     complaint = (
         f"Your reply can't be used: {defect.problem}\n"
-        "Reply again, complete and in the required format, on the same material and rubric."
+        "Reply again, in full and in the required format, for the same material and rubric."
     )
     messages = (
         *request.messages,

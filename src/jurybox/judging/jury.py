@@ -242,7 +242,7 @@ def _side(judging: Judging, ballots: Sequence[Ballot], requested: int) -> SideRe
     """Aggregate the votes on one response."""
     valid = [ballot.value for ballot in ballots if isinstance(ballot, Answer)]
     scored = judging.scored
-    # A fallback score replaces a reply that could not be read: no vote agrees with it.
+    # A fallback score replaces an unreadable reply, so no vote supports it.
     sure = not [vote for vote in valid if vote.remarks.fallback]
     criteria = tuple([_scored(criterion, valid, requested, sure=sure) for criterion in scored])
     known = [criterion.score for criterion in criteria if criterion.score is not None]
@@ -259,7 +259,7 @@ def _side(judging: Judging, ballots: Sequence[Ballot], requested: int) -> SideRe
 
 
 def _overall(criteria: Sequence[Criterion], scores: Sequence[float]) -> float:
-    """Return the weighted mean of each score's share of its scale."""
+    """Return the weighted mean of the scores' positions on their scales."""
     shares = [each.scale.normalize(score) for each, score in zip(criteria, scores, strict=True)]
     return round(weighted_mean([each.weight for each in criteria], shares), 6)
 
@@ -311,7 +311,7 @@ def _remarks(ballot: Ballot | PairBallot) -> tuple[Remarks, ...]:
     if isinstance(ballot, Answer):
         return (ballot.value.remarks,)
     if isinstance(ballot, PairVote):
-        # The second call swaps A and B, so its remarks name them swapped.
+        # The second call swaps A and B, so they are also swapped in its remarks.
         return (ballot.first.remarks, _shown_swapped(ballot.second.remarks))
     return ()
 
@@ -336,7 +336,7 @@ def _completed(
     given = [each for cast in ballots for each in zip(panel.seats, cast, strict=False)]
     lost = [(seat, ballot) for seat, ballot in given if isinstance(ballot, Unscored)]
     unscored = [sum([isinstance(each, Unscored) for each in cast]) for cast in ballots]
-    # Of two responses, report the number of valid votes of the one with fewer.
+    # For two responses, report the valid votes of the one that has fewer.
     valid = min([len(cast) - count for cast, count in zip(ballots, unscored, strict=True)])
     replies = [reply for _, ballot in given for reply in ballot.replies]
     remarks = [each for _, ballot in given for each in _remarks(ballot)]
@@ -388,7 +388,7 @@ def _safety(
 ) -> tuple[_Findings, _Findings]:
     """Return the dangers in the judges' texts, including invalid replies, and in the responses."""
     responses = [each.text for each in (sample.response, sample.response_b) if each is not None]
-    # Each text is scanned once: every item of a checklist may have the same text.
+    # Each distinct text is scanned once, because all items of a checklist may have the same text.
     texts = dict.fromkeys([text for reply in replies for text in spoken(reply.text)])
     quiet = harmless([*responses, *texts])
     found = [] if quiet else [each for text in texts for each in scan(text, judge=True)]

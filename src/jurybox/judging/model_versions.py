@@ -27,17 +27,17 @@ _Version = tuple[Literal["date", "number", "digest"], str]
 
 @lru_cache(maxsize=256)
 def check_version(model: str, reported: str | None) -> VersionCheck | None:
-    """Compare ``provider/name[@version]`` with the reported name; None without a version.
+    """Compare ``provider/name[@version]`` with the reported name; None if it has no version.
 
-    If the versions agree, a reported name that begins with the same word and then differs is
-    another model. Text that a gateway adds before the name or after the version, or a gateway's
-    own alias, doesn't make it another model.
+    Even if the versions agree, a reported name that begins with the same word and then differs is a
+    different model. Text that a gateway adds before the name or after the version, or a gateway's
+    own alias, doesn't count as a difference.
     """
     name, version = _parts(model.lower())
     wanted = _versions(f"-{version or name}") or _plain_version(version)
     if model.startswith(_OWN) or not (version or wanted):
         return None
-    # Folders before the name may have dates of their own.
+    # Folders before the name may contain dates.
     last = re.split(r"[/\\]", (reported or "").lower())[-1]
     rest = last.removeprefix(name.rpartition("/")[2])
     if version and re.match(rf"[-:@.]{re.escape(version)}(?![0-9a-z]|[.]\d)", rest):
@@ -52,7 +52,7 @@ def check_version(model: str, reported: str | None) -> VersionCheck | None:
 
 @lru_cache(maxsize=256)
 def contradiction(model: str, reported: str | None) -> str | None:
-    """Return an error message if another model or version answered than requested, else None."""
+    """Return an error message if a different model or version answered, else None."""
     if check_version(model, reported) != "contradicted" or reported is None:
         return None
     provider, (name, version) = model.partition("/")[0], _parts(model)

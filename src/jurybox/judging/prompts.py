@@ -19,13 +19,13 @@ from jurybox.rubric.template import PLACEHOLDERS
 from jurybox.sample import Turn
 
 _ROLE = (
-    "You are a judge. Judge by the rubric below, criterion by criterion, and by nothing else."
-    " Weigh what is said, not how long, how neat or how confident it is."
+    "You are a judge. Judge only by the rubric below, criterion by criterion."
+    " Weigh what a response says, not how long, how polished or how confident it is."
 )
 _LOOK_FOR = "what to look for"
 _CHECK_YOURSELF = (
-    "Before you decide, check yourself for each of these, and complete"
-    f' "{CHECKLIST}" with a sentence for each item that speaks of this very material.'
+    "Before you decide, check yourself for each of these biases. For each item, write a sentence"
+    f' about this specific material into "{CHECKLIST}".'
 )
 
 PromptKind = Literal["rubric", "reference", "pair"]
@@ -33,18 +33,18 @@ PromptKind = Literal["rubric", "reference", "pair"]
 _SCORE: Final = "Score the response on every criterion: choose the level whose description fits."
 _HOW: Final[dict[PromptKind, str]] = {
     "rubric": _SCORE,
-    "reference": f"{_SCORE} The reference answer is the ground truth: hold the response against"
-    " it. Other words with the same meaning are as right; what contradicts it is wrong, however"
-    " well it reads.",
-    "pair": "Compare the two responses on every criterion, then as a whole. Which one is shown"
-    ' first means nothing. Say "tie" where no reader would notice a difference that matters.',
+    "reference": f"{_SCORE} The reference answer is the ground truth: compare the response with"
+    " it. Different wording with the same meaning is just as correct; anything that contradicts"
+    " the reference is wrong, no matter how well it is written.",
+    "pair": "Compare the two responses on every criterion, then overall. Ignore the order in which"
+    ' they are shown. Answer "tie" if there is no difference that would matter to a reader.',
 }
 
 
 def prompt_frame(
     kind: PromptKind, rubric: Rubric, checklist: Rubric, form: ReplyForm[Any]
 ) -> Frame:
-    """Return the text around the material, to score it (with a reference or not) or compare."""
+    """Return the text around the material: to score it, with or without a reference, or compare."""
     task = f"# Your task\n\n{_HOW[kind]}"
     before = "\n\n".join((_ROLE, rubric_text(rubric), task, form.instructions or ""))
     return Frame(f"{before}\n\n", f"\n\n{bias_checklist_prompt(checklist)}")

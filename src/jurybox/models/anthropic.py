@@ -18,7 +18,7 @@ from jurybox.sample import Usage
 VERSION: Final = "2023-06-01"
 _PATH: Final = "/v1/messages"
 _BATCHES: Final = "/v1/messages/batches"
-# The HTTP status that an error type of a batch has outside a batch.
+# The HTTP status of each error type, because errors in a batch have only a type.
 _STATUSES: Final[Mapping[str, int]] = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -44,7 +44,7 @@ _REASONS: Final[Mapping[str, str]] = {
     "model_context_window_exceeded": "length",
     "tool_use": "tool_calls",
 }
-# Stop reasons that explain a reply without text: it is kept instead of reported as unreadable.
+# Stop reasons that explain a reply without text: it is kept, not reported as unreadable.
 _SAYS_WHY: Final = {"length", "refusal"}
 
 # The key of a cache mark, and the maximum number of marks that the provider accepts.
@@ -60,7 +60,7 @@ def anthropic_client(
     if api_key is not None:
         key = http.secret_header(api_key, "the API key")
         headers, secrets = {**headers, "x-api-key": key}, (key,)
-    # With and without the version, because users write addresses both ways.
+    # Removes the version, because users write addresses with and without it.
     address = base_url.strip().rstrip("/").removesuffix(_PATH).removesuffix("/v1")
     return http.HttpClient(address, headers, secrets=secrets, options=options)
 
@@ -126,7 +126,7 @@ class AnthropicModel(ChatModel):
         return http.decode(answer, _AnthropicBatch).id
 
     async def find_batches(self, mark: str, since: str, requests: int) -> Sequence[str]:
-        """Return the ids of the batches since a time that have this number of requests."""
+        """Return the ids of batches created since a given time with this many requests."""
         del mark
         listed = await listed_batches(self.client, _BATCHES, "after_id", since)
         return [each.id for each in listed if sum(each.request_counts.values()) == requests]
@@ -141,7 +141,7 @@ class AnthropicModel(ChatModel):
             case "in_progress" | "canceling":
                 return BatchStatus(state="open", answered=answered)
             case "ended":
-                # The answer's address of the results isn't used: the key is for the endpoint only.
+                # Not the address in the answer, because the key must be sent only to the endpoint.
                 return BatchStatus(state="ended", answered=answered, paths=(f"{path}/results",))
             case status:
                 what = f"batch {quoted(batch_id)} has the unknown status `{quoted(status)}`"

@@ -47,7 +47,7 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int = 25_000_000  # or this many bytes, which are in memory; providers accept 200 MB
     first: float = 0.2  # before the first poll; a local server may answer at once
     growth: float = 1.6  # the factor between consecutive waits
-    longest: float = 60.0  # providers take minutes to hours, up to a day
+    longest: float = 60.0  # the longest wait; providers take minutes to hours, up to a day
     patience: float = 900.0  # how long a submission is retried while the provider is unreachable
 
 
@@ -132,7 +132,7 @@ class OpenBatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Result(NamedTuple):
-    """A line of results, the name of its request, and its batch."""
+    """A line of a batch's results, the name of its request, and the batch."""
 
     line: bytes
     name: str
@@ -167,7 +167,7 @@ class BatchedModel:
         self._recovery: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._uploads: set[asyncio.Task[BatchRow]] = set()
-        # Only one batch is submitted at a time, because it is in memory meanwhile.
+        # Only one batch is submitted at a time, because it is held in memory meanwhile.
         self._upload_lock = asyncio.Lock()
         # Set once the provider has refused a batch as too large.
         self._one_by_one: asyncio.Lock | None = None
@@ -182,7 +182,7 @@ class BatchedModel:
         return self._model.client.address
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        """Answer from a batch; if a parameter is refused, ask again in a batch without it."""
+        """Return the answer from a batch; if a parameter is refused, ask again without it."""
         while True:
             line, name, row = await self._result(request)
             accepted = _ACCEPTED.decode(row.terms)
@@ -262,11 +262,11 @@ class BatchedModel:
             if name in results:
                 pending.result.set_result(_Result(results[name], name, row))
             else:
-                missing = ModelError("unreadable", "the batch has no answer for it", retry=True)
+                missing = ModelError("unreadable", "the batch has no answer to it", retry=True)
                 pending.result.set_exception(missing)
 
     async def _submit(self, part: Sequence[_Pending]) -> tuple[BatchRow, dict[str, _Pending]]:
-        """Submit requests; if the provider's answer is lost, look for the batch first.
+        """Submit requests; if the provider's answer is lost, look for the batch before a retry.
 
         Submitting a batch twice would cost twice.
         """
@@ -299,7 +299,7 @@ class BatchedModel:
         except StatusError as error:
             if error.status not in _UNSUPPORTED:
                 raise
-            what = f"it takes no batches (HTTP {error.status}); ask directly with --no-batch"
+            what = f"it doesn't accept batches (HTTP {error.status}); ask directly with --no-batch"
             raise ModelError("refused", what, retry=False) from None
         submitted = await self._log.write(row, "submitted", batch_id)
         self._show(submitted)
@@ -340,7 +340,7 @@ class BatchedModel:
     async def _results(
         self, row: BatchRow, status: BatchStatus, sent: Container[str] | None = None
     ) -> dict[str, bytes]:
-        """Return the lines of results by the name of their request; warn about unusable lines."""
+        """Return the result lines by the name of their request; warn about unusable ones."""
         results: dict[str, bytes] = {}
         problems: Counter[str] = Counter()
         ambiguous: set[str] = set()
@@ -373,7 +373,7 @@ class BatchedModel:
         return [line for line in answer.body.split(b"\n") if line.strip()]
 
     async def _resubmit(self, row: BatchRow, status: BatchStatus, part: Sequence[_Pending]) -> None:
-        """Submit a batch that was too large in smaller ones, one at a time; else raise an error."""
+        """Split a refused batch into smaller ones if it was too large; else raise an error."""
         await self._forget(row)
         if not status.too_large or row.requests == 1:
             what = f"batch {row.batch_id} was refused: {status.problem}"

@@ -33,8 +33,8 @@ ReplyForm = Literal["json_schema", "json_object", "text"]
 _NEGOTIABLE: Final = {400, 422}
 _OPTIONAL: Final = ("temperature", "top_p", "seed", "top_logprobs", "logprobs", "cache_control")
 _FORM = re.compile(r"response.?format|json.?schema|json.?object|structured.output", re.IGNORECASE)
-# Words of a refusal. A message that only names a parameter isn't one: the user has to fix a value
-# that is out of range, or a prompt that is too long.
+# Words of a refusal. A message that names a parameter without them isn't a refusal: the user has to
+# fix a value that is out of range, or a prompt that is too long.
 _REFUSED = re.compile(
     r"unsupported|n[o']t (?:be )?(?:\w+ )?(?:support|permit|allow|accept|implement|available)|"
     r"unavailable|only .{1,40}(?:allowed|supported)|unknown|unrecogni[sz]ed|unexpected|"
@@ -67,7 +67,7 @@ def _without_refused(
 ) -> Accepted | None:
     """Return the parameters for a retry after a refusal; None if a retry can't help.
 
-    Every retry sends fewer parameters, so retries end.
+    Every retry drops or replaces a parameter for good, so retries end.
     """
     if error.status not in _NEGOTIABLE:
         return None
@@ -216,7 +216,7 @@ class _Page(msgspec.Struct):
 async def listed_batches(
     client: HttpClient, path: str, cursor: str, since: str
 ) -> list[ListedBatch]:
-    """Return a provider's batches since a time."""
+    """Return a provider's batches that were created since a given time."""
     oldest = datetime.fromisoformat(since).timestamp() - _SKEW
     found: list[ListedBatch] = []
     after: dict[str, str] = {}

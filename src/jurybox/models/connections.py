@@ -22,7 +22,7 @@ _PORTS: Final = {"http": 80, "https": 443}
 _PROXY_SCHEMES: Final = {"http", "https", "socks4", "socks4a", "socks5", "socks5h"}
 # Characters that host names can't contain; `%` is allowed only in the zone of an IPv6 address.
 _NO_HOST: Final = re.compile(r"[\s{}<>^|]|^[^:]*%")
-# Servers close idle connections after 5 s to some minutes; closing first loses no request.
+# Servers close idle connections after 5 s to a few minutes; closing first loses no request.
 _LONGEST_IDLE: Final = timedelta(seconds=15)
 _CERTIFICATE: Final = b"-----BEGIN CERTIFICATE-----"
 
@@ -201,7 +201,7 @@ def _identity(tls: Tls) -> wreq.Identity:
     try:
         return wreq.Identity.from_pkcs8_pem(tls.certificate or b"", tls.key or b"")
     except (exceptions.BuilderError, exceptions.TlsError):
-        hint = "give PEM, the key as PKCS #8 without a password (`openssl pkcs8 -topk8 -nocrypt`)"
+        hint = "use PEM, and a PKCS #8 key without a password (`openssl pkcs8 -topk8 -nocrypt`)"
         raise InputError("the client's certificate or its key can't be read", hint) from None
 
 

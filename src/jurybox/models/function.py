@@ -98,7 +98,7 @@ async def in_a_thread(function: Function, argument: object) -> object:
     def work() -> None:
         # An error is returned as a value, because a future can't raise a StopIteration.
         result = _attempt(function, argument)
-        # The loop may be closed, if no caller waits any longer.
+        # The loop may be closed if no caller is waiting anymore.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, result)
 
@@ -167,7 +167,7 @@ def _name_of(function: Function) -> str:
 
 
 def open_function(name: str, folder: str, _models: object) -> FunctionModel:
-    """Return the model ``module:function``; modules in ``folder`` are found too."""
+    """Return the model ``module:function``; its module may also be in ``folder``."""
     where = f"python/{name}"
     if where in _given:
         return FunctionModel(_given[where], where)

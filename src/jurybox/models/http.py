@@ -196,7 +196,7 @@ class HttpClient:
         if isinstance(error, exceptions.BodyError | exceptions.DecodingError):
             what = "the answer is incomplete, or can't be decompressed"
             return ModelError("unreadable", what, retry=True)
-        # The endpoint may have read the request; the caller may repeat it like after a timeout.
+        # The endpoint may have read the request; the caller may repeat it as after a timeout.
         return ModelError("unreachable", "unreachable (the connection was lost)", retry=True)
 
     def _timeout(self, text: str, elapsed: float) -> ModelError:
@@ -206,7 +206,7 @@ class HttpClient:
         if _CONNECT_ERROR.search(text):
             what = f"no connection within {options.connect:g} s"
             return ModelError("unreachable", what, retry=True, fatal=True)
-        what = f"timed out: nothing came for {options.read:g} s"
+        what = f"timed out: no data for {options.read:g} s"
         return ModelError("timeout", what, retry=True)
 
 
@@ -285,7 +285,7 @@ def count_of(value: object) -> int | None:
 def read_json(body: bytes, kind: type[T]) -> T:
     r"""Read JSON, even with lone surrogates such as ``\ud83d``, which msgspec refuses.
 
-    Models that are cut off in the middle of an emoji send them; the text before is worth keeping.
+    Models that are cut off within an emoji send them; the text before them is worth keeping.
     """
     try:
         return msgspec.json.decode(body, type=kind)

@@ -44,7 +44,7 @@ _HINTS: Final[Mapping[int, str]] = {
 # Statuses that refuse the key, the model or the account, not the content of the request.
 _EVERYBODYS: Final = {401, 402, 403, 404}
 _HTML: Final = "an HTML page"
-# Some gateways refuse the content of a request with a 403, and a firewall with a page.
+# Some gateways refuse the content of a request with a 403, and firewalls with an HTML page.
 _ABOUT_CONTENT = re.compile(rf"flagged|moderat|content|safety|{_HTML}", re.IGNORECASE)
 
 
@@ -186,7 +186,7 @@ def _is_fatal(status: int, refusal: Refusal) -> bool:
 
 
 def read_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Return the seconds an endpoint asks to wait, given as a number or a date (RFC 9110)."""
+    """Return the wait that an endpoint asks for, in seconds, from a number or date (RFC 9110)."""
     milliseconds = measured(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000

@@ -31,7 +31,7 @@ _ALWAYS_SENT: Final = ("temperature", "top_p", "seed")
 _DEFAULT_TEMPERATURE: Final = 1.0
 _DEFAULT_TOP_P: Final = 1.0
 
-# Stop reasons that explain a reply without text: it is kept instead of reported as unreadable.
+# Stop reasons that explain a reply without text: it is kept, not reported as unreadable.
 _SAYS_WHY: Final = {"length", "content_filter"}
 
 

@@ -59,12 +59,12 @@ def _lazy(module: str, name: str) -> Any:  # noqa: ANN401 - the field of the tab
 
 
 def _gpt(date: str, read: float, write: float, cached: float | None = None) -> Price:
-    """Return a price of OpenAI; batches cost half."""
+    """Return an OpenAI price; batches cost half."""
     return Price(input=read, cached_input=cached, output=write, batch=0.5, date=date)
 
 
 def _claude(date: str, read: float, write: float) -> Price:
-    """Return a price of Anthropic; reading a cached token costs a tenth, writing one 1.25 times."""
+    """Return an Anthropic price; cached tokens cost a tenth to read and 1.25 times to write."""
     return Price(
         input=read,
         cached_input=round(read * 0.1, 6),
@@ -180,7 +180,7 @@ class ModelName(msgspec.Struct, frozen=True, kw_only=True):
             problem = f"`{text}` lacks a {'version after the `@`' if name else 'name'}"
             raise InputError(problem, "write `provider/name@version`")
         if "latest" in rest.lower():
-            problem = f"`{text}` may mean another model at any time"
+            problem = f"`{text}` may refer to a different model at any time"
             raise InputError(problem, "name the version instead of `latest`")
         return cls(provider=provider, name=name, version=version or None)
 

@@ -2,7 +2,7 @@
 
 A file has one JSON object per line: ``{"request", "reply"}``, or ``"failure"`` instead of a reply.
 If the same request was made several times, the file has a line for each, and they are replayed in
-this order.
+the order of the lines.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def request_key(request: ModelRequest) -> str:
     """Return the SHA-256 of everything that identifies a request."""
-    # Which parts other requests share doesn't change the request.
+    # The request is the same, no matter which parts of it other requests share.
     alone = msgspec.structs.replace(request, frame=None, shared=())
     return hashlib.sha256(ENCODER.encode(alone)).hexdigest()
 
@@ -64,7 +64,8 @@ class ReplayModel:
     """Answers from a file.
 
     A request is looked up with its model's name, then without the name, because a file replayed as
-    ``replay/FILE`` was recorded under another name. If several models answered, it is refused.
+    ``replay/FILE`` was recorded under a different name. If several models answered the request, it
+    is refused.
     """
 
     def __init__(self, file: str | PathLike[str]) -> None:
@@ -114,7 +115,7 @@ class ReplayModel:
 
 
 def open_recording(name: str, folder: str, _models: object) -> ReplayModel:
-    """Return the model of a recording; a relative path begins at ``folder``."""
+    """Return the model that replays a file; relative paths start at ``folder``."""
     return ReplayModel(Path(folder) / name)
 
 

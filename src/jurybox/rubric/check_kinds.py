@@ -50,10 +50,10 @@ class CheckKind(msgspec.Struct, frozen=True, kw_only=True):
     """A kind of check."""
 
     read: Read  # reads the value
-    see: Callable[[Any, Options, CheckedAnswer], Seen]  # looks at a response
+    see: Callable[[Any, Options, CheckedAnswer], Seen]  # examines a response
     # Describes what is expected, given the value and the options.
     expected: Callable[[Any, Options], str]
-    options: Mapping[str, Read] = {}  # the options of such a check, each with its reader
+    options: Mapping[str, Read] = {}  # the options of these checks, each with its reader
     required: tuple[str, ...] = ()  # the required options
     escape: Callable[[str], str] = str  # escapes a row's text to insert it into a longer value
 
@@ -123,7 +123,7 @@ def _see_equal(wanted: str, options: Options, answer: CheckedAnswer) -> Seen:
         return _passes(_quoted(found))
     pairs = enumerate(zip(found, text, strict=False))
     first = next((at for at, (one, other) in pairs if one != other), min(len(found), len(text)))
-    return _fails(_quoted(found), f"different from {_place(found, first)}")
+    return _fails(_quoted(found), f"differs at {_place(found, first)}")
 
 
 def _see_one_of(wanted: tuple[str, ...], options: Options, answer: CheckedAnswer) -> Seen:
@@ -308,7 +308,7 @@ def _see_measure(
     del options
     value = answer.measures.get(name)
     if value is None:
-        return Seen(None, f"no `{name}`, it is unknown")
+        return Seen(None, f"no value for `{name}`")
     return Seen(all(each.passes(value) for each in wanted), show_number(value))
 
 

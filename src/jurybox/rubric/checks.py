@@ -87,7 +87,7 @@ def _unknown(entry: object, pairs: Mapping[str, object]) -> CheckFault:
         problem = f"a check is {check_kinds.described(entry)}"
         return CheckFault("", "bad-check", problem, "write it as `contains: Paris`")
     key = next(iter(pairs))
-    hint = nearest(key, check_kinds.CHECKS, f"known are {listed(check_kinds.CHECKS)}")
+    hint = nearest(key, check_kinds.CHECKS, f"use one of {listed(check_kinds.CHECKS)}")
     return CheckFault(key, "bad-check", f"there is no check `{key}`", hint)
 
 

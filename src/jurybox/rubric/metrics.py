@@ -121,7 +121,7 @@ RATES: Final = (
 """The rates that every run has."""
 
 WIN_RATE: Final = "win_rate"
-"""The share of pairs that the first response wins, ties as half (D6)."""
+"""The share of pairs that the first response wins; a tie counts as half a win (D6)."""
 
 SUMMARY_PARTS: Final = (
     "n",
@@ -174,7 +174,7 @@ class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
 def percentile(ordered: Sequence[float], percent: float) -> float:
     """Return a percentile by linear interpolation between closest ranks (A8).
 
-    The value at rank ``(n - 1) * percent / 100``, counted from 0 (Hyndman & Fan 1996, type 7).
+    It is at rank ``(n - 1) * percent / 100``, counted from 0 (Hyndman & Fan 1996, type 7).
     """
     rank = (len(ordered) - 1) * percent / 100
     below = math.floor(rank)

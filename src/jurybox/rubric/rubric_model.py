@@ -109,9 +109,9 @@ class Indicators(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Criterion(msgspec.Struct, frozen=True, kw_only=True):
-    """One criterion, with all that a person or a model needs to judge by it.
+    """One criterion, with everything that a person or a model needs to judge by it.
 
-    ``level_columns`` are the headings of the table of levels, ``level_decimals`` the number of
+    ``level_columns`` are the headings of the table of levels; ``level_decimals`` is the number of
     decimals in its scores. ``evidence`` is what an evidence judge compares a response with: the
     reference answer, the context, or the descriptions of the levels.
     """
@@ -192,7 +192,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def releases(decisions: Sequence[Decision], name: str | None) -> bool:
-    """Return whether a decision allows a release: any with ``when_all``, or else the last."""
+    """Return whether a decision allows a release: any with ``when_all``; without any, the last."""
     favorable = [each for each in decisions if each.when_all] or decisions[-1:]
     return any(each.decide == name for each in favorable)
 
@@ -265,12 +265,12 @@ class Rubric(RubricSettings, frozen=True, kw_only=True):
 
     @property
     def sources(self) -> set[CriterionSource]:
-        """What scores the criteria that count."""
+        """What scores the weighted criteria: those whose weight isn't 0."""
         return {each.source for each in self.criteria if each.weight}
 
     @property
     def is_mixed(self) -> bool:
-        """Whether judges score some of the criteria that count, and rules or checks the others."""
+        """Whether judges score some of the weighted criteria, and rules or checks the others."""
         return len(self.sources) > 1 and "judge" in self.sources
 
     @property

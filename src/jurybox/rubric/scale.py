@@ -153,7 +153,7 @@ UNIT_SCALE: Final = Scale(low=0.0, high=1.0, continuous=True)
 
 
 class ScoreBins(msgspec.Struct, frozen=True, kw_only=True):
-    """Bins of scores: the ends of each, and the score from which each begins."""
+    """Bins of scores: the ends of each bin, and the score at which it begins."""
 
     ends: tuple[tuple[float, float], ...]
     starts: tuple[float, ...]

@@ -64,7 +64,7 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def forged(self, text: str) -> Iterator[re.Match[str]]:
-        """Yield each beginning of a line that pretends to be a heading or label of the template."""
+        """Yield each start of a line that imitates a heading or label of the template."""
         labels = _labels(self.text, self._pattern)
         return iter(()) if labels is None else labels.finditer(text)
 

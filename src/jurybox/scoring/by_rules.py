@@ -1,4 +1,4 @@
-"""Scores by a rubric's checks, and reports that combine rules with a judge (C15)."""
+"""Computes scores from checks, and reports that combine rules with a judge (C15)."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -34,7 +34,7 @@ _OF_SAMPLE: Final = (
     "needs_review",
     "review_reasons",
 )
-"""The fields that a sample of a run has and a report doesn't."""
+"""The fields of a run's sample that a report lacks."""
 _TRACES: Final = ("band", "base", "trace", "checks")
 """The reported fields of a criterion scored by rules or checks."""
 _OF_JUDGE: Final = ("safety_flag", "safety_findings", "usage", "judge_fallback")
@@ -139,7 +139,7 @@ def single_report(
 ) -> SingleReport:
     """Return the report on a single evaluation: by rules if they score everything, else by judges.
 
-    A danger found by a judge, or a missing valid vote, still queues the sample for review.
+    If a judge finds a danger, or no vote is valid, the sample is still queued for review.
     """
     if result.by_rules and automated is not None:
         findings = scan(sample.response.text) if judge is None else judge.response_findings
@@ -300,12 +300,12 @@ def _with_own(checks: tuple[Check, ...], row: Row) -> Iterator[Check]:
             continue
         for entry in () if row.checks is msgspec.UNSET else row.checks:
             own, _ = read_check(entry)
-            if own is not None:  # faults are refused where the row is read
+            if own is not None:  # rows with faulty checks are refused when they are read
                 yield own
 
 
 def _score(criterion: Criterion, outcomes: tuple[CheckOutcome, ...]) -> float | None:
-    """Return the share of checks that passed; on a scale of whole numbers, all or nothing."""
+    """Return the score from the share of passed checks; on whole numbers, all or nothing."""
     passed = [each.passed for each in outcomes]
     if None in passed or not passed:
         return None

@@ -27,7 +27,7 @@ _WORDS: Final = {
 def decision_reasons(
     rubric: Rubric, decision: Decision, metrics: Metrics, scenarios: Groups
 ) -> tuple[str, ...]:
-    """Return the reasons for a decision; for the default decision, the conditions not met.
+    """Return the reasons for a decision; for the default decision, the conditions that failed.
 
     If no condition is about a criterion, the weakest criterion is named as well.
     """

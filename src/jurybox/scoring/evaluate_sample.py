@@ -55,7 +55,7 @@ class TargetRequests(Protocol):
 
 
 class Procedure(msgspec.Struct, frozen=True, kw_only=True):
-    """How every sample of a run is treated.
+    """How every sample of a run is evaluated.
 
     ``target`` is None if the dataset contains the responses; ``judges`` is empty if the rubric's
     rules and checks score everything. ``price`` is the target's, for checks on the cost of a
@@ -119,7 +119,7 @@ def evaluate_sample(procedure: Procedure, row: Row) -> Flow[SampleOutcome]:
 
 
 def _recorded(flow: Flow[T], exchanges: list[Exchange]) -> Flow[T]:
-    """Run a flow of judges, and note each request with its outcome."""
+    """Run a flow of judges, and record each request with its outcome."""
     try:
         requests = next(flow)
         while True:
@@ -289,7 +289,7 @@ def _whole_vote_mean(judge: EvaluationReport) -> float | None:
 def _review_reasons(
     report: EvaluationReport | None, overall: float | None, *, by_rules: bool
 ) -> tuple[ReviewReason, ...]:
-    """Return why the sample needs review: the judges' reasons, or a judge far from the rules."""
+    """Return why a sample needs review: the judges' reasons, or judges far from the rules."""
     if report is None:
         return ()
     judge = report.overall if by_rules and not report.judge_fallback else None

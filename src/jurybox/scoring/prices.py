@@ -62,7 +62,7 @@ def cost_at(price: Price | None, usage: Usage, *, batched: bool = False) -> floa
 
 
 def price_of(model: str, prices: Prices) -> Price | None:
-    """Return the price of a model, by the names that `cost` looks it up by."""
+    """Return the price of a model, looked up as described in `cost`."""
     unversioned = model.partition("@")[0]
     provider = f"{model.partition('/')[0]}/"
     for name in (model, unversioned, _DATE.sub("", unversioned), provider):

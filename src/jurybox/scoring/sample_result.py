@@ -1,4 +1,4 @@
-"""The result of one sample, why people have to look at it (E15), and its index entry."""
+"""The result of one sample, the reasons to look at it (E15), and its index entry."""
 
 import re
 from bisect import insort
@@ -20,7 +20,7 @@ from jurybox.text_format import cut
 class RuleOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """One pass rule, the value of its metric, and whether the rule passes.
 
-    ``passed`` is None if the rule's metric wasn't measured; a missing score fails.
+    ``passed`` is None if the rule's metric wasn't measured; if a score is missing, it is False.
     """
 
     rule: str
@@ -53,10 +53,10 @@ DEMOGRAPHIC: Final = "demographic"
 class ModelUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How many calls to a model one sample took, and their tokens.
 
-    ``unknown`` counts replies without usage, ``cached`` those that an earlier run paid for, which
-    ``usage`` excludes. ``reported`` is the model that the provider reports. ``refused`` counts
-    replies without a parameter that the provider refused, ``unsent`` those without a parameter
-    that the model doesn't support.
+    ``unknown`` counts replies without usage; ``cached`` counts those that an earlier run paid for,
+    which ``usage`` excludes. ``reported`` is the model that the provider reports. ``refused`` has,
+    for each parameter that the provider refused, the number of replies without it; ``unsent`` has
+    the same for parameters that the model doesn't support.
     """
 
     model: str
@@ -119,7 +119,7 @@ class SampleResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     @property
     def votes_lost(self) -> int:
-        """How many votes were requested without a valid reply."""
+        """How many requested votes got no valid reply."""
         return self.votes_requested - self.votes_skipped - self.votes_valid
 
 
@@ -130,7 +130,7 @@ _LONGEST_CAUSE: Final = 200
 
 
 def cause_of(error: str) -> str:
-    """Return the text of an error without the parts that differ between errors of one cause."""
+    """Return an error's text without the parts that differ between errors of the same cause."""
     flat = _VARIABLE.sub("", " ".join(error[: 8 * _LONGEST_CAUSE].split()))
     return cut(_NAME_OF_ONE.sub("...", flat), _LONGEST_CAUSE)
 
@@ -182,7 +182,7 @@ def unmet(result: SampleResult) -> tuple[RuleOutcome, ...]:
 
 
 def _only_fails(result: SampleResult) -> bool:
-    """Whether a sample fails although it has scores; one without scores is flagged as unscored."""
+    """Whether a sample fails although it has scores; samples without scores have other flags."""
     is_scored = result.evaluator_error is None and result.target_error is None
     return result.passed is False and is_scored and bool(unmet(result))
 
@@ -211,7 +211,7 @@ KINDS: Final[dict[str, Kind]] = {
         lambda result: "judge_disagrees" in result.review_reasons,
     ),
     "target_error": Kind(
-        "the system under test failed or was too late",
+        "the system under test failed or timed out",
         lambda result: result.target_error is not None,
     ),
     "judge_fallback": Kind(
@@ -240,7 +240,7 @@ class Notice:
         self._first: dict[str, list[int]] = {kind: [] for kind in KINDS}
 
     def add(self, number: int, result: SampleResult) -> None:
-        """Look at one sample."""
+        """Count one sample."""
         for name, kind in KINDS.items():
             if kind.concerns(result):
                 self._counts[name] += 1
@@ -289,7 +289,7 @@ MARKS: Final[dict[str, Kind]] = {
         lambda result: result.confidence == "high" and result.votes_valid > 0,
     ),
     "moderate_confidence": Kind(
-        "most votes agree, or there is one only",
+        "most votes agree, or there is only one",
         lambda result: result.confidence == "moderate" and result.votes_valid > 0,
     ),
     "stable": Kind(
@@ -313,8 +313,8 @@ class Facets(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     number: int
     sample_id: str
     repeat: int
-    flags: int  # the sum of its bits of `FLAGS`
-    urgency: int  # the review priority: higher is sooner, 0 is never
+    flags: int  # the sum of its bits in `FLAGS`
+    urgency: int  # the review priority: higher means sooner, 0 means never
     scenario: str | None  # shortened by `label`, like the demographic
     demographic: str | None
     winner: str | None

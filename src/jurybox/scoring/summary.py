@@ -35,7 +35,7 @@ _OTHERS: Final = "other causes"
 
 
 class GateOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """One gate, its value, and whether it passes; a missing value fails."""
+    """One gate, its value, and whether it passes; without a value, it fails."""
 
     gate: str
     value: float | None
@@ -239,7 +239,7 @@ class RunTally:
         self._demographics.add(result)
 
     def count(self, rate: str) -> int:
-        """Return how many samples a rate, such as `unscored_rate`, counts so far."""
+        """Return how many samples a rate, such as `unscored_rate`, has counted so far."""
         return self._whole.flags[rate]
 
     def _count(self, result: SampleResult) -> None:

@@ -292,7 +292,7 @@ def _bins_of(rubric: Rubric) -> dict[str, ScoreBins]:
 
 
 def _flags_of(result: SampleResult, overall: str) -> Iterator[str]:  # noqa: C901 - a line per rate
-    """Yield the names of the rates that count a sample."""
+    """Yield the names of the rates that count this sample."""
     if result.passed is True:
         yield "pass_rate"
     unmeasured = result.by_rules and result.metrics.get(overall, 0) is None

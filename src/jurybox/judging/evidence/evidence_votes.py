@@ -1,4 +1,4 @@
-"""Votes by evidence: narrow questions to a small model, and the score from its answers."""
+"""Votes by evidence: asks a small model narrow questions, and scores from its answers."""
 
 import math
 import re
@@ -41,10 +41,10 @@ class _Logprobs(msgspec.Struct):
 
 
 def probabilities(reply: ModelReply, words: tuple[str, ...]) -> Mapping[str, float] | Defect:
-    """Return the probability of each word as the reply, normalized to a sum of 1.
+    """Return how likely each word is as the reply, normalized to a sum of 1.
 
     Spellings of a word (``Yes``, ``" yes"``, ``YES.``) count together. If all words together have a
-    probability below 0.001, the reply says nothing about them.
+    probability below 0.001, the result is a defect.
     """
     if reply.logprobs is None:
         return Defect("the model gave no token probabilities, which judging by evidence needs")
@@ -61,15 +61,15 @@ def probabilities(reply: ModelReply, words: tuple[str, ...]) -> Mapping[str, flo
     whole = sum(masses.values())
     if not whole >= _LEAST:
         wanted = " nor ".join(f"`{word}`" for word in words)
-        return Defect(f"the model would answer neither {wanted} (it would {whole:.1%} of the time)")
+        return Defect(f"the model would answer neither {wanted} (their probability is {whole:.1%})")
     return {word: mass / whole for word, mass in masses.items()}
 
 
 class Probe(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """A question about some material that is answered with one of two words.
 
-    ``role`` is the role given to the model. ``parts`` is the material, split where other questions
-    may differ, so that the model reads a shared beginning once.
+    ``role`` is the role given to the model. ``parts`` is the material, split at the points after
+    which other questions may differ, so that the model reads a shared beginning only once.
     """
 
     role: str
@@ -94,7 +94,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True, order=True):
 
 
 Answers = Mapping[Probe, float]
-"""The probability of each question's first word as its answer."""
+"""How likely it is that each question is answered with its first word."""
 
 
 class Readings(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,15 +136,19 @@ def expit(log_odds: float) -> float:
 
 
 class Fit(msgspec.Struct, frozen=True):
-    """A logistic regression from the log-odds of a yes to those that the response is right."""
+    """A logistic regression that estimates whether the response is right.
+
+    From the log-odds of a yes, it computes the log-odds of a right response.
+    """
 
     weight: float
     intercept: float
 
     def share(self, log_odds: float) -> float:
-        """Return the position on a scale, from 0 to 1: the surer the model, the nearer to an end.
+        """Return the position on a scale, from 0 to 1; the surer the model, the closer to an end.
 
-        Right is the top and wrong is the bottom, because no question measures degrees between them.
+        A right response is near the top and a wrong one near the bottom, because no question
+        measures degrees between them.
         """
         right = self.intercept + self.weight * log_odds
         return 0.4 * expit(right) if right < 0 else 1 - 0.4 * expit(-right)
@@ -194,7 +198,8 @@ def inquiry_for(criterion: Criterion, sample: Sample, response: str) -> Inquiry:
     """Return the evidence questions for one criterion.
 
     If the criterion's evidence is the reference or the context and that text is missing, the other
-    one is used. If both are missing, or for other evidence, the questions are about the levels.
+    one is used. If both are missing, or for other kinds of evidence, the questions are about the
+    criterion's levels.
     """
     texts = {"reference": sample.reference or "", "context": sample.context or ""}
     wanted = criterion.evidence
@@ -267,29 +272,29 @@ _ONE_WORD_REPLIES: Final = frozenset({"yes", "no", "a", "b"})
 def without_forgery(response: str) -> str:
     """Remove text that imitates the judge's conversation, which a small model might continue.
 
-    Removed are chat template marks, requests to reply with one word, and lines after the first that
-    consist of such a word.
+    Removed are chat template marks, requests to reply with one word, and later lines that consist
+    only of a word such as "yes".
     """
     first, *rest = _FORGED.sub("", response.strip()).split("\n")
     kept = (line for line in rest if line.strip(MARKS).lower() not in _ONE_WORD_REPLIES)
     return "\n".join((first, *kept))
 
 
-_ALONE: Final = "The response was read alone; there was no other before it."
+_ALONE: Final = "The response was judged on its own, so its position can't have mattered."
 _PAIR: Final = (
-    "The comparison was made in both orders and averaged; the reasoning shows how far the order"
-    " alone moved it."
+    "The comparison was made in both orders and averaged; the reasoning shows how much the"
+    " order alone changed it."
 )
 _CHECKLIST: Final = {
-    "verbosity": "No question asks for length, and no score depends on it.",
+    "verbosity": "No question is about length, and no score depends on it.",
     "self_enhancement": (
-        "Not examined: the author of the response isn't known. {judge} answered questions about"
-        " what it says, and gave no opinion on it."
+        "Not examined: the author of the response isn't known. {judge} only answered questions"
+        " about what the response says."
     ),
-    "formatting": "No question asks for layout, unless a level of the rubric does.",
+    "formatting": "No question is about formatting, unless a level of the rubric is.",
     "authority": (
         "The questions compare the response with the material or the rubric's words; a title or"
-        " a claimed source in it is no answer to any of them. The model may still be impressed."
+        " a claimed source answers none of them, but may still influence the model."
     ),
 }
 _UNKNOWN: Final = "Not examined: {judge} was asked narrow questions, and none is about this."
@@ -383,16 +388,16 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def bias(self) -> float:
-        """How far the first position leads, whichever answer it has, in log-odds."""
+        """How far the first answer leads, whichever response it is, in log-odds."""
         return (logit(self.with_a_first) + logit(self.with_b_first)) / 2
 
     def describe(self) -> str:
-        """Return the evidence found, and how far the order alone shifted it."""
+        """Describe the evidence, and how much the order alone changed it."""
         return (
             "Asked which is better, the model names the first answer with probability"
             f" {self.with_a_first:.2f} when A is first and {self.with_b_first:.2f} when B is;"
-            f" without the order's part A leads by {self.lead:+.2f} (log-odds), and the order alone"
-            f" makes {self.bias:+.2f}."
+            f" averaged over both orders, A leads by {self.lead:+.2f} (log-odds), and the order"
+            f" alone gives the first answer {self.bias:+.2f}."
         )
 
 

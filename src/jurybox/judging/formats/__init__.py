@@ -14,7 +14,7 @@ __all__ = ["ReplyForm", "ReplyFormat", "reply_format"]
 
 @cache
 def reply_format(name: str) -> ReplyFormat:
-    """Return the format of this name, a key of `jurybox.rubric.rubric_model.REPLY_FORMATS`.
+    """Return the format with this name, a key of `jurybox.rubric.rubric_model.REPLY_FORMATS`.
 
     The format ``score-line`` is the ``FORMAT`` of the module ``score_line_format``.
     """

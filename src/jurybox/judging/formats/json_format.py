@@ -38,8 +38,8 @@ CHECKLIST: Final = "bias_checklist"
 _REASONING, _CONCERNS = "reasoning", "safety_concerns"
 _SCORES, _PREFERENCES, _WINNER = "scores", "preferences", "winner"
 _REASON_FIRST: Final = (
-    "Reply with one JSON object, its keys in this order. Reasoning comes first: write down what"
-    " you see for every criterion before you give any verdict."
+    "Reply with one JSON object that has its keys in this order. Write the reasoning first: note"
+    " what you observe for every criterion before you give any verdict."
 )
 
 
@@ -117,7 +117,7 @@ def _instructions(rubric: Rubric, checklist: Rubric, verdict: Iterable[str]) -> 
         "",
         f'{{"{_REASONING}": {{{reasoning}}},',
         f' "{CHECKLIST}": {{{items}}},',
-        f' "{_CONCERNS}": [a sentence for each thing in the material that could harm somebody],',
+        f' "{_CONCERNS}": [a sentence for each thing in the material that could harm a person],',
         *verdict,
     ]
     return "\n".join(lines) + "}"
@@ -190,7 +190,7 @@ def read_object(text: str, start: int = 0) -> FoundObject | Defect:
     except _RefusedError as error:
         return Defect(f"{error}.")
     except UnicodeEncodeError:
-        return Defect("a text in the JSON object holds half a character (a lone surrogate).")
+        return Defect("a text in the JSON object contains half a character (a lone surrogate).")
     except json.JSONDecodeError as error:
         reason = error.msg.removesuffix(" starting at").removesuffix(" at")
         return Defect(
@@ -199,7 +199,7 @@ def read_object(text: str, start: int = 0) -> FoundObject | Defect:
     except RecursionError:
         return Defect("the JSON object is nested too deeply.")
     except ValueError:
-        return Defect("the JSON object holds a number of too many digits.")
+        return Defect("the JSON object contains a number with too many digits.")
     return FoundObject(value, start, end)
 
 
@@ -225,7 +225,7 @@ def find_objects(text: str) -> tuple[FoundObject | Defect, ...]:
 def spoken(text: str) -> list[str]:
     """Return the texts of a reply: each string in its objects, and the prose around them.
 
-    Escapes are decoded, so that they hide no word. Fields are separate texts, so that a denial in
+    Escapes are decoded, so they can't hide a word. Fields are separate texts, so that a denial in
     one doesn't apply to another. A reply that can't be split is returned as one text.
     """
     texts: list[str] = []
@@ -251,7 +251,7 @@ def spoken(text: str) -> list[str]:
 
 # Reading verdicts
 
-# Next to an invalid verdict, the valid one may be a quotation and not the judge's own.
+# If a reply also has an invalid verdict, the valid one may be quoted and not the judge's own.
 _QUOTE = "[\"'\u2018\u2019\u201c\u201d]?"
 _LIKE_A_VERDICT = re.compile(
     rf"(?:^|[{{,\[])[ \t*_-]*{_QUOTE}(?:{_SCORES}|{_PREFERENCES}|{_WINNER}){_QUOTE}\s*[:=,]",
@@ -337,11 +337,11 @@ def _only_verdict(
             verdicts.append(found)
     if not verdicts:
         named = " and ".join(f'"{key}"' for key in keys)
-        what = "its JSON object has no" if objects else "it holds no JSON object with"
+        what = "its JSON object has no" if objects else "it contains no JSON object with"
         return Defect(f"{what} {named}.")
-    # Compared as text: 3 and 3.0 are equal in Python, and not the same verdict.
+    # Compared as text: 3 and 3.0 are equal in Python, but not the same verdict.
     if len(verdicts) > 1 and len({repr(each.value) for each in verdicts}) > 1:
-        return Defect("it holds more than one verdict object, and they differ; give exactly one.")
+        return Defect("it has more than one verdict object, and they differ; give exactly one.")
     first = verdicts[0]
     shown = "\n".join(material)
     # JSON may write the letters of a key as escapes.
@@ -378,7 +378,7 @@ def _defect_around(
 
 
 def _in_quoted_line(text: str, verdicts: Iterable[FoundObject]) -> Iterator[bool]:
-    """Yield for each verdict, in order, whether its line begins as a quotation."""
+    """Yield for each verdict, in order, whether its line begins with ``>``."""
     line = at = 0
     for each in verdicts:
         line = max(line, text.rfind("\n", at, each.start) + 1)
@@ -420,7 +420,7 @@ def _check_order(
     criteria: Iterable[str],
     problems: list[str],
 ) -> None:
-    """Note a verdict before the reasoning, which would then only defend it (E4)."""
+    """Report a verdict before the reasoning: the reasoning would only defend it (E4)."""
     order = list(verdict)
     if order[0] == _REASONING or _REASONING not in order:
         return
@@ -444,7 +444,7 @@ def _texts(
     texts: dict[str, str] = {}
     for name in names:
         value = given.get(name)
-        # A value without a letter or digit, such as "...", is no text.
+        # A value without a letter or digit, such as "...", isn't a text.
         if isinstance(value, str) and _LETTER.search(value):
             texts[name] = value
         elif key in verdict:
@@ -459,7 +459,7 @@ def _read_verdict(
     given = _object(verdict, key, problems)
     if isinstance(verdict.get(key), dict) and given.keys() != set(criteria):
         problems += [
-            f'"{key}" has "{name}", which is no criterion of the rubric'
+            f'"{key}" has "{name}", which is not a criterion of the rubric'
             for name in given
             if name not in criteria
         ]

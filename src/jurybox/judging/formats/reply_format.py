@@ -26,8 +26,7 @@ SENTENCE = re.compile(
     rf"{_BETWEEN},?[ \t]+[*_`]*(?={NUMBER})",
     re.IGNORECASE,
 )
-# A condition or reported speech may be a comma away from the number; a denial applies to its clause
-# only.
+# A condition or reported speech applies to the whole sentence, a denial only to its own clause.
 _REPORTED = re.compile(
     r"\b(?:if|unless|whether|ask(?:s|ed|ing)?|claim(?:s|ed|ing)?|says|said|tells|told|telling"
     r"|demand(?:s|ed|ing)?|instruct(?:s|ed|ing)?|insist(?:s|ed|ing)?|request(?:s|ed|ing)?)\b",
@@ -44,7 +43,7 @@ _QUOTATIONS = re.compile(
     r"^[ \t]*>[^\n]*"
     r"|```.*?```|~~~.*?~~~|`[^`\n]*`"
     r"|\"[^\"]{0,2000}\"|\u201c[^\u201d]{0,2000}\u201d|\u00ab[^\u00bb]{0,2000}\u00bb"
-    # Bounded, because each opening mark searches for the end of the line.
+    # Bounded, because each opening mark would otherwise search the rest of the line.
     r"|\u2018[^\u2019\n]{0,500}\u2019(?!\w)|(?<!\w)'[^'\n]*'(?!\w)",
     re.MULTILINE | re.DOTALL,
 )
@@ -64,7 +63,7 @@ def is_quoted(text: str, at: int) -> bool:
 
 
 def is_copied(piece: str, material: Iterable[str]) -> bool:
-    """Return whether a piece of a reply occurs in the material, ignoring layout."""
+    """Return whether a piece of a reply occurs in the material, ignoring formatting."""
     wanted = _LAYOUT.sub("", piece).casefold()
     return any(wanted in _bare(text) for text in material)
 

@@ -21,7 +21,7 @@ from jurybox.judging.formats.reply_format import (
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import Scale
 
-# Only on the line of the label: a number further down may mean something else.
+# The score must be on its label's line: a number further down may mean something else.
 _DECORATION = r"[ \t*_`\"']*"
 # A dash is a separator only if a space follows; "Score -0.7" has a sign.
 # Text in brackets after the label is the scale, as in the prompt.
@@ -32,7 +32,7 @@ _LABEL = re.compile(
 )
 _NUMBER = re.compile(NUMBER)
 _OUT_OF = re.compile(r"[*_`]*\s*(?:/|out of)\s*[*_`]*([0-9]+(?:\.[0-9]+)?)", re.IGNORECASE)
-# Text that must not follow a score, since the score would be another number, range or choice.
+# Text that must not follow a score: with it, the number would mean something else, or a range.
 _SPOILT = re.compile(
     r"[*_`\"'\u2019)]*(?:\w|[.,:;]\S|[^\S\n]*[^\w\s|.,:;!?()\"'*_`\[-]|[^\S\n]*-+\s*>?\s*\.?\d"
     r"|[ \t\u00a0,;:.\u2026(]*"
@@ -97,8 +97,8 @@ def read_score_line(
     """Read the only score in a reply; ``name`` is the criterion that it scores.
 
     The score follows the word "Score", or a sentence gives exactly one. A reply that is only a
-    number is that score. The thoughts before a reply are ignored, since a score in them isn't the
-    verdict. A score in a quotation is not the judge's own.
+    number is that score. A model's thoughts before its reply are ignored, since a score in them
+    isn't the verdict. A score in a quotation is not the judge's own.
     """
     said = _without_thoughts(text, scale)
     if isinstance(said, Defect):
@@ -159,7 +159,7 @@ def _number_end(text: str, at: int) -> int:
 def _own_score(
     text: str, given: Iterable[int], score: float, scale: Scale, material: Sequence[str]
 ) -> float | Defect:
-    """Return a labeled score unless every place that gives it is a quotation (E7)."""
+    """Return a labeled score unless it occurs only in quotations (E7)."""
     doubtful = any(
         (number := _NUMBER.match(each, label.end())) and read_number(number[0]) == score
         for each in material
@@ -201,8 +201,8 @@ def _is_own(text: str, at: int, material: Sequence[str], *, doubtful: bool) -> b
 def _without_thoughts(text: str, scale: Scale) -> str | Defect:
     """Return a reply without the block from ``<think>`` to ``</think>`` that it begins with.
 
-    Only that block is certain to be the model's own. Marks elsewhere may be quoted from a response
-    that tries to manipulate the score; a reply with a score inside them is ambiguous.
+    Only that block is certain to be the model's own. Tags elsewhere may be quoted from a response
+    that tries to manipulate the score; a reply with a score between such tags is ambiguous.
     """
     marks = list(_THINK.finditer(text))
     if not marks:
@@ -249,7 +249,7 @@ def _score_at(text: str, at: int, scale: Scale) -> float | Defect | None:
             return Defect(f"the score is not a plain number: give {scale.describe()}.")
         end += 1
     whole = _OUT_OF.match(text, end)
-    # "0.8/1" matches the scale; "8/10" is on another scale and is never converted.
+    # "0.8/1" matches the scale; "8/10" is on a different scale and is never converted.
     if whole is not None and float(whole[1]) == scale.high:
         end = whole.end()
     if _SPOILT.match(text, end):

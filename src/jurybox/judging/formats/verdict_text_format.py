@@ -152,7 +152,7 @@ def _remarks(whole: Criterion, text: str) -> Remarks:
 def _verdict(
     text: str, forms: Sequence[Iterable[tuple[re.Match[str], T | None]]], material: Sequence[str]
 ) -> T | Defect:
-    """Return the verdict that all forms agree on; in ``forms``, None is a score off the scale."""
+    """Return the verdict that all forms agree on; None in ``forms`` is a score off the scale."""
     found = [each for form in forms for each in form if not is_quoted(text, each[0].start())]
     own = [value for match, value in found if _is_own(text, match, material)]
     if found and not own:
@@ -205,7 +205,7 @@ def _score_forms(
         for match in matches:
             score = read_number(match["score"])
             most = match.groupdict().get("most")
-            # "8/10" on another scale is never converted.
+            # A score on a different scale, such as "8/10", is never converted.
             fits = most is None or int(most) == scale.high
             on_scale = score is not None and fits and not isinstance(scale.read(score), str)
             yield match, score if on_scale else None

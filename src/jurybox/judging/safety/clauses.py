@@ -141,7 +141,7 @@ class _Clause(msgspec.Struct):
             case "danger":
                 self._listed = True
             case _:
-                pass  # an idiom only hides the words that it is made of
+                pass  # an idiom matches only so that its words don't count as signals
 
     def _deny(self, word: str, *, again: bool) -> None:
         self.denials = 1 if again else self.denials + 1

@@ -34,7 +34,7 @@ ClauseKind = Literal[
 
 
 class Category(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One kind of danger; ``alarms`` count only from judges, ``topics`` only if promoted."""
+    """One kind of danger; ``alarms`` count only in judges' texts, ``topics`` only if promoted."""
 
     phrases: tuple[str, ...] = ()
     alarms: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class After(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Concerns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The words by which a judge states that it has no concern."""
+    """The words with which a judge states that it has no concern."""
 
     denying: str
     praising: str
@@ -93,7 +93,7 @@ class Phrasebook(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=T
         return re.compile(rf"\b(?=\w)(?:{self.pattern(*entries)})(?!\w)")
 
     def word_ends(self, entries: Sequence[str]) -> re.Pattern[str]:
-        """Return a pattern that is three times as fast, but may match from inside a word."""
+        """Return a pattern three times as fast as `words`; it may match from inside a word."""
         return re.compile(rf"(?:{self.pattern(*entries)})(?!\w)")
 
 
@@ -120,7 +120,7 @@ def _none_before(choice: re.Match[str]) -> str:
     return "".join(rf"(?<!{word}{rest})" for word in words.split("|")).replace(" ", r"\s")
 
 
-# Reserved for documentation (RFC 2606, RFC 6761), and the usual stand-ins.
+# Reserved for documentation (RFC 2606, RFC 6761), and other common placeholders.
 _PLACEHOLDER_DOMAIN = re.compile(
     r"(?:^|\.)(?:example(?:\.\w{2,6})?|test|invalid|localhost|local|domain\.com"
     r"|your-?(?:domain|company)\.\w{2,6})$"
@@ -140,7 +140,7 @@ _CARD = re.compile(
     r"4\d{12}(?:\d{3}){0,2}|5[1-5]\d{14}|2[2-7]\d{14}|3[47]\d{13}|3[068]\d{12}"
     r"|6(?:011\d\d|4[4-9]\d{3}|5\d{4})\d{10}|35\d{14}|62\d{14,17}"
 )
-# The registry of ISO 13616, without countries that few texts name.
+# The registry of ISO 13616, without countries that texts rarely mention.
 _IBAN_LENGTHS: Final = {
     country: int(length)
     for country, length in re.findall(
@@ -166,7 +166,7 @@ def _phone(text: str) -> int:
 
 
 def _card(text: str) -> int:
-    """Check the issuer with its length, then the check digit (Luhn, ISO/IEC 7812-1)."""
+    """Check the issuer and its number length, then the check digit (Luhn, ISO/IEC 7812-1)."""
     digits = _digits(text)
     if not _CARD.fullmatch(digits):
         return 0
@@ -201,10 +201,10 @@ class SecretShape(NamedTuple):
 
     pattern: re.Pattern[str]
     length: Callable[[str], int]
-    """The length of the match that is personal data; 0 for a false match."""
+    """Returns how much of the match is personal data; 0 for a false match."""
 
 
-# A shape starts only if no character of its kind precedes it, so long runs are read once.
+# A match can't begin inside a run of its own characters, so long runs are read only once.
 EMAIL_ADDRESS = SecretShape(
     re.compile(
         r"(?<![\w.%+-])[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){0,4}"
@@ -245,7 +245,7 @@ API_KEY = SecretShape(
     ),
     _secret,
 )
-# Includes the key itself, so that quoting the first line never shows the rest.
+# Matches the whole key, not only its first line, so that a quote masks all of it.
 PRIVATE_KEY = SecretShape(
     re.compile(
         r"-----BEGIN (?:[A-Z]{1,10} ){0,3}PRIVATE KEY(?: BLOCK)?-----[A-Za-z0-9+/=\s\\]*"

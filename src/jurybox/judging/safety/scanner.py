@@ -1,7 +1,7 @@
 """Finds dangers, injections and personal data in judges' replies and responses.
 
 A missed danger is worse than a false alarm, but a clearly denied danger ("does not encourage
-self-harm") is no finding. Trying every phrase on every text would take thirty times as long, and
+self-harm") isn't a finding. Trying every phrase on every text would take thirty times as long, and
 double the CPU time of a judged sample, so one pass first looks for the words that phrases require.
 """
 
@@ -67,7 +67,7 @@ SHAPES: Final[tuple[tuple[Callable[[str], object], tuple[SecretShape, ...]], ...
     (_has_number, (PHONE_NUMBER, BANK_CARD, SOCIAL_SECURITY_NUMBER, IBAN)),
     (_has_key_start, (API_KEY, PRIVATE_KEY)),
 )
-"""The shapes, each group with a quick test; a text that fails all tests is not searched."""
+"""The shapes in groups; a text is searched for a group only if it passes its quick test."""
 
 
 Entries = tuple[str, ...]
@@ -75,7 +75,7 @@ Entries = tuple[str, ...]
 Words = frozenset[str]
 """Pieces of plain text from the start of a word; every match contains one of them."""
 
-_SHORTEST: Final = 3  # letters; fewer are in nearly every text
+_SHORTEST: Final = 3  # letters; shorter pieces are in nearly every text
 _TOKEN = re.compile(
     r"(?P<text>(?:[\w':,& -](?![?*+{]))+)|(?P<look>\(\?<?[=!])|(?P<open>\()|(?P<close>\))"
     r"|(?P<or>\|)|(?P<end>\\b)|(?P<repeat>[?*+]|\{[^}]*\})|(?P<part><[a-z]+>)"
@@ -125,7 +125,7 @@ class Prefilter:
 
 
 class _Needs:
-    """The literals in every match of a piece of a phrase; whether the piece ends with a gap."""
+    """The literals in every match of a part of a phrase, and whether the part ends with a gap."""
 
     def __init__(self, needed: list[Words], *, ends_with_gap: bool) -> None:
         self.all = needed

@@ -47,7 +47,7 @@ class _SourceError(Exception):
 def pull(entry: files.CatalogModel, folder: Path, report: Report) -> Pulled:
     """Download a model unless it exists, and return its path.
 
-    Repeating an interrupted pull continues it. If another process is pulling the same model, this
+    Pulling again continues an interrupted pull. If another process is pulling the same model, this
     one waits.
     """
     path = files.path_of(entry, folder)
@@ -210,7 +210,7 @@ def _complaint(printed: str) -> str:
     """Return the most informative line that pip printed."""
     lines = [line.strip() for line in printed.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR:")]
-    line = ["pip gave no wheel", *lines, *errors][-1]
+    line = ["pip downloaded no wheel", *lines, *errors][-1]
     return _one_line(line.removeprefix("ERROR:").strip())
 
 

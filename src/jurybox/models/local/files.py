@@ -116,7 +116,7 @@ def format_bytes(count: int) -> str:
     """Return a number of bytes in decimal units."""
     size = float(count)
     for unit in ("bytes", "kB", "MB"):
-        if size < 999.5:  # noqa: PLR2004 - what rounds to a thousand has the next unit
+        if size < 999.5:  # noqa: PLR2004 - what rounds to 1000 gets the next unit
             return f"{size:.0f} {unit}"
         size /= 1000
     return f"{size:.1f} GB"
@@ -195,7 +195,7 @@ def is_path(name: str) -> bool:
 
 
 def locate(name: str, folder: Path, start: Path | None = None) -> ModelFile:
-    """Return the file and its hash for the name after ``local/``, checked.
+    """Return the checked file, with its hash, for the name after ``local/``.
 
     ``name`` is a catalog name, or the path of a ``.gguf`` file, relative to ``start``.
     """
@@ -223,7 +223,7 @@ def checked(path: Path, entry: CatalogModel, folder: Path) -> str:
 
 
 def note_digest(path: Path, sha256: str, folder: Path) -> None:
-    """Save the hash of a file in its present state."""
+    """Save the hash of a file in its current state."""
     note = _note_of(path, folder)
     # If the folder is read-only, the next start computes the hash again.
     with contextlib.suppress(OSError):
@@ -307,7 +307,7 @@ def _digest(path: Path, folder: Path) -> str:
 
 
 def _note_of(path: Path, folder: Path) -> Path:
-    """Return the path under which the hash of a file's present state is saved."""
+    """Return the path where the hash of a file's current state is saved."""
     now = path.stat()
     state = (str(path.resolve()), now.st_size, now.st_mtime_ns, now.st_ctime_ns)
     # In the model folder, even for the user's own file, whose folder isn't ours.

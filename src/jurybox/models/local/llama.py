@@ -404,7 +404,7 @@ def _parameters(xllamacpp: Any, path: str, socket_path: str, key: str) -> Any:  
     parameters.cpuparams_batch.n_threads = cores()
     # If true, the runtime would choose the context size by the free memory, which varies.
     parameters.fit_params = False
-    # The one slot's cache is kept completely, and no other cache.
+    # Keeps the whole cache of the only slot, and no other cache.
     parameters.cache_ram_mib = 0
     parameters.n_ctx_checkpoints = 0
     parameters.swa_full = True

@@ -119,7 +119,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def open_local_model(name: str, folder: str, models: Path) -> "LocalModel":
-    """Return the model of a file; a relative path begins at ``folder``."""
+    """Return the model in a file; relative paths start at ``folder``."""
     return LocalModel(name, locate(name, models, Path(folder)))
 
 

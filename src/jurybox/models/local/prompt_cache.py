@@ -100,7 +100,7 @@ def cut(rendered: str, count: int) -> tuple[str, ...]:
     for index in range(count):
         before, found, rest = rest.partition(placeholder(index))
         if not found:
-            raise UnanswerableError("the model's chat template doesn't support such a conversation")
+            raise UnanswerableError("the model's chat template doesn't support these messages")
         parts.append(before)
     if _OPEN in rest or any(_OPEN in part for part in parts):
         raise UnanswerableError("the model's chat template repeats a message")
@@ -161,8 +161,8 @@ def plan(cache: CacheState, segments: Sequence[Sequence[int]]) -> ReadPlan:
     kept = max((start for start in starts if _holds(cache, tokens, starts, start)), default=0)
     steps: list[ReadStep] = []
     if kept and _collides(cache, tokens, kept):
-        # The next segment begins like the old one, so the runtime would reuse too much; another
-        # token is read in between.
+        # The next segment begins like the old one, so the runtime would reuse too much; a
+        # different token is read in between.
         steps.append(ReadStep(tokens=(*tokens[:kept], _other(tokens[kept])), start=kept))
     left = [(start, end) for start, end in zip(starts, ends, strict=True) if start >= kept]
     steps += [ReadStep(tokens=tokens[:end], start=start) for start, end in left]

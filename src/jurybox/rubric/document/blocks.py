@@ -20,7 +20,7 @@ _BARE_PIPE = re.compile(r"(?<!\\)\|")
 
 
 class Block(msgspec.Struct, frozen=True, kw_only=True):
-    """A top-level block; ``start`` and ``end`` are indexes into the lines, the end not included."""
+    """A top-level block; ``start`` and ``end`` are indexes into the lines, the end excluded."""
 
     start: int
     end: int

@@ -40,7 +40,7 @@ _NUMBERING = re.compile(r"[0-9]+[.)]\s+")
 
 
 def snake_case(heading: str) -> str:
-    """Return the id of a heading: ``2. Trust & Boundaries`` is ``trust_boundaries``."""
+    """Return the id of a heading: ``2. Trust & Boundaries`` gives ``trust_boundaries``."""
     plain = unicodedata.normalize("NFKD", _NUMBERING.sub("", heading, count=1).casefold())
     ascii_only = plain.encode("ascii", "ignore").decode()
     return re.sub(r"[^a-z0-9]+", "_", ascii_only).strip("_")
@@ -57,7 +57,7 @@ class CriterionReader:
     """Reads the criteria of a document; missing parts come from the base.
 
     ``places`` maps ids to the places of their headings; ``seen`` are the tables and fenced blocks
-    read.
+    that were read.
     """
 
     def __init__(
@@ -162,8 +162,8 @@ def read_indicators(
 ) -> tuple[list[Block], tuple[Indicators, ...]]:
     """Return the blocks of a criterion that aren't its definition, and its lists by label.
 
-    A heading is the label of the lists down to the next heading, with the text in between. Lists
-    with equal labels are merged.
+    A heading labels the lists, and the text around them, down to the next heading. Lists with
+    equal labels are merged.
     """
     items: dict[str, list[str]] = {}
     texts: dict[str, list[str]] = {}
@@ -191,7 +191,7 @@ def read_indicators(
 
 
 def _check_label(body: Body, block: Block, findings: Findings) -> None:
-    """Note a line that looks like the label of a list, but isn't a heading."""
+    """Report a line that looks like the label of a list, but isn't a heading."""
     if not isinstance(block, Text) or block.end - block.start != 1:
         return
     line = body.lines[block.start].strip()
@@ -221,10 +221,10 @@ def _items(listing: Listing, findings: Findings) -> list[str]:
 
 
 def _check_numbers(items: Sequence[Item], findings: Findings) -> None:
-    """Note list numbers that don't count up: they are probably scores, and would be lost."""
+    """Report list numbers that don't count up: they are probably scores that would be lost."""
     numbers = [item.number for item in items if item.number is not None]
     counted = all(later == earlier + 1 for earlier, later in itertools.pairwise(numbers))
-    # Markdown authors also number every item 1.
+    # Some Markdown authors number every item 1.
     if numbers and not (counted and numbers[0] in (0, 1)) and set(numbers) != {1}:
         problem = "the numbers of this list don't count 1, 2, 3 and would be lost"
         hint = "put scores into a table of levels, or use dashes"
@@ -315,7 +315,7 @@ def _bare_cell(cell: str) -> str:
 def _check_cover(
     levels: Sequence[Level], decimals: int, scale: Scale, place: Place, findings: Findings
 ) -> None:
-    """Note scores that no range of a table covers (C11)."""
+    """Report scores that no range of a table covers (C11)."""
     if all(level.low == level.high for level in levels):
         return
     step = 10.0**-decimals
@@ -352,7 +352,7 @@ _SHOWN_PARTS: Final = ("focus", "key criteria")
 
 
 def scenario_texts(rubric: Rubric) -> dict[str, str]:
-    """Return the text that judges and reviewers see on each scenario, by scenario id.
+    """Return the text that judges and reviewers see for each scenario, by scenario id.
 
     Below ``## Scenarios`` each ``###`` heading is a scenario, named like a criterion; what follows
     ``Focus:`` and ``Key criteria:`` is shown, and other labels such as ``Examples:`` are not.

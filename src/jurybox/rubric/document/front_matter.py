@@ -63,7 +63,7 @@ def open_front_matter(text: str | None, first_line: int, findings: Findings) -> 
     pairs = open_mapping(node, _WHAT, "write `key: value` lines such as `id: my-rubric`", findings)
     if pairs is None or pairs.pairs:
         return pairs
-    # An empty front matter has no place, so that of its opening line is used.
+    # An empty front matter has no place of its own; its opening line is used instead.
     return msgspec.structs.replace(pairs, place=Place(1))
 
 
@@ -78,7 +78,7 @@ def read_front_matter(node: Pairs, base: FrontMatter | None, reader: FieldReader
         return FrontMatter(**given)
     inherited: dict[str, Any] = msgspec.structs.asdict(base) | {"id": "", "version": ""}
     if "reply_format" in given:
-        # These apply to a single reply format, so another format doesn't inherit them.
+        # Each of these belongs to one reply format, so a different format doesn't inherit it.
         inherited |= {
             rules.option: None for rules in rubric_model.REPLY_FORMATS.values() if rules.option
         }
@@ -110,7 +110,7 @@ def decimals_of_bands(node: Pairs) -> int:
 
 
 class FrontMatterCheck:
-    """Notes contradictions between the front matter and the criteria, or within it.
+    """Reports contradictions within the front matter, or between it and the criteria.
 
     An overlay's text doesn't contain inherited values; findings on them point to ``extends``.
     """
@@ -132,7 +132,7 @@ class FrontMatterCheck:
         self._scales = {each: front.scales.get(each, front.scale) for each in criteria}
 
     def check(self) -> None:
-        """Note everything that is wrong."""
+        """Report everything that is wrong."""
         self._check_criteria()
         self._check_scores()
         self._check_options()
@@ -180,12 +180,12 @@ class FrontMatterCheck:
             self._findings.add(place, "out-of-range", problem, f"give {scale.describe()}")
 
     def _check_options(self) -> None:
-        """Note an option of another reply format."""
+        """Report an option that belongs to a different reply format."""
         used = self._front.reply_format
         for name, rules in rubric_model.REPLY_FORMATS.items():
             key = rules.option
             if key is not None and name != used and node_at(self._node, key) is not None:
-                problem = f"`{key}` means nothing with `reply_format: {used}`"
+                problem = f"`{key}` has no effect with `reply_format: {used}`"
                 hint = f"remove it, or use `reply_format: {name}`"
                 self._findings.add(self._key_place(key), "unused-key", problem, hint)
 
@@ -203,7 +203,7 @@ class FrontMatterCheck:
                 problem = f"the measure `{of}` has no `full_until`"
                 self._findings.add(place, "missing-key", problem, hint)
             if of in self._criteria and component.full_until is not None:
-                problem = f"`full_until` means nothing for the criterion `{of}`"
+                problem = f"`full_until` has no effect for the criterion `{of}`"
                 self._findings.add(place, "unused-key", problem, "remove it")
         total = sum(component.weight for component in self._front.components.values())
         written = node_at(self._node, "components")
@@ -278,7 +278,7 @@ class FrontMatterCheck:
     def _check_comparison(
         self, what: str, comparison: metrics.Comparison, known: Mapping[str, Ends], place: Place
     ) -> None:
-        """Note an unknown metric, or a number that it can never reach."""
+        """Report an unknown metric, or a number that the metric can never reach."""
         self._check_metric(what, comparison.name, known, place)
         low, high = known.get(comparison.name, _OPEN)
         number, sign = comparison.number, comparison.operator
@@ -294,7 +294,7 @@ class FrontMatterCheck:
     def _check_metric(self, what: str, name: str, known: Mapping[str, Ends], place: Place) -> None:
         # Without criteria, every name would be reported for the same fault.
         if self._criteria and name not in known:
-            hint = nearest(name, known, f"known are {listed(known)}")
+            hint = nearest(name, known, f"use one of {listed(known)}")
             self._findings.add(place, "unknown-metric", f"{what} has no metric `{name}`", hint)
 
     def _check_bands(self) -> None:

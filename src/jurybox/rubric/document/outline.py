@@ -23,7 +23,7 @@ SCENARIOS: Final = "Scenarios"
 # The ranks of headings: #, ## and ###.
 _TITLE, _PART, _CRITERION = 1, 2, 3
 _STRUCTURAL = (CRITERIA, LEXICONS, JUDGE_PROMPT)
-# Allows one missing, extra or swapped letter; `Old judge prompt` is at 0.88.
+# Allows one missing, extra or swapped letter; `Old judge prompt` scores 0.88.
 _SLIP = 0.9
 
 
@@ -117,7 +117,7 @@ def _check_parts(
     if not any(part.title.casefold() == SCENARIOS.casefold() for part in parts):
         _check_missing(SCENARIOS, parts, findings, needed=False)
     for part, following in itertools.pairwise(parts):
-        # Text above a line of dashes is a heading; an author who uses `##` meant a divider.
+        # Text above dashes is a heading; an author who otherwise uses `##` meant a divider.
         divided = following.heading.underlined and not part.heading.underlined
         if part.structure == CRITERIA and divided:
             problem = (
@@ -198,7 +198,7 @@ _LOOKS_READ = re.compile(
     r"|\|[\s*_`]*score[\s*_`]*\|)",
     re.IGNORECASE,
 )
-# Blocks that Markdown takes for a continuation of the block above.
+# Blocks that Markdown mistakes for a continuation of the block above.
 _HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
 _STRUCTURE = re.compile(r" {0,3}(?:\||```|~~~|#{1,6}(?:[ \t]|$))")
 _ROW = re.compile(r"\|")
@@ -208,7 +208,7 @@ _ENDS = {"!--": "-->", "?": "?>", "![cdata[": "]]>"}
 
 
 def check_unread(body: Body, read: Iterable[Block], inside: range, findings: Findings) -> None:
-    """Note blocks without an end, and text that looks like a block that should be read.
+    """Report blocks without an end, and text that looks like a block that should be read.
 
     ``inside`` contains the lines of the criteria.
     """
@@ -224,7 +224,7 @@ def check_unread(body: Body, read: Iterable[Block], inside: range, findings: Fin
 
 
 def _missing_end(body: Body, block: Block) -> str | None:
-    """Return the missing end of a block; None if there is none, empty for closed HTML."""
+    """Return the missing end of a block; None if none is missing, empty for closed HTML."""
     if isinstance(block, Fence):
         return None if block.closed else "the marks that open it"
     text = "\n".join(body.lines[block.start : block.end]).strip().lower()
@@ -236,7 +236,7 @@ def _missing_end(body: Body, block: Block) -> str | None:
 
 
 def _check_text(body: Body, block: Block, inside: range, findings: Findings) -> None:
-    """Note the first line of a text block that looks like rules, checks, lexicons or levels."""
+    """Report the first line of a block that looks like rules, checks, lexicons or levels."""
     lines = range(block.start, block.start + 1 if isinstance(block, Fence) else block.end)
     looks = _STRUCTURE if block.start in inside else _HEADING
     if not isinstance(block, Html | Text):
@@ -247,7 +247,7 @@ def _check_text(body: Body, block: Block, inside: range, findings: Findings) -> 
         if found or looks.match(body.lines[line]):
             problem = f"\u201c{body.lines[line].strip()}\u201d is not read here"
             hint = (
-                "leave a blank line above it, and put it in no list, quote or HTML; levels,"
+                "leave a blank line above it, and don't put it in a list, quote or HTML; levels,"
                 f" `{RULES_INFO}` and `{CHECKS_INFO}` belong below the `###` heading of a"
                 f" criterion, `{LEXICONS_INFO}` under `## {LEXICONS}`"
             )
@@ -265,7 +265,7 @@ def read_fence(body: Body, fence: Fence, findings: Findings) -> Node | None:
 
 
 def only_fence(body: Body, part: DocumentPart, wanted: str, findings: Findings) -> Fence | None:
-    """Return the only fenced block of a section; note if there are none or several."""
+    """Return the only fenced block of a section; report if there are none or several."""
     fences = [block for block in part.blocks if isinstance(block, Fence)]
     if len(fences) == 1:
         return fences[0]
@@ -289,7 +289,7 @@ def _read_template(text: str, fence: Place, findings: Findings) -> Template:
     names = dict(template.placeholders())
     for name, index in template.placeholders():
         if name not in PLACEHOLDERS:
-            hint = nearest(name, PLACEHOLDERS, f"known are {listed(PLACEHOLDERS)}")
+            hint = nearest(name, PLACEHOLDERS, f"use one of {listed(PLACEHOLDERS)}")
             problem = f"there is no placeholder `{name}`"
             findings.add(lines.place(index), "unknown-placeholder", problem, hint)
     _check_braces(text, names, lines, findings)
@@ -302,11 +302,11 @@ def _read_template(text: str, fence: Place, findings: Findings) -> Template:
 
 
 def _check_braces(text: str, names: dict[str, int], lines: Lines, findings: Findings) -> None:
-    """Note braces that look like a placeholder but would be sent unchanged."""
+    """Report braces that look like a placeholder but would be sent unchanged."""
     doubles = list(_DOUBLE.finditer(text))
     for match in doubles:
         if match[1].strip() not in names:
-            hint = nearest(match[1].strip(), PLACEHOLDERS, f"known are {listed(PLACEHOLDERS)}")
+            hint = nearest(match[1].strip(), PLACEHOLDERS, f"use one of {listed(PLACEHOLDERS)}")
             problem = f"`{match[0]}` isn't a placeholder"
             findings.add(lines.place(match.start()), "unknown-placeholder", problem, hint)
     for match in _SINGLE.finditer(text) if doubles else ():

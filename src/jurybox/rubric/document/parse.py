@@ -60,7 +60,7 @@ _WORD: Final = re.compile(r"[^\W_]+")
 class Base(msgspec.Struct, frozen=True, kw_only=True):
     """A document that another one extends, and how its own base is found.
 
-    ``key`` identifies the document, no matter how it was named.
+    ``key`` identifies the document, no matter by which name it was found.
     """
 
     origin: str
@@ -246,7 +246,7 @@ class _Document:
         )
 
     def _check_prompt(self, front: FrontMatter, template: Template | None) -> None:
-        """Note criteria that the document adds and that the base's judge prompt doesn't mention."""
+        """Report criteria that the document adds, but the base's judge prompt doesn't mention."""
         base = self._base
         if base is None or template is None or template != base.template:
             return
@@ -280,7 +280,7 @@ class _Document:
         known = {each.id: each.name for each in self._base.criteria}
         inherited = [mine.pop(each.id, None) or reader.set_up(each) for each in self._base.criteria]
         for each in mine.values():
-            # A name almost like one of the base's is probably a typo, which would add a criterion.
+            # A name close to one of the base's is probably a typo, which would add a criterion.
             meant = closest(each.id, known)
             if meant is not None:
                 problem = f"the base `{self._base.id}` has no criterion `{each.id}`"
@@ -356,7 +356,7 @@ class _Document:
     def _check_sources(
         self, criteria: Sequence[Criterion], front: FrontMatter, template: Template | None
     ) -> None:
-        """Note contradictions about what scores a criterion (D4)."""
+        """Report contradictions about what scores a criterion (D4)."""
         judged = [each for each in criteria if each.source == "judge"]
         asked = template if any(each.weight for each in judged) else None
         for each in criteria:
@@ -396,7 +396,7 @@ def _points(front: FrontMatter, criteria: Sequence[Criterion]) -> dict[str, floa
 
 
 def _joined_sections(base: Sequence[Section], own: Sequence[Section]) -> tuple[Section, ...]:
-    """Return the base's sections, replaced by own ones of the same title, and the new ones."""
+    """Return the base's sections, those with the same title replaced, and the new ones."""
     mine = {section.title: section for section in own}
     inherited = [mine.pop(each.title, each) for each in base]
     return (*inherited, *mine.values())

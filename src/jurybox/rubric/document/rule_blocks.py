@@ -28,11 +28,11 @@ from jurybox.text_format import listed, nearest
 
 LEXICON_KEYS: Final = ("match", "phrases")
 CHANGE_KEYS: Final = ("add", "remove")
-"""The keys by which a lexicon changes the base's lexicon of the same name."""
+"""The keys with which a lexicon changes the base's lexicon of the same name."""
 RULES_KEYS: Final = ("base", "adjust", "lexicons")
 ADJUSTMENT_KEYS: Final = ("add", "subtract", "when", "why")
 RULE_CHANGE_KEYS: Final = ("replace", "remove")
-"""The keys by which an adjustment changes one of the base's adjustments."""
+"""The keys with which an adjustment changes one of the base's adjustments."""
 
 _PHRASE_KEYS: Final[dict[str, tuple[rules.Source, bool]]] = {
     "response_has": ("response", True),
@@ -94,7 +94,7 @@ def _changed_lexicon(
     """Return a lexicon of the base without the phrases to remove and with those to add."""
     old = known.get(key.text)
     if old is None:
-        hint = nearest(key.text, known, f"known are {listed(known)}")
+        hint = nearest(key.text, known, f"use one of {listed(known)}")
         problem = f"there is no lexicon `{key.text}` to change"
         findings.add(key.place, "unknown-lexicon", problem, hint)
         return None
@@ -118,7 +118,7 @@ def _changed_lexicon(
 
 
 def _read_phrases(node: Node, what: str, known: Iterable[str], findings: Findings) -> Iterator[str]:
-    """Yield the phrases of a list; note duplicates and empty ones instead."""
+    """Yield the phrases of a list; report duplicates and empty ones instead."""
     if not isinstance(node, Items) or not node.items:
         problem = f"{what} is {'empty' if isinstance(node, Items) else kind_of(node)}"
         hint = "list its phrases: `[first phrase, second]`"
@@ -139,7 +139,7 @@ def _read_phrases(node: Node, what: str, known: Iterable[str], findings: Finding
 
 
 def _checked(lexicon: rules.Lexicon, node: Node, findings: Findings) -> rules.Lexicon:
-    """Return the lexicon; note its phrases that would never be found in a text."""
+    """Return the lexicon; report its phrases that would never be found in a text."""
     for phrase in lexicon.phrases:
         parts = [part.strip() for part in phrase.split(rules.GAP)]
         problem, hint = "", ""
@@ -184,7 +184,7 @@ class _ConditionReader:
             return self._read_signal(value, present=_SIGNAL_KEYS[name])
         if name in rules.NUMERIC_SIGNALS or name in rules.WORD_COUNTS:
             return self._read_number(key, value)
-        known = f"known are {listed(CONDITION_KEYS)}"
+        known = f"use one of {listed(CONDITION_KEYS)}"
         hint = nearest(name, (*CONDITION_KEYS, *rules.NUMERIC_SIGNALS), known)
         self._findings.add(key.place, "unknown-key", f"there is no condition `{name}`", hint)
         return None
@@ -205,7 +205,8 @@ class _ConditionReader:
         name = value.text if isinstance(value, Scalar) else ""
         if name in rules.SIGNALS:
             return rules.HasSignal(signal=name, present=present)
-        problem, hint = f"there is no signal {kind_of(value)}", f"known are {listed(rules.SIGNALS)}"
+        problem = f"there is no signal {kind_of(value)}"
+        hint = f"use one of {listed(rules.SIGNALS)}"
         hint = nearest(name, rules.SIGNALS, hint)
         if name in rules.NUMERIC_SIGNALS:
             problem, hint = f"the signal `{name}` is a number", f'give a bound: `{name}: ">= 1"`'
@@ -348,7 +349,7 @@ def _read_adjustments(
 def _refuse_parts(item: Pairs, findings: Findings) -> None:
     for key, _ in item.pairs:
         if key.text in ADJUSTMENT_KEYS:
-            problem = f"`{key.text}` means nothing next to `remove`"
+            problem = f"`{key.text}` has no effect next to `remove`"
             findings.add(key.place, "unused-key", problem, "leave it out")
 
 

@@ -188,7 +188,7 @@ TOPICS: Final[Mapping[str, NumericSignal]] = {
 }
 
 
-_REACH = 3  # words after a "not" that it negates
+_REACH = 3  # how many words after it a "not" can negate
 _MOST_TURNS = 3  # older moods no longer count
 _FADED = 0.5  # the weight of distress in an earlier turn
 
@@ -240,7 +240,7 @@ _END = re.compile(r"[.!?\n]")
 # Text added by a relative clause or an "and" belongs to the claim.
 _CLAUSE = re.compile(r"[;:\u2014]|,(?! (?:who|which|whose|where|when|that|because|and)\b)")
 _YOU = "you"  # content after "you told me" must come from the user
-_LONGEST_CLAIM = 300  # characters in which a recollection is searched
+_LONGEST_CLAIM = 300  # how many characters to search for what is recalled
 
 
 def _earlier_words(reading: Conversation, lists: Lists) -> Amount:
@@ -259,8 +259,8 @@ def _earlier_words(reading: Conversation, lists: Lists) -> Amount:
 def _claims(text: str, span: Span) -> Iterator[tuple[str, ...]]:
     """Yield possible subjects of a claim to remember something, most likely first.
 
-    These are the rest of its sentence ("you told me that ...") or only the first clause of that;
-    if nothing follows, the whole sentence ("your cat is ill, like you said"). The first subject
+    These are the rest of the claim's sentence ("you told me that ...") or only its first clause; if
+    no content follows, the whole sentence ("your cat is ill, like you said"). The first subject
     with content words counts.
     """
     start, end = span
@@ -278,7 +278,7 @@ def _was_said(
 ) -> bool | None:
     """Return whether at least half of a claim's content words occurred before.
 
-    A claim of mostly new words is made up. None if the words are in the current message, since
+    If most words are new, the claim is made up. None if they are in the current message, since
     repeating that is neither a memory nor an invention.
     """
     if any(2 * len(each & before) >= len(each) for each in contents):

@@ -2,7 +2,7 @@
 
 Folding unifies case, apostrophes and canonically equal spellings (an accent may be a separate
 character), and removes invisible characters such as soft hyphens. Words are separated by one space,
-also across line ends; empty lines stay, because no phrase continues after one.
+even across line breaks; empty lines are kept, because no phrase continues after one.
 """
 
 import re
@@ -20,11 +20,11 @@ from jurybox.rubric.rules import EXCEPT, GAP, Match, Source
 _APOSTROPHES = "\u2018\u2019\u201b\u02bc"
 _UNSEEN = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff"
 _SEEN = re.compile(f"[^{_UNSEEN}]+")
-# White space other than a single blank, and invisible characters. The pattern begins with a
+# White space other than a single space, and invisible characters. The pattern begins with a
 # character set instead of an alternation, because only then does `re` skip quickly.
 _ODD = re.compile(rf"[\s{_UNSEEN}](?:(?<! )|(?=[\s{_UNSEEN}]))[\s{_UNSEEN}]*")
 _LINE_BREAK = re.compile("\r\n|[\n\r\v\f\x85\u2028\u2029]")
-# A letter with accents as separate characters; at most 30, because sorting many takes long.
+# A letter with accents as separate characters; at most 30, because sorting more takes long.
 _ACCENTED = re.compile(".[\u0300-\u036f]{1,30}")
 # Lone surrogates, which other libraries refuse.
 _SURROGATE, _REPLACEMENT = re.compile("[\ud800-\udfff]"), "\ufffd"
@@ -86,7 +86,7 @@ def _casefolded(text: str) -> str:
     folded = text.casefold()
     if len(folded) == len(text):
         return folded
-    # Letters that would become two, such as "ß", stay: they would shift what follows.
+    # Letters that would become two, such as "ß", are kept, since they would shift what follows.
     return "".join(low if len(low := char.casefold()) == 1 else char for char in text)
 
 
@@ -116,7 +116,7 @@ def _tidy(odd: str) -> str:
 Hit = tuple[int, int, int]
 """A phrase in a text: its number, its start and its end."""
 Found = Mapping[int, list[Hit]]
-"""The matches in a text, by the fact that they show and in text order."""
+"""The matches in a text, grouped by the fact that they show, in text order."""
 
 # Scripts without spaces, in which every character may begin a word: Thai, Lao, Burmese, Khmer,
 # Chinese and Japanese.
@@ -191,7 +191,7 @@ class Phrases:
 
 
 class _Lookup:
-    """The phrases that are searched in one source of text."""
+    """The phrases that are searched for in one source of text."""
 
     def __init__(self, groups: Iterable[PhraseGroup]) -> None:
         from ahocorasick_rs import AhoCorasick
@@ -254,7 +254,7 @@ class _Lookup:
 
 
 def _join(text: str, parts: dict[int, list[Hit]], close: Sequence[bool]) -> list[Hit]:
-    """Return the places where the parts of a phrase follow each other."""
+    """Return the places where the parts of a phrase follow one another."""
     joined = parts[0]
     for number in range(1, len(close)):
         joined = list(_followed(text, joined, parts[number], close=close[number]))
@@ -329,6 +329,6 @@ def _is_gap(text: str, start: int, end: int) -> bool:
 
 
 def _is_tail(text: str, start: int) -> bool:
-    """Whether the text from ``start``, after an apostrophe, is a tail of the word before it."""
+    """Whether the text at ``start``, after an apostrophe, ends a contraction (such as "it's")."""
     within = start > 1 and IS_LETTER[text[start - 2]]
     return within and not all(IS_LETTER[char] for char in text[start : start + 3].ljust(3))

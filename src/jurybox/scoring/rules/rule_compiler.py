@@ -61,7 +61,7 @@ class AskedNumber(NamedTuple):
     """A numeric signal that rules use, with its lexicons and the ranges that rules name.
 
     ``marks`` is the fact that its phrases show in the response; ``user_marks`` and ``earlier`` are
-    those in the user's messages.
+    the facts for the user's message and for the user's earlier messages.
     """
 
     name: str
@@ -85,7 +85,7 @@ class CompiledAdjustment(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """A criterion's score without quotes, and for each rule that fired the facts that it needed."""
+    """A criterion's score without quotes, and the facts that each fired rule needed."""
 
     score: CriterionScore
     needed: tuple[tuple[int, ...], ...]
@@ -162,7 +162,7 @@ class CompiledRules:
 
 
 def overall_score(rubric: Rubric, scores: Mapping[str, float]) -> float | None:
-    """Return the weighted mean of each score's share of its scale (C7); None if one is missing."""
+    """Return the weighted mean of the scores, each from 0 to 1 (C7); None if one is missing."""
     counting = [each for each in rubric.criteria if each.weight]
     if any(each.id not in scores for each in counting):
         return None
@@ -320,7 +320,7 @@ def score_by_rules(
 ) -> AutomatedReport:
     """Score a response by rules alone; the result is deterministic.
 
-    ``task`` is the user's message, ``messages`` the conversation before it.
+    ``task`` is the user's message; ``messages`` is the conversation before it.
     """
     findings = scan(response) if compiled.scans else ()
     evidence = _Evidence(compiled, Conversation(fold(response), fold(task), messages, findings))

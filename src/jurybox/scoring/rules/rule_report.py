@@ -33,7 +33,7 @@ class FiredRule(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     index: int
     rule: str
-    """The adjustment in the words of a document: ``add 0.2 when response_words is 10-30``."""
+    """The adjustment in the words of a document: ``add 0.2 when response_words 10-30``."""
     why: str
     amount: float
     """The points it added; negative if it subtracted."""

@@ -49,7 +49,7 @@ def stem(word: str) -> str:
     return _even(bare)
 
 
-# The longest come first. "ss" isn't a plural.
+# The longest endings come first; "ss" isn't a plural.
 _ENDINGS: Final = (
     ("ingly", ""),
     ("edly", ""),
@@ -127,13 +127,13 @@ class Families:
                 self._heads.setdefault(each, family[0])
 
     def heads(self, stems: Iterable[str]) -> dict[str, str]:
-        """Map each family (its first stem, or a stem without family) to one of the given stems."""
+        """Map each family (its first stem, or a stem that has none) to one of the given stems."""
         heads = self._heads
         return {heads.get(each, each): each for each in stems}
 
 
 class Passage:
-    """One text as words."""
+    """A text, split into words."""
 
     def __init__(self, folded: Folded, source: Source) -> None:
         self.folded = folded
@@ -270,7 +270,7 @@ class Conversation(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def before(self) -> Passage:
-        """All earlier turns, the system prompt included."""
+        """All earlier turns, including the system prompt."""
         turns = (turn.content for turn in self.messages)
         return Passage(fold(_BETWEEN_TURNS.join(turns)), "earlier")
 
@@ -287,7 +287,7 @@ class Conversation(msgspec.Struct, frozen=True, dict=True):
         return Passage(fold(_BETWEEN_TURNS.join(turns)), "earlier")
 
     def text(self, source: Source) -> Folded:
-        """Return one of the texts that phrases are looked for in."""
+        """Return one of the texts that are searched for phrases."""
         if source == "response":
             return self.response
         return self.user if source == "user" else self.earlier

@@ -52,7 +52,7 @@ def _formatting(reading: Conversation, lists: Lists) -> Amount:
 
 
 def _line_marks(lines: Iterable[str]) -> Iterator[Span]:
-    """Yield where lines begin as an item of a list, and emphasis with underscores."""
+    """Yield the spans of list markers at line starts, and of emphasis with underscores."""
     place = 0
     for line in lines:
         if item := _ITEM.match(line):
@@ -96,7 +96,7 @@ def _helpful_question(reading: Conversation, lists: Lists) -> Amount:
 
 
 def _addressed(text: str, addressing: Sequence[Hit]) -> list[Span]:
-    """Return, for each question that addresses the user, the first word that does."""
+    """Return, for each question that addresses the user, the first word that does so."""
     spans: list[Span] = []
     reached = index = 0
     question = text.find("?")
@@ -182,7 +182,7 @@ OWN_PHRASES: Final[Mapping[str, tuple[Lexicon, ...]]] = {
     "formatting": (Lexicon(name="", phrases=_MARKS, match="whole-word"),),
     "helpful_question": (Lexicon(name="", phrases=("you", "your"), match="whole-word"),),
 }
-"""The phrases of signals, which are searched in the same pass as those of rules."""
+"""The phrases of signals, which are searched for in the same pass as those of rules."""
 
 NUMERIC: Final[Mapping[str, NumericSignal]] = {**MOOD, **TOPICS, **CONTINUITY, **SPEECH}
-"""All of ``jurybox.rubric.rules.NUMERIC_SIGNALS``, and the numbers of words."""
+"""All of ``jurybox.rubric.rules.NUMERIC_SIGNALS``, and the word counts."""

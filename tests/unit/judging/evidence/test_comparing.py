@@ -81,7 +81,7 @@ def test_the_bias_of_the_first_place_is_in_the_reasoning() -> None:
     # ln 9 = 2.197 and ln 4 = 1.386: half their difference, half their sum.
     assert "0.90 when A is first and 0.80 when B is" in reasoning
     assert "A leads by +0.41" in reasoning
-    assert "the order alone makes +1.79" in reasoning
+    assert "the order alone gives the first answer +1.79" in reasoning
     assert vote.second.remarks.extra == {"lead_of_a": 0.405465, "position_bias": 1.791759}
 
 

@@ -115,7 +115,7 @@ MADE: dict[str, tuple[bytes, list[str]]] = {
         [
             *(
                 f"{number + 4}:1: the front matter has no key `k{number}{'x' * 60}`; "
-                f"known are {KNOWN_KEYS} [unknown-key]"
+                f"use one of {KNOWN_KEYS} [unknown-key]"
                 for number in range(100)
             ),
             "104:1: more than 100 findings; fix the findings above first [too-many]",
