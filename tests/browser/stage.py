@@ -16,7 +16,7 @@ import msgspec
 
 JURYBOX: Final = Path(sys.executable).parent / "jurybox"
 PATIENCE_S: Final = 30
-FAULT: Final = "a fault of ours"
+FAULT: Final = "internal error"
 
 RUBRIC: Final = """---
 id: help-desk

@@ -296,7 +296,7 @@ def test_of_six_criteria_the_question_at_hand_is_in_view(
     expect(page.get_by_role("row", name="Conversational quality unclear")).to_be_visible()
     # C15: the rules give the scores, and the judge's is reported next to them.
     expect(page.get_by_role("heading", name="The rules and you")).to_be_visible()
-    expect(page.locator("main")).to_contain_text("The judge, asked as well, gives 0.7 overall.")
+    expect(page.locator("main")).to_contain_text("The judge was asked too: it gives 0.7 overall.")
     page.get_by_role("link", name="Agreement").click()
     expect(page.locator("main")).to_contain_text("The rules and people differ by 0.30 on")
 

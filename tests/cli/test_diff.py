@@ -63,7 +63,7 @@ def test_a_rerun_is_identical_to_the_hash(started: Callable, runs: tuple[str, ..
     one, other, _ = runs
     done = started("diff", one, other)
     assert done.code == 0
-    assert "records  identical, to the hash" in done.out
+    assert "records  identical, by hash" in done.out
     assert "differs" not in done.out
     assert started("diff", one, other, "--json").json["identical"] is True
 

@@ -364,8 +364,11 @@ def stored_verdict(desk: ReviewDesk, text: str) -> None:
         ('{"scores": {"clarity": 1}, "queue": "zzz"}', "its verdict can't be read"),
         ('{"scores": {"clarity": 500}}', "the score of `clarity` is 500"),
         ('{"scores": {"nonsense": 3}}', "`nonsense` isn't judged"),
-        ('{"winner": "A"}', "for another number of responses"),
-        ('{"winner": "A", "preferences": {"nonsense": "A"}}', "for another number of responses"),
+        ('{"winner": "A"}', "for a different number of responses"),
+        (
+            '{"winner": "A", "preferences": {"nonsense": "A"}}',
+            "for a different number of responses",
+        ),
     ],
 )
 def test_a_verdict_that_cant_be_one_is_found_by_verify_and_can_be_taken_back(

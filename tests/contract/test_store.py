@@ -410,7 +410,7 @@ def test_nothing_is_stored_twice_and_nothing_of_such_a_batch_once(
     store: Store, run: str, batch: Filled
 ) -> None:
     store.append([sample_row(1)], [exchange_row(1)])
-    with pytest.raises(IncompleteError, match="stored already, as if two processes used one"):
+    with pytest.raises(IncompleteError, match="already stored, as if two processes used one"):
         store.append(*batch)
     assert list(store.samples(run)) == [sample_row(1)]
     assert list(store.exchanges(run)) == [exchange_row(1)]

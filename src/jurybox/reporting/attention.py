@@ -23,7 +23,7 @@ _LONGEST_TASK: Final = 160
 
 
 class SamplePlace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A sample in a repeat; ``number`` is its position in the run, if known."""
+    """A sample in one repeat; ``number`` is its position in the run, if known."""
 
     id: str
     repeat: int
@@ -66,7 +66,7 @@ class Concern(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def in_words(self) -> str:
-        """How many samples there are, and why to look at them."""
+        """How many samples there are, and why they need a look."""
         return self.counts if self.kind in _REVIEWERS else f"{self.counts}: {self.meaning}"
 
     @property
@@ -135,7 +135,7 @@ def card(record: SampleRecord, metric: str = "", reviews: Sequence[Review] = ())
         repeat=sample.repeat,
         metric=metric,
         value=result.metrics.get(metric),
-        # Without pass rules, samples neither pass nor fail, even without a score.
+        # Without pass rules, a sample neither passes nor fails, even if it has no score.
         passed=result.passed if result.rules else None,
         failed=failed_rules(record),
         flags=dict.fromkeys(result.review_reasons, "")
@@ -164,7 +164,7 @@ def _answer(response: Response, label: str) -> CardResponse:
 
 
 def numbered_card(store: Store, run: RunRow, number: int, metric: str = "") -> SampleCard:
-    """Return the card of the sample with a number."""
+    """Return the card of a sample, by its number."""
     reviews = read_reviews(run, store.reviews_of(run.id, number)).every
     with reading(run):
         return card(SampleRecord(_numbered(store, run, number)), metric, reviews)
@@ -193,8 +193,8 @@ def worst_samples(store: Store, view: RunView, most: int) -> tuple[SampleCard, .
 def concerns_of(store: Store, view: RunView, listed: int = FIRST) -> tuple[Concern, ...]:
     """Return the reasons to look at a run's samples, each with its first few samples.
 
-    What reviewers confirmed comes first. A sample is left out of a reason that a review has
-    settled.
+    What reviewers confirmed comes first. If a review settled a sample's reason, the sample is not
+    listed under that reason.
     """
     run, release = view.row, view.release
     settled = {kind: done for kind, done in release.decided.items() if kind not in _NEVER_SETTLED}

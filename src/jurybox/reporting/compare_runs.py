@@ -1,7 +1,7 @@
 """Compares two runs, sample by sample and metric by metric (A13).
 
-Single values are only reported as higher or lower; whether the runs differ significantly is tested
-for each metric over all samples that have it in both.
+Single values are only reported as higher or lower. Whether the runs differ significantly is tested
+for each metric, over all samples that have the metric in both runs.
 """
 
 import heapq
@@ -51,11 +51,11 @@ _UNKNOWN: Final = RunMetric(name="", value=None, n=None)
 class CompareOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of a comparison: which samples to list, and how to test."""
 
-    limit: int | None = 20  # how many samples are listed of each kind of change; None for all
-    cluster: str | None = None  # the field that groups samples that aren't independent
+    limit: int | None = 20  # how many samples to list for each kind of change; None for all
+    cluster: str | None = None  # the field that groups dependent samples
     level: float = 0.95  # of the intervals
-    seed: int = 0  # of the sign flips that p values come from
-    # Human labels of the responses that both runs judged, by sample id.
+    seed: int = 0  # of the random sign flips behind p values
+    # Human labels for responses that both runs judged, by sample id.
     gold: Mapping[str, Gold] = {}
 
 
@@ -156,7 +156,7 @@ def _largest(
     size: Callable[[run_diff.SampleChange], Any],
     limit: int | None,
 ) -> dict[str, tuple[run_diff.SampleChange, ...]]:
-    """Return the largest changes of each kind, and of ``any`` kind; equal ones in order."""
+    """Return the largest changes of each kind, and of ``any`` kind; ties keep their order."""
     most = sys.maxsize if limit is None else limit
     kept: dict[str, list[run_diff.SampleChange]] = {}
     for change in changes:
@@ -166,13 +166,13 @@ def _largest(
         for kind in (change.change,) if is_same else (change.change, "any"):
             some = kept.setdefault(kind, [])
             some.append(change)
-            if len(some) > 2 * most:  # never all samples of a large run
+            if len(some) > 2 * most:  # so that a large run's samples are never all kept
                 some[:] = heapq.nlargest(most, some, key=size)
     return {kind: tuple(heapq.nlargest(most, some, key=size)) for kind, some in kept.items()}
 
 
 def _ranked(differences: Iterable[run_diff.RankedSample]) -> tuple[run_diff.RankedSample, ...]:
-    """Return samples sorted by difference; of many samples, only every n-th and both ends."""
+    """Return samples sorted by difference; if there are many, only every n-th and both ends."""
     ordered = sorted(differences, key=itemgetter(0))
     step = max(1, math.ceil(len(ordered) / _MOST_RANKED))
     return (*ordered[:-1:step], *ordered[-1:])
@@ -213,7 +213,7 @@ class _Changes:
                 continue
             met = (self._share_right(left), self._share_right(right))
             if left.responses != right.responses:
-                met = (None, None)  # the labels are for A's response only
+                met = (None, None)  # a label belongs to one response, and these differ
             self.tests.add(left.result, right.result, left.cluster, met)
             change = self._change(left, right)
             self.counts[change.change] += 1
@@ -224,7 +224,7 @@ class _Changes:
             yield change
 
     def size(self, change: run_diff.SampleChange) -> tuple[float, ...]:
-        """Return the sort key of a change: changed verdicts first, then the score, then parts."""
+        """Return the sort key of a change: the number of changed verdicts, then score changes."""
         parts = {
             each.metric: abs(each.difference)
             for each in change.metrics
@@ -272,7 +272,7 @@ def _place(side: StoredSide) -> SamplePlace:
 def _pair(
     name: str, a: float | None, b: float | None, without: Container[str], **counts: int | None
 ) -> run_diff.MetricPair:
-    """Return a metric in both runs; those in ``without`` have no difference."""
+    """Return a metric in both runs; metrics in ``without`` get no difference."""
     apart = None if name in without else difference(a, b)
     return run_diff.MetricPair(metric=name, a=a, b=b, difference=apart, **counts)
 
@@ -336,7 +336,7 @@ def _metrics(views: Views) -> Iterator[run_diff.MetricPair]:
 
 
 def _not_comparable(views: Views) -> set[str]:
-    """Return the metrics of runs that are on different scales in two rubrics."""
+    """Return the run metrics that are on different scales in the two rubrics."""
     one, other = (view.rubric for view in views)
     scales, others = ({each.scale for each in rubric.criteria} for rubric in (one, other))
     means = {rubric.mean_of(name) for rubric in (one, other) for name in rescaled(one, other)}

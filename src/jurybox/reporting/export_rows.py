@@ -136,7 +136,7 @@ class ExportShape:
 
         The decision takes the reviews of the sample into account.
         """
-        # Validated as a result, but numbers keep their stored form: 2 doesn't become 2.0.
+        # Read only to validate the result; exported numbers keep their stored form, 2 and not 2.0.
         result = read_result(sample.result)
         values: ExportedRow = _DEFAULTS | _OBJECT.decode(sample.result)
         metrics, components = values["metrics"], values["components"]
@@ -155,7 +155,7 @@ class ExportShape:
         return {name: values[name] for name in self.columns}
 
     def _sent(self, result: SampleResult) -> dict[str, Any]:
-        """Return the parameters that a sample's models were sent, by role (E10)."""
+        """Return the parameters that were sent to a sample's models, by role (E10)."""
         roles: Parameters = {}
         for role in ("target", "judge"):
             planned = self._params.get(role)
@@ -239,7 +239,7 @@ def _exchange(row: ExchangeRow) -> dict[str, Any]:
     }
 
 
-# By OWASP's rules on CSV injection; the last four are full-width characters.
+# Follows OWASP's rules on CSV injection; the last four are full-width characters.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 Write = Callable[[BinaryIO, Columns, Iterable[ExportedRow]], int]
@@ -313,10 +313,10 @@ def write_json_lines(file: BinaryIO, columns: Columns, rows: Iterable[ExportedRo
 def write_csv(file: BinaryIO, columns: Columns, rows: Iterable[ExportedRow]) -> int:
     """Write comma-separated values with a heading; lists and objects are JSON, nulls are empty.
 
-    A text that a spreadsheet would read as a formula gets an apostrophe before it.
+    An apostrophe is put before a text that a spreadsheet would read as a formula.
     """
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-    # With both characters as line end, the writer also quotes cells that have only one of them.
+    # With `\r\n` as the line end, the writer also quotes cells that contain only one of the two.
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(columns)
     count = 0

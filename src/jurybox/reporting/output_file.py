@@ -55,7 +55,7 @@ def whole_file(path: Path) -> Generator[BinaryIO]:
 
 @contextlib.contextmanager
 def whole_folder(path: Path) -> Generator[Path]:
-    """Provide a new folder to write to, which gets its name when it is complete."""
+    """Create a temporary folder that is renamed to ``path`` when the block ends without error."""
     if os.path.lexists(path):
         raise InputError("already exists", "name a new folder, or remove it", str(path))
     draft = path.with_name(f".{path.name[:40]}.{secrets.token_hex(4)}.part")

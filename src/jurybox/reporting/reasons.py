@@ -12,7 +12,7 @@ from jurybox.scoring.sample_result import SampleResult, unmet
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
-    """A reasoning and its subject, such as ``accuracy_score 1``."""
+    """An explanation and its subject, such as ``accuracy_score 1``."""
 
     about: str
     text: str
@@ -71,7 +71,7 @@ def why_failed(result: SampleResult) -> str | None:
 
 
 def why_unsure(report: EvaluationReport, titles: Mapping[str, str]) -> str:
-    """Return why a report with low confidence has it; ``titles`` are those of the criteria."""
+    """Return why a report's confidence is low; ``titles`` has the titles of the criteria."""
     sides = [scored.criteria for scored in (report.responses or {}).values()] or [report.criteria]
     criteria = [each for some in sides for each in some]
     split = [titles.get(each.id, each.id) for each in criteria if _is_split(each.votes)]
@@ -98,7 +98,7 @@ def reasoning(record: SampleRecord) -> str:
 
 
 def _of_criteria(criteria: Iterable[CriterionReport], side: str) -> Iterator[Reason]:
-    """Yield each reasoning once; in some reply formats, all criteria share one."""
+    """Yield each explanation once; in some reply formats, all criteria share one."""
     found: dict[str, list[str]] = {}
     for each in sorted(criteria, key=_share):
         score = each.preference or ("unscored" if each.score is None else shown(each.score))

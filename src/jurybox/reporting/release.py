@@ -29,11 +29,11 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
     """The reviews that a release is waiting for."""
 
     required: tuple[ReviewReason, ...] = ()  # the reasons for review that the rubric names
-    awaiting: int = 0  # how many samples with such a reason have no settling review
+    awaiting: int = 0  # how many samples with such a reason still need a review
     awaited: tuple[ReviewReason, ...] = ()  # the reasons of these samples that are still open
     cleared: tuple[int, ...] = ()  # the samples with such a reason that reviews have settled
-    confirmed: tuple[int, ...] = ()  # the samples in which a reviewer sees a safety concern
-    disputed: tuple[int, ...] = ()  # those of them in which another reviewer sees none
+    confirmed: tuple[int, ...] = ()  # the samples in which a reviewer saw a safety concern
+    disputed: tuple[int, ...] = ()  # the confirmed samples in which another reviewer saw none
     unseen: tuple[int, ...] = ()  # those of them in which no judge sees one
     unflagged: tuple[int, ...] = ()  # the reviewed samples without a reason for review
     reviewed: tuple[int, ...] = ()  # the queued samples for which reviews settled every reason
@@ -73,7 +73,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
         return self.settled | ({"safety": safety} if safety else {})
 
     def done(self, *flags: str) -> tuple[int, ...]:
-        """Return the samples for which reviews settled the given reason, or else every reason."""
+        """Return the samples that reviews settled, for the given reason or for every reason."""
         reasons = [each for each in flags if each in _REASONS]
         return self.decided.get(reasons[0], ()) if reasons else self.reviewed
 
@@ -98,7 +98,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(number for number in self.reviewed if number not in urgent)
 
     def of_sample(self, number: int, flags: Collection[str]) -> dict[str, Any]:
-        """Return a sample's reasons for review, and if a release awaits it or is blocked by it."""
+        """Return a sample's reasons for review, and whether it delays or blocks a release."""
         reasons = _REASONS if NEEDS_REVIEW in flags else ()
         return {
             "open": [each for each in reasons if each in flags and number not in self.done(each)],
@@ -169,7 +169,7 @@ def release_review(
 def undecided_samples(
     run: RunRow, rubric: Rubric, store: Store, reviews: Iterable[Review]
 ) -> frozenset[int]:
-    """Return the reviewed samples whose safety flag, or a required reason, no review settled."""
+    """Return the reviewed samples with a safety flag or required reason that no review settled."""
     wanted = {"safety", *rubric.require_review}
     found = _settled_by_sample(run, store, by_number(reviews))
     return frozenset(

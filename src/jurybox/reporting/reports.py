@@ -102,8 +102,8 @@ _LONGEST_BODY: Final = 2000
 def write_junit(file: BinaryIO, view: RunView, store: Store) -> None:
     """Write a run as JUnit XML, sample by sample.
 
-    A sample fails if a pass rule fails or could not be measured, or if the target gave no response;
-    it is an error if no judge gave a valid vote.
+    A sample is a failure if a pass rule fails or could not be measured, or if the target gave no
+    response; it is an error if no judge gave a valid vote.
     """
     several = view.metadata.get("repeats", 1) != 1
     records = map(SampleRecord, store.samples(view.run_id))
@@ -194,7 +194,7 @@ def _sample(suite: str, record: SampleRecord, *, several: bool) -> ET.Element:
 
 
 def _failed(result: SampleResult) -> tuple[str, str, str] | None:
-    """Return the element of a sample that didn't pass, its type, and why."""
+    """Return the JUnit element for a sample that didn't pass, its type, and why."""
     message = why_failed(result)
     if message is None:
         return None
@@ -243,7 +243,7 @@ _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
 
 def report_format(name: str) -> ReportFormat:
-    """Return the report format by a file's extension."""
+    """Return the report format for a file's extension."""
     ending = PurePath(name).suffix.lower()
     if ending not in _ENDINGS:
         problem = f"`{ending}` isn't a report format" if ending else "the name has no ending"
@@ -282,7 +282,7 @@ def _markdown(file: BinaryIO, view: RunView, store: Store, more: Mapping[str, ob
 
 
 def _json(file: BinaryIO, view: RunView, store: Store, more: Mapping[str, object]) -> None:
-    # People look at some samples; a program may want all, within bounded memory.
+    # People look at a few samples; a program may want many, but memory must stay bounded.
     attention = gather(store, view, listed=1000)
     data = {**view.as_data(), **attention.as_data(), **more}
     text = msgspec.json.format(msgspec.json.encode(data), indent=2).decode()

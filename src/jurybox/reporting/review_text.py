@@ -40,10 +40,11 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     All metrics come from blind reviews.
     """
 
-    reviews: int  # how many reviews are active; ``samples`` and ``reviewers`` are theirs
+    # How many reviews are active, of how many samples, and by whom.
+    reviews: int
     samples: int
     reviewers: tuple[str, ...]
-    open: int  # how many reviews count in no metric: made after seeing the judges' verdict
+    open: int  # reviews made after seeing the judges' verdict, which count in no metric
     random: SubsetAgreement  # on the random part, which represents the whole run
     flagged: SubsetAgreement  # on the flagged samples, which represent only themselves
     # How far people agree with each other, by criterion, on samples with several reviews.
@@ -57,7 +58,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     # order (``passed``) have no blind review.
     waiting: int = 0
     passed: int = 0
-    # Whether the rubric's rules give the scores, so that they are compared with people.
+    # Whether the scores come from the rubric's rules, so that people are compared with rules.
     by_rules: bool = False
     estimates: tuple[CorrectedMetric, ...] = ()  # the run's metrics, corrected by the random part
     # What reviewers could not score, for the rubric's authors.
@@ -77,7 +78,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
             most = counted(max((each.n for each in apart), default=0), f"{kind} sample")
             by = ", ".join(f"by {each.error:.2f} on {each.criterion}" for each in apart)
             return f"{who} and people differ {by} on average in {most}.{hard}" if apart else ""
-        # Samples that people or the judge left without a score are in no comparison.
+        # A sample that people or the judge left without a score is not compared.
         several, pairs = any(each.labels > each.n for each in compared), compared[0].scale is None
         of = " of cases" if several else f" of {kind} samples"
         same = [
@@ -104,7 +105,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         if len(proven) == len(known):
             return f"{who} with people, and not by chance", "passes"
         if not proven:
-            return f"{who} with people no more than chance could", "fails"
+            return f"{who} with people no more than by chance", "fails"
         names = ", ".join(each.criterion for each in proven)
         return f"{who} with people beyond chance only on {names}", "waits"
 
@@ -126,7 +127,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         return [each.criterion for each in weak if each.kappa.value is not None]
 
     def next_steps(self, overlap: int) -> tuple[str, ...]:
-        """Return what would make the agreement better known, or better.
+        """Return the steps that would measure the agreement better, or improve it.
 
         Each sample is given to ``overlap`` reviewers.
         """
@@ -146,7 +147,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         return [each.metric for each in self.estimates if each.mean.tuning == 0]
 
     def changed_gates(self, gates: Sequence[Comparison]) -> tuple[str, ...]:
-        """Return the gates with another outcome once reviews correct their metric."""
+        """Return the gates whose outcome changes once reviews correct their metric."""
         means = {f"{each.metric}_mean": each.mean for each in self.estimates}
         return tuple(
             f"{rule} {'passes' if rule.passes(mean.corrected.value) else 'fails'}"
@@ -196,7 +197,7 @@ def _next_steps(
     yield from _missing(found, overlap)
     again = "`jurybox serve --overlap 2` gives each sample to two reviewers"
     if overlap > 1:
-        again = "review on, since this server gives each sample to several reviewers"
+        again = "keep reviewing, since this server gives each sample to several reviewers"
     if not found.people:
         one = len(found.reviewers) == 1
         alone = "one person has reviewed" if one else "no sample has blind scores by two people"
@@ -230,7 +231,7 @@ def _corrected(found: ReviewAgreement) -> Iterator[str]:
             dict.fromkeys(name for each in found.unclear for name in each.criteria)
         )
         answers = counted(len(found.unclear), "review")
-        yield f"unclear in {answers}, by the rubric as it is written: {criteria}"
+        yield f"unclear in {answers}, under the current rubric: {criteria}"
 
 
 def _tabled(found: ReviewAgreement) -> Iterator[str]:
@@ -247,7 +248,7 @@ def _missing(found: ReviewAgreement, overlap: int = 1) -> Iterator[str]:
     if found.waiting:
         yield waiting_line(found.waiting, found.passed)
     elif found.needed:
-        unsure = found.unsure if overlap == 1 else 0  # else they get a second reviewer anyway
+        unsure = found.unsure if overlap == 1 else 0  # otherwise a second reviewer gets them anyway
         line = needed_line(found.needed, unsure, others=found.flagged.samples > 0)
         yield f"nothing is corrected yet: {line}"
 
@@ -280,7 +281,7 @@ def unscored_line(count: int, *, by_rules: bool) -> str:
 def waiting_line(waiting: int, passed: int) -> str:
     """Return why reviews from the random queue don't count yet, and what to do."""
     samples, those = counted(waiting, "reviewed sample"), "it" if passed == 1 else "them"
-    before = f"{counted(passed, 'sample')} before in the random order"
+    before = f"{counted(passed, 'earlier sample')} in the random order"
     have = "has" if passed == 1 else "have"
     wait = "waits" if waiting == 1 else "wait"
     return (

@@ -65,7 +65,7 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
     """One sample that both runs have.
 
     ``change`` is how the sample changed as a whole: its score is `higher` or `lower`, it `changed`
-    otherwise (another verdict with the same score, or a score in only one run), or it is the
+    otherwise (a different verdict with the same score, or a score in only one run), or it is the
     `same`. A sample that neither run could score is `unscored`.
     """
 
@@ -145,8 +145,9 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     ``identical`` says whether the hashes of all records are equal; it is None if a run isn't
     finished. ``headline`` is the metric by which samples are higher or lower, None if the two
     rubrics have no such metric in common. ``tested`` says which metrics differ by more than chance.
-    ``ranked`` has the samples of both runs, sorted by their difference; of many samples, only every
-    n-th and both ends. ``samples`` has the largest changes, ``by_kind`` the largest of each kind.
+    ``ranked`` has the samples of both runs, sorted by their difference; if there are many, only
+    every n-th sample and both ends. ``samples`` has the largest changes, ``by_kind`` those of each
+    kind.
     """
 
     a: RunView
@@ -173,7 +174,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def same_rubric(self) -> bool:
-        """Whether one rubric judged both runs; otherwise no difference is a gain or regression."""
+        """Whether both runs used one rubric; otherwise nothing counts as a gain or regression."""
         return self.a.rubric.sha256 == self.b.rubric.sha256
 
     @property
@@ -190,7 +191,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         return "fails" if self.regressions else "passes" if gained else ""
 
     def listed_changes(self, only: ChangeKind | None = None) -> list[SampleChange]:
-        """Return the largest changes, of one kind if given: losses first, or the largest gains."""
+        """Return the largest changes, losses first; of `higher` scores, the largest gains first."""
         changes = self.samples if only is None else self.by_kind.get(only, ())
         gains = only == "higher"
         return sorted(changes, key=lambda each: each.difference(self.headline) or 0, reverse=gains)
@@ -224,16 +225,16 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         if self.identical is None:
             return "can't be compared as a whole: a run isn't finished"
         if self.identical:
-            return "identical, to the hash"
+            return "identical, by hash"
         many = counted(self.counts.identical_records, "sample")
-        return f"{many} with an identical record, to the hash: inputs, replies and result"
+        return f"{many} with identical inputs, replies and result, by hash"
 
     def cautions(self) -> Iterator[str]:
         """Yield possible explanations of the differences."""
         if self.headline is None:
             yield "the rubrics have no score in common, so no sample is higher or lower"
         if names := rescaled(self.a.rubric, self.b.rubric):
-            yield f"not measurable, on another scale in each rubric: {', '.join(names)}"
+            yield f"not measurable, because the scales differ: {', '.join(names)}"
         for each in self.fields:
             yield f"differs  {each}"
         for name, view in (("A", self.a), ("B", self.b)):
@@ -241,7 +242,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
                 yield f"note on {name}  {note}"
 
     def one_sided(self) -> dict[tuple[int, int], list[str]]:
-        """Return the metrics that some samples have in one run only, with counts for A and B."""
+        """Return the metrics that some samples have in only one run, by the counts in A and B."""
         found: dict[tuple[int, int], list[str]] = {}
         for each in self.tested:
             if each.only_in_a or each.only_in_b:
@@ -260,7 +261,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         return f"{who} right more often: A {a}, B {b} of the labels on {counted(made.n, 'sample')}"
 
     def conclusion(self, *, titled: bool = False) -> str:
-        """Return the result of the tests in words; ``titled`` with criteria by their titles."""
+        """Return the result of the tests in words; ``titled`` names criteria by their titles."""
         intervals = (each.comparison.interval for each in self.tested)
         level = next((f" at {100 * each.level:g}%" for each in intervals if each), "")
         found = self._beyond_chance()
@@ -274,12 +275,12 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         if self.compared and "gained" in found:
             parts.append("no regression")
         if not self.same_rubric:
-            caution = "so a difference may be the rubric's and not the responses':"
+            caution = "so a difference may come from the rubric and not the responses:"
             parts[0] = f"the rubrics differ, {caution if self.compared else 'and'} {parts[0]}"
         return "; ".join(parts)
 
     def _beyond_chance(self) -> dict[str, list[str]]:
-        """Return the metrics that differ significantly, by what the difference is."""
+        """Return the metrics that differ significantly, by the kind of difference."""
         gained = [each.metric for each in self.tested if each.gained]
         if self.tone:
             return {"regression": [*self.regressions]} if self.regressions else {"gained": gained}

@@ -25,7 +25,7 @@ _LONGEST_REASON = 400
 class TargetOutput(msgspec.Struct, frozen=True, kw_only=True):
     """One run's result for a sample; ``number`` is the sample's position in the run.
 
-    The score is the recorded one, of the majority of votes, by which the sample passed.
+    ``score`` is the recorded score, which the majority of votes gave and pass rules use.
     """
 
     number: int
@@ -37,7 +37,7 @@ class TargetOutput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SampleOutputs(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample in all runs; ``apart`` is the range of its scores, None if it has no scores."""
+    """A sample in all runs; ``apart`` is highest minus lowest score, None without scores."""
 
     id: str
     repeat: int
@@ -53,7 +53,7 @@ class SampleOutputs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
-    """Several runs; ``differences`` compare each of the others with the first.
+    """Several runs; ``differences`` has a comparison of each other run with the first.
 
     ``samples`` are the samples whose scores differ most, ``left`` is how many are left out.
     """
@@ -78,7 +78,7 @@ class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
         return next((each.difference for each in pairs if each.metric == metric), None)
 
     def rescaled(self) -> list[str]:
-        """Return the titles of the criteria with another scale than in the first run."""
+        """Return the titles of the criteria whose scale differs from the first run's."""
         first, *others = (view.rubric for view in self.runs)
         found = dict.fromkeys(name for other in others for name in rescaled(first, other))
         return [metric_title(name, first) for name in found]

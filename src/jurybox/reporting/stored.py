@@ -189,9 +189,10 @@ _NO_LEAD: Final = 1e-9
 
 
 class OrderedVote(msgspec.Struct, frozen=True, kw_only=True):
-    """A vote on a pair: the winner with A and with B shown first, the second mapped back.
+    """A vote on a pair: ``straight`` is the winner if A is shown first, ``swapped`` if B is.
 
-    ``kept`` has for each criterion whether its preference is the same in both orders.
+    Both are named as in the run. ``kept`` says for each criterion whether the preference is the
+    same in both orders.
     """
 
     judge: str
@@ -211,7 +212,7 @@ def stored_votes(procedure: Procedure, record: SampleRecord, store: Store) -> It
 def pair_votes(
     procedure: Procedure, sample: Sample, exchanges: Sequence[ExchangeRow]
 ) -> Iterator[OrderedVote]:
-    """Yield the valid votes on a pair, without votes that weren't requested or answered."""
+    """Yield the valid votes on a pair; votes that weren't requested or answered are left out."""
     judging = procedure.judging
     asked = [each for each in exchanges if role_of(each) == "judge"]
     panel = judging.seats(procedure.judges, procedure.votes)
@@ -225,7 +226,7 @@ def pair_votes(
 
 
 def ordered_vote(seat: Seat, vote: PairVote) -> OrderedVote:
-    """Return the winner of each order of a vote."""
+    """Return a vote with its winner in each order."""
     straight, swapped = vote.first.winner, vote.second.winner
     second = vote.second.preferences
     kept = {name: side == second.get(name) for name, side in vote.first.preferences.items()}

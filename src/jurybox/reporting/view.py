@@ -89,7 +89,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def drifted(self) -> bool:
-        """Whether a model answered with another version than its name states."""
+        """Whether a model answered with a different version than its name states."""
         return any(_drifted(model, self.conclusion) for model in self.conclusion.reported)
 
     @property
@@ -275,7 +275,7 @@ def _notes(
     if plan.votes_raised_from is not None:
         notes.append(raised_votes(plan.votes_raised_from, plan.votes, plan.judges))
     if conclusion.votes_independent is False:
-        notes.append("votes are not independent: they were asked for with the same parameters")
+        notes.append("votes are not independent: they were requested with the same parameters")
     if plan.derived_from is not None:
         notes.append(f"re-scored from the replies of run {plan.derived_from}")
     notes += lost_votes(conclusion.summary)
@@ -286,7 +286,7 @@ def _notes(
 
 
 def lost_votes(summary: Mapping[str, Any]) -> list[str]:
-    """Return a note on how many votes are missing, and why; empty if none is."""
+    """Return a note on how many votes are missing, and why; empty if none are."""
     lost: int = summary["unscored_votes"]
     causes = listed_counts(summary.get("unscored_causes", {})) or "no valid reply"
     missing = "1 vote is missing" if lost == 1 else f"{lost} votes are missing"
@@ -318,8 +318,8 @@ def is_running(row: records.RunRow, store: Store) -> bool | None:
 
     None if the store is read-only.
     """
-    # Checks are serialized, because two at once would each see the other as a running process. The
-    # cache prevents frequent checks from blocking a process that wants to resume the run.
+    # Checks are serialized: of two checks at once, one would take the other for a process that is
+    # running the run. The cache keeps frequent checks from blocking a process that resumes the run.
     with _lock:
         free = _free.setdefault(store, {})
         if time.monotonic() - free.get(row.id, -_KEPT) < _KEPT:

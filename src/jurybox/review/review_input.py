@@ -142,7 +142,7 @@ def given_number(text: str) -> Score | str:
 
 
 def read_reviewer(text: str) -> str:
-    """Read the name of a reviewer: one line that can be printed, without spaces around it."""
+    """Read the name of a reviewer: one printable line, from which outer spaces are removed."""
     name = unicodedata.normalize("NFC", text).strip()
     if not name:
         raise InputError("a review needs a name", "enter your name", "reviewer")
@@ -150,8 +150,8 @@ def read_reviewer(text: str) -> str:
         raise InputError("the name is too long", f"keep to {LONGEST_NAME} characters", "reviewer")
     # Marks that reverse the text direction count as unprintable.
     if not name.isprintable():
-        hint = "use letters, digits, signs and spaces"
-        raise InputError("the name has characters that can't be seen", hint, "reviewer")
+        hint = "use letters, digits, symbols and spaces"
+        raise InputError("the name has invisible characters", hint, "reviewer")
     return name
 
 

@@ -31,8 +31,8 @@ class HumanVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """A reviewer's verdict on one sample; None means "unclear", which isn't a label."""
 
     scores: dict[str, Score | None] = {}  # by criterion; empty for two responses
-    winner: Side | None = None  # which of two responses is better
-    # The better of two responses by criterion, where the reviewer named it.
+    winner: Side | None = None  # the better of two responses
+    # The better of two responses by criterion, for the criteria that the reviewer judged.
     preferences: dict[str, Side | None] = {}
     # Whether the reviewer confirms (True) or dismisses (False) a safety flag (E11), if answered.
     safety_concern: bool | msgspec.UnsetType | None = msgspec.UNSET
@@ -109,13 +109,13 @@ class Review(msgspec.Struct, frozen=True, kw_only=True):
 class ReviewRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """A person's verdict on a sample, or the withdrawal of one; appended, never changed."""
 
-    id: str  # unique in its store; reviews of the same time are ordered by id
+    id: str  # unique in its store; orders reviews that have the same time
     run_id: str
     number: int  # the number of the sample
     reviewer: str
     created_at: str
     action: str  # ``review`` or ``withdrawal``
-    of: str | None  # the id of the withdrawn review, which is of the same sample
+    of: str | None  # the id of the withdrawn review of the same sample
     record_sha256: str  # the hash of the sample's record that was reviewed
     # JSON, ``{"scores": {criterion: number}}`` or ``{"winner": "A", "B" or "tie"}``, with the
     # ``order`` in which a pair was shown and whether the reviewer was ``blind``.
@@ -187,7 +187,7 @@ def active_reviews(rows: Iterable[ReviewRow]) -> ActiveReviews:
 
 
 def active_rows(rows: Iterable[ReviewRow]) -> tuple[ReviewRow, ...]:
-    """Return the reviews that aren't withdrawn, replaced ones included."""
+    """Return the reviews that aren't withdrawn, including those that were replaced later."""
     found = tuple(rows)
     gone = {(row.reviewer, row.of) for row in found if row.action == WITHDRAWAL}
     return tuple(
@@ -202,7 +202,7 @@ def latest_reviews(rows: Iterable[ReviewRow], *, blind: bool = False) -> tuple[R
 
 
 def withdrawal_text(*, seen: bool) -> str:
-    """Return the stored data of a withdrawal: whether the judges' verdict had been shown."""
+    """Return what is stored of a withdrawal: whether the judges' verdict had been shown."""
     return _ENCODER.encode({"seen": seen}).decode()
 
 
@@ -267,14 +267,14 @@ class ReviewCase(msgspec.Struct, frozen=True, kw_only=True):
     messages: tuple[Turn, ...]
     scenario: str | None
     scenario_text: str | None  # the focus and key criteria of its scenario, if the rubric has them
-    # One, or two in the ``order`` drawn at random for this reviewer.
+    # One response, or two in the ``order`` drawn at random for this reviewer.
     responses: tuple[Response, ...]
     order: Order
     # The criteria to score; for two responses, a winner per criterion is optional.
     criteria: tuple[Criterion, ...]
     queue: Queue  # the review queue that the sample is in
     blind: bool  # whether this reviewer hasn't seen the judges' verdicts yet
-    # Why it is queued; empty before a blind review, since reasons reveal the verdict.
+    # Why the sample is queued; empty before a blind review, since it would reveal the verdict.
     reasons: tuple[str, ...] = ()
     # This reviewer's earlier scores, in the order in which responses are shown.
     mine: HumanVerdict | None = None
@@ -292,14 +292,14 @@ class ReviewCase(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JudgedSample(JudgeVerdict, frozen=True, kw_only=True):
-    """The verdict that a run's metrics use, the judges' or the rules', and why it needs review.
+    """The verdict that a run's metrics use (by judges or rules), and why it needs review.
 
     ``preferences`` are per criterion, with two responses named as in the run.
     """
 
     overall: float | None
     by_rules: bool
-    judge_score: float | None  # the judge's overall score, if the rules give the others
+    judge_score: float | None  # the judge's overall score, if rules give the other scores
     preferences: dict[str, Side]
     confidence: Confidence | None
     reasons: tuple[str, ...]
@@ -308,8 +308,8 @@ class JudgedSample(JudgeVerdict, frozen=True, kw_only=True):
 class Revealed(msgspec.Struct, frozen=True, kw_only=True):
     """What a reviewer sees after scoring: the verdicts of the judges and of other reviewers.
 
-    Two responses are named as in the run, because the judges' reasoning names them so; ``order`` is
-    the order in which this reviewer saw them. ``mine`` is None without a review by this reviewer.
+    Two responses are named as in the run, because the judges' reasoning uses these names; ``order``
+    is the order in which this reviewer saw them. ``mine`` is None if this reviewer has no review.
     """
 
     number: int

@@ -30,11 +30,11 @@ class RandomOrder:
         self._run_id = run_id
 
     def number(self, place: int) -> int:
-        """Return the sample number at a place; both count from 0."""
+        """Return the sample number at a position; both count from 0."""
         return _shuffled(self._run_id, self.size)[place]
 
     def place(self, number: int) -> int:
-        """Return the place of a sample number in this order."""
+        """Return the position of a sample number in this order."""
         return _places(self._run_id, self.size)[number]
 
     def until(self, last: int) -> tuple[int, ...]:
@@ -72,9 +72,10 @@ def next_number(queue: Iterable[int], reviewed: Container[int], after: int | Non
 
 
 def needed_line(needed: int, unsure: int = 0, *, others: bool = False) -> str:
-    """Return how many reviews are missing before a metric is corrected, and how to get them.
+    """Return how many more reviews are needed to correct a metric, and how to get them.
 
-    ``others`` says whether flagged samples are reviewed, which the random order may reach.
+    ``others`` says whether there are reviewed flagged samples, which count once the random order
+    reaches them.
     """
     reviews = "1 more review" if needed == 1 else f"{needed} more reviews"
     verb = "is" if needed == 1 else "are"
@@ -93,7 +94,7 @@ class RandomPart(msgspec.Struct, frozen=True, kw_only=True):
     unscored: frozenset[int] = frozenset()  # those with a label only, which correct no metric
     missed: frozenset[int] = frozenset()  # the numbers of the drawn samples without a review
     # The numbers of reviewed samples that don't count yet, since too many samples before them in
-    # the order have no review; ``passed`` counts these.
+    # the order have no review; ``passed`` is the number of those without a review.
     waiting: frozenset[int] = frozenset()
     passed: int = 0
 
@@ -119,7 +120,7 @@ class RandomPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def too_many_missing(missing: int, drawn: int) -> bool:
-    """Return whether too many samples of a random part lack a label, so it isn't random."""
+    """Return whether so many samples lack a label that a random part isn't random anymore."""
     return missing > drawn * _SKIPPABLE
 
 
@@ -134,7 +135,7 @@ def random_part(
 ) -> RandomPart:
     """Return how far reviewers have worked through the random order.
 
-    Only a sample's place in the order matters, not the queue it was reviewed from, because
+    Only a sample's position in the order matters, not the queue it was reviewed from, because
     reviewers aren't shown a sample twice. The part ends at ``last``, the furthest number reviewed
     from the random queue, or earlier if more than one in ten would be missing, since reviewers
     don't skip samples at random. ``labeled`` are the reviewed samples with a label, ``unscored``

@@ -1,4 +1,4 @@
 """Agreement, intervals, comparisons, rankings, corrections and biases of judges.
 
-Pure functions of their arguments: randomness enters only by a seed.
+All functions are pure: their only source of randomness is a seed argument.
 """

@@ -66,7 +66,7 @@ _RATINGS: Final = (
 )
 _COMPLETE: Final = (_icc(1), _icc(2), _icc(3))
 PANEL_STATISTICS: Final = (*_RATINGS, *_COMPLETE)
-"""The statistics of all raters together: over all ratings, and over items that all rated."""
+"""The statistics of all raters together: over all ratings, or over items that all rated."""
 
 
 class PairAgreement(msgspec.Struct, frozen=True, kw_only=True):
@@ -302,7 +302,7 @@ def _of_ratings(
 def _of_complete(table: Values, clusters: _Clusters, level: float) -> dict[str, Estimate]:
     """Return the statistics of the items that every rater rated."""
     if table.shape[1] <= 1:
-        return _ordered(_COMPLETE, {}, 0, "there is one rater only")
+        return _ordered(_COMPLETE, {}, 0, "there is only one rater")
     full = ~np.isnan(table).any(axis=1)
     scores, n = table[full], int(full.sum())
     if n <= 1:
@@ -348,12 +348,12 @@ def _panel_notes(
     paired, items = _paired(patterns), len(patterns.pattern_of)
     if 0 < paired < items:
         yield (
-            f"{items - paired:,} of {items:,} items have one rating only: they don't enter alpha, "
-            "and enter Fleiss' kappa, AC1 and AC2 only by how common each score is"
+            f"{items - paired:,} of {items:,} items have only one rating: alpha doesn't use them, "
+            "and Fleiss' kappa, AC1 and AC2 use them only for how common each score is"
         )
     if len(np.unique(patterns.ratings)) > 1:
         yield (
-            "items have different numbers of ratings; Fleiss' kappa is then Gwet's extension of it"
+            "items have different numbers of ratings, so Fleiss' kappa is Gwet's extension of it"
         )
     if not paired or scale.continuous:
         return

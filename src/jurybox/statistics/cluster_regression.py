@@ -33,9 +33,10 @@ def coefficient(
 ) -> Estimate:
     """Return the coefficient of the first column, controlled for the other columns.
 
-    ``b = (X'X)^-1 X'y`` with an intercept among the columns unless it is left out. Its variance is
-    ``(m - 1)/m sum((b_g - b)^2)`` over the estimates ``b_g`` without each of the ``m`` clusters
-    (CV3), its interval ``b -+ t`` times the root of that, with ``m - 1`` degrees of freedom.
+    It is ``b = (X'X)^-1 X'y``, where ``X`` includes an intercept unless ``intercept`` is false. Its
+    variance is ``(m - 1)/m sum((b_g - b)^2)`` over the estimates ``b_g`` without each of the ``m``
+    clusters (CV3), and its interval is ``b -+ t`` times the root of the variance, with ``m - 1``
+    degrees of freedom.
     """
     y = np.asarray(outcome, dtype=np.float64)
     n = len(y)
@@ -83,9 +84,9 @@ def rank_correlation(
 ) -> Estimate:
     """Return Spearman's correlation of two columns, with its interval over clusters.
 
-    With a third column it is the partial correlation of the ranks,
-    ``(r_xy - r_xz r_yz) / sqrt((1 - r_xz^2)(1 - r_yz^2))``: the correlation of the two at equal
-    values of the third. Equal values share the mean of their ranks.
+    If a third column is ``given``, it is the partial correlation of the ranks,
+    ``(r_xy - r_xz r_yz) / sqrt((1 - r_xz^2)(1 - r_yz^2))``: the correlation of the two columns at
+    equal values of the third. Equal values share the mean of their ranks.
     """
     columns = [
         np.unique(np.asarray(each, dtype=np.float64), return_inverse=True)[1].astype(np.intp)

@@ -17,8 +17,9 @@ FEWEST_LABELS: Final = 10
 class CorrectedMean(msgspec.Struct, frozen=True, kw_only=True):
     """The mean of a metric that the judge scored on all samples and people on some.
 
-    ``judge`` is over all samples, and its interval ignores the judge's errors; ``human`` is over
-    the labeled ones; ``corrected`` combines both, without a value if there are too few labels.
+    ``judge`` is the judge's mean over all samples; its interval ignores the judge's errors.
+    ``human`` is people's mean over the labeled samples. ``corrected`` combines both, and has no
+    value if there are too few labels.
     """
 
     judge: Estimate
@@ -26,17 +27,17 @@ class CorrectedMean(msgspec.Struct, frozen=True, kw_only=True):
     corrected: Estimate
     tuning: float | None = None  # lambda: 0 ignores the judge, 1 trusts it fully
     bias: float | None = None  # the judge's mean minus people's, on the labeled samples
-    clusters: int | None = None  # independent groups of labeled samples, if given
-    effective_labels: float | None = None  # labels with the same precision without the judge
-    # How many more labels halve the corrected interval; None if that is impossible, and with
-    # clusters, since it then depends on which samples are labeled.
+    clusters: int | None = None  # how many clusters the labeled samples form, if given
+    effective_labels: float | None = None  # how many labels alone would be as precise
+    # How many more labels would halve the corrected interval. None if that is impossible, or with
+    # clusters, since it would then depend on which samples are labeled.
     labels_to_halve: int | None = None
     reason: str | None = None
     sentence: str = ""
 
 
 class CorrectedRate(msgspec.Struct, frozen=True, kw_only=True):
-    """A rate corrected by how often the judge is right on yes and on no.
+    """A rate, corrected by how often the judge is right when people say yes and no.
 
     ``apparent`` is the judge's rate on the samples without labels; ``unclipped`` is the formula's
     value if it lies outside 0 to 1.
@@ -53,9 +54,9 @@ class CorrectedRate(msgspec.Struct, frozen=True, kw_only=True):
 class CorrectedMetric(msgspec.Struct, frozen=True, kw_only=True):
     """One metric: the judge's value, the human value, and the corrected one.
 
-    ``unscored`` counts labeled samples that the judge didn't score, ``missing`` those of the random
-    part without a label. ``rate`` is the second correction of a yes-or-no metric, by the judge's
-    sensitivity and specificity.
+    ``unscored`` counts labeled samples that the judge didn't score, ``missing`` counts samples of
+    the random part without a label. A yes-or-no metric also has ``rate``, a second correction by
+    the judge's sensitivity and specificity.
     """
 
     metric: str
@@ -87,7 +88,7 @@ def correction_sentence(made: CorrectedMean) -> str:
 class LabeledScores(msgspec.Struct, frozen=True, kw_only=True):
     """Human and judge values of labeled samples, and judge values of the ``rest``.
 
-    ``ends`` are those of the scale, if any.
+    ``ends`` are the ends of the scale, if it has any.
     """
 
     human: Values
@@ -131,11 +132,11 @@ def corrected_mean(data: LabeledScores, *, level: float = 0.95) -> CorrectedMean
 
     With n labeled samples (people's ``y``, the judge's ``f``) and N others (``g``), it is
     ``mean(y - t f) + t mean(g)`` with ``t = cov(y, f) / ((1 + n/N) var(f and g))`` between 0 and 1.
-    It is unbiased for any judge. The interval combines those of the two means: each half-width is
-    the root of the sum of their squared half-widths. If the values have ends, so has ``y - t f``,
-    and a judge that was right on every label isn't treated as infallible. If the interval of labels
-    alone isn't wider, the judge is left out: ``t`` is 0, and value and interval are those of the
-    labels. Labels must be drawn at random from all samples.
+    It is unbiased for any judge. Its interval combines the intervals of the two means: each
+    half-width is the root of the sum of their squared half-widths. If the values have ends, so does
+    ``y - t f``, and a judge that was right on every label isn't treated as infallible. If the
+    interval of the labels alone isn't wider, the judge is left out: ``t`` is 0, and value and
+    interval are those of the labels. Labels must be drawn at random from all samples.
 
     References: A. N. Angelopoulos, J. C. Duchi and T. Zrnic (2023), "PPI++: efficient
     prediction-powered inference"; A. N. Angelopoulos and others (2023), "Prediction-powered
@@ -244,8 +245,8 @@ def _to_halve(data: LabeledScores) -> int | None:
     """Return how many more samples must be labeled to halve the interval's width.
 
     With the share ``r2`` of people's variance that the judge explains, and T samples in all, the
-    variance with n labels is about ``var(y) ((1 - r2) / n + r2 / T)``; solved for a quarter of
-    the current variance.
+    variance with n labels is about ``var(y) ((1 - r2) / n + r2 / T)``. This is solved for the n
+    that gives a quarter of the current variance.
     """
     n, whole = len(data.human), len(data.human) + len(data.rest)
     if min(np.ptp(data.human), np.ptp(data.judge)) == 0:
@@ -271,9 +272,9 @@ def corrected_rate(data: LabeledScores, *, level: float = 0.95) -> CorrectedRate
     With the judge's rate ``p`` on the samples without labels, its sensitivity ``s`` and its
     specificity ``c`` on the labeled ones, it is ``(p + c - 1) / (s + c - 1)``, limited to 0 to 1.
     It has no value if ``s + c <= 1``, because the judge's rate then carries no information. The
-    interval is that of Lang and Reiczigel: all three rates are pulled slightly towards the middle,
-    and their variances added by the delta method with a correction for skew. Unlike for the
-    prediction-powered mean, labels need to be random only within people's yes and within their no.
+    interval is Lang and Reiczigel's: all three rates are pulled slightly toward the middle, and
+    their variances are added by the delta method, with a correction for skew. Unlike for
+    `corrected_mean`, labels need to be random only among people's yes and among their no.
 
     Reference: W. J. Rogan and B. Gladen (1978), "Estimating prevalence from the results of a
     screening test", American Journal of Epidemiology 107, 71-76; Z. Lang and J. Reiczigel (2014),
@@ -293,7 +294,7 @@ def corrected_rate(data: LabeledScores, *, level: float = 0.95) -> CorrectedRate
         unclipped = None if value == raw else raw
         interval = _rate_interval(apparent, sensitivity, specificity, level)
         if interval is None:
-            reason = "the judge is so near to guessing that there is no interval"
+            reason = "the judge is so close to guessing that there is no interval"
     return CorrectedRate(
         apparent=apparent,
         sensitivity=sensitivity,

@@ -50,17 +50,17 @@ class WinCounts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def linked(self) -> Links:
-        """Which model (row) won against or tied with which (column)."""
+        """Whether the model of a row ever won against or tied with the model of a column."""
         return (self.wins > 0) | (self.ties > 0)
 
     def rate(self, i: int, j: int) -> float | None:
-        """Return how often model i won against model j, a tie as half a win; None if never met."""
+        """Return model i's win rate against j; a tie is half a win. None if they never met."""
         met = int(self.met[i, j])
         return (int(self.wins[i, j]) + int(self.ties[i, j]) / 2) / met if met else None
 
 
 def count_wins(verdicts: Iterable[PairVerdict]) -> WinCounts:
-    """Count verdicts; models are in the order of their names."""
+    """Count verdicts; models are sorted by name."""
     rows = tuple(verdicts)
     names = tuple(sorted({name for row in rows for name in (row.a, row.b)}))
     number = {name: i for i, name in enumerate(names)}
@@ -80,7 +80,7 @@ def count_wins(verdicts: Iterable[PairVerdict]) -> WinCounts:
 
 
 def reachable(links: Links) -> Links:
-    """Return which node reaches which, itself included (Warshall's algorithm)."""
+    """Return which nodes each node reaches, including itself (Warshall's algorithm)."""
     reach = links | np.eye(len(links), dtype=np.bool_)
     for middle in range(len(reach)):
         reach |= reach[:, middle, None] & reach[None, middle, :]
@@ -101,15 +101,15 @@ def has_finite_fit(counts: WinCounts) -> bool:
     It is assumed that all models reach each other by wins and ties. Without ties, strengths are
     then always finite (Ford 1957). With ties, strengths and the tie parameter can still grow
     together without bound: if some potential ``d`` has ``d_i - d_j >= 1`` wherever i ever won
-    against j, and ``|d_i - d_j| <= 1`` wherever they ever tied, following it never lowers the
-    likelihood. Such constraints on differences can be satisfied unless there is a negative cycle
-    (Bellman and Ford).
+    against j, and ``|d_i - d_j| <= 1`` wherever they ever tied, moving the strengths along ``d``
+    never lowers the likelihood. Such a potential exists unless there is a negative cycle (Bellman
+    and Ford).
     """
     if not counts.ties.any():
         return True
     length = np.full(counts.wins.shape, np.inf)
     length[counts.ties > 0] = 1.0
-    # d_j - d_i <= -1 where i won: a path from i to j of length -1, shorter than any tie's.
+    # Where i won, d_j - d_i <= -1: an edge from i to j of length -1, shorter than a tie's.
     length[counts.wins > 0] = -1.0
     distance = np.zeros(len(length))
     for _ in range(len(length)):
@@ -121,7 +121,7 @@ def has_finite_fit(counts: WinCounts) -> bool:
 
 
 def majority_cycles(counts: WinCounts) -> tuple[tuple[str, ...], ...]:
-    """Return a shortest cycle of majorities for each set of models that has any.
+    """Return a shortest cycle of majorities for each set of models that has cycles.
 
     Each cycle begins with the first of its models by name: A beats B beats C beats A.
     """
@@ -156,8 +156,8 @@ _CONVERGED: Final = 1e-12
 class StrengthFit(msgspec.Struct, frozen=True, kw_only=True):
     """The strengths that make the verdicts most likely, on a log scale.
 
-    ``log_tie`` is the logarithm of the tie parameter, ``None`` without ties; ``information``
-    is minus the second derivatives of the log-likelihood by the strengths and ``log_tie``.
+    ``log_tie`` is the logarithm of the tie parameter, ``None`` without ties; ``information`` has
+    the negative second derivatives of the log-likelihood by the strengths and ``log_tie``.
     """
 
     strengths: Values
@@ -169,9 +169,9 @@ def fit_strengths(counts: WinCounts, free: Codes) -> StrengthFit:
     """Maximize the likelihood by Newton's method; only the strengths of ``free`` models move.
 
     With ``w = exp(strength)`` and the tie parameter ``v``, ``P(i wins) = w_i / D``,
-    ``P(tie) = v sqrt(w_i w_j) / D`` and ``D = w_i + w_j + v sqrt(w_i w_j)``. In the strengths and
-    ``log v`` the log-likelihood is concave, so every step uphill leads to its one maximum. Without
-    any tie ``v`` is 0, and this is the model of Bradley and Terry. One model of each linked part
+    ``P(tie) = v sqrt(w_i w_j) / D`` and ``D = w_i + w_j + v sqrt(w_i w_j)``. The log-likelihood is
+    concave in the strengths and ``log v``, so every uphill step leads to its only maximum. Without
+    any tie, ``v`` is 0, and this is the model of Bradley and Terry. One model of each linked part
     must be fixed at 0.
 
     Reference: R. R. Davidson (1970), "On extending the Bradley-Terry model to accommodate ties in
@@ -209,7 +209,7 @@ def fit_strengths(counts: WinCounts, free: Codes) -> StrengthFit:
 def _probabilities(gap: Values, log_tie: float | None) -> tuple[Values, Values, Values]:
     """Return the probabilities that the first wins, the second wins, and both tie."""
     tie = np.full_like(gap, -np.inf) if log_tie is None else np.full_like(gap, log_tie)
-    # All three divided by sqrt(w_i w_j), and by the largest of them to avoid overflow.
+    # All three are divided by sqrt(w_i w_j), and by the largest of them to avoid overflow.
     powers = np.stack([gap / 2, -gap / 2, tie])
     weights = np.exp(powers - powers.max(axis=0))
     first, second, tied = weights / weights.sum(axis=0)
@@ -217,7 +217,7 @@ def _probabilities(gap: Values, log_tie: float | None) -> tuple[Values, Values, 
 
 
 def _likelihood(counts: WinCounts, at: Values, *, ties: bool) -> tuple[float, Values, Values]:
-    """Return the log-likelihood, its slope, and minus its second derivatives."""
+    """Return the log-likelihood, its gradient, and its negative second derivatives."""
     count = len(at) - 1
     i, j = np.nonzero(np.triu(counts.met))
     i_won, j_won, drawn = counts.wins[i, j], counts.wins[j, i], counts.ties[i, j]
@@ -245,7 +245,7 @@ def _likelihood(counts: WinCounts, at: Values, *, ties: bool) -> tuple[float, Va
     return value, slope, bend
 
 
-# With fewer items, their variance is hardly known.
+# With fewer items, the variance between items is hardly known.
 _FEW: Final = 10
 # Items with identical verdicts show no variance, which doesn't mean certainty.
 _NIL: Final = 1e-6
@@ -284,11 +284,11 @@ def by_items(
 ) -> StrengthCovariance | None:
     """Return the covariance clustered by item, for items with several verdicts each.
 
-    With the slopes ``u_g`` of the log-likelihood of each of G items and the inverse information
-    ``H``, it is ``G / (G - 1) H (sum u_g u_g') H``, with Student's t on G - 1 degrees. ``None``
-    with fewer than ``2 (k + 1)`` items for k free strengths, as the covariance would be far too
-    small. With fewer than ten items it is at least ``H``, the covariance of independent verdicts;
-    with more items, ``H`` replaces it only where it would be zero.
+    With the gradients ``u_g`` of the log-likelihood of each of G items and the inverse information
+    ``H``, it is ``G / (G - 1) H (sum u_g u_g') H``, with Student's t with G - 1 degrees of freedom.
+    With fewer than ``2 (k + 1)`` items for k free strengths, ``None`` is returned, because the
+    covariance would be far too small. With fewer than ten items, the covariance is at least ``H``,
+    that of independent verdicts; with more items, ``H`` replaces it only where it would be zero.
 
     Reference: K.-Y. Liang and S. L. Zeger (1986), "Longitudinal data analysis using generalized
     linear models", Biometrika 73, 13-22.
@@ -321,7 +321,7 @@ def by_items(
 
 
 def _raised(covariance: Values, floor: Values, below: float) -> Values:
-    """Return the covariance, raised to ``floor`` where it is less than ``below`` times that.
+    """Return the covariance, raised to ``floor`` where it is less than ``below * floor``.
 
     With ``floor = L L'``, the raised directions are the eigenvectors of ``L^-1 covariance L^-1'``
     whose eigenvalues are less than ``below``.

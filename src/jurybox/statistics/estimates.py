@@ -15,8 +15,8 @@ class Interval(msgspec.Struct, frozen=True, kw_only=True):
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """A statistic of ``n`` items.
 
-    ``value`` is ``None`` if it is undefined, never NaN or a substitute; ``reason`` says why it or
-    its interval is missing.
+    ``value`` is ``None`` if it is undefined, never NaN or a substitute; ``reason`` says why the
+    value or its interval is missing.
     """
 
     value: float | None

@@ -36,7 +36,7 @@ def normal_cdf(x: float) -> float:
 
 def normal_tail(x: float) -> float:
     """Return the probability that a standard normal variable is at least ``x``."""
-    # Not 1 - cdf: that is zero from 8.3 on.
+    # Not 1 - cdf, which rounds to zero if x is above 8.3.
     return math.erfc(x / math.sqrt(2)) / 2
 
 
@@ -74,7 +74,7 @@ def beta_quantile(p: float, a: float, b: float) -> float:
 def incomplete_beta(a: float, b: float, x: float, y: float) -> float:
     """Return the probability that a beta variable is at most ``x``; ``y`` is ``1 - x``.
 
-    The continued fraction is computed where it converges quickly, below the mean: W. H. Press et
+    The continued fraction is computed below the mean, where it converges quickly: W. H. Press et
     al. (2007), "Numerical Recipes", 3rd edition, section 6.4.
     """
     if x <= 0 or y <= 0:
@@ -108,8 +108,8 @@ def _beta_fraction(a: float, b: float, x: float) -> float:
 def _log_odds_below(p: float, a: float, b: float) -> float:
     """Return the log-odds of the quantile of a beta distribution at ``p``.
 
-    Uses Newton's method, with bisection if that leaves the bracket; log-odds keep full precision at
-    both ends of the distribution.
+    Uses Newton's method, or bisection if a Newton step leaves the bracket. Log-odds keep full
+    precision at both ends of the distribution.
     """
     low, high = -_FARTHEST, _FARTHEST
     at = math.log(a / b)
@@ -128,7 +128,7 @@ def _log_odds_below(p: float, a: float, b: float) -> float:
 
 
 def _near_normal(z: float, df: float) -> float:
-    """Return the quantile of t with many degrees from the normal quantile ``z``.
+    """Return the quantile of t with many degrees of freedom from the normal quantile ``z``.
 
     R. A. Fisher and E. A. Cornish (1960), "The percentile points of distributions having known
     cumulants", Technometrics 2, 209-225.
@@ -144,7 +144,7 @@ def _near_normal(z: float, df: float) -> float:
 Values = NDArray[np.float64]
 Codes = NDArray[np.intp]
 Ends = tuple[float, float]
-"""The lowest and the highest value that is possible."""
+"""The lowest and the highest possible value."""
 
 _ROUNDING: Final = 1e-9
 # With parameters above this, a beta distribution is normal to four digits.
@@ -167,7 +167,7 @@ def mean_of(
     ends: Ends | None = None,
     level: float = 0.95,
 ) -> Estimate:
-    """Return the mean with its interval: `bounded_mean` between ``ends``, else Student's.
+    """Return the mean with its interval: `bounded_mean` if ``ends`` are given, else Student's.
 
     Student's is ``mean -+ t * error``, where the standard error is ``sd / sqrt(n)`` with ``n - 1``
     degrees of freedom; with clusters it is the root of ``m/(m - 1) sum(e^2) / n^2`` over the summed
@@ -204,12 +204,13 @@ def mean_of(
 def bounded_mean(
     mean: float, variance: float, n: float, ends: Ends, *, degrees: float, level: float = 0.95
 ) -> Interval:
-    """Return the interval of the mean of ``n`` values that can't lie beyond ``ends``.
+    """Return the interval of the mean of ``n`` values that can't lie outside ``ends``.
 
     Half a value at each end is added to the data, as in Jeffreys' interval, so that a mean near an
-    end stays uncertain. With random weights as in the Bayesian bootstrap, the mean then has nearly
-    a beta distribution, with parameters from its mean and variance. The interval ends at its
-    quantiles for the probabilities ``Phi(-t)`` and ``Phi(t)``, with Student's ``t`` on ``degrees``.
+    end stays uncertain. With random weights as in the Bayesian bootstrap, the mean then has
+    approximately a beta distribution, whose parameters follow from the mean and variance. The ends
+    of the interval are its quantiles at the probabilities ``Phi(-t)`` and ``Phi(t)``, where ``t``
+    is Student's quantile with ``degrees`` degrees of freedom.
     ``variance`` is the sum of squares about the mean, divided by ``n``.
 
     References: L. D. Brown, T. T. Cai and A. DasGupta (2001), "Interval estimation for a binomial
@@ -263,7 +264,7 @@ def wilson(successes: float, n: float, level: float = 0.95, *, z: float | None =
     """Return Wilson's interval of a share.
 
     ``(p + z^2/2n -+ z sqrt(p(1 - p)/n + z^2/4n^2)) / (1 + z^2/n)``, with ``p = successes / n`` and
-    ``z`` the normal quantile of the level unless another one is given.
+    ``z`` the normal quantile of the level, unless a different one is given.
     """
     if not 0 <= successes <= n or n == 0:
         raise ValueError(f"{successes} of {n} isn't a share")
@@ -284,10 +285,10 @@ def proportion(
     clusters: Sequence[Hashable] | None = None,
     level: float = 0.95,
 ) -> Estimate:
-    """Return the share of true outcomes with Wilson's interval; a single cluster has none.
+    """Return the share of true outcomes with Wilson's interval; one cluster has no interval.
 
-    With clusters, the number of independent rows with the same uncertainty replaces that of rows,
-    and Student's quantile of ``m - 1`` degrees replaces the normal one.
+    With ``m`` clusters, the number of rows is replaced by the number of independent rows with the
+    same uncertainty, and the normal quantile by Student's with ``m - 1`` degrees of freedom.
     """
     y = np.asarray(outcomes, dtype=np.float64)
     n, successes = len(y), int(y.sum())

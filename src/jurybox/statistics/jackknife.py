@@ -1,14 +1,14 @@
 """Jackknife intervals of agreement coefficients and correlations.
 
-Items that look alike (the same pair of scores, the same set of scores) form a *pattern*, so that a
-coefficient is a function of how often each pattern occurs, and leaving out any of its items gives
-the same value. Without ``m`` of ``N`` items (or clusters of items) the coefficient is ``c_j``; with
-``h = N / m`` its pseudo-value is ``h c - (h - 1) c_j``, and the variance of the coefficient is the
-mean of ``(pseudo-value - their mean)^2 / (h - 1)`` (Busing and others 1999). The interval is
-Student's on Fisher's scale, ``tanh(atanh(c) -+ t error / (1 - c^2))``, which stays within -1 and 1
-and is wider below a high value than above it. If few items dominate, the error itself is uncertain:
-the degrees of freedom are ``2 N / (k - 1)`` with the kurtosis ``k`` of the pseudo-values, at most
-``N - 1``.
+Items that look alike (the same pair of scores, the same set of scores) form a *pattern*. So a
+coefficient is a function of how often each pattern occurs, and leaving out any item of a pattern
+gives the same value. Without ``m`` of ``N`` items (or clusters of items) the coefficient ``c``
+becomes ``c_j``. With ``h = N / m``, its pseudo-value is ``h c - (h - 1) c_j``, and the variance of
+the coefficient is the mean of ``(pseudo-value - their mean)^2 / (h - 1)`` (Busing and others 1999).
+The interval is Student's on Fisher's scale, ``tanh(atanh(c) -+ t error / (1 - c^2))``: it stays
+within -1 and 1, and reaches further down than up from a high value. If a few items dominate, the
+error itself is uncertain, so the degrees of freedom are ``2 N / (k - 1)``, where ``k`` is the
+kurtosis of the pseudo-values, but at most ``N - 1``.
 
 References: F. M. T. A. Busing, E. Meijer and R. van der Leeden (1999), "Delete-m jackknife for
 unequal m", Statistics and Computing 9, 3-8; R. A. Fisher (1921), "On the probable error of a
@@ -40,7 +40,8 @@ _SAME: Final = 1e-12
 class Patterns(msgspec.Struct, frozen=True, kw_only=True):
     """The pattern of each item, the number of patterns, and the clusters of items.
 
-    ``informative`` counts the items that a coefficient uses; a row takes ``width`` numbers.
+    ``informative`` counts the items that a coefficient uses; a row of weights takes ``width``
+    numbers.
     """
 
     pattern_of: Codes

@@ -29,9 +29,9 @@ class JudgeDissent(msgspec.Struct, frozen=True, kw_only=True):
 class CriterionVotes(msgspec.Struct, frozen=True, kw_only=True):
     """The votes on one criterion, on ``n`` samples with several valid votes.
 
-    All votes are the same on ``agree`` of them; on ``undecided``, no score has more than half of
-    the votes. The interval of ``share`` is Wilson's, with the repeats of a sample counted once.
-    ``dissent`` is empty with one judge.
+    All votes are the same on ``agree`` of these samples; on ``undecided`` of them, no score has
+    more than half of the votes. The interval of ``share`` is Wilson's, with the repeats of a sample
+    counted once. ``dissent`` is empty with one judge.
     """
 
     criterion: str
@@ -48,7 +48,7 @@ class CriterionVotes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JuryAgreement(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the votes agree; ``judges`` are those of every ``dissent``, in the same order."""
+    """How far the votes agree; ``judges`` lists the judges in the order of each ``dissent``."""
 
     criteria: tuple[CriterionVotes, ...]
     judges: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ class JuryCounter:
         self._differs: Counter[tuple[str, str]] = Counter()
 
     def add(self, report: EvaluationReport) -> None:
-        """Count one sample; for two responses, the votes on both must agree."""
+        """Count one sample; with two responses, votes agree only if they agree on both."""
         sides = [report.criteria]
         if report.responses is not None:
             sides = [side.criteria for side in report.responses.values()]

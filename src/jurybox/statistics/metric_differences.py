@@ -37,8 +37,8 @@ RIGHT: Final = "right"
 def comparable_scores(one: Rubric, other: Rubric) -> tuple[str, ...]:
     """Return the scores that mean the same in two rubrics.
 
-    The same name on another scale is a different metric. With a single criterion, the overall score
-    is left out, because that would test the same values twice.
+    A score with the same name but a different scale is a different metric. With a single criterion,
+    the overall score is left out, because it would test the same values twice.
     """
     scales = {each.id: each.scale for each in other.criteria}
     names = [each.id for each in one.criteria if scales.get(each.id) == each.scale]
@@ -63,7 +63,7 @@ def score_of(result: SampleResult, name: str) -> float | None:
 
 
 def passed_of(result: SampleResult) -> bool | None:
-    """Return whether a sample passed; None if the judges failed, which says nothing about it."""
+    """Return whether a sample passed; None if its judges failed, so that it isn't known."""
     return None if result.evaluator_error is not None else result.passed
 
 
@@ -116,7 +116,7 @@ class SampleClusters:
 
 
 class MetricDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """A tested metric of two runs; ``only_in_a`` samples have it in A alone."""
+    """A tested metric of two runs; ``only_in_a`` counts the samples that have it only in A."""
 
     metric: str
     wanted: Wanted
@@ -137,18 +137,18 @@ class MetricDifference(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def gained(self) -> bool:
-        """Whether it got significantly better; judges that fail less often are no gain."""
+        """Whether it got significantly better; fewer failures of judges don't count as a gain."""
         counts = self.wanted != "neither" and self.metric != UNSCORED
         return counts and self.comparison.verdict == self.wanted
 
     @property
     def of_responses(self) -> bool:
-        """Whether it compares at least one response by its scores, verdict or winner."""
+        """Whether it is about responses (scores, verdicts or winners), and has any pairs."""
         return bool(self.comparison.n) and (self.metric == _PASSED or not self.is_share)
 
 
 class _Pairs:
-    """The values of one metric in both runs, in arrays: there may be a hundred thousand."""
+    """The values of one metric in both runs, in arrays, since there may be very many."""
 
     def __init__(self) -> None:
         self.a = array("d")
@@ -227,7 +227,7 @@ class DifferenceTests:
         )
 
     def _is_tested(self, name: str) -> bool:
-        """Return whether to test a metric; flags that are never set would only cost power."""
+        """Return whether to test a metric; testing flags that are never set would cost power."""
         pairs = self._pairs[name]
         return name not in _YES_OR_NO or name == _PASSED or any(pairs.a) or any(pairs.b)
 

@@ -19,12 +19,12 @@ _MOST_NAMES: Final = 5
 
 
 class RankedModel(msgspec.Struct, frozen=True, kw_only=True):
-    """One model's place.
+    """One model's position in a ranking.
 
-    ``strength`` is a logarithm: 0 is the mean of all models on the same scale, and 0.69 above
-    another means winning twice as often as losing. ``None`` if the verdicts don't bound it. Models
-    of different groups share no verdicts; strengths on different scales can't be subtracted,
-    because all verdicts between them went one way.
+    ``strength`` is a logarithm: 0 is the mean of all models on the same scale, and a model that is
+    0.69 above another wins against it twice as often as it loses. It is ``None`` if the verdicts
+    don't bound it. Models in different groups share no verdicts. Strengths on different scales
+    can't be subtracted, because all verdicts between their models went one way.
     """
 
     name: str
@@ -37,7 +37,7 @@ class RankedModel(msgspec.Struct, frozen=True, kw_only=True):
     wins: int
     losses: int
     ties: int
-    win_rate: float  # a tie as half a win
+    win_rate: float  # a tie counts as half a win
 
 
 class StrengthDifference(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +77,7 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
     counts: davidson.WinCounts
 
     def matrix(self) -> dict[str, dict[str, float | None]]:
-        """Return how often each model won against every other model, ties as half a win."""
+        """Return how often each model won against every other model; a tie is half a win."""
         names = self.counts.names
         return {
             name: {other: self.counts.rate(i, j) for j, other in enumerate(names) if other != name}
@@ -94,8 +94,8 @@ def rank(verdicts: Sequence[davidson.PairVerdict], *, level: float = 0.95) -> Ra
     """Rank models by Davidson's extension of the Bradley-Terry model.
 
     Strengths are logarithms with the mean 0. No pseudo-verdicts are added, so a model that won (or
-    lost) every verdict has no strength. If items repeat, intervals are clustered by item; a verdict
-    without an item is then its own cluster.
+    lost) every verdict has no strength. If items have several verdicts, intervals are clustered
+    by item, and a verdict without an item is its own cluster.
     """
     counts = davidson.count_wins(verdicts)
     unnamed = sum(row.item is None for row in verdicts)
@@ -124,7 +124,7 @@ def rank(verdicts: Sequence[davidson.PairVerdict], *, level: float = 0.95) -> Ra
 class _Scales(msgspec.Struct, frozen=True, kw_only=True):
     """Strengths by model: centered on every scale, NaN if missing.
 
-    ``parts`` are models that reach each other by wins and ties, and so share a scale.
+    Each of ``parts`` has models that reach each other by wins and ties, and so share a scale.
     """
 
     parts: tuple[tuple[int, ...], ...]
@@ -241,7 +241,7 @@ def _models(
 
 
 def _above(counts: davidson.WinCounts, scales: _Scales) -> davidson.Links:
-    """Return which model did better than which, significant or not."""
+    """Return which models did better than which others, significantly or not."""
     reach = davidson.reachable(counts.linked)
     gap = scales.strengths[:, None] - scales.strengths[None, :]
     # Comparisons with NaN are false, so models without a strength are ordered by wins.
@@ -285,12 +285,12 @@ def _unlinked(
 ) -> Iterator[str]:
     if unnamed:
         rows = "1 row names" if unnamed == 1 else f"{unnamed:,} rows name"
-        yield f"{rows} no item: each counts as an item of its own next to those that repeat"
+        yield f"{rows} no item: each counts as an item of its own"
     if len(groups) > 1:
         sets = " and ".join(_names(counts, group) for group in groups[:_MOST_NAMES])
         left = len(groups) - _MOST_NAMES
         more = f" and {left} more groups" if left > 0 else ""
-        yield f"no verdict links {sets}{more}: ranks and strengths apply within each group only"
+        yield f"no verdict links {sets}{more}: ranks and strengths apply only within each group"
 
 
 def _one_sided(counts: davidson.WinCounts, scales: _Scales) -> Iterator[str]:
@@ -313,7 +313,7 @@ def _one_sided(counts: davidson.WinCounts, scales: _Scales) -> Iterator[str]:
         if len(part) > 1 and beaten:
             yield (
                 f"{_names(counts, part)} won every verdict against {_names(counts, beaten)}:"
-                " the verdicts set no bound to how much stronger they are"
+                " the verdicts don't limit how much stronger they are"
             )
 
 

@@ -3,11 +3,11 @@
 Every coefficient depends only on how often each pair of scores occurs: a set of items is a row of
 weights for the cells of the raters' table.
 
-Cohen's kappa is ``1 - D / E``: the observed disagreement ``D`` over the disagreement ``E`` of two
-independent raters with the same rates. Disagreeing costs 1 (plain), the distance of the two scores
-(linear) or its square (quadratic). Distances are those of the declared scale: even if no rater gave
-a 3, a 2 and a 4 are two apart. A continuous scale has weighted kappas as well (the quadratic one is
-then Lin's concordance coefficient).
+Cohen's kappa is ``1 - D / E``: ``D`` is the observed disagreement, ``E`` the disagreement of two
+independent raters who give each score as often as these two. Disagreeing costs 1 (plain), the
+distance between the two scores (linear) or its square (quadratic). Distances are those of the
+declared scale: even if no rater gave a 3, a 2 and a 4 are two apart. The weighted kappas also work
+on a continuous scale, where the quadratic one is Lin's concordance coefficient.
 
 Correlations measure whether the raters' scores rise and fall together, not whether they are equal.
 
@@ -93,12 +93,12 @@ class WeightedCells:
 
     @cached_property
     def some_vary(self) -> NDArray[np.bool_]:
-        """Whether the two raters gave more than one score between them."""
+        """Whether the two raters together gave more than one distinct score."""
         return np.count_nonzero(self.left + self.right, axis=1) > 1
 
     @cached_property
     def both_vary(self) -> NDArray[np.bool_]:
-        """Whether each rater gave more than one score."""
+        """Whether each rater gave more than one distinct score."""
         left, right = (np.count_nonzero(each, axis=1) for each in (self.left, self.right))
         return (left > 1) & (right > 1)
 
@@ -130,14 +130,14 @@ def exact(rows: WeightedCells) -> Values:
 
 def kappa(rows: WeightedCells) -> Values:
     """Return plain kappa, ``(p - e) / (1 - e)``; undefined if all scores are the same."""
-    # In counts instead of shares, because integers are exact, and 1 - e can be exactly zero.
+    # Uses counts instead of shares, because integers are exact and 1 - e can be exactly zero.
     chance = np.sum(rows.left * rows.right, axis=1)
     n = rows.n
     return divided(n * rows.equal - chance, n**2 - chance, where=rows.some_vary)
 
 
 def kappa_linear(rows: WeightedCells) -> Values:
-    """Return kappa with the distance of the scores as weight.
+    """Return kappa with the distance between the scores as weight.
 
     The mean distance of two independent scores is ``sum(gap * (F (1 - G) + G (1 - F)))`` over the
     gaps between neighboring scores, with ``F`` and ``G`` the shares at or below them.
@@ -150,7 +150,7 @@ def kappa_linear(rows: WeightedCells) -> Values:
 
 
 def kappa_quadratic(rows: WeightedCells) -> Values:
-    """Return kappa with the squared distance of the scores as weight."""
+    """Return kappa with the squared distance between the scores as weight."""
     cells, n = rows.cells, rows.n
     v = centered(cells.values)
     x, y = v[cells.x], v[cells.y]
@@ -183,8 +183,9 @@ def spearman(rows: WeightedCells) -> Values:
 def kendall(rows: WeightedCells) -> Values:
     """Return tau-b, ``(P - Q) / sqrt((N - X)(N - Y))``.
 
-    ``P`` and ``Q`` count the pairs of items that the raters order alike and oppositely, ``N`` all
-    pairs, ``X`` and ``Y`` those with equal scores of the one and the other rater.
+    ``P`` counts the pairs of items that the raters order alike, ``Q`` those that they order
+    oppositely, ``N`` all pairs, and ``X`` and ``Y`` the pairs to which the first and the second
+    rater gave equal scores.
     """
     cells, weights = rows.cells, rows.weights
     signs = np.sign(cells.x[:, None] - cells.x) * np.sign(cells.y[:, None] - cells.y)

@@ -32,10 +32,10 @@ POWER: Final = 0.8
 """The probability with which the minimal detectable difference would be found."""
 
 MOST_EXACT_DISCORDANT: Final = 25
-"""McNemar's test is exact up to this many discordant pairs, and uses the mid-p beyond."""
+"""McNemar's test is exact up to this many discordant pairs; with more, it uses the mid-p."""
 
 MOST_ENUMERATED: Final = 18
-"""The permutation test tries all sign flips of up to this many units, and random ones of more."""
+"""The permutation test tries all sign flips of up to this many units; with more, random ones."""
 
 MOST_FLIPPED: Final = 500
 """With more units than this, the sum of sign flips is approximated as normal."""
@@ -126,7 +126,7 @@ def compare_paired(
     Scores are tested by permutation of signs, with Student's interval; yes-or-no metrics
     (``binary``, 0 and 1) by McNemar's test, with the interval of Bonett and Price. With clusters,
     both are tested by flipping whole clusters, with Student's interval over clusters. ``seed`` is
-    that of the random flips.
+    the seed of the random flips.
     """
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     # Rounded, because sums of equal fractions may differ in the last digit.
@@ -166,12 +166,12 @@ def compare_paired(
 def mcnemar(only_a: int, only_b: int) -> tuple[str, float]:
     """Test whether two yes-or-no metrics differ on the same samples; return the test and p.
 
-    Only the discordant pairs count: ``only_a`` where A alone says yes, ``only_b`` where B alone
-    does. If the runs don't differ, both are equally likely, so with ``n`` discordant pairs
-    ``p = min(1, 2 P(X <= min(only_a, only_b)))``, X binomial with n and 1/2. Up to 25 discordant
-    pairs, this exact value is returned. It is conservative (its true level is below its nominal
-    one), so with more pairs half the probability of the observed split is subtracted on each side:
-    the mid-p, ``2 P(X <= k) - P(X = k)``.
+    Only the discordant pairs count: in ``only_a`` pairs A alone says yes, in ``only_b`` B alone
+    does. If the runs don't differ, both kinds are equally likely, so with ``n`` discordant pairs
+    ``p = min(1, 2 P(X <= min(only_a, only_b)))``, where X is binomial with n and 1/2. Up to 25
+    discordant pairs, this exact value is returned. It is conservative (its true level is below its
+    nominal one), so with more pairs, half the probability of the observed split is subtracted on
+    each side. The result is the mid-p, ``2 P(X <= k) - P(X = k)`` with ``k = min(only_a, only_b)``.
 
     Reference: Q. McNemar (1947), "Note on the sampling error of the difference between correlated
     proportions or percentages", Psychometrika 12, 153-157; M. W. Fagerland, S. Lydersen and
@@ -191,10 +191,10 @@ def permutation(units: Values, *, seed: int = 0) -> tuple[str, float]:
 
     If the runs don't differ, both signs of a unit's difference are equally likely; p is the share
     of all sign flips whose absolute sum is at least the observed one. A unit is a pair, or the sum
-    over a whole cluster, which flips as one because its pairs are not independent. If up to 18
-    units differ, all ``2^n`` flips are tried. If more differ, 10,000 flips are drawn, and the data
-    count as one more: ``p = (1 + as extreme) / 10,001``, never zero. If more than 500 differ, the
-    sum of the flips is approximated as normal, with the variance ``sum(unit^2)``.
+    over a cluster, which flips as a whole because its pairs are not independent. If up to 18 units
+    differ, all ``2^n`` flips are tried. If more differ, 10,000 flips are drawn, and the data count
+    as one more flip, so ``p = (1 + as extreme) / 10,001`` is never zero. If more than 500 differ,
+    the sum of the flips is approximated as normal, with the variance ``sum(unit^2)``.
 
     Reference: R. A. Fisher (1935), "The Design of Experiments", section 21; B. Phipson and
     G. K. Smyth (2010), "Permutation p-values should never be zero", Statistical Applications in
@@ -223,8 +223,8 @@ def minimal_detectable(
 ) -> float:
     """Return the smallest true difference that would be found with probability ``power``.
 
-    ``(t(1 - (1 - level) / 2) + t(power)) * SE``, both quantiles of Student's t with the degrees
-    of freedom that the standard error has: pairs (or clusters) less one.
+    It is ``(t(1 - (1 - level) / 2) + t(power)) * SE``. Both ``t`` are quantiles of Student's t with
+    the degrees of freedom of the standard error: the number of pairs (or clusters) minus one.
 
     Reference: H. S. Bloom (1995), "Minimum detectable effects: a simple way to report the
     statistical power of experimental designs", Evaluation Review 19, 547-556.
@@ -238,8 +238,8 @@ def _detectable(
 ) -> float | None:
     """Return the minimal detectable difference; None without variance.
 
-    For yes-or-no metrics, McNemar's test needs at least ``k`` discordant samples, with ``2^(1 -
-    k)`` within the level.
+    For yes-or-no metrics, McNemar's test can be significant only with at least ``k`` discordant
+    samples, where ``2^(1 - k) <= 1 - level``.
     """
     error = standard_error(differences, codes, count) if count > 1 else 0.0
     if not error:
@@ -254,9 +254,9 @@ def _detectable(
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     """Return the p values adjusted by Holm's method, in the order they were given.
 
-    Sorted upwards, the i-th of m is multiplied by ``m - i + 1``; none may be smaller than the one
-    before it, and none larger than 1. Rejecting at adjusted values up to 5% keeps the probability
-    of any false alarm at 5%, regardless of how the tests depend on each other.
+    In ascending order, the i-th of m values is multiplied by ``m - i + 1``; no result may be
+    smaller than the one before it, or larger than 1. Rejecting at adjusted values up to 5% keeps
+    the probability of any false alarm at 5%, regardless of how the tests depend on each other.
 
     Reference: S. Holm (1979), "A simple sequentially rejective multiple test procedure",
     Scandinavian Journal of Statistics 6, 65-70.
@@ -270,9 +270,9 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def adjusted(comparisons: Sequence[PairedComparison]) -> tuple[PairedComparison, ...]:
-    """Return the comparisons with Holm's correction over all of them that have a p value.
+    """Return the comparisons with Holm's correction over all that have a p value.
 
-    The detectable difference grows too, because it has to pass the strictest test.
+    The detectable difference grows too, because the difference has to pass the strictest test.
     """
     tested = [each.p_value for each in comparisons if each.p_value is not None]
     corrected = iter(holm(tested))
@@ -300,11 +300,11 @@ def _concluded(made: PairedComparison) -> PairedComparison:
 
 
 def _verdict(made: PairedComparison) -> Direction:
-    """Return the verdict, which needs both the interval and the p value to agree."""
+    """Return the verdict; a significant one needs both the interval and the p value."""
     interval = made.interval
     p = made.p_value if made.p_adjusted is None else made.p_adjusted
-    # 1 - 0.95 is slightly more than 0.05 in floats; a p value of exactly 0.05 must not depend on
-    # that.
+    # In floats, 1 - 0.95 is slightly more than 0.05; this must not decide about a p value of
+    # exactly 0.05.
     if interval is None or p is None or p > round(1 - interval.level, 12):
         return "undecided"
     if interval.low > 0:

@@ -3,30 +3,30 @@
 Krippendorff's alpha, Fleiss' kappa and Gwet's AC1 and AC2 need only how often each item was given
 each score; ratings may be missing.
 
-Alpha is ``1 - D / E``. ``D`` is the mean squared distance of two scores of the same item, with each
-item weighted by its number of ratings (an item with one rating is left out); ``E`` is that of any
-two scores. The distance is 1 for unequal scores (nominal), that of the scores (interval),
-``(x - y) / (x + y)`` (ratio), or that of their ranks (ordinal: the count of all scores between the
-two and half of those equal to either, which is the distance of their middle ranks).
+Alpha is ``1 - D / E``. ``D`` is the mean squared distance between two scores of the same item, with
+each item weighted by its number of ratings (an item with one rating is left out); ``E`` is the mean
+squared distance between any two scores. The distance is 1 for unequal scores (nominal), ``x - y``
+(interval), ``(x - y) / (x + y)`` (ratio), or the distance between their middle ranks (ordinal: the
+count of all scores between the two, plus half of those equal to either).
 
-Fleiss' kappa is defined for the same number of ratings of every item. Where they differ it is
-Gwet's extension: the mean over items with two ratings or more of the share of pairs of ratings that
-are equal, against ``sum(p^2)``, with ``p`` the mean over all items of the share of each score (Gwet
-2014, chapter 2, which defines ``p`` in the same way for AC1 and AC2).
+Fleiss' kappa is defined only if every item has the same number of ratings. Otherwise Gwet's
+extension is used: observed agreement is the share of equal pairs of ratings, averaged over items
+with two ratings or more; chance agreement is ``sum(p^2)``, with ``p`` the share of each score,
+averaged over all items (Gwet 2014, chapter 2; ``p`` is the same for AC1 and AC2).
 
 Gwet's AC1 and AC2 stay meaningful at high prevalence, where kappa attributes nearly all agreement
 to chance. Chance is ``e = T / (q (q - 1)) sum(p (1 - p))`` over the ``q`` points of the declared
 scale, with ``p`` the share of each score and ``T`` the sum of all weights (``q`` for AC1).
 
 The intraclass correlation is the share of the scores' variance that is between items. With ``k``
-raters who all scored the same ``n`` items, and the mean squares R of items, C of raters, E of the
-rest and W within items:
+raters who all scored the same ``n`` items, and the mean squares R (items), C (raters), E (the
+rest) and W (within items):
 
 - ``ICC(1,1) = (R - W) / (R + (k - 1) W)``: each item was scored by different raters.
 - ``ICC(2,1) = (R - E) / (R + (k - 1) E + k (C - E) / n)``: these raters represent others like them;
   a rater who is always higher counts as disagreeing.
-- ``ICC(3,1) = (R - E) / (R + (k - 1) E)``: only these raters matter; always being higher isn't a
-disagreement.
+- ``ICC(3,1) = (R - E) / (R + (k - 1) E)``: only these raters matter; a rater who is always higher
+  doesn't count as disagreeing.
 
 References: K. Krippendorff (2011), "Computing Krippendorff's alpha-reliability"; K. Krippendorff
 (2004), "Content Analysis", 2nd edition, chapter 11; K. L. Gwet (2008), "Computing inter-rater
@@ -68,7 +68,7 @@ class RatingPatterns:
     """
 
     def __init__(self, item: Codes, score: Values, items: int) -> None:
-        """Count scores by item; with few different scores, equal items form one pattern."""
+        """Count scores by item; if few different scores occur, equal items form one pattern."""
         self.values, codes = np.unique(score, return_inverse=True)
         size = len(self.values)
         if size <= _MOST_PATTERNS:
@@ -98,18 +98,18 @@ class RatingPatterns:
 
     @cached_property
     def pairs(self) -> Values:
-        """How many ratings each rating of a pattern is paired with; 1 without any."""
+        """How many other ratings each rating of a pattern is paired with, but at least 1."""
         return np.maximum(self.ratings - 1, 1)
 
     @cached_property
     def unequal(self) -> Values:
-        """Ordered pairs of unequal ratings in each pattern, divided by its ratings less one."""
+        """Ordered pairs of unequal ratings in each pattern, divided by its ratings minus one."""
         squares = np.bincount(self.row, self.times**2, len(self.ratings))
         return (self.ratings**2 - squares) / self.pairs
 
     @cached_property
     def squared(self) -> Values:
-        """``(x - y)^2`` summed over ordered pairs of a pattern, divided by its ratings less one."""
+        """``(x - y)^2`` summed over ordered pairs of a pattern, over its ratings minus one."""
         here = centered(self.values)[self.column]
         size = len(self.ratings)
         mean = np.bincount(self.row, self.times * here, size) / np.maximum(self.ratings, 1)
@@ -219,7 +219,7 @@ def alpha_ratio(rows: WeightedRatings) -> Values:
 
 
 def fleiss_kappa(rows: WeightedRatings) -> Values:
-    """Return Fleiss' kappa, or Gwet's extension where numbers of ratings differ."""
+    """Return Fleiss' kappa, or Gwet's extension if the numbers of ratings differ."""
     chance = _dot(rows.share, rows.share)
     varied = np.count_nonzero(rows.share, axis=1) > 1
     return divided(rows.agreed - chance, 1 - chance, where=varied & (chance < 1))
@@ -249,7 +249,7 @@ def _beyond_chance(seen: Values, spread: Values, points: int) -> Values:
 class MeanSquares:
     """The mean squares of a two-way table, for rows of weights of its items.
 
-    ``scores`` has a row for each item and a column for each rater, with nothing missing.
+    ``scores`` has a row for each item and a column for each rater; no score is missing.
     """
 
     def __init__(self, scores: Values, weights: Values) -> None:
@@ -263,7 +263,7 @@ class MeanSquares:
         within = np.maximum(weights @ (k * x.var(axis=1)), 0)
         means = weights @ x / self.n[:, None]
         raters = self.n * np.sum((means - grand[:, None]) ** 2, axis=1)
-        # A row of one item has no variance between items; it is undefined below.
+        # With one item, there is no variance between items, and the result below is undefined.
         free = np.maximum(self.n - 1, 1)
         self.items: Values = items / free
         self.within: Values = within / (self.n * (k - 1))

@@ -1,8 +1,8 @@
 """Derives a run again from its stored replies, and finds the first difference (A13).
 
-No model is called. Every row's seal is checked, each sample's flow gets the stored replies, and its
-result is compared with the stored one: reports, scores, results, hashes, index entries, then the
-reviews, the summary, the gates and the digest of the whole run.
+No model is called. Every row's seal is checked. Each sample is judged again from its stored
+replies, and the outcome is compared with the stored one: reports, scores, results, hashes and index
+entries, then the reviews, the summary, the gates and the digest of the whole run.
 """
 
 from collections.abc import Iterator
@@ -129,7 +129,7 @@ class _Auditor:
         if not self._finished:
             _require(run.outcome is None, where, "it isn't finished, but has an outcome")
             _require(run.digest is None, where, "it isn't finished, but has a digest")
-            _require(run.finished_at is None, where, "it isn't finished, but has an end")
+            _require(run.finished_at is None, where, "it isn't finished, but has an end time")
         return plan, procedure
 
     def _check_metadata(self, plan: Plan, procedure: Procedure) -> None:
@@ -259,7 +259,7 @@ class _ReviewAudit:
         except msgspec.DecodeError as error:
             return f"its verdict can't be read ({error})"
         if verdict.is_pair != reviewed.is_pair:
-            return "its verdict is for another number of responses than the sample has"
+            return "its verdict is for a different number of responses than the sample has"
         return fault_of(verdict, self._scales)
 
     def _read(self, number: int) -> _Reviewed | None:

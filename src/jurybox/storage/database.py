@@ -1,8 +1,8 @@
 """The interface between a store and its database, and the messages for database errors.
 
-Many rows are read in pages, each in its own transaction that continues where the last one ended. So
-nothing is kept between two pages: no rows, no connection, and no snapshot that would prevent SQLite
-from truncating its write-ahead log.
+Large results are read in pages, each in its own transaction that continues where the last one
+ended. So nothing is kept between two pages: no rows, no connection, and no snapshot that would
+prevent SQLite from truncating its write-ahead log.
 """
 
 import time
@@ -45,13 +45,13 @@ _WORDS: Final[dict[FaultKind, tuple[str, str]]] = {
         "it can't be reached",
         f"check the address, the password and the server, {_RESUME}",
     ),
-    "refused": ("the server refuses it", "check the rights of the user on the database"),
+    "refused": ("the server refuses it", "check the user's permissions on the database"),
     "input-output": (
         "it can't be read or written",
-        f"check the disk and the room on it, {_RESUME}",
+        f"check the disk and its free space, {_RESUME}",
     ),
     "stored already": (
-        "the sample, exchange or run is stored already, as if two processes used one run",
+        "the sample, exchange or run is already stored, as if two processes used one run",
         f"let the other process finish, {_RESUME}",
     ),
     "no run": ("the run isn't in it", "restore it from a copy, or run the suite again"),
@@ -137,15 +137,15 @@ class Database(Protocol):
     """Connections, and everything that differs between databases."""
 
     name: str  # the name of the store in messages, without a password
-    address: str  # the address that opens it again, also from another folder
+    address: str  # the address that opens it again, even from a different folder
     patience: float  # the seconds to wait for a lock
     text_type: str  # the type of text columns that are compared byte by byte
     clustered: str  # the clause that stores rows in the order of their key; empty if unsupported
-    metric: str  # the expression for a sample's metric `{name}`; NULL if it has none
+    metric: str  # the expression for a sample's metric `{name}`, NULL if missing
     indexes: tuple[str, ...]  # additional statements to create its own indexes
-    # Its operator that matches a pattern, ignoring the case of ASCII letters.
+    # The operator that matches a pattern, ignoring the case of ASCII letters.
     like: str
-    joined: str  # the aggregate of a number `{name}` over all rows found, joined by commas
+    joined: str  # the aggregate that joins the numbers `{name}` of all rows by commas
 
     def lend(self) -> AbstractContextManager[DatabaseSession]:
         """Lend a connection to one thread until the block ends."""
@@ -156,11 +156,11 @@ class Database(Protocol):
         ...
 
     def table_names(self, session: DatabaseSession) -> set[str]:
-        """Return the names of all tables that a statement would find."""
+        """Return the names of all tables that an unqualified name can refer to."""
         ...
 
     def refuse_strangers(self, tables: set[str]) -> None:
-        """Raise `InputError` if tables of another program are in the way."""
+        """Raise `InputError` if another program's tables are in the way."""
         ...
 
     def prepare(self) -> None:
@@ -176,7 +176,7 @@ class Database(Protocol):
         ...
 
     def classify(self, error: Exception) -> Fault | None:
-        """Classify an error of its driver; None for any other error."""
+        """Classify an error of the driver; None for any other error."""
         ...
 
 
@@ -249,7 +249,7 @@ def one_line(text: str) -> str:
 class Paged(msgspec.Struct, Generic[T], frozen=True):
     """A query with many rows."""
 
-    # Selects N rows after a key; its values are the run, the key, the last sample, and N.
+    # Selects N rows after a key; its values are the run, the key, the last sample number, and N.
     statement: str
     kind: type[list[T]]  # the type of a row
     key: Callable[[T], Key]  # the key of a row; keys are ascending
@@ -272,7 +272,7 @@ class PagedReader:
     def rows(self, kind: type[list[T]], statement: str, values: Values) -> list[T]:
         """Return all rows found."""
         if not all(map(storable, values)):
-            return []  # no row has such a value, and the databases handle it differently
+            return []  # no row can have such a value, which databases treat differently
         with reading(self._database) as session:
             found = session.rows(statement, values)
         return self.read(kind, found)

@@ -32,13 +32,13 @@ _KINDS: Final[dict[str, database.FaultKind]] = {
     "08": "unreachable",
     "23": "stored already",
     "28": "refused",
-    "42": "damaged",  # our statements are valid, so the tables are wrong
+    "42": "damaged",  # our statements are valid, so the tables must be wrong
     "53": "unreachable",
     "57": "unreachable",
     "XX": "damaged",
 }
 _PLAIN_INSERT: Final = re.compile(r"INSERT INTO (\w+ \([\w, ]+\)) VALUES \([?, ]+\)")
-# The server notices within a minute that a machine is gone, and releases its locks.
+# With these, the server notices within a minute that a client is gone, and releases its locks.
 _SETTINGS: Final = (
     "SELECT set_config('lock_timeout', ?, false), set_config('tcp_keepalives_idle', '30', false),"
     " set_config('tcp_keepalives_interval', '10', false),"
@@ -60,7 +60,7 @@ logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 
 class PostgresSession:
-    """A connection in which each statement is a transaction unless one was begun."""
+    """A connection; each statement is its own transaction unless one was begun."""
 
     def __init__(self, raw: psycopg.Connection[tuple[Any, ...]]) -> None:
         self._raw = raw
@@ -73,7 +73,7 @@ class PostgresSession:
     def stream(
         self, statement: str, values: database.Values = ()
     ) -> Generator[Iterator[database.Found]]:
-        """Return the rows in pages, which the server keeps until they are fetched."""
+        """Return the rows in pages; the server keeps them until they are fetched."""
         with self._raw.transaction(), self._raw.cursor("jurybox") as cursor:
             cursor.execute(_in_its_words(statement), values)
             yield iter(partial(cursor.fetchmany, _AT_ONCE), [])
@@ -83,7 +83,7 @@ class PostgresSession:
         return self._raw.execute(_in_its_words(statement), values or None).rowcount
 
     def insert(self, statement: str, rows: Sequence[database.Values]) -> None:
-        """Use COPY if the statement only inserts; else execute it for each row, in a pipeline."""
+        """Use COPY for a plain INSERT; otherwise execute the statement for each row, pipelined."""
         plain = _PLAIN_INSERT.fullmatch(statement)
         with self._raw.cursor() as cursor:
             if plain is None:
@@ -103,7 +103,7 @@ def _in_its_words(statement: str) -> bytes:
 
 
 class PostgresDatabase:
-    """A PostgreSQL database; the tables are in the schema that its search path begins with."""
+    """A PostgreSQL database; the tables are in the first schema of its search path."""
 
     text_type = 'TEXT COLLATE "C"'  # the same order of ids and hashes in every locale
     clustered = ""
@@ -113,7 +113,7 @@ class PostgresDatabase:
     joined = "string_agg(CAST({name} AS text), ',')"
 
     def __init__(self, url: str, *, patience: float) -> None:
-        """Connect once without the pool, which would wait for an unreachable server."""
+        """Connect once without the pool, because a pool would wait for an unreachable server."""
         self.patience = patience
         self.address = url
         self._parameters = _parameters(url)
@@ -127,7 +127,7 @@ class PostgresDatabase:
                 f"store {self.name}",
             )
         self._pool = ConnectionPool[psycopg.Connection[tuple[Any, ...]]](
-            kwargs=lambda: self._parameters,  # so that the pool doesn't show a password
+            kwargs=lambda: self._parameters,  # a function, so that the pool doesn't show a password
             min_size=0,
             max_size=_MOST_CONNECTIONS,
             configure=self._configure,
@@ -168,12 +168,12 @@ class PostgresDatabase:
         """Do nothing: a server needs no preparation."""
 
     def lock(self, session: database.DatabaseSession, what: str) -> None:
-        """Wait for an advisory lock, which ends with the transaction."""
+        """Wait for an advisory lock, which is released when the transaction ends."""
         session.rows(_LOCK, (what,))
 
     @contextmanager
     def claim(self, run_id: str) -> Generator[bool]:
-        """Claim a run with a session lock, which ends with the connection."""
+        """Claim a run with a session lock, which is released when the connection ends."""
         what = (f"run {run_id}",)
         with ExitStack() as stack:
             with database.explained_errors(self):

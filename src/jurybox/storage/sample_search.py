@@ -40,16 +40,16 @@ _ORDERS: Final = ("number", "urgency", "id")
 class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which samples to return; every condition has to be met."""
 
-    # A text in the sample's id, inputs (including metadata) or responses. Case is ignored; for an
-    # ASCII text, only the case of A to Z.
+    # A text in the sample's id, inputs (including metadata) or responses. Case is ignored, but for
+    # an ASCII text only the case of A to Z.
     search: str = ""
     flags: tuple[str, ...] = ()  # names of `FLAGS`, all of which a sample has
     any_flags: tuple[str, ...] = ()  # names of `FLAGS`, at least one of which a sample has
     scenario: str | None = None
     demographic: str | None = None
     winner: str | None = None  # or `ANY`
-    # The name of a metric whose value is from ``low`` to ``high``, inclusive, over ``above`` and
-    # under ``below``.
+    # The name of a metric whose value is from ``low`` to ``high``, inclusive, greater than
+    # ``above`` and less than ``below``.
     metric: str | None = None
     low: float | None = None
     high: float | None = None
@@ -58,8 +58,8 @@ class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
     # ``number``, ``urgency``, ``id`` or ``metric:NAME``; ties are sorted by number.
     sort: str = "number"
     descending: bool = False
-    # The place of samples without the metric, in either direction. If they are first, ties are
-    # sorted by urgency, and pairs that response A lost come before others.
+    # Whether samples without the metric come first, in either direction. If so, ties are sorted by
+    # urgency, and pairs that response A lost come before others.
     missing_first: bool = False
     # Samples with a safety concern that a reviewer confirmed: they count as flagged `safety`, and
     # are the most urgent and the worst.
@@ -78,7 +78,7 @@ class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ends(self) -> dict[str, float]:
-        """The bounds of the metric's range by comparison; the first excludes missing values."""
+        """The bounds of the metric's range, by operator; `>=` is always set, to exclude NULL."""
         low = -_LARGEST if self.low is None else self.low
         ends = {">=": low, "<=": self.high, ">": self.above, "<": self.below}
         return {sign: end for sign, end in ends.items() if end is not None}
@@ -108,7 +108,7 @@ class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of the samples that match, how many match in all, and how many have each flag."""
+    """A page of matching samples, how many match in total, and how many have each flag."""
 
     rows: tuple[Facets, ...]
     total: int
@@ -116,7 +116,7 @@ class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Groups(msgspec.Struct, frozen=True, kw_only=True):
-    """The first scenarios and demographics of a run in the order of their names."""
+    """The first scenarios and demographics of a run, sorted by name."""
 
     scenarios: tuple[str, ...]
     demographics: tuple[str, ...]
@@ -183,7 +183,7 @@ def _own_words() -> str:
 
 
 _OUTSIDE: Final = frozenset("0123456789.e+-{}[]:,truefalsn")
-"""The characters, in lower case, of JSON outside of its texts."""
+"""The characters, in lower case, that occur in stored JSON outside of its strings."""
 
 
 def is_plain(wanted: str) -> bool:
@@ -255,8 +255,8 @@ class Finder:
         return (number for (number,) in self._reader.stream(list[tuple[int]], *self._in_order()))
 
     def _count_flags(self) -> dict[int, int]:
-        """Return how many samples have each set of flags."""
-        # The sign prevents SQLite from using the index of flags if another filter is narrower.
+        """Return how many samples have each combination of flags."""
+        # The `+` keeps SQLite from using the index of flags if another filter is narrower.
         flags = "+flags" if self._filters else "flags"
         statement = f"SELECT {flags}, count(*) FROM facets WHERE {self._where} GROUP BY {flags}"
         return dict(self._reader.rows(list[tuple[int, int]], statement, self._values))
@@ -286,7 +286,7 @@ class Finder:
         return changed
 
     def _ordered(self, total: int) -> list[int]:
-        """Return the numbers of the page; pages near the end are found from the end."""
+        """Return the numbers on the page; a page near the end is found by reading backward."""
         query = self._query
         limit = min(query.limit, total - query.offset)
         after = total - query.offset - limit
@@ -306,7 +306,7 @@ class Finder:
         ordered: Iterator[int] = iter(found)
         if query.sort != "number":
             matching = frozenset(found)
-            # Few samples are sorted by themselves; many are filtered from the sorted list of all.
+            # A few samples are sorted by themselves; many are picked from the sorted list of all.
             statement, values = self._in_order(found if len(found) <= _SOME else ())
             every = self._reader.stream(list[tuple[int]], statement, values)
             ordered = (number for (number,) in every if number in matching)
@@ -315,11 +315,11 @@ class Finder:
         return list(islice(ordered, query.offset, query.offset + query.limit))
 
     def _matching(self) -> "array[int]":
-        """Return the numbers of all samples with the text that also meet the other conditions."""
+        """Return the numbers of all samples that contain the text and meet all conditions."""
         wanted = self._query.search
         likely, patterns = self._likely(wanted)
         if self._filters:
-            # The facets come first, because few samples may then remain to be searched.
+            # Facets are filtered first, because only a few samples may then have to be searched.
             rest = (
                 "FROM facets CROSS JOIN samples WHERE samples.run_id = facets.run_id"
                 f" AND samples.number = facets.number AND {self._where} {likely}"
@@ -329,8 +329,8 @@ class Finder:
             rest, order = f"FROM samples WHERE run_id = ? {likely}", "samples.number"
         values = (*self._values, *patterns)
         if is_plain(wanted):
-            # The database's matches are exact, so texts aren't checked again. Its list of numbers
-            # is one text, because a row for each would take as long as finding them.
+            # The database's matches are exact, so texts aren't checked again. Numbers come as one
+            # text, because returning a row for each would take as long as finding them.
             statement = f"SELECT {self._joined.format(name='samples.number')} {rest}"
             ((text,),) = self._reader.rows(list[tuple[str | None]], statement, values)
             return array("q", sorted(_numbers(text or "")))
@@ -424,7 +424,7 @@ class Finder:
             by = f"number {direction}"
         elif query.sort_metric is not None:
             missing = "FIRST" if query.missing_first != backward else "LAST"
-            # The sign prevents SQLite from scanning all rows in order if few are wanted.
+            # The `+` keeps SQLite from scanning all rows in order if only a few are wanted.
             sign = "+" if among else ""
             metric = self._number(query.sort_metric)
             urgency, first = self._urgency(), ""

@@ -1,12 +1,12 @@
-"""The tables of a store with their version, and its statements, valid in SQLite and PostgreSQL.
+"""The tables of a store, their version, and its SQL statements for SQLite and PostgreSQL.
 
-The columns are those of the rows in `jurybox.engine.records` and of the facets in
+The columns are the fields of the rows in `jurybox.engine.records` and of the facets in
 `jurybox.scoring.sample_result`, but long columns come last in the tables: SQLite reads a row from
 its beginning, and results and hashes are needed more often than whole requests. So statements name
-their columns, in the order of the row's fields.
+their columns explicitly, in the order of the fields.
 
 ``?`` is a placeholder for a value, and no statement contains ``%``, which one of the drivers would
-interpret. Many rows are read in pages, each beginning after the last key of the page before.
+interpret. Large results are read in pages; each page begins after the last key of the one before.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ from jurybox.storage.database import (
 )
 
 VERSION: Final = 5
-"""The version of the tables; a store of another version is refused."""
+"""The version of the tables; a store with a different version is refused."""
 
 ROWS: Final[dict[str, type[records.AnyRow | Facets | records.OutboxRow]]] = {
     "runs": records.RunRow,
@@ -49,13 +49,13 @@ NAMES: Final = frozenset({*ROWS, "frames", "review_claims", "jurybox_schema"})
 
 
 def _table(name: str, columns: str, *rules: str) -> str:
-    """Return the statement that creates a table, with the types of its rows' fields.
+    """Return the statement that creates a table; types follow from the fields of its rows.
 
-    ``columns`` are the fields in the order in which they are stored, ``rules`` further constraints.
+    ``columns`` are the fields in the order in which they are stored, ``rules`` are constraints.
     """
     kinds = {str: "{text} NOT NULL", int: "BIGINT NOT NULL"}
     types = {each.name: each.type for each in msgspec.structs.fields(ROWS[name])}
-    types["frame"] = str | None  # the hash of the frame, which not every request has
+    types["frame"] = str | None  # the hash of the frame; not every request has one
     typed = [f"{each} {kinds.get(types[each], '{text}')}" for each in columns.split()]
     if "run_id" in types:
         typed.append("FOREIGN KEY (run_id) REFERENCES runs (id)")
@@ -89,8 +89,8 @@ _TABLES: Final = (
     )
     """,
     # The index of keys is created on first use (see `Store.find_exchange`). Keys are hashes, so
-    # each new key changes another page of the index: in a large store, that takes a quarter of the
-    # time of storing.
+    # each new key changes a different page of the index: in a large store, that takes a quarter of
+    # the time needed to store an exchange.
     _table(
         "exchanges",
         "run_id number position role key seal notes frame material outcome",
@@ -110,9 +110,9 @@ _TABLES: Final = (
         "PRIMARY KEY (run_id, number)",
     )
     + " {clustered}",
-    # For counting flags and finding the review queue without reading rows.
+    # To count flags and find the review queue without reading rows.
     "CREATE INDEX facets_by_flags ON facets (run_id, flags, urgency)",
-    # Most runs have no scenarios or demographics, and take no space in these indexes.
+    # Most runs have no scenarios or demographics, so they take no space in these indexes.
     "CREATE INDEX facets_by_scenario ON facets (run_id, scenario) WHERE scenario IS NOT NULL",
     """
     CREATE INDEX facets_by_demographic ON facets (run_id, demographic)
@@ -173,7 +173,7 @@ def _has_tables(database: Database, session: DatabaseSession) -> bool:
     if found != VERSION:
         raise InputError(
             f"its tables have version {found}, but this jurybox reads version {VERSION}",
-            "use the jurybox that made it, or name another store with --store",
+            "use the version of jurybox that created it, or name another store with --store",
             f"store {database.name}",
         )
     return True
@@ -190,7 +190,7 @@ def _make_tables(database: Database, session: DatabaseSession) -> None:
 Result = tuple[int, int, str, str]
 
 # An exchange is stored with its frame's hash, and read with the frame's text. If the text is
-# missing, a note with the hash replaces it; such a request is invalid, so an audit reports it.
+# missing, a note with the hash replaces it; this makes the request invalid, so an audit reports it.
 _FRAME_TEXT: Final = "coalesce(frames.text, 'missing frame ' || exchanges.frame, '')"
 
 
@@ -221,7 +221,7 @@ def _update(table: str, *key: str) -> str:
 
 
 def _distinct(column: str) -> str:
-    """Return a statement for the distinct values of a column, using its index for each."""
+    """Return a statement for the distinct values of a column, each found by its index."""
     lowest = f"SELECT min({column}) FROM facets WHERE run_id = ? AND {column} IS NOT NULL"
     return (
         f"WITH RECURSIVE found (name) AS ({lowest} UNION ALL"
@@ -265,7 +265,7 @@ OUTBOX_COUNTS: Final = (
 UPDATE_RUN: Final = _update("runs", "id")
 DELETE_SAMPLE: Final = "DELETE FROM samples WHERE run_id = ? AND number = ?"
 DELETE_FACETS: Final = "DELETE FROM facets WHERE run_id = ? AND number = ?"
-# Referring rows are deleted before the rows they refer to.
+# Rows are deleted before the rows that they refer to.
 _PARTS: Final = "outbox review_claims reviews facets samples exchanges frames batches"
 DELETE_RUN: Final = (
     *(f"DELETE FROM {table} WHERE run_id = ?" for table in _PARTS.split()),
@@ -295,7 +295,7 @@ HAS_EXCHANGE: Final = "SELECT 1 FROM exchanges WHERE run_id = ? AND number = ? A
 INDEX_KEYS: Final = "CREATE INDEX IF NOT EXISTS exchanges_by_key ON exchanges (key) WHERE key <> ''"
 FIND_EXCHANGE: Final = _select_exchanges(
     "JOIN runs ON runs.id = exchanges.run_id"
-    # The second condition repeats the index's own; without it, the index isn't used.
+    # The second condition repeats that of the index; without it, the index isn't used.
     " WHERE exchanges.key = ? AND exchanges.key <> ''"
     " ORDER BY runs.created_at DESC, runs.id DESC, exchanges.number DESC, exchanges.position DESC"
     " LIMIT 1",
@@ -346,7 +346,7 @@ _WITHOUT_SAMPLE: Final = (
 _first: Callable[[Any], Key] = itemgetter(slice(1))
 _number_and_position: Callable[[records.ExchangeRow], Key] = attrgetter("number", "position")
 
-# Whole rows may have many kilobytes, results some hundred bytes. Larger pages aren't measurably
+# Whole rows may have many kilobytes, results a few hundred bytes. Larger pages aren't measurably
 # faster.
 NUMBERS: Final = Paged(
     f"SELECT number FROM samples {_NEXT_SAMPLES}", list[tuple[int]], key=_first, size=5000

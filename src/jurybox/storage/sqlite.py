@@ -44,17 +44,17 @@ _KINDS: Final[dict[int, FaultKind]] = {
 _PRIMARY: Final = 0xFF  # the low byte of an extended code
 _PAUSE: Final = 0.02
 _AT_ONCE: Final = 5000
-# SQLite releases the GIL during a statement, and busy threads return it late, so rows are inserted
-# many at a time: one by one, a judged sample takes 19% more CPU time. A power of two, because each
-# size needs its own statement.
+# SQLite releases the GIL during a statement, and busy threads are slow to give it back, so rows are
+# inserted many at a time: one by one, a judged sample takes 19% more CPU time. A power of two,
+# because each number of rows needs its own statement.
 _MOST_ROWS: Final = 64
 _TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
 # The log is synced to disk at each commit, so stored rows survive a power failure. Other settings
-# are SQLite's defaults. A longer log or a larger cache gained nothing in 24,000 rows. With
-# memory-mapped files, rows of 9 KB are read in half the time, some 10 us each; but then a disk
-# error ends the process without a message. Pages of 16 KB instead of 4 take less room for rows of
-# some KB (162 MB became 113) and as much time to write, and 100,000 samples are searched in 157 ms
-# instead of 292.
+# are SQLite's defaults. A longer log or a larger cache gained nothing with 24,000 rows. With
+# memory-mapped files, rows of 9 KB are read in half the time, about 10 us each, but a disk error
+# then ends the process without a message. With pages of 16 KB instead of 4, rows of a few KB take
+# less space (113 MB instead of 162) and the same time to write, and searching 100,000 samples takes
+# 157 ms instead of 292.
 _SETTINGS: Final = (
     "PRAGMA page_size = 16384",
     "PRAGMA synchronous = FULL",
@@ -99,8 +99,8 @@ class SqliteSession:
     def transaction(self) -> Generator[None]:
         """Begin an exclusive write transaction.
 
-        A transaction that reads first and then writes can't wait for others: SQLite refuses at
-        once.
+        It is one from the start: if a transaction begins by reading, and another one writes
+        meanwhile, SQLite refuses its first write at once instead of waiting.
         """
         self._raw.execute("BEGIN IMMEDIATE")
         try:
@@ -133,7 +133,7 @@ class SqliteDatabase:
     text_type = "TEXT"
     clustered = "WITHOUT ROWID"
     metric = """json_extract(metrics, '$."{name}"')"""
-    # Indexes the default order of samples, worst first; another order reads the whole run.
+    # An index for the default order, worst first; any other order reads the whole run.
     overall = metric.format(name="overall")
     worst = f"{overall}, urgency DESC, {LOSSES}, number"
     indexes = (f"CREATE INDEX facets_by_overall ON facets (run_id, {worst})",)
@@ -199,7 +199,7 @@ class SqliteDatabase:
         return {str(name) for (name,) in session.rows(_TABLES)}
 
     def refuse_strangers(self, tables: set[str]) -> None:
-        """Refuse a file of another program, which must not be changed."""
+        """Refuse a file that belongs to another program, because it must not be changed."""
         if tables:
             raise InputError(
                 f"it is the database of another program, with a table `{min(tables)}`",
@@ -218,7 +218,7 @@ class SqliteDatabase:
                 try:
                     session.rows("PRAGMA journal_mode = WAL")
                 except sqlite3.OperationalError as error:
-                    # SQLite itself doesn't wait here for another process that does the same.
+                    # Here SQLite itself doesn't wait for another process that does the same.
                     busy = error.sqlite_errorcode & _PRIMARY == sqlite3.SQLITE_BUSY
                     if not busy or time.monotonic() > deadline:
                         raise
@@ -247,7 +247,7 @@ class SqliteDatabase:
         try:
             yield True
         finally:
-            # Removed while locked; a process that opened it meanwhile notices and creates another.
+            # Removed while locked; a process that has opened it notices this and creates a new one.
             file.unlink(missing_ok=True)
             os.close(descriptor)
 
@@ -257,7 +257,7 @@ class SqliteDatabase:
             return None
         detail = one_line(str(error))
         code: int | None = getattr(error, "sqlite_errorcode", None)
-        if code is None:  # found by Python; the text that it can't decode doesn't help the user
+        if code is None:  # raised by Python; text that it can't decode doesn't help the user
             return (
                 Fault(kind="damaged") if "decode" in detail else Fault(kind="other", detail=detail)
             )

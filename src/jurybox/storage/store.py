@@ -60,8 +60,9 @@ class StoredRows(msgspec.Struct, frozen=True, kw_only=True):
 class Store:
     """Runs, samples and exchanges in a database; any thread may call it.
 
-    Calls block. Every method raises `IncompleteError` if the store fails: damaged, locked for too
-    long, out of space, unreachable. Then nothing is written; after a lost connection, perhaps all.
+    Calls block. Every method raises `IncompleteError` if the store is damaged, locked for too long,
+    out of space or unreachable. Then nothing was written, except that after a lost connection,
+    everything may have been.
     """
 
     def __init__(self, database: Database) -> None:
@@ -113,7 +114,7 @@ class Store:
         return self._reader.rows(list[RunRow], statements.LABELED_RUNS, (f'%"{label}"%',))
 
     def delete_run(self, run_id: str) -> None:
-        """Remove a run and all that belongs to it."""
+        """Remove a run and everything that belongs to it."""
         with writing(self._database) as session:
             for statement in statements.DELETE_RUN:
                 session.execute(statement, (run_id,))
@@ -133,7 +134,7 @@ class Store:
 
         def insert(again: bool) -> None:  # noqa: FBT001 - the same
             with writing(self._database) as session:
-                # All or nothing: if one row is stored, the lost request succeeded.
+                # All rows are stored or none: if one is there, the lost request succeeded.
                 if again and _is_stored(session, samples, exchanges):
                     return
                 for statement, values in batches:
@@ -146,7 +147,7 @@ class Store:
     ) -> None:
         """Replace a run's row and a sample that was evaluated again; add its new exchanges.
 
-        Earlier exchanges stay, including failures, because some replies are reused.
+        Earlier exchanges stay, even failures, because some of their replies are reused.
         """
         (values,) = self._values([row])
         batches = self._batches([sample], exchanges)
@@ -241,7 +242,7 @@ class Store:
         return self._reader.rows(list[ExchangeRow], statements.EXCHANGES_OF, (run_id, number))
 
     def unfinished(self, run_id: str, numbers: range = EVERY) -> Iterator[ExchangeRow]:
-        """Yield the exchanges of unfinished samples among these, in order."""
+        """Yield the exchanges of the unfinished samples in a range, in order."""
         return self._reader.pages(statements.UNFINISHED, run_id, numbers)
 
     def find_exchange(self, key: str) -> ExchangeRow | None:
@@ -293,9 +294,9 @@ class Store:
     def claim_sample(
         self, run_id: str, number: int, reviewer: str, *, now: str, since: str, most: int
     ) -> bool:
-        """Assign a sample to a reviewer, replacing their last; False if ``most`` others have it.
+        """Assign a sample to a reviewer instead of their last; False if ``most`` others have it.
 
-        Counts reviewers who were given the sample after ``since``, or have reviewed it.
+        A reviewer has a sample if it was assigned to them after ``since``, or if they reviewed it.
         """
         with writing(self._database) as session:
             self._database.lock(session, f"review_claims {run_id}")
@@ -323,7 +324,7 @@ class Store:
         return self._reader.rows(list[ReviewRow], statements.REVIEWS_OF, (run_id, number))
 
     def put_out(self, rows: Sequence[OutboxRow]) -> None:
-        """Add rows to the outbox; replace an existing row only if the version is another."""
+        """Add rows to the outbox; replace an existing row only if its version differs."""
         values = self._values(rows)
         with writing(self._database) as session:
             session.insert(statements.PUT_OUT, values)
@@ -353,7 +354,7 @@ class Store:
     def stored_rows(self, run_id: str) -> Iterator[StoredRows]:
         """Yield the rows of every sample of a run, in order."""
         number = attrgetter("number")
-        # Samples are read first, so that all their rows are stored even in a run in progress.
+        # Samples are read first, so that even in a run in progress all their rows are stored.
         rows = merge(self.samples(run_id), self.facets(run_id), self.exchanges(run_id), key=number)
         for key, several in groupby(rows, key=number):
             group = list(several)
@@ -375,8 +376,8 @@ class Store:
         # Only an id may contain NUL; all other texts are JSON.
         if any("\0" in row.sample_id for row in samples):
             raise self._reader.error("unstorable")
-        # Frames are inserted every time, because another process may have removed one; and sorted,
-        # because two writers that wait for each other's frames would deadlock.
+        # Frames are inserted every time, because another process may have removed one. They are
+        # sorted, because two writers that wait for each other's frames would deadlock.
         frames = {(row.run_id, frame_hash(row.frame), row.frame) for row in exchanges if row.frame}
         batches: tuple[tuple[str, list[Values]], ...] = (
             (statements.INSERT_SAMPLE, [*map(astuple, samples)]),

@@ -52,17 +52,17 @@ ROW_FIELDS: Final = (
 
 
 class Suite(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run is made of.
+    """A suite: everything that defines a run.
 
     Attributes:
         rubric: the name of a rubric, or its path.
         dataset: a path, ``langfuse:NAME``, or ``hf://OWNER/NAME/SPLIT``.
         rows: the number of rows in the suite file itself, instead of a dataset.
         columns: the column names of fields, if they differ from the defaults (D1).
-        overlays: the overlay of the rubric for each demographic (C13).
+        overlays: the rubric overlay for each demographic (C13).
         unused: row fields that the target's prompt omits on purpose (C13).
         target: None if the dataset contains the responses.
-        targets: several systems under test, each with a run of its own (D5).
+        targets: several systems under test; each gets its own run (D5).
         repeats: how many times every sample is run.
         variance_sensitive: whether results vary too much for a single run (A12).
         limit: how many rows to use, starting with the first.
@@ -129,8 +129,8 @@ def _read(data: bytes, findings: Findings) -> Suite | None:
     if node is None:
         return None
     if node_at(node, "suite") is None and node_at(node, "providers") is not None:
-        hint = "make a suite of it: `jurybox import FILE`"
-        findings.add(Place(1), "not-a-suite", "this is a config of promptfoo, not a suite", hint)
+        hint = "convert it to a suite: `jurybox import FILE`"
+        findings.add(Place(1), "not-a-suite", "this is a promptfoo config, not a suite", hint)
         return None
     # A missing key is reported for the whole file, not at its first key.
     node = msgspec.structs.replace(node, place=Place(1))

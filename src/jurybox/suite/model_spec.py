@@ -1,4 +1,4 @@
-"""A model in a suite or option: its name, or a mapping with endpoint, key and limits (D3)."""
+"""A model in a suite or an option: a name, or a mapping with endpoint, key and limits (D3)."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -85,7 +85,7 @@ def model_option(text: str) -> ModelSpec:
 def chosen_models(options: Iterable[str], known: Sequence[ModelSpec]) -> Sequence[ModelSpec]:
     """Return the models named by options, or else the known ones.
 
-    A known model keeps its endpoint unless the option gives another.
+    A known model keeps its endpoint unless the option gives a different one.
     """
     own = {spec.model: spec for spec in known}
     specs = different_models([model_option(each) for each in options])
@@ -99,7 +99,7 @@ def different_models(specs: list[ModelSpec]) -> list[ModelSpec]:
     names = [spec.model for spec in specs]
     for name in names:
         if names.count(name) > 1:
-            hint = "name it once; --votes says how often it is asked"
+            hint = "name it once; --votes says how many times it is asked"
             raise InputError("the model is named twice", hint, name)
     return specs
 
@@ -129,7 +129,7 @@ def read_models(
             continue
         if any(spec.model == other.model for other in specs):
             problem = f"the model `{spec.model}` is named twice"
-            hint = "remove one; `votes` says how often it is asked"
+            hint = "remove one; `votes` says how many times it is asked"
             reader.findings.add(each.place, "duplicate-model", problem, hint)
         specs.append(spec)
     if isinstance(node, Items) and not node.items:

@@ -30,7 +30,7 @@ HUB: Final = "hf://"
 _ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _COMMAND: Final = "a command such as `python answer.py`, or a list such as `[python, answer.py]`"
-# Words with a meaning only in a shell; a program would get them as arguments.
+# Words that mean something only in a shell; a program would get them as arguments.
 _SHELL: Final = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<", "<<", "2>", "2>&1"})
 
 
@@ -47,7 +47,7 @@ def parse_path(text: str) -> str:
         raise ParseError("that isn't a path", "name a file, in one line")
     if _ADDRESS.match(text) and not text.startswith(HUB):
         # Not quoted, because it may contain a key.
-        hint = f"download the file and name it, or a dataset of the hub as `{HUB}OWNER/NAME/SPLIT`"
+        hint = f"download the file and name it, or name a hub dataset as `{HUB}OWNER/NAME/SPLIT`"
         raise ParseError("that is an address, and addresses aren't read", hint)
     if text.startswith(LANGFUSE) and not text.removeprefix(LANGFUSE).strip():
         raise ParseError(f"`{text}` names nothing", f"write `{LANGFUSE}NAME`")
@@ -168,7 +168,7 @@ def _read_target(
 
 
 def _check_kind(inner: Pairs, findings: Findings) -> None:
-    """Report a target that isn't exactly one of responses, model and command, and unused keys."""
+    """Report a target with none or several of responses, model and command, and unused keys."""
     kinds = [key for key in ("responses", "model", "command") if node_at(inner, key) is not None]
     if not kinds:
         hint = "add a line such as `model: openai/gpt-4.1-2025-04-14`"

@@ -43,7 +43,7 @@ class ServeSettings(msgspec.Struct, frozen=True, kw_only=True):
     store_name: str = "the store"  # the name of the store on the page, without a password
     # The allowed host names; requests for other hosts are refused.
     names: frozenset[str] = frozenset({"127.0.0.1", "localhost", "[::1]"})
-    # Whether every IP address is allowed too, because the server listens on all.
+    # Whether any IP address is allowed as a host, because the server listens on all of them.
     addresses: bool = False
     port: int = 0  # the port, which is part of cookie names
     overlap: int = 1  # how many reviewers each sample is given to
@@ -51,7 +51,7 @@ class ServeSettings(msgspec.Struct, frozen=True, kw_only=True):
     reviewers: tuple[str, ...] = ()
     # The required token; None if only this machine can connect.
     token: str | None = None
-    say: Callable[[str], None] = _silent  # prints a line for the user who started the server
+    say: Callable[[str], None] = _silent  # prints a line to the server's terminal
 
     def __repr__(self) -> str:
         """Show nothing, because the settings contain a token."""
@@ -86,7 +86,7 @@ class AppState:
         self.unrevealed = UnrevealedReviews()
         self._lock = threading.Lock()
         self._kept: OrderedDict[Hashable, Future[Any]] = OrderedDict()
-        # One computation at a time: two in parallel would take as long and use more memory.
+        # One computation at a time: two in parallel would take just as long and use more memory.
         self._worker = ThreadPoolExecutor(1, "jurybox-samples")
 
     def kept(

@@ -21,10 +21,10 @@ _WORDS: Final[Mapping[int, tuple[str, str]]] = {
     403: ("the request doesn't come from these pages", "load the page again and repeat it"),
     404: ("there is no such page", "begin at the list of runs"),
     405: ("that can't be done here", "use another method"),
-    408: ("the request came too slowly", "send it again"),
-    413: ("the request is too large", "send less"),
-    500: ("something went wrong here", "the terminal of the server says more"),
-    503: ("the store can't be read", "the terminal of the server says why"),
+    408: ("the request took too long to arrive", "send it again"),
+    413: ("the request is too large", "send a smaller one"),
+    500: ("something went wrong here", "the server's terminal shows more"),
+    503: ("the store can't be read", "the server's terminal shows why"),
 }
 
 
@@ -85,13 +85,13 @@ def _refusal(request: Request, error: Exception) -> PageError:
             return PageError(503)
         case _:
             lines = traceback.format_exception(error)
-            app_state_of(request).say(f"a fault of ours: {type(error).__name__}: {error}")
+            app_state_of(request).say(f"internal error: {type(error).__name__}: {error}")
             for line in "".join(lines).splitlines():
                 app_state_of(request).say(f"  {line}")
             return PageError(500)
 
 
-_TAKE_OUT: Final = "take it out of the address, or begin at the list of runs"
+_TAKE_OUT: Final = "remove it from the address, or begin at the list of runs"
 
 
 def _invalid(error: RequestValidationError, hint: str) -> PageError:

@@ -69,7 +69,7 @@ class SampleFilter(BaseModel):
     queued: bool = Field(default=False, description="Only samples that a person should review.")
 
     def chosen(self, groups: Callable[[], Groups]) -> Self:
-        """Return the filter with the digests that forms submit replaced by group names."""
+        """Return the filter with group names in place of the digests that forms submit."""
         changes: dict[str, str] = {}
         for name, every in (("scenario", "scenarios"), ("demographic", "demographics")):
             given: str = getattr(self, name) or ""
@@ -107,7 +107,7 @@ class PageFilter(SampleFilter):
     _known: tuple[ReleaseReview, str] | None = None
 
     def find(self, store: Store, run: RunRow, *, offset: int, limit: int) -> SamplePage:
-        """Return the matching samples from ``offset`` on, at most ``limit``."""
+        """Return up to ``limit`` matching samples, starting at ``offset``."""
         asked, rubric = self.chosen(lambda: store.groups(run.id)), rubric_of(run)
         worst = asked.sort == _WORST
         if worst:

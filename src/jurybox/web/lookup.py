@@ -12,7 +12,7 @@ from jurybox.web.error_pages import PageError
 ANY_TEXT: Final = r"^[^\x00]*$"
 """The pattern of a text without NUL, which no store accepts."""
 LARGEST: Final = 2**53 - 1
-"""The largest number of a sample that JSON carries exactly."""
+"""The largest sample number that JSON can represent exactly."""
 
 PlaceOf = Annotated[AppState, Depends(app_state_of)]
 Number = Annotated[int, Path(ge=0, le=LARGEST)]

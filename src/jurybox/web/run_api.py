@@ -45,8 +45,8 @@ router: Final = APIRouter(prefix="/api", responses=REFUSED)
 
 
 def answers(kind: Any) -> dict[int | str, Json]:  # noqa: ANN401 - any type that msgspec knows
-    """Describe the answer of an endpoint, for the document."""
-    # Two modules may have a type of the same name.
+    """Describe the answer of an endpoint for the OpenAPI document."""
+    # Two modules may have types with the same name.
     own = kind.__name__
     refs = f"#/components/schemas/{own}.{{name}}"
     (schema,), components = msgspec.json.schema_components([kind], ref_template=refs)
@@ -56,7 +56,7 @@ def answers(kind: Any) -> dict[int | str, Json]:  # noqa: ANN401 - any type that
 
 
 def described(document: Json) -> Json:
-    """Complete the framework's document with our own types, and with the token."""
+    """Add our own types and the token to the framework's OpenAPI document."""
     document["components"]["schemas"] |= _COMPONENTS
     document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     document["security"] = [{}, {"token": []}]
@@ -106,7 +106,7 @@ class ReviewList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ComparisonData(msgspec.Struct, frozen=True, kw_only=True):
-    """Two runs compared; of the samples that changed, the first 50. Further fields exist."""
+    """Two runs compared, with the first 50 of the samples that changed. Further fields exist."""
 
     a: Json
     b: Json

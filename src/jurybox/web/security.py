@@ -68,8 +68,8 @@ class Guard:
             Middleware(hosts, allowed_hosts=sorted(settings.names), www_redirect=False),
             Middleware(
                 SessionMiddleware,
-                secret_key=secrets.token_hex(32),  # a restart ends all sessions
-                # Browsers keep one cookie for all ports of a host.
+                secret_key=secrets.token_hex(32),  # new at each start, which ends all sessions
+                # Browsers share cookies among all ports of a host.
                 session_cookie=f"jurybox_session_{settings.port}",
                 max_age=None if settings.token is None else _SESSION_SECONDS,
                 same_site="strict",
@@ -98,7 +98,7 @@ class Guard:
         if "\x00" in request.scope["path"] or any("\x00" in text for _, text in query):
             raise PageError(400)  # stores refuse NUL
         if not is_api(request.scope):
-            # A form sends its empty fields too; they count as not given.
+            # A form also sends its empty fields; they count as not given.
             given = urlencode([(name, text) for name, text in query if text])
             request.scope["query_string"] = given.encode()
         if _is_foreign(request):
@@ -187,7 +187,7 @@ def _is_foreign(request: Request) -> bool:
     headers = request.headers
     site = headers.get("sec-fetch-site", "none")
     if request.method == "POST":
-        # Checked next to the CSRF token: pages at another port of this host could set our cookie.
+        # In addition to the CSRF token: pages at another port of this host could set our cookie.
         origin = headers.get("origin")
         foreign = origin is not None and urlsplit(origin).netloc != headers["host"]
         return foreign or site not in _OURS
@@ -208,7 +208,7 @@ async def _take_form(request: Request, *, by_token: bool) -> None:
     form = dict(parse_qsl(body.decode("latin-1"), keep_blank_values=True)) if is_form else {}
     sent = form.get("csrf") or request.headers.get(_HEADER, "")
     ours: str = request.session.get(CSRF, "")
-    # No CSRF token is needed with the access token, which other sites can't make a browser send.
+    # With the access token, no CSRF token is needed: other sites can't make a browser send it.
     if not by_token and not (ours and secrets.compare_digest(sent.encode(), ours.encode())):
         raise PageError(403)
     request.state.form = form

@@ -27,7 +27,7 @@ _GOODBYE_SECONDS: Final = 1.0
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether an address can be reached from this machine only."""
+    """Return whether an address can be reached only from this machine."""
     if host.lower() == "localhost":
         return True
     try:
@@ -62,7 +62,7 @@ def choose_token(given: str | None) -> str:
 
 
 def open_port(host: str, port: int) -> socket.socket:
-    """Open a port of an address.
+    """Open a port at an address.
 
     Raises:
         InputError: another program uses it, or it isn't available.
@@ -84,7 +84,7 @@ def open_port(host: str, port: int) -> socket.socket:
 
 
 def address_of(port: socket.socket) -> str:
-    """Return the address that is typed into a browser."""
+    """Return the address to open in a browser."""
     host, number = port.getsockname()[:2]
     return f"http://[{host}]:{number}/" if ":" in host else f"http://{host}:{number}/"
 

@@ -21,7 +21,7 @@ from jurybox.web.review import review_api
 from jurybox.web.security import Guard
 from jurybox.web.template_engine import warm_up
 
-# FastAPI would otherwise report addresses and stack traces to whatever OpenTelemetry provider the
+# FastAPI would otherwise report addresses and stack traces to any OpenTelemetry provider that the
 # environment configures.
 _NO_TELEMETRY: Final[TelemetryConfig] = {
     "tracing": False,

@@ -20,7 +20,7 @@ from jurybox.reporting.html.markdown_text import harmless
 from jurybox.web.app_state import app_state_of
 
 CSRF: Final = "csrf"
-"""The name, in a session, of the token that a form has to send back."""
+"""The session key of the token that a form has to send back."""
 
 
 def segment(text: object) -> str:
@@ -44,7 +44,7 @@ def highlight(text: str, wanted: str) -> Markup:
     html = escape(harmless(text))
     if not wanted:
         return html
-    # Tags and entities are passed over: nothing within them is marked.
+    # Tags and entities are skipped: nothing within them is marked.
     pattern = f"({re.escape(str(escape(wanted)))})|<[^>]*>|&[^;\\s]+;"
 
     def mark(found: re.Match[str]) -> str:

@@ -241,7 +241,7 @@ def test_a_stricter_rubric_is_neither_a_regression_nor_a_gain(
     rows = [row(f"s{n}") for n in range(20)]
     lax = make_run(rows, always(4), rubric=RUBRIC, run_id="x")
     strict = make_run(rows, always(4), rubric=STRICT, run_id="y")
-    caution = "the rubrics differ, so a difference may be the rubric's and not the responses': "
+    caution = "the rubrics differ, so a difference may come from the rubric and not the responses: "
     for diff, direction in ((compared(lax, strict), "lower"), (compared(strict, lax), "higher")):
         assert diff.conclusion() == f"{caution}{direction} at 95%: passed"
         assert (diff.same_rubric, diff.tone) == (False, "")
@@ -261,7 +261,7 @@ def test_scores_on_different_scales_have_no_difference(make_run: Callable, row: 
     assert [both[name] for name in names] == [None, None, None, 0.0]
     # 4 of 1 to 5 and 0.75 are the same share of their scales, by which samples are compared.
     assert [*diff.samples[0].details(None)] == ["passed yes -> no"]
-    assert "not measurable, on another scale in each rubric: accuracy, clarity" in diff.cautions()
+    assert "not measurable, because the scales differ: accuracy, clarity" in diff.cautions()
     columns = side_by_side(points.store, (points.view, shares.view), CompareOptions())
     assert columns.difference("accuracy_mean", 1) is None
     assert columns.difference("pass_rate", 1) == -1.0

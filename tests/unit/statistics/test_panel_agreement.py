@@ -150,7 +150,7 @@ def test_items_with_one_rating_count_for_chance_as_gwet_has_it_and_the_notes_say
     made = panel(np.array(observers).T)
     assert made["fleiss_kappa"].value == pytest.approx(0.76117, abs=5e-6)
     assert made["ac1"].value == pytest.approx(0.77544, abs=5e-6)
-    assert any("only by how common each score is" in note for note in made.notes)
+    assert any("only for how common each score is" in note for note in made.notes)
 
 
 def test_one_rating_or_two_are_different_numbers_of_ratings() -> None:

@@ -251,7 +251,7 @@ def test_a_row_without_an_item_leaves_the_others_clustered() -> None:
     found = rank(rows)
     assert found.items == 21
     assert "clustered by 21 items" in found.models[0].interval.method
-    said = "1 row names no item: each counts as an item of its own next to those that repeat"
+    said = "1 row names no item: each counts as an item of its own"
     assert said in found.warnings
     bare = rank([msgspec.structs.replace(row, item=None) for row in rows])
     assert bare.items is None

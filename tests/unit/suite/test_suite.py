@@ -317,6 +317,6 @@ def test_a_config_of_promptfoo_is_recognized() -> None:
     with pytest.raises(SuiteError) as caught:
         read("description: x\nprompts: [a]\nproviders: [openai:gpt-4]\ntests: []\n")
     assert str(caught.value) == (
-        "suite.yaml:1:1: this is a config of promptfoo, not a suite;"
-        " make a suite of it: `jurybox import FILE` [not-a-suite]"
+        "suite.yaml:1:1: this is a promptfoo config, not a suite;"
+        " convert it to a suite: `jurybox import FILE` [not-a-suite]"
     )

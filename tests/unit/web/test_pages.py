@@ -391,11 +391,11 @@ LONG = "".join(f"word{n} " for n in range(800))
 @pytest.mark.parametrize(
     ("one", "other", "hint", "marked"),
     [
-        (f"{LONG}x", f"{LONG}y", "is the same; they differ further on", None),
+        (f"{LONG}x", f"{LONG}y", "are the same; the responses differ further on", None),
         (f"Hi! {LONG}", LONG, None, '<mark class="a">Hi! </mark>'),
         (LONG, LONG, "the same, letter for letter", None),
-        ("x " * 20_000, "y " * 20_000, "too long to mark how they differ", None),
-        ("x " * 20_000, "x " * 20_000 + "y", "they differ further on", None),
+        ("x " * 20_000, "y " * 20_000, "too long for their differences to be marked", None),
+        ("x " * 20_000, "x " * 20_000 + "y", "the responses differ further on", None),
     ],
 )
 def test_two_responses_that_differ_are_never_shown_as_if_they_were_the_same(
@@ -520,7 +520,7 @@ def test_the_rubrics_are_named_before_runs_by_different_ones_are_compared(
     make_run(rows, judge, rubric=stricter, run_id="run-b", baseline="run-a")
     page = pages.get("/compare?a=run-a&b=run-b").text
     heading = re.search(r'<h2 id="what">(.*?)</h2>', page)
-    caution = "rubrics differ, so a difference may be the rubric&#39;s and not the responses&#39;: "
+    caution = "rubrics differ, so a difference may come from the rubric and not the responses: "
     assert heading is not None
     assert heading[1] == f"The {caution}lower at 95%: passed"
     assert '<section class="verdict "' in page
@@ -852,7 +852,7 @@ def test_of_runs_with_different_rubrics_only_what_they_share_is_compared(
     _, _, metrics = page.partition('id="metrics"')
     table, _, below = metrics.partition("</table>")
     assert "Accuracy mean" not in table
-    assert "no such metric or another scale for it" in below
+    assert "no such metric, or has it on a different scale" in below
     assert "<bdi>Accuracy mean</bdi> (A 4, B 4)" in below
     assert "<bdi>clarity mean</bdi> (A 3)" in below
     columns = pages.get("/side-by-side?run=run-a&run=run-b").text

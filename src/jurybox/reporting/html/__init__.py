@@ -1,1 +1,1 @@
-"""Renders a run as a page: plain data, then panels and charts that need no scripts."""
+"""Renders a run as a page: first as plain data, then as panels and charts without scripts."""

@@ -66,7 +66,7 @@ def within(text: str, x: float, width: float) -> PlacedText:
 
 
 class HistogramLayout:
-    """The parts of a histogram, each with its place."""
+    """The parts of a histogram, each with its position."""
 
     def __init__(self, of: Distribution) -> None:
         self.description = _described(of)
@@ -115,7 +115,7 @@ class HistogramLayout:
 
     @property
     def strokes(self) -> Iterator[tuple[PlacedText, float, float, str]]:
-        """The name, place, height and kind of each stroke."""
+        """The name, position, height and kind of each stroke."""
         for at, (label, value, kind) in enumerate(self._named):
             x = self._place(value)
             yield within(f"{label} {short(value)}", x, _WIDTH), x, _LINE * (at + 1), kind

@@ -32,14 +32,14 @@ _AIR: Final = 1.15
 
 
 class Axis(msgspec.Struct, frozen=True, kw_only=True):
-    """An axis from ``low`` to ``high``; ``bounded`` if no value can lie beyond."""
+    """An axis from ``low`` to ``high``; ``bounded`` if no value can lie outside it."""
 
     low: float
     high: float
     bounded: bool
 
     def share(self, value: float) -> float:
-        """Return the position of a value from 0 to 1, limited to the ends."""
+        """Return the position of a value as a share from 0 to 1; values outside are clamped."""
         if self.high <= self.low:
             return 0.0
         return min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
@@ -116,7 +116,7 @@ class PlottedMetric(msgspec.Struct, frozen=True, kw_only=True):
     query: str | None = None  # the query for these samples; None if no filter finds them
     interval: Interval | None  # the confidence interval
     reason: str | None  # why there is no interval
-    axis: Axis  # the axis
+    axis: Axis  # the axis to plot it on
 
 
 class RunMetrics:
@@ -192,7 +192,7 @@ class RunMetrics:
 
 
 def mean_interval(spread: MetricSpread, axis: Axis) -> tuple[Interval | None, str | None]:
-    """Return the interval of a mean, Student's if its axis has no bounds, or why there is none."""
+    """Return the interval of a mean (Student's on an unbounded axis), or why there is none."""
     n, sd = spread.independent, spread.sd
     if n < _TWO:
         return None, "one sample can't show how samples vary"
@@ -241,7 +241,7 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     def query(self, at: int) -> str:
         """Return the query for the samples of a bin; the outermost bins have no outer end."""
         low, high, _ = self.bins[at]
-        half = 0.5 if low == high else 0.0  # a score between two whole numbers is in the nearest
+        half = 0.5 if low == high else 0.0  # a score between two bins belongs to the nearest
         start = f"&low={show_number(low - half)}" if at else ""
         end = f"&below={show_number(high + half)}" if at < len(self.bins) - 1 else ""
         return f"metric={self.name}{start}{end}"

@@ -1,4 +1,4 @@
-"""Render a page's data as HTML; only this module loads Jinja2."""
+"""Renders a page's data as HTML; of the reporting modules, only this one loads Jinja2."""
 
 import base64
 import hashlib
@@ -139,7 +139,7 @@ def side_by_side_html(
 ) -> str:
     """Return several runs side by side as one self-contained file.
 
-    ``people`` is what reviews of each run say, by the run's id.
+    ``people`` has the agreement with reviewers in each run, by the run's id.
     """
 
     def verdict(view: RunView) -> Verdict:
@@ -174,7 +174,7 @@ LARGEST: Final = 20_000_000
 _LONGEST: Final = 20_000
 _LONGEST_REASON: Final = 200
 _LONGEST_READ: Final = 1000
-_MOST_LAID_OUT: Final = 500  # Markdown of more samples would take longer than all the rest
+_MOST_LAID_OUT: Final = 500  # rendering the Markdown of more would take too long
 _GZIP: Final = 16 + zlib.MAX_WBITS
 
 
@@ -247,11 +247,11 @@ def _lines(store: Store, view: RunView, headline: str) -> Iterator[bytes]:
                 for title, text in ((title, text[:_LONGEST]) for title, text in texts)
             ],
         }
-        yield msgspec.json.encode(data, enc_hook=str)  # Markup is a str with a class of its own
+        yield msgspec.json.encode(data, enc_hook=str)  # `Markup` is a subclass of str
 
 
 def _votes(panel: Sequence[Seat], report: EvaluationReport | None) -> Iterator[tuple[str, str]]:
-    """Yield the votes on each criterion, with their judges if none of them is unknown."""
+    """Yield the votes on each criterion, with the judge of each vote if all are known."""
     if report is None:
         return
     judges = voters(panel, report)

@@ -59,9 +59,9 @@ _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*Z", re.ASCII)
 
 def percent(share: float) -> str:
     """Return a percentage; 100% and 0% are shown only if they are exact."""
-    if 0 < share < 0.001:  # noqa: PLR2004 - what would be rounded to nothing
+    if 0 < share < 0.001:  # noqa: PLR2004 - would be rounded to 0%
         return "under 0.1%"
-    if 0.999 < share < 1:  # noqa: PLR2004 - what would be rounded to all
+    if 0.999 < share < 1:  # noqa: PLR2004 - would be rounded to 100%
         return "over 99.9%"
     return f"{shown(round(100 * share, 1))}%"
 
@@ -103,7 +103,7 @@ _MARKED: Final = 6000
 
 
 def marked(first: Markup, other: Markup) -> Markup:
-    """Return ``other`` with the words marked that ``first`` lacks; unmarked if it lacks most."""
+    """Return ``other``, marking the words that ``first`` lacks, unless ``first`` lacks most."""
     if max(len(first), len(other)) > _MARKED:
         return other
     left, right = _TOKENS.findall(first), _TOKENS.findall(other)

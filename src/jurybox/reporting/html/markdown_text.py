@@ -40,7 +40,7 @@ def rendered(text: str) -> Markup | None:
 
 
 def unmarked(text: str) -> str:
-    """Return a text on one line, without the marks of Markdown."""
+    """Return a text on one line, without Markdown syntax."""
     html = rendered(text)
     return text if html is None else html.striptags()
 
@@ -50,7 +50,7 @@ def _is_light(text: str) -> bool:
     if len(text) > _RENDERED:
         return False
     lines = text.count("\n")
-    # A line below the rule of a table may have a cell for each of its columns.
+    # Every line below the separator line of a table may have a cell in each column.
     columns = max((rule.count("|") for rule in _RULE.findall(text)), default=0)
     return (
         lines <= _MOST_LINES
@@ -64,8 +64,8 @@ def _is_light(text: str) -> bool:
 def _parser() -> MarkdownIt:
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
     markdown.disable(["image", "reference"])
-    markdown.validateLink = lambda url: url != ""  # whatever it is, it becomes text
-    # A wide table is scrolled within the text, by keyboard too.
+    markdown.validateLink = lambda url: url != ""  # every link becomes text anyway
+    # A wide table scrolls within the text, also by keyboard.
     scroll = '<div class="scroll" role="group" aria-label="Table" tabindex="0">'
     markdown.add_render_rule("table_open", lambda *_: f"{scroll}<table>\n")
     markdown.add_render_rule("table_close", lambda *_: "</table></div>\n")
@@ -75,7 +75,7 @@ def _parser() -> MarkdownIt:
 @lru_cache(maxsize=32)
 def _rendered(text: str) -> str:
     markdown = _parser()
-    # The page has its own heading; those of the document are one level lower.
+    # The page has its own heading, so the document's headings are one level lower.
     tokens = markdown.parse(harmless(text))
     for token in tokens:
         if token.type in {"heading_open", "heading_close"}:

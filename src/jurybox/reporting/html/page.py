@@ -84,7 +84,7 @@ class Extras(msgspec.Struct, frozen=True, kw_only=True):
 
     worst: tuple[SampleCard, ...] = ()
     baseline: Baseline | None = None
-    # A text if there is no calibration, or reviews are still being compared.
+    # A text says that there is no calibration, or that reviews are still being compared.
     calibration: CalibrationStatus | str | None = None
     people: ReviewAgreement | str | None = None
     jury_agreement: JuryAgreement | None = None
@@ -117,7 +117,7 @@ class CriterionMetric(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A run, and what its page adds to it."""
+    """A run, with everything else that its page shows."""
 
     view: RunView
     rubric: Rubric
@@ -175,14 +175,14 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def decided(self) -> str:
-        """The rubric's meaning of the decision; empty if there is none."""
+        """What the rubric says that the decision means; empty if it says nothing."""
         conclusion = self.view.conclusion
         meanings = {each.decide: each.meaning for each in self.rubric.decisions}
         return meanings.get(conclusion.decision or "", "")
 
     @property
     def level(self) -> str:
-        """The rubric's meaning of the quality level."""
+        """What the rubric says that the quality level means; empty if it says nothing."""
         mean = self.view.summary.get(f"{self.rubric.overall_name}_mean")
         level = self.rubric.level(mean, self.view.conclusion.decision)
         return "" if level is None else level.meaning
@@ -202,7 +202,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """Why gates fail with values corrected by reviews, though they pass with the judge's."""
+        """Why gates that pass with the judge's values fail with the values corrected by reviews."""
         failed = doubted_gates(self.view, self.extras.people)
         return tuple(text for text, _ in failed_gates(failed, self.rubric))
 

@@ -106,7 +106,7 @@ class CountShare(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Position(msgspec.Struct, frozen=True, kw_only=True):
-    """How the order of two responses affects winners; no ``orders`` if they were scored alone."""
+    """How the order of two responses affects winners; no ``orders`` if each was scored alone."""
 
     n: int
     interval: Interval | None
@@ -168,13 +168,13 @@ class OrderMetric(msgspec.Struct, frozen=True, kw_only=True):
     """One metric of the effect of order, over a run's first pairs."""
 
     label: str
-    criterion: str | None  # whose preference flips with the order; None for the winner
+    criterion: str | None  # the criterion whose preference flips; None for the winner
     metric: BiasMetric
     most: int = MOST_PAIRS
 
 
 def order_metrics(store: Store, run: RunRow, most: int = MOST_PAIRS) -> tuple[OrderMetric, ...]:
-    """Return the effect of order on the votes on a run's first pairs; empty without pairs."""
+    """Return how the order affects the votes on a run's first pairs; empty without pairs."""
     with reading(run):
         votes = list(_votes(store, run, most))
     if not votes:
@@ -182,14 +182,14 @@ def order_metrics(store: Store, run: RunRow, most: int = MOST_PAIRS) -> tuple[Or
     first, stays, *flips = position(Observations(voted=votes))
     return (
         OrderMetric(
-            label="The first place wins, in calls with a winner", criterion=None, metric=first
+            label="The first position wins, in calls with a winner", criterion=None, metric=first
         ),
         OrderMetric(
-            label="The winner stays when the responses change places", criterion=None, metric=stays
+            label="The winner stays when the responses are swapped", criterion=None, metric=stays
         ),
         *(
             OrderMetric(
-                label="The preference flips with the places",
+                label="The preference flips with the order",
                 criterion=flip.name.removeprefix("position.flips."),
                 metric=flip,
             )
@@ -214,6 +214,6 @@ def _votes(store: Store, run: RunRow, most: int) -> Iterator[ObservedVote]:
 
 
 def unstable_pairs(store: Store, run: RunRow) -> tuple[SampleCard, ...]:
-    """Return the first pairs whose winner changes with the order, reviewed ones included."""
+    """Return the first pairs whose winner changes with the order, including reviewed ones."""
     found = store.find_samples(run.id, SampleQuery(flags=("unstable",), limit=_SHOWN)).rows
     return tuple(numbered_card(store, run, row.number) for row in found)

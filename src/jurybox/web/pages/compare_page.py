@@ -38,7 +38,8 @@ def compare_page(
 ) -> Response:
     """Answer with a comparison, or with a form to choose runs.
 
-    Runs that were chosen in the list, the newest first, are compared with the oldest of them.
+    Of the runs chosen in the list, which is sorted newest first, the oldest is the one that the
+    others are compared with.
     """
     if len(run) > _TWO:
         address = urlencode([("run", each) for each in reversed(run)])
@@ -62,7 +63,7 @@ def compare_page(
 
 
 def _comparing(request: Request, count: int) -> Response:
-    """Answer with a page that reloads itself, because large runs take seconds to compare."""
+    """Answer with a page that reloads itself, because comparing large runs takes seconds."""
     return page_response(request, "comparing.html", {"title": "Compare", "count": count})
 
 
@@ -103,7 +104,7 @@ def _choice(row: RunRow) -> tuple[str, str]:
 
 
 def _plotted(diff: RunDiff) -> dict[str, Any]:
-    """Return differences to draw around zero, as shares of their scales, and the largest share."""
+    """Return the differences to draw, as shares of their scales, and the largest share."""
     spans = {each.id: each.scale.span for each in diff.a.rubric.criteria}
     every = [(each, each.comparison, spans.get(each.metric, 1.0)) for each in diff.tested]
     far = max((_farthest(made) / span for _, made, span in every), default=0.0) or 1.0

@@ -26,7 +26,7 @@ _FENCE: Final = "---"
 
 
 class Used(msgspec.Struct, frozen=True, kw_only=True):
-    """A version of a rubric, and the runs that it was used in, the newest first."""
+    """A version of a rubric, and the runs that used it, the newest first."""
 
     rubric_id: str
     title: str

@@ -18,7 +18,7 @@ from jurybox.web.app_state import PATIENCE, AppState, Pending, soon
 from jurybox.web.lookup import PlaceOf, TheRun
 from jurybox.web.template_engine import page_response, run_name, segment
 
-_PENDING: Final = "There are reviews; how far the judges agree with them is shown in a moment."
+_PENDING: Final = "There are reviews; how far the judges agree with them will be shown in a moment."
 
 
 def page_of_run(request: Request, run: TheRun, place: PlaceOf) -> Response:
@@ -58,7 +58,7 @@ def _data(run: RunRow, place: AppState) -> dict[str, Any]:
         "served": True,
         "live": view.status == "running",
         "pending": pending,
-        # An incomplete page has another version than the complete page.
+        # An incomplete page has a different version than the complete one.
         "version": f"{view.status}-{view.summary['samples']}{'-pending' if pending else ''}",
     }
 
@@ -76,7 +76,7 @@ def _page(view: RunView, run: RunRow, place: AppState) -> tuple[RunPage, bool]:
         with_lost_votes=with_lost_votes(store, view),
     )
     comparing = baseline is not None and baseline.conclusion is None
-    # Only reviews that are still being compared are described by a text.
+    # `people` is a text only while reviews are still being compared.
     pending = comparing or isinstance(people, str) or isinstance(jury, Pending)
     return run_page(view, view.rubric, concerns_of(store, view), extras=extras), pending
 

@@ -27,7 +27,7 @@ _MOST_TRENDS: Final = 4
 
 
 class RunLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A run in the list; one that can be read with its view and its most informative metric."""
+    """A run in the list; if it can be read, with its view and its most informative metric."""
 
     run: ListedRun
     view: RunView | None = None
@@ -73,7 +73,7 @@ def runs_page(
     first = (page - 1) * _SIZE
     asked = {"search": search, "tag": tag, "verdict": verdict}
     filtered = any(asked.values())
-    # One more than fits shows whether there are more.
+    # One run more than fits on the page shows whether there are further pages.
     rows = place.store.runs(_SEARCHED if filtered else first + _SIZE + 1)
     lines = [_line(row, place) for row in (rows if filtered else rows[first:])]
     lines = [
@@ -122,7 +122,7 @@ def _line(row: RunRow, place: AppState) -> RunLine:
 def _trends(lines: Sequence[RunLine]) -> list[Trend]:
     """Return a trend for each suite and rubric with several scored runs.
 
-    Another rubric measures something else, so its runs are no points of the same line.
+    Another rubric measures something else, so its runs can't be on the same line.
     """
     found: dict[tuple[str, str, str], list[RunLine]] = {}
     shown, unscored = Counter[str](), Counter[str]()

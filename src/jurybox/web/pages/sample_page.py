@@ -52,7 +52,7 @@ class Neighbors(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SampleAddress(PageFilter):
-    """The list from which a sample was opened: a filter, runs A and B, or several side by side."""
+    """Where a sample was opened from: a filtered list, a comparison, or several runs."""
 
     a: str = ""
     b: str = ""
@@ -64,7 +64,7 @@ class SampleAddress(PageFilter):
         return urlencode({"a": self.a, "b": self.b, "change": self.change})
 
     def comparison(self, store: Store, row: SampleRow) -> str | None:
-        """Return the address of the comparison, at the sample's row; None without one."""
+        """Return the address of the sample's row in the comparison; None if there is none."""
         last = self.beside[-1] if self.beside else self.b
         found = store.find_sample(last, row.sample_id, row.repeat) if last else None
         anchor = "" if found is None else f"#row-{found.number}"
@@ -183,7 +183,7 @@ def _responses(record: SampleRecord) -> list[dict[str, Any]]:
 
 
 def _marking(responses: list[dict[str, Any]]) -> str | None:
-    """Return a note if two responses differ but no mark shows it."""
+    """Return a note if two responses are equal, or differ where no mark shows it."""
     if len(responses) == 1:
         return None
     one, other = (each["response"].text for each in responses)
@@ -191,8 +191,8 @@ def _marking(responses: list[dict[str, Any]]) -> str | None:
     if one == other:
         return "They are the same, letter for letter."
     if one[:LONG] == other[:LONG] or (shown and not any(piece.own for piece in shown)):
-        return "What is shown here is the same; they differ further on."
-    return None if shown else "They are too long to mark how they differ."
+        return "The parts shown here are the same; the responses differ further on."
+    return None if shown else "They are too long for their differences to be marked."
 
 
 def _decision(rubric: Rubric, record: SampleRecord, reviews: Sequence[Review]) -> str | None:
@@ -205,7 +205,7 @@ def _decision(rubric: Rubric, record: SampleRecord, reviews: Sequence[Review]) -
 def _described(
     rows: Sequence[ReviewRow], active: ActiveReviews
 ) -> Iterator[tuple[ReviewRow, str, str]]:
-    """Yield each review with its verdict, and whether it counts for agreement, in words."""
+    """Yield each review with its verdict in words, and whether it counts for agreement."""
     kept, counted = active_rows(rows), {each.id: each.verdict for each in active.blind}
     for row in rows:
         if row.action != REVIEW:
@@ -302,7 +302,7 @@ def votes_of(exchanges: Iterable[ExchangeRow]) -> list[VoteView]:
 
 
 class Opinion(msgspec.Struct, frozen=True, kw_only=True):
-    """A reasoning, and the votes that came with it."""
+    """An explanation, and the votes that came with it."""
 
     reasoning: CutText
     votes: list[tuple[VoteView, str]]
@@ -311,7 +311,7 @@ class Opinion(msgspec.Struct, frozen=True, kw_only=True):
 def _opinions(
     votes: Iterable[VoteView], report: EvaluationReport | None
 ) -> dict[str, list[Opinion]]:
-    """Return each reasoning once, by criterion, with its votes; empty for two responses."""
+    """Return each explanation once, by criterion, with its votes; empty for two responses."""
     found: dict[str, dict[str, Opinion]] = {}
     if report is None or report.responses or report.method == "pairwise":
         return {}

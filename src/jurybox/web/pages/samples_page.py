@@ -109,7 +109,7 @@ def _facets(store: Store, run: RunRow, asked: PageFilter, found: SamplePage) -> 
     counts = {name: found.flags[name] for name in found.flags if name not in _UNREMARKABLE}
     states = {"open": counts.pop(NEEDS_REVIEW, 0), "done": 0}
     if store.review_state(run.id):
-        # Few samples are settled by reviews, so these are counted faster than open samples.
+        # Few samples are settled by reviews, so counting these is faster than counting open ones.
         states["done"] = count(review="done")
         states["open"] -= states["done"]
         if asked.review is not None or asked.flag:
@@ -155,7 +155,7 @@ def _line(store: Store, run: RunRow, row: Facets, wanted: str, address: str) -> 
 
 
 def _main_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the flags to show: the verdict first, every flag that is counted as a facet."""
+    """Return the flags to show: the verdict first, then every flag that is worth showing."""
     implied = set(_UNREMARKABLE)
     if any(flag in KINDS and flag != "failed" for flag in flags):
         implied.add("needs_review")
@@ -164,7 +164,7 @@ def _main_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _elsewhere(record: SampleRecord, wanted: str) -> tuple[str, str]:
-    """Return a field with the searched words and an excerpt, unless the table shows them anyway."""
+    """Return a field that has the searched words, with an excerpt, if the table lacks them."""
     folded = wanted.casefold()
     shown = (record.row.sample_id, record.task, record.response)
     if not any(folded in text.casefold() for text in shown):

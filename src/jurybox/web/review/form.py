@@ -23,7 +23,7 @@ _BETTER: Final = "The better response"
 
 _MOST_CHOICES: Final = 11
 _DIGITS: Final = "1234567890"
-# Followed by a word, and not by an item of a list.
+# A line end followed by a word, not by a list item.
 _LINE_END: Final = re.compile(r"(?<!\n)\n(?=[^\W\d])")
 
 
@@ -44,7 +44,7 @@ class ScoreMeaning(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Field(msgspec.Struct, frozen=True, kw_only=True):
-    """One question: choices, or a number from ``low`` to ``high`` if there are too many."""
+    """One question: choices, or if there are too many, a number from ``low`` to ``high``."""
 
     name: str
     title: str

@@ -1,4 +1,4 @@
-"""The verdicts of the judges or rules and of other reviewers, shown after the reviewer's."""
+"""The verdicts of judges, rules and other reviewers, shown after a reviewer has scored."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -71,7 +71,7 @@ def compared(revealed: Revealed, mine: Review, rubric: Rubric) -> VerdictReveal:
 
 
 def _reasons(judged: JudgedSample, rubric: Rubric) -> Iterator[TextPart]:
-    """Yield each reasoning once, with the criteria that it is about."""
+    """Yield each explanation once, with the criteria that it is about."""
     found: dict[str, list[str]] = {}
     for each in rubric.criteria:
         if each.id in judged.reasoning:
@@ -85,7 +85,7 @@ def _score_lines(
 ) -> Iterator[Line]:
     for each in rubric.criteria:
         answers = [review.verdict.scores.get(each.id) for review in everybody]
-        # In a rubric that judges and checks score, a name says what a judge didn't score.
+        # If both judges and checks give scores, criteria that checks scored are marked.
         by = "" if judged.by_rules or each.source == "judge" else f" (by {each.source})"
         scorer = _scorer(judged)
         yield _line(each.name + by, judged.scores.get(each.id), answers, scorer=scorer)
@@ -140,11 +140,11 @@ def _shown(answer: Answer) -> str:
 
 def _notes(revealed: Revealed, *, pair: bool) -> Iterator[str]:
     if pair and revealed.order == "BA":
-        yield "A and B are the run's names here; you saw its response B as A."
+        yield "Here A and B are named as in the run; you saw its response B as A."
     if revealed.judged.stable is False:
         yield "The judge's winner changed with the order of the responses."
     if revealed.judged.judge_score is not None:
-        yield f"The judge, asked as well, gives {shown(revealed.judged.judge_score)} overall."
+        yield f"The judge was asked too: it gives {shown(revealed.judged.judge_score)} overall."
     elif revealed.judged.confidence is not None:
         yield f"The judge's confidence is {revealed.judged.confidence}."
     if revealed.judged.reasons:

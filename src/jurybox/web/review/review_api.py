@@ -31,7 +31,7 @@ class ShownResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AskedCriterion(msgspec.Struct, frozen=True, kw_only=True):
-    """A criterion to score, with its scale; only whole numbers unless ``continuous``."""
+    """A criterion to score, with its scale: whole numbers, or any if ``continuous``."""
 
     id: str
     name: str
@@ -44,8 +44,8 @@ class AskedCriterion(msgspec.Struct, frozen=True, kw_only=True):
 class ShownCase(msgspec.Struct, frozen=True, kw_only=True):
     """A sample as a blind reviewer may see it.
 
-    Two responses come in an ``order`` drawn for each reviewer; send it back with the verdict, in
-    which A is the first response.
+    Two responses come in an ``order`` drawn at random for each reviewer; send it back with the
+    verdict, in which A is the response shown first.
     """
 
     number: int
@@ -92,7 +92,7 @@ class GivenReview(BaseModel, extra="forbid", strict=True):
 
 
 class ToldReview(msgspec.Struct, frozen=True, kw_only=True):
-    """An active review; it names two responses as the run does."""
+    """An active review; two responses are named as in the run."""
 
     id: str
     number: int

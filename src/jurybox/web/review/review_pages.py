@@ -130,7 +130,7 @@ def next_page(
 
 
 def _last_page(visit: Visit, after: int | None) -> Response:
-    """Bring back the samples whose flag the reviewer left undecided; then show what is left."""
+    """Go to the next sample whose flag is still undecided, or show that the queue is done."""
     left = visit.undecided if visit.queue == "flagged" else []
     later = left[left.index(after) + 1 :] if after in left else left
     if later:
@@ -209,9 +209,9 @@ def undo(visit: TheVisit) -> Response:
     """Withdraw the reviewer's newest review, and show its sample again."""
     mine = [each for each in visit.desk.reviews() if each.reviewer == visit.reviewer]
     wanted = visit.form.get("last", "")
-    # A second click, or another window, must not withdraw another review.
+    # A second click, or a click in another window, must not withdraw a different review.
     if mine and wanted and mine[-1].id != wanted:
-        problem = "that review isn't your last one any more"
+        problem = "that review is no longer your last one"
         raise PageError(_CONFLICT, problem, "nothing was changed; go back to the queue")
     row = visit.desk.undo(visit.reviewer)
     if row is None:
@@ -220,7 +220,7 @@ def undo(visit: TheVisit) -> Response:
 
 
 def text_page(visit: TheVisit, number: Number, part: str) -> Response:
-    """Show all of a text that was cut on the page."""
+    """Show the full text of a part that was cut on the page."""
     found = sheet_of(_case(visit, number)).part(part)
     if found is None:
         raise PageError(404)
@@ -231,7 +231,7 @@ def _ask_name(
     request: Request, desk: ReviewDesk, place: AppState, given: str, *, problem: str = ""
 ) -> Response:
     data = {
-        "title": "Who reviews?",
+        "title": "Who is reviewing?",
         "run": desk.run,
         "base": address(desk),
         "queue": queue_of(request),
@@ -304,7 +304,7 @@ def _outdated(visit: Visit, case: ReviewCase) -> Response | None:
     form = visit.form
     opened_by = form.get("reviewer", visit.reviewer)
     if opened_by != visit.reviewer:
-        problem = f"this page was opened by {opened_by}, and {visit.reviewer} reviews now"
+        problem = f"this page was opened by {opened_by}, but the reviewer is now {visit.reviewer}"
         raise PageError(_CONFLICT, problem, "nothing was saved; go back to the queue")
     if "basis" not in form or form["basis"] == _basis(visit, case):
         return None
@@ -313,7 +313,7 @@ def _outdated(visit: Visit, case: ReviewCase) -> Response | None:
         same = case.mine.as_data() == given and case.comment == form.get("comment", "").strip()
         if same:
             return visit.go(f"/{case.number}/judged", notice="known")
-        problem = "you have reviewed this sample already, in another window or before"
+        problem = "you have already reviewed this sample, perhaps in another window"
         raise PageError(_CONFLICT, problem, "nothing was changed; look at your earlier review")
     problem = "your review of this sample was taken back since this page was opened"
     raise PageError(_CONFLICT, problem, "nothing was saved; open the sample again")

@@ -22,9 +22,9 @@ STRAIGHT_ON: Final = "straight_on"
 TITLES: Final[Mapping[Queue, str]] = {"flagged": "Flagged", "random": "Random part"}
 _NOTICES: Final = {
     "saved": "Saved.",
-    "undone": "Your last review is taken back; here is its sample again.",
+    "undone": "Your last review was taken back; here is its sample again.",
     "nothing": "There is no review of yours to take back.",
-    "known": "You have reviewed this sample already.",
+    "known": "You have already reviewed this sample.",
     "undecided": "Only a decision is left for you: confirm or dismiss this sample's safety flag.",
 }
 
@@ -62,7 +62,7 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def undecided(self) -> list[int]:
-        """The samples that this reviewer has reviewed and whose flag no review has decided yet."""
+        """The samples that this reviewer has reviewed, but whose flag no review has settled."""
         return sorted(self.desk.undecided(self.reviewer))
 
     def link(self, path: str = "", **query: str | int) -> str:
@@ -96,7 +96,7 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _visit(request: Request, desk: TheDesk) -> Visit:
-    """Return the reviewer's visit; redirect to the form for the name if it isn't known."""
+    """Return the reviewer's visit; if their name isn't known, redirect to its form."""
     queue = queue_of(request, "picked" if "number" in request.path_params else "flagged")
     reviewer: str | None = request.session.get(REVIEWER)
     if reviewer is None:

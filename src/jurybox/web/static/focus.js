@@ -1,2 +1,2 @@
-// A browser applies autofocus late, and letters that are typed before it are lost.
+// Browsers apply autofocus late, and letters typed before that are lost.
 document.querySelector("[autofocus]")?.focus();

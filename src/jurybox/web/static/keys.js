@@ -13,7 +13,7 @@
     to.scrollIntoView({ block: "nearest" });
   }
 
-  // A page that was turned to by a key goes on at its nearest row.
+  // A page that was opened by a key starts at its nearest row.
   ({ "#first": rows[0], "#last": rows[rows.length - 1] })[location.hash]?.focus();
 
   document.addEventListener("keydown", (event) => {

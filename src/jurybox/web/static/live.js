@@ -1,12 +1,12 @@
 "use strict";
-// Until a run is finished and its page complete, asks now and then and takes in the panels anew.
+// Until a run is finished and its page is complete, polls the server and updates the panels.
 (() => {
   const run = document.getElementById("run");
   const news = document.getElementById("news");
   if (!run) return;
   const pause = 2000;
   const stopped = 10000;
-  const soon = 400; // what a complete page still lacks is computed already
+  const soon = 400; // the server is already computing what the page still lacks
   const longest = 30000;
   let wait = pause;
   let failed = false;
@@ -22,7 +22,7 @@
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const fresh = page.getElementById("panels");
     if (!fresh) throw new Error("no panels");
-    // Whatever was opened stays open, and who reads isn't moved elsewhere.
+    // What was open stays open, and the reader's scroll position is kept.
     const open = new Set([...run.querySelectorAll("details[open] > summary")].map((each) => each.textContent));
     fresh.querySelectorAll("details > summary").forEach((each) => {
       if (open.has(each.textContent)) each.parentElement.open = true;
@@ -50,11 +50,11 @@
         }
       }
       if (progress.status === "finished" && progress.version === panels().dataset.version) return;
-      // A stopped run may be resumed at any time; a large one takes long to read.
+      // A stopped run may be resumed at any time; a large run takes long to read.
       wait = Math.max(20 * took, progress.status === "stopped" ? stopped : lacking() ? soon : pause);
     } catch {
       failed = true;
-      news.textContent = "The server doesn't answer; trying again.";
+      news.textContent = "The server isn't responding; trying again.";
       wait = Math.min(2 * wait, longest);
     }
     setTimeout(look, wait);

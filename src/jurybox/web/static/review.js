@@ -11,14 +11,14 @@
   const keys = desk.querySelector("details[data-keys]");
   const groups = form ? Array.from(form.querySelectorAll("[data-group]")) : [];
   const fields = form ? Array.from(form.querySelectorAll("input:not([type=hidden]), textarea")) : [];
-  // What this tab keeps of answers that are not submitted yet, by sample, reviewer and last action.
+  // The key of this tab's unsubmitted answers: the sample, the reviewer and the last action.
   const draft = form && `draft ${form.action} ${form.reviewer.value} ${form.basis.value}`;
   let current = null;
   let pointing = false;
   let gone = false;
   let leaving = false;
   let unsaved = false; // answers that the server doesn't have
-  let warned = ""; // what was asked for once in spite of them
+  let warned = ""; // the action that was tried once in spite of them
   let correcting = false; // the page opened with every answer of an earlier review
 
   function say(text, warning = false) {
@@ -27,7 +27,7 @@
     fold();
   }
 
-  // A radio group or a number field holds an answer once it has one that the browser finds valid.
+  // A radio group or a number field is answered once its value is valid for the browser.
   function answered(group) {
     const number = group.querySelector("input[data-number]");
     const radio = group.querySelector("input[type=radio]:checked");
@@ -55,7 +55,7 @@
     }
   }
 
-  // In a form that is too long to be seen at once, only the question at hand is explained.
+  // In a form that is too long to be seen at once, only the current question is explained.
   function fold() {
     if (form && form.scrollHeight > Math.min(form.clientHeight, window.innerHeight)) {
       form.setAttribute("data-folded", "");
@@ -94,7 +94,7 @@
       turnTo(next);
     } else {
       turnToSubmit();
-      say(`${done}. All is scored: Enter submits.`);
+      say(`${done}. Everything is scored: Enter submits.`);
     }
   }
 
@@ -121,7 +121,7 @@
     }
   }
 
-  // One key press does one thing, also where the answer takes a while.
+  // One key press does one thing, even if the server takes a while to respond.
   function leave(act) {
     if (!gone) {
       gone = true;
@@ -140,14 +140,14 @@
     return true;
   }
 
-  // Whoever skips or undoes with unsaved answers is asked once, where Enter doesn't lose them.
+  // A reviewer who skips or undoes with unsaved answers is warned once; Enter doesn't lose them.
   function warns(name) {
     if (!unsaved || warned === name || !["skip", "undo"].includes(name)) {
       return false;
     }
     warned = name;
     const left = open();
-    const again = `${name === "skip" ? "Skip" : "Undo"} again leaves without them.`;
+    const again = `${name === "skip" ? "Skip" : "Undo"} again to leave without them.`;
     if (left.length > 0) {
       turnTo(left[0]);
       say(`Your answers aren't saved. Still open: ${left.map(title).join(", ")}. ${again}`, true);
@@ -173,7 +173,7 @@
     sessionStorage.removeItem(draft);
   }
 
-  // A draft that was sent is dropped by the next page, and kept if there is none.
+  // The next page drops a draft that was sent; without a next page, it is kept.
   function dropSent() {
     const sent = sessionStorage.getItem("sent");
     if (sent && sent !== draft) {
@@ -195,7 +195,7 @@
     return "Your answers are back; they aren't submitted yet.";
   }
 
-  // Enter leaves no flag undecided without a word.
+  // Enter doesn't silently leave a flag undecided.
   function decide() {
     const flag = desk.querySelector("[data-undecided]");
     if (flag) {
@@ -225,7 +225,7 @@
     const inputs = groups.flatMap((group) => Array.from(group.querySelectorAll("input[data-key]")));
     const found = inputs.filter((input) => input.getAttribute("data-key") === key);
     const here = found.find((input) => current && current.contains(input));
-    return here || (found.length === 1 ? found[0] : null); // a key of one question alone answers it
+    return here || (found.length === 1 ? found[0] : null); // a key that only one question has answers that question
   }
 
   function typing(element) {
@@ -237,7 +237,7 @@
     );
   }
 
-  // Enter on a button, a link or a heading of something folded does what it always does.
+  // Enter on a button, a link or the summary of a folded part does what it always does.
   function hasOwnEnter(element) {
     return ["BUTTON", "A", "SUMMARY"].includes(element.tagName);
   }
@@ -251,7 +251,7 @@
         say(`Next: ${title(group)}.`);
       } else {
         turnToSubmit();
-        say("All is scored: Enter submits.");
+        say("Everything is scored: Enter submits.");
       }
     } else if (event.key === "Enter" && event.target.hasAttribute("data-number")) {
       event.preventDefault();
@@ -272,7 +272,7 @@
     if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || event.isComposing) {
       return;
     }
-    // A letter is no part of a number, so it does there what it does elsewhere.
+    // A letter can't be part of a number, so its shortcut works in number fields too.
     if (typing(event.target) && !(event.target.hasAttribute("data-number") && /^[^-+.,e0-9]$/i.test(event.key))) {
       inField(event);
       return;
@@ -353,7 +353,7 @@
       discard();
     }
   });
-  // A number beside "unclear" would be two answers.
+  // A number together with "unclear" would be two answers.
   desk.addEventListener("input", (event) => {
     const group = event.target.closest("[data-group]");
     if (group && event.target.hasAttribute("data-number") && event.target.value !== "") {
@@ -408,17 +408,17 @@
   const first = form && (form.querySelector("[data-fault]") || (correcting ? groups[0] : null));
   if (first) {
     turnTo(first);
-    notice.textContent += ` A key changes ${title(first)} and goes on to the next; Enter submits.`;
+    notice.textContent += ` A key changes ${title(first)} and selects the next; Enter submits.`;
   } else {
     // Marked and not focused, so that a screen reader starts at the top of the page.
     mark(open()[0] || null);
   }
-  // What is there when a page opens is not read out; what is put there later is.
+  // Screen readers don't read text that is there when a page opens, only text that is added later.
   if (notice.textContent.trim()) {
     const text = notice.textContent;
     notice.textContent = "";
     window.setTimeout(() => {
-      // A quick reviewer has pressed a key meanwhile, and hears what that did.
+      // If a quick reviewer has pressed a key by then, its own notice is read instead.
       if (!notice.textContent) {
         say(text.trim(), Boolean(back));
       }

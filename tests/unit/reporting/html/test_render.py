@@ -436,7 +436,7 @@ def test_a_decision_is_the_verdict_and_its_reasons_the_sentence(
     assert "Personalization &amp; continuity averages 0.4, below 0.5" in verdict
     assert re.findall(r"\d\.\d{4}|\w_\w", re.sub("<[^>]+>", "", verdict)) == []
     assert verdict.count("Needs revision: average score") == 1
-    assert "No sample is flagged; the averages decide." in text
+    assert "No sample is flagged; the verdict comes from the averages." in text
 
 
 def test_a_wide_table_of_a_text_can_be_scrolled_by_keyboard() -> None:
@@ -502,8 +502,8 @@ def test_a_report_on_pairs_tells_what_the_order_does(made: Callable, report: Cal
     text = report(made("many pairs"))
     section = text[text.index('id="position"') : text.index('id="jury"')]
     said = " ".join(" ".join(outline(text).said).split())
-    assert "The first place wins, in calls with a winner 100%" in said
-    assert section.count("The preference flips with the places") == 5
+    assert "The first position wins, in calls with a winner 100%" in said
+    assert section.count("The preference flips with the order") == 5
 
 
 def test_of_a_large_run_the_first_pairs_are_looked_at(made: Callable) -> None:
@@ -516,7 +516,7 @@ def test_of_a_large_run_the_first_pairs_are_looked_at(made: Callable) -> None:
 def test_e9_a_single_vote_is_never_sure_and_the_report_says_so(
     made: Callable, report: Callable
 ) -> None:
-    assert "Moderate: most do, or there is one vote only." in report(made("judged"))
+    assert "Moderate: most do, or there is only one vote." in report(made("judged"))
 
 
 def test_votes_are_held_together_by_criterion(

@@ -377,7 +377,7 @@ def test_e11_an_undone_decision_can_be_made_again(made: Made, anna: Reviewer) ->
     assert re.findall(r'name="safety_concern" value="(\w+)"', decided) == ["yes"]
     back = anna.post(f"{DESK}/undo", queue="flagged", last=anna.field("last"))
     undone = anna.get(back.headers["location"]).text
-    assert "Your last review is taken back" in undone
+    assert "Your last review was taken back" in undone
     assert "Undecided: confirm or dismiss the flag" in undone
     assert re.findall(r'data-does="(confirm|dismiss)"', undone) == ["confirm", "dismiss"]
     anna.send(0, **SCORES, safety_concern="yes")

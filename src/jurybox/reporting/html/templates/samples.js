@@ -1,5 +1,5 @@
 "use strict";
-// Lists the samples that the report holds, as many as are asked for at a time.
+// Lists the samples in the report, some at a time.
 (async () => {
   const section = document.getElementById("all-samples");
   const packed = section.querySelector("[data-samples]").textContent;
@@ -34,7 +34,7 @@
     return made;
   }
 
-  // Made of Markdown by our own renderer, which lets no tag of a text through.
+  // HTML that our own renderer made from Markdown; it lets no tag in a text through.
   function laidOut(html, name) {
     const made = element(name, undefined, "document");
     made.innerHTML = html;
@@ -79,7 +79,7 @@
     const nodes = [];
     while (walker.nextNode()) nodes.push(walker.currentNode);
     for (let node of nodes) {
-      // Some capital letters are longer as small ones, and then places would differ.
+      // Some uppercase letters become longer in lowercase, which would shift positions.
       if (node.data.toLowerCase().length !== node.data.length) continue;
       for (let at = node.data.toLowerCase().indexOf(wanted); at >= 0; at = node.data.toLowerCase().indexOf(wanted)) {
         const hit = node.splitText(at);
@@ -124,7 +124,7 @@
       (!query.has("metric") || (value >= Number(query.get("low") ?? -Infinity) && value <= Number(query.get("high") ?? Infinity)));
   }
 
-  // What was reviewed no longer needs a review, though its flag stays.
+  // A reviewed sample no longer needs a review, though its flag stays.
   function kinds(sample) {
     const reviewed = sample.open.length > 0 ? ["to_review"] : sample.done.length > 0 ? ["reviewed"] : [];
     return [...sample.flags.filter((flag) => flag !== "needs_review"), ...reviewed];
@@ -201,7 +201,7 @@
     for (const sample of failing) addTexts(document.getElementById(`sample-${sample.number}`), sample);
     const paper = section.querySelector("[data-paper]");
     paper.hidden = false;
-    paper.textContent = `Printed are ${shown.toLocaleString("en")} of ${found.length.toLocaleString("en")} samples, the worst first, and ${failing.length} that don't pass with their texts.`;
+    paper.textContent = `${shown.toLocaleString("en")} of ${found.length.toLocaleString("en")} samples are printed, the worst first; the texts of ${failing.length} that don't pass are included.`;
   });
   addEventListener("afterprint", () => {
     section.querySelector("[data-paper]").hidden = true;
