@@ -31,7 +31,7 @@ def recorded() -> Iterator[tuple[dict[str, Any], list[str], list[str]]]:
 
 
 def order(straight: list[str], swapped: list[str]) -> list[BiasMetric]:
-    """Return how often the first place wins, and how often the verdict stays."""
+    """Return how often the first position wins, and how often the verdict stays."""
     pairs = enumerate(zip(straight, swapped, strict=True))
     votes = [ObservedVote(sample=str(n), straight=a, swapped=b) for n, (a, b) in pairs]
     return list(position(Observations(voted=votes)))

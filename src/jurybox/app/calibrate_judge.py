@@ -67,7 +67,7 @@ class CalibrateOptions(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int = 0  # how many changes to the rubric are tried; 0 only measures the judge
     limit: int | None = None  # how many rows are used, starting with the first
     cluster: str | None = None  # the field that identifies dependent rows
-    seed: int = 0  # the seed of the split and of the intervals
+    seed: int = 0  # the seed of the split and of the sign flips
     level: float = 0.95  # the confidence level of the intervals
     proposer: ModelSpec | None = None  # a model that proposes a change in every second round
     output: str | None = None  # the file for the new version of the rubric

@@ -95,7 +95,7 @@ seed_option = click.option(
     default=0,
     show_default=True,
     metavar="N",
-    help="The random seed; the same seed gives the same intervals.",
+    help="The random seed; the same seed gives the same results.",
 )
 cluster_option = click.option(
     "--cluster",

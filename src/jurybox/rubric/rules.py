@@ -31,14 +31,14 @@ NUMERIC_SIGNALS: Final[dict[str, str]] = {
     "false_memory": "how many times the response recalls something that was never said",
     "said_before": "the share of the response's word triples that are also in its earlier turns",
     "question_count": "how many questions the response asks",
-    "repetition": "the share of the response's word triples that repeat an earlier one of its own",
+    "repetition": "the share of the response's word triples that occurred earlier in the response",
     "unfinished": "1 if the response ends mid-sentence, else 0",
     "gibberish": "the share of words that can't be pronounced",
     "spoken_words": "how many words the response has, not counting standalone punctuation",
     "sentence_words": "the mean number of words in a sentence of the response",
-    "longest_sentence": "the number of words in its longest sentence",
+    "longest_sentence": "the number of words in the longest sentence of the response",
     "word_letters": "the mean number of letters in a word of the response",
-    "hard_to_say": "how many addresses, long numbers, brackets and abbreviations it has",
+    "hard_to_say": "how many addresses, long numbers, brackets and abbreviations the response has",
 }
 """The numeric text signals that rules can compare with a range, each with its meaning."""
 
