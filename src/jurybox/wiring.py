@@ -104,7 +104,7 @@ _LONGEST_TIMEOUT: Final = 86_400
 
 
 def local_file(name: str, folder: str, settings: Settings | None = None) -> "ModelFile":
-    """Return the file of an embedded model; a relative path starts in ``folder``."""
+    """Return the file of an embedded model; a relative path is relative to ``folder``."""
     from jurybox.models.local.files import locate, models_folder
 
     models = models_folder((settings or read_settings()).models, environment())
@@ -302,7 +302,7 @@ def store_folder(url: str | None = None) -> Path:
 
 
 def find_run(store: "Store", name: str) -> "RunRow":
-    """Return a run by its id or the beginning of it, its name, a tag, or its age.
+    """Return a run by its id (or a prefix of it), its name, a tag, or how recent it is.
 
     ``last`` is the newest run and ``last~1`` the one before it, not counting the runs of
     calibrations and probes. If several runs have the name or tag, the newest is returned.

@@ -152,7 +152,7 @@ def test_a_folder_of_parquet_files_is_one_dataset(
     assert parts.to_pylist() == parquet.read_table("samples.parquet").to_pylist()
     again = jurybox("export", "last", "-o", "samples/")
     assert again.code == 2
-    assert "samples: already exists; name a new folder, or remove it" in again.err
+    assert "samples: already exists; choose a new folder, or remove this one" in again.err
 
 
 def test_an_export_that_breaks_off_leaves_no_folder(jurybox: Callable, tmp_path: Path) -> None:

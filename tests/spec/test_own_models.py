@@ -149,8 +149,8 @@ judge:
 @pytest.mark.parametrize(
     ("lines", "problem"),
     [
-        ("base_url: localhost:8000", "`base_url` must be an http address without a password"),
-        ("base_url: 'http://me:secret@host/v1'", "`base_url` must be an http address without"),
+        ("base_url: localhost:8000", "`base_url` must be an http or https URL without a password"),
+        ("base_url: 'http://me:secret@host/v1'", "`base_url` must be an http or https URL without"),
         ("api_key_env: sk-secret-key", "`api_key_env` isn't the name of an environment variable"),
         ("max_requests_per_minute: 0", "`max_requests_per_minute` is 0; use at least 1"),
         ("max_tokens_per_minute: many", "`max_tokens_per_minute` is `many`; give a whole number"),

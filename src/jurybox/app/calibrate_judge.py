@@ -285,7 +285,9 @@ class _Calibrator:
             return await drive(tuning_loop.suggest(spec.model, request), call)
 
     def _output_exists(self) -> InputError:
-        return InputError("the file already exists", "name another with -o", str(self._output))
+        return InputError(
+            "the file already exists", "name a different one with -o", str(self._output)
+        )
 
     def _write(self, rubric: Rubric) -> None:
         data = render_rubric(rubric).encode()

@@ -364,7 +364,7 @@ def _cases(desk: ReviewDesk, reviews: Mapping[int, Sequence[Review]]) -> dict[in
         changed = [one for one in each if one.record_sha256 != stored.row.record_sha256]
         if changed:
             raise damaged(
-                desk.run, f"review {changed[0].id} is of an earlier record of sample {number}"
+                desk.run, f"review {changed[0].id} belongs to an earlier record of sample {number}"
             )
         found[number] = _case(stored, each, repeated=repeated)
     return found

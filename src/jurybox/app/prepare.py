@@ -267,7 +267,7 @@ def _overlays(
             overlays[demographic] = document
         elif required:
             problem = f"`{own.id}` doesn't extend `{rubric.id}`"
-            raise InputError(problem, f"give it a line `extends: {rubric.id}`", file.origin)
+            raise InputError(problem, f"add the line `extends: {rubric.id}` to it", file.origin)
     return overlays
 
 

@@ -47,7 +47,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChosenSuite(msgspec.Struct, frozen=True, kw_only=True):
-    """A suite with its target's overrides applied, and the folders that its paths start from.
+    """A suite with its target's overrides applied, and the folders its paths are relative to.
 
     ``home`` is where commands run and functions are imported: the suite's folder, or the current
     one for a bundled suite. Paths given as options are relative to the current folder.

@@ -262,7 +262,7 @@ class _Preference(NamedTuple):
 def _preferences(
     votes: Sequence[ObservedVote], which: Callable[[ObservedVote], tuple[bool, bool]]
 ) -> list[_Preference]:
-    """Return the votes on pairs with exactly one response of a kind."""
+    """Return the votes on pairs in which exactly one response is of the given kind."""
     found: list[_Preference] = []
     for vote in votes:
         a, b = which(vote)

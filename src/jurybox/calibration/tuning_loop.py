@@ -160,7 +160,7 @@ def _next_change(
         round=len(rounds) + 1,
     )
     if isinstance(answer, JudgedPart):
-        raise TypeError("a change was to be proposed")
+        raise TypeError("expected a proposed change")
     if isinstance(answer, Proposal) and answer.key in tried:
         return "model", Unusable(reason="the same change was refused before")
     return "model", answer

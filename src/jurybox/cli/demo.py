@@ -32,8 +32,8 @@ Data = dict[str, Any]
 @click.option(
     "--model",
     metavar="NAME",
-    help="The embedded model that judges, or `none` for the part that needs no model; defaults to"
-    " the default judge if it is on this machine.",
+    help="The embedded model that judges, or `none` to skip the part that needs a model; by default"
+    " the default judge, if it is on this machine.",
 )
 @json_option
 def command(folder: str, model: str | None, as_json: bool) -> int:

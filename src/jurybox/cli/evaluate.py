@@ -98,7 +98,7 @@ MEASURED: Final = (
         "--latency-model-ms",
         type=click.FloatRange(0),
         metavar="MS",
-        help="How long the model alone took.",
+        help="The model's own response time, not counting anything around it.",
     ),
     click.option(
         "--input-tokens", type=click.IntRange(0), metavar="N", help="Tokens of the request."

@@ -52,7 +52,7 @@ def command(run: str, digest: str | None, store_url: str | None, as_json: bool) 
 def _read(digest: str) -> str:
     match = _DIGEST.fullmatch(digest.strip())
     if match is None:
-        raise InputError("not a digest", "give all of its 64 digits", "--digest")
+        raise InputError("not a digest", "give all 64 hexadecimal digits", "--digest")
     return match[1].lower()
 
 

@@ -193,7 +193,7 @@ def names_file(name: str) -> bool:
 
 
 def reader_or_lines(path: Path) -> Format:
-    """Return the reader of a file's records, by its extension; JSON lines by default."""
+    """Return the reader for a file's records, chosen by extension; JSON Lines by default."""
     return FORMATS.get(path.suffix.lower(), read_json_lines)
 
 

@@ -90,7 +90,7 @@ class Source:
 
 @contextmanager
 def open_source(path: Path, whole: Source | None = None) -> Generator[Source]:
-    """Open a file for one pass; it may be a part of a ``whole``."""
+    """Open a file for a single pass; ``whole`` is the source it is part of, if any."""
     origin = printable(str(path))
     try:
         # Checked before opening, which blocks for a pipe.

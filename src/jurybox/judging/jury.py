@@ -386,7 +386,7 @@ _Findings = tuple[SafetyFinding, ...]
 def _safety(
     judging: Judging, sample: Sample, replies: Sequence[ModelReply], remarks: Sequence[Remarks]
 ) -> tuple[_Findings, _Findings]:
-    """Return the dangers in the judges' texts, including invalid replies, and in the responses."""
+    """Return the unsafe content in the judges' texts, even invalid ones, and in the responses."""
     responses = [each.text for each in (sample.response, sample.response_b) if each is not None]
     # Each distinct text is scanned once, because all items of a checklist may have the same text.
     texts = dict.fromkeys([text for reply in replies for text in spoken(reply.text)])

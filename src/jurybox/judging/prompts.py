@@ -44,7 +44,7 @@ _HOW: Final[dict[PromptKind, str]] = {
 def prompt_frame(
     kind: PromptKind, rubric: Rubric, checklist: Rubric, form: ReplyForm[Any]
 ) -> Frame:
-    """Return the text around the material: to score it, with or without a reference, or compare."""
+    """Return the prompt around the material, to score it (with or without reference) or compare."""
     task = f"# Your task\n\n{_HOW[kind]}"
     before = "\n\n".join((_ROLE, rubric_text(rubric), task, form.instructions or ""))
     return Frame(f"{before}\n\n", f"\n\n{bias_checklist_prompt(checklist)}")

@@ -57,7 +57,7 @@ def whole_file(path: Path) -> Generator[BinaryIO]:
 def whole_folder(path: Path) -> Generator[Path]:
     """Create a temporary folder that is renamed to ``path`` when the block ends without error."""
     if os.path.lexists(path):
-        raise InputError("already exists", "name a new folder, or remove it", str(path))
+        raise InputError("already exists", "choose a new folder, or remove this one", str(path))
     draft = path.with_name(f".{path.name[:40]}.{secrets.token_hex(4)}.part")
     try:
         _check_links(path, path.resolve())

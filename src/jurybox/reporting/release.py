@@ -73,7 +73,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
         return self.settled | ({"safety": safety} if safety else {})
 
     def done(self, *flags: str) -> tuple[int, ...]:
-        """Return the samples that reviews settled, for the given reason or for every reason."""
+        """Return the samples settled by review: those with the given flags, or all of them."""
         reasons = [each for each in flags if each in _REASONS]
         return self.decided.get(reasons[0], ()) if reasons else self.reviewed
 

@@ -246,7 +246,7 @@ def _with_reported(metadata: Metadata, plan: Plan, conclusion: Conclusion) -> Me
 
 
 def _really_sent(metadata: Metadata, conclusion: Conclusion) -> dict[str, Any]:
-    """Return each role's parameters as sent (A11); None for a parameter that no request had."""
+    """Return each role's parameters as sent; None for a parameter that no request included."""
     params: dict[str, Any] = dict(metadata.get("generation_params", {}))
     for role in ("target", "judge"):
         uses = [use for use in conclusion.uses if use.role == role]

@@ -292,9 +292,9 @@ class ReviewCase(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JudgedSample(JudgeVerdict, frozen=True, kw_only=True):
-    """The verdict that a run's metrics use (by judges or rules), and why it needs review.
+    """The verdict of judges or rules that a run's metrics use, and why the sample needs review.
 
-    ``preferences`` are per criterion, with two responses named as in the run.
+    ``preferences`` are per criterion, for pairs; they name the two responses as the run does.
     """
 
     overall: float | None

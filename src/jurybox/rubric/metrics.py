@@ -67,7 +67,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
             raise ParseError(f"`{number_text}` is not a number", hint)
         if number != round(number, _DECIMALS):
             problem = f"`{number_text}` has more than {_DECIMALS} decimals"
-            raise ParseError(problem, "shorten it: values are rounded to that many")
+            raise ParseError(problem, "shorten it: values are rounded to that many decimals")
         return cls(name=name, operator=sign, number=number)
 
     def __str__(self) -> str:

@@ -291,7 +291,7 @@ class Rubric(RubricSettings, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, criteria=judged)
 
     def mean_of(self, criterion_id: str) -> str:
-        """Return the name of a criterion's mean over a run: the document's, if it declares one."""
+        """Return the name of a criterion's mean over a run: the declared one, if there is one."""
         declared = Statistic(by="mean", of=criterion_id)
         named = (name for name, formula in self.metrics.items() if formula == declared)
         return next(named, f"{criterion_id}_mean")

@@ -136,7 +136,7 @@ def cause_of(error: str) -> str:
 
 
 def sent_parameters(planned: Mapping[str, Any], uses: Sequence[ModelUse]) -> dict[str, Any]:
-    """Return a role's parameters as they were sent; None for those that never were (A11)."""
+    """Return a role's parameters as they were sent; None for a parameter that was never sent."""
     replies = sum(use.calls - use.failed for use in uses)
     refused: dict[str, dict[str, int]] = {}
     unsent: dict[str, dict[str, int]] = {}

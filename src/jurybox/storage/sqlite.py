@@ -239,7 +239,7 @@ class SqliteDatabase:
         except OSError as error:
             raise IncompleteError(
                 f"store {self.name}: the run can't be claimed ({file.name}: {error.strerror}); "
-                "check that you may write in its folder"
+                "check that you have write access to its folder"
             ) from None
         if descriptor is None:
             yield False

@@ -31,7 +31,9 @@ def _parse_address(text: str) -> str:
     if _ADDRESS.fullmatch(text) is None:
         # Not quoted, because it may contain a key.
         hint = "write one like `http://localhost:8000/v1`; a key goes into `api_key_env`"
-        raise ParseError("`base_url` must be an http address without a password or a query", hint)
+        raise ParseError(
+            "`base_url` must be an http or https URL without a password or query", hint
+        )
     return text
 
 

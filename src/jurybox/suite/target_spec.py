@@ -60,7 +60,7 @@ def _parse_prompt(text: str) -> str:
         name, _, version = text.removeprefix(LANGFUSE).rpartition("@")
         if not name.strip() or not version.strip():
             hint = f"write `{LANGFUSE}NAME@VERSION` or `@LABEL`"
-            raise ParseError(f"`{text}` names no version of a prompt", hint)
+            raise ParseError(f"`{text}` doesn't specify a prompt version", hint)
     return text if is_inline(text) else parse_path(text)
 
 

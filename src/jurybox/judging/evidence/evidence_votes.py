@@ -253,7 +253,7 @@ def question_part(sample: Sample) -> str:
 
 
 def split_label(material: str) -> tuple[str, str]:
-    """Split off the first label, which all samples share."""
+    """Split off the first heading, which is the same in all samples."""
     label, colon, rest = material.partition(":")
     return label + colon, rest
 

@@ -272,7 +272,7 @@ def remove(entry: CatalogModel, folder: Path) -> int:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         problem = f"can't be removed ({reason})"
-        raise InputError(problem, "check who may write there", str(path)) from None
+        raise InputError(problem, "check the write permissions", str(path)) from None
     return sum(sizes)
 
 

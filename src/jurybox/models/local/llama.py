@@ -120,7 +120,7 @@ class AnswerStream:
         if self._was_stopped and self._finish is None:
             raise RequestCancelledError
         if self._error is not None:
-            raise UnanswerableError(f"the runtime refuses: {self._error}")
+            raise UnanswerableError(f"the runtime refused the request: {self._error}")
         if self._finish is None:
             raise UnanswerableError("the runtime ended in the middle of the answer")
 
