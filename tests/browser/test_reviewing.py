@@ -334,7 +334,7 @@ def test_two_windows_of_one_reviewer_lose_nothing(
     go(page, "Enter")
     press(other, "1", "1")
     go(other, "Enter")
-    expect(other.locator("main")).to_contain_text("reviewed this sample already")
+    expect(other.locator("main")).to_contain_text("already reviewed this sample")
     other.go_back()
     press(page, "u")
     expect(page.get_by_role("status")).to_contain_text("taken back")

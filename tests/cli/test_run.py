@@ -243,7 +243,10 @@ def test_nobody_can_command_the_terminal(jurybox: Callable, write: Write) -> Non
     [
         (["missing.yaml"], "missing.yaml: no such file"),
         (["suite.yaml", "--judge", "openai/gpt-x"], "openai/gpt-x: the name doesn't say which"),
-        (["suite.yaml", "--judge", "openai/gpt-latest"], "`openai/gpt-latest` may mean another"),
+        (
+            ["suite.yaml", "--judge", "openai/gpt-latest"],
+            "`openai/gpt-latest` may refer to a different model",
+        ),
         (["suite.yaml", "--judge", "python/judges:nobody"], "python/judges:nobody: there is no"),
         (["suite.yaml", "--limit", "0"], "jurybox run: invalid value for '--limit'"),
         (["suite.yaml", "--store", "mysql://x"], "`mysql:` doesn't begin the address of a store"),

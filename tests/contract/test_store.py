@@ -424,7 +424,7 @@ def test_another_repeat_of_a_sample_is_another_sample(store: Store, run: str) ->
 
 
 def test_a_run_is_not_stored_twice(store: Store, run: str) -> None:
-    with pytest.raises(IncompleteError, match="stored already"):
+    with pytest.raises(IncompleteError, match="already stored"):
         store.create_run(run_row(run, suite="another"))
     assert store.run(run) == run_row()
 

@@ -373,7 +373,7 @@ def test_results_of_some_samples_only(store: Store) -> None:
 
 def test_facets_are_stored_with_the_samples_or_not_at_all(store: Store) -> None:
     store.append([made(0)], [])
-    with pytest.raises(Exception, match="stored already"):
+    with pytest.raises(Exception, match="already stored"):
         store.append([made(1), made(0)], [])
     assert found(store) == [0]
 

@@ -82,7 +82,7 @@ def test_a_review_must_be_of_what_is_there(store: Store, row: ReviewRow) -> None
 
 def test_a_review_is_added_once(store: Store) -> None:
     store.add_review(review_row())
-    with pytest.raises(IncompleteError, match="stored already"):
+    with pytest.raises(IncompleteError, match="already stored"):
         store.add_review(review_row(comment="other"))
     assert store.reviews("run-1") == [review_row()]
 

@@ -304,11 +304,12 @@ def test_a_server_that_is_down_costs_no_verdict_and_loses_nothing(
 def test_a_slow_server_delays_no_verdict(
     server: LangfuseServer, jurybox: Jurybox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(langfuse_client._REQUEST, "timeout_in_seconds", 0.2)
-    monkeypatch.setitem(langfuse_client._TRACE_REQUEST, "timeout_in_seconds", 0.2)
     write_suite(more="langfuse: true")
     server.fault = slow(1)
-    done = jurybox("run", "suite.yaml")
+    with monkeypatch.context() as hasty:
+        hasty.setitem(langfuse_client._REQUEST, "timeout_in_seconds", 0.2)
+        hasty.setitem(langfuse_client._TRACE_REQUEST, "timeout_in_seconds", 0.2)
+        done = jurybox("run", "suite.yaml")
     assert "waiting (Langfuse can't be reached (ReadTimeout" in done.err
     server.fault = lambda *_: None
     assert jurybox("langfuse", "push").code == 0

@@ -55,7 +55,7 @@ def test_a_path_is_never_a_name(tmp_path: Path) -> None:
 def test_a_path_needs_no_folder_of_rubrics(team: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(RUBRICS, "nowhere")
     assert load_rubric(team).id == "tone"
-    with pytest.raises(InputError, match=r"^JURYBOX_RUBRICS=nowhere: no such folder; make it"):
+    with pytest.raises(InputError, match=r"^JURYBOX_RUBRICS=nowhere: no such folder; create it"):
         load_rubric("general")
 
 

@@ -131,6 +131,6 @@ def test_one_row_that_is_there_already_keeps_all_the_others_out(database: Sqlite
     store = Store(database)
     store.create_run(run_row())
     store.append([sample_row(70)], ())
-    with pytest.raises(IncompleteError, match="stored already"):
+    with pytest.raises(IncompleteError, match="already stored"):
         store.append([sample_row(number) for number in range(100)], ())
     assert list(store.samples(run_row().id)) == [sample_row(70)]

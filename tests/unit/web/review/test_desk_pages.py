@@ -181,7 +181,7 @@ def test_the_same_form_sent_twice_is_one_review(made: Made, anna: Reviewer) -> N
     assert again.headers["location"].endswith("notice=known")
     other = anna.send(0, **{**SCORES, "score.tone": "1"})
     assert other.status_code == 409
-    assert "reviewed this sample already" in other.text
+    assert "already reviewed this sample" in other.text
     assert len(desk(made).reviews()) == 1
 
 
