@@ -235,6 +235,9 @@ class Finder:
         """Return the requested page."""
         query = self._query
         found = self._matching() if query.search else None
+        if found is not None and len(found) > _SOME:
+            everything = sum(self._count_flags().values())
+            found = None if len(found) == everything else found  # an index knows the order of all
         counts = self._count_flags() if found is None else self._flags_among(found)
         counts = self._with_concerns(counts, found)
         total = sum(counts.values())
