@@ -176,7 +176,7 @@ def test_no_way_of_leaving_loses_answers_without_a_word(page: Page, begin: Begin
     expect(tab.get_by_label("Comment")).to_have_value("note")
     tab.get_by_role("link", name="Skip", exact=True).focus()
     press(tab, "Enter")
-    assert "Enter submits them. Skip again leaves" in status(tab)
+    assert "Enter submits them. Skip again to leave" in status(tab)
     go(tab, "Enter")
     expect(tab.get_by_role("row", name="Tone 5")).to_be_visible()
     expect(tab.locator("main")).to_contain_text("note")

@@ -13,7 +13,7 @@ import pytest
 from jurybox.engine.records import ENCODER, SampleRow
 from jurybox.errors import InputError
 from jurybox.scoring.sample_result import FLAGS, Facets, SampleResult, facets_of
-from jurybox.storage import open_store
+from jurybox.storage import open_store, sample_search
 from jurybox.storage.sample_search import SampleQuery
 from jurybox.storage.store import Store
 from stores import run_row, sample_row
@@ -182,7 +182,11 @@ def holds(row: SampleRow, facets: Facets, query: SampleQuery) -> bool:
     )
 
 
-def test_a_store_finds_what_looking_at_every_sample_finds(store: Store) -> None:
+@pytest.mark.parametrize("some", [3, 10_000])  # more samples than some are found differently
+def test_a_store_finds_what_looking_at_every_sample_finds(
+    store: Store, some: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sample_search, "_SOME", some)
     rng = random.Random(1)  # noqa: S311 - the same every time
     samples = [anything(rng, number) for number in rng.sample(range(1000), 150)]
     store.append(samples, [])
