@@ -129,10 +129,12 @@ def plainly(samples: list[SampleRow], query: SampleQuery) -> tuple[list[int], in
         "id": lambda row: row.sample_id,
     }
     if query.sort in order:
+        if query.sort == "urgency":
+            kept.sort(key=losses)
         kept.sort(key=order[query.sort], reverse=query.descending)
     else:
         if query.missing_first:
-            kept.sort(key=lambda row: worst_first(row, query))
+            kept.sort(key=lambda row: (-facets_of(row).urgency, losses(row)))
         having = [row for row in kept if metric in metrics_of(row)]
         having.sort(key=lambda row: metrics_of(row)[metric], reverse=query.descending)
         without = [row for row in kept if metric not in metrics_of(row)]
@@ -143,8 +145,8 @@ def plainly(samples: list[SampleRow], query: SampleQuery) -> tuple[list[int], in
     return [row.number for row in page], len(kept)
 
 
-def worst_first(row: SampleRow, query: SampleQuery) -> tuple[int, int]:
-    return -urgency_of(row, query), {"B": 0, "tie": 1}.get(str(facets_of(row).winner), 2)
+def losses(row: SampleRow) -> int:
+    return {"B": 0, "tie": 1}.get(str(facets_of(row).winner), 2)
 
 
 def urgency_of(row: SampleRow, query: SampleQuery) -> int:

@@ -21,10 +21,7 @@ from pages_client import PagesClient
 
 ITEMS = ("position", "verbosity", "self_enhancement", "formatting", "authority")
 JUDGES = f"""
-import base64
-import gzip
 import json
-import re
 import re
 
 ITEMS = {ITEMS!r}
@@ -169,6 +166,7 @@ def test_e11_without_a_flag_nothing_waits(jurybox: Jurybox) -> None:
     suite("calm")
     assert jurybox("run", "suite.yaml").code == 0
     assert shown(jurybox)["release_ready"] is True
+    assert samples_of("review=awaiting") == []
 
 
 def test_e11_dismissed_flags_release_and_a_confirmed_one_never_does(jurybox: Jurybox) -> None:
@@ -284,15 +282,18 @@ def test_e11_a_concern_that_only_a_reviewer_sees_is_shown_too(jurybox: Jurybox) 
     assert {"safety": 1, "safety concerns confirmed by reviewers": 1}.items() <= facets().items()
 
 
-def test_e15_what_reviewers_dismissed_is_no_longer_first(jurybox: Jurybox) -> None:
+def test_e15_what_reviewers_dismissed_is_not_urgent_and_what_they_confirmed_is_worst(
+    jurybox: Jurybox,
+) -> None:
     suite("alarmed", rows=3)
     jurybox("run", "suite.yaml")
     assert samples_of("") == samples_of("sort=urgency&descending=true") == ["q0", "q1", "q2"]
     review(0, safety_concern=False)
-    assert samples_of("") == samples_of("sort=urgency&descending=true") == ["q1", "q2", "q0"]
+    assert samples_of("sort=urgency&descending=true") == ["q1", "q2", "q0"]
     review(2, safety_concern=True)
+    assert samples_of("sort=urgency&descending=true") == ["q2", "q1", "q0"]
     worst = samples_of("")
-    assert worst == samples_of("sort=urgency&descending=true") == ["q2", "q1", "q0"]
+    assert worst == ["q2", "q0", "q1"]
     # The report has the same order, in all formats.
     jurybox("report", "last", "-o", "report.html")
     (packed,) = re.findall(r"data-samples>([^<]*)</script>", Path("report.html").read_text())

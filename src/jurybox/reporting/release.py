@@ -77,18 +77,18 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
         reasons = [each for each in flags if each in _REASONS]
         return self.decided.get(reasons[0], ()) if reasons else self.reviewed
 
-    def worst_first(self, metric: str) -> SampleQuery:
-        """Return the query for all samples, the worst first.
+    def worst_first(self, metric: str | None) -> SampleQuery:
+        """Return the query for all samples, the worst first; pairs have no ``metric``.
 
         Confirmed safety concerns come first, then samples without the metric, then its lowest
-        values; ties are sorted by urgency, where what reviews settled isn't urgent.
+        values, with ties sorted by urgency. Pairs are sorted by urgency; what reviews settled isn't
+        urgent.
         """
-        return SampleQuery(
-            sort=f"metric:{metric}",
-            missing_first=True,
-            concerned=self.confirmed,
-            settled=self.calm,
-        )
+        if metric is None:
+            order = SampleQuery(sort="urgency", descending=True, settled=self.calm)
+        else:
+            order = SampleQuery(sort=f"metric:{metric}", missing_first=True)
+        return msgspec.structs.replace(order, concerned=self.confirmed)
 
     @property
     def calm(self) -> tuple[int, ...]:

@@ -16,13 +16,14 @@ from jurybox.engine.replay import role_of
 from jurybox.errors import IncompleteError, JuryboxError
 from jurybox.judging.model_versions import check_version
 from jurybox.judging.protocol import raised_votes
-from jurybox.reporting.metric_text import key_metric, listed_counts
+from jurybox.reporting.metric_text import headline, key_metric, listed_counts
 from jurybox.reporting.release import ReleaseReview, release_review, reviewed_conclusion
 from jurybox.reporting.stored import plan_of, reading, rubric_of
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.evaluate_sample import model_uses
 from jurybox.scoring.sample_result import WIN, Exchange, sent_parameters
 from jurybox.scoring.summary import Conclusion, GateOutcome, RunTally
+from jurybox.storage.sample_search import SampleQuery
 from jurybox.storage.store import Store
 from jurybox.text_format import counted
 
@@ -108,6 +109,12 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
             for kind, (one, many) in _NOT_PASSED.items()
             if (count := counts.get(kind))
         )
+
+    @property
+    def worst_first(self) -> SampleQuery:
+        """The query for all samples, the worst first."""
+        pairs = self.summary.get("winners")
+        return self.release.worst_first(None if pairs else headline(self.summary, self.rubric))
 
     @property
     def win_interval(self) -> "Interval | None":

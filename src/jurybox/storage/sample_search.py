@@ -10,7 +10,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, cast, get_args
 
 import msgspec
@@ -61,8 +61,8 @@ class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
     # Whether samples without the metric come first, in either direction. If so, ties are sorted by
     # urgency, and pairs that response A lost come before others.
     missing_first: bool = False
-    # Samples with a safety concern that a reviewer confirmed: they count as flagged `safety`, and
-    # are the most urgent and the worst.
+    # Samples with a safety concern that a reviewer confirmed: they count as flagged `safety`, are
+    # the most urgent, and come first if ``missing_first``.
     concerned: tuple[int, ...] = ()
     settled: tuple[int, ...] = ()  # samples that reviews settled: not urgent
     queued: bool = False  # only samples in the review queue
@@ -75,6 +75,11 @@ class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
     def sort_metric(self) -> str | None:
         """The name of the metric by which samples are sorted."""
         return self.sort.removeprefix(_METRIC) if self.sort.startswith(_METRIC) else None
+
+    @property
+    def leading(self) -> tuple[int, ...]:
+        """The samples that come before all others, whatever their metric."""
+        return self.concerned if self.missing_first and self.sort_metric else ()
 
     @property
     def ends(self) -> dict[str, float]:
@@ -255,7 +260,9 @@ class Finder:
 
     def numbers(self) -> Iterator[int]:
         """Yield the numbers of all samples that match, whatever their texts, in order."""
-        return (number for (number,) in self._reader.stream(list[tuple[int]], *self._in_order()))
+        yield from self._leading()
+        for (number,) in self._reader.stream(list[tuple[int]], *self._in_order()):
+            yield number
 
     def _count_flags(self) -> dict[int, int]:
         """Return how many samples have each combination of flags."""
@@ -288,20 +295,31 @@ class Finder:
                 changed[flags | FLAGS[_SAFETY]] += 1
         return changed
 
+    def _leading(self) -> list[int]:
+        """Return the numbers of the leading samples that match, in order."""
+        # They are few. As a part of the order of all samples, they would keep it from its index.
+        if not self._query.leading:
+            return []
+        statement = self._in_order(self._query.leading, leading=True)
+        found = self._reader.rows(list[tuple[int]], *statement)
+        return [number for (number,) in found]
+
     def _ordered(self, total: int) -> list[int]:
         """Return the numbers on the page; a page near the end is found by reading backward."""
-        query = self._query
-        limit = min(query.limit, total - query.offset)
-        after = total - query.offset - limit
-        backward = after < query.offset
+        query, leading = self._query, self._leading()
+        first = leading[query.offset : query.offset + query.limit]
+        offset, others = max(0, query.offset - len(leading)), total - len(leading)
+        limit = min(query.limit - len(first), others - offset)
+        after = others - offset - limit
+        backward = after < offset
         statement, values = self._in_order(backward=backward)
         found = self._reader.rows(
             list[tuple[int]],
             f"{statement} LIMIT ? OFFSET ?",
-            (*values, limit, after if backward else query.offset),
+            (*values, limit, after if backward else offset),
         )
         numbers = [number for (number,) in found]
-        return numbers[::-1] if backward else numbers
+        return first + (numbers[::-1] if backward else numbers)
 
     def _page_of(self, found: "array[int]") -> list[int]:
         """Return the numbers on the page, from the numbers of all matching samples."""
@@ -312,7 +330,8 @@ class Finder:
             # A few samples are sorted by themselves; many are picked from the sorted list of all.
             statement, values = self._in_order(found if len(found) <= _SOME else ())
             every = self._reader.stream(list[tuple[int]], statement, values)
-            ordered = (number for (number,) in every if number in matching)
+            others = (number for (number,) in every)
+            ordered = filter(matching.__contains__, chain(self._leading(), others))
         elif query.descending:
             ordered = reversed(found)
         return list(islice(ordered, query.offset, query.offset + query.limit))
@@ -379,7 +398,7 @@ class Finder:
         if query.flags:
             bits = sum({FLAGS[name] for name in query.flags})
             flags = "flags"
-            if query.concerned:
+            if query.concerned and _SAFETY in query.flags:
                 safety = f"CASE WHEN {_in(query.concerned)} THEN {FLAGS[_SAFETY]} ELSE 0 END"
                 flags = f"(flags | {safety})"
             parts.append(f"({flags} & ?) = ?")
@@ -418,28 +437,33 @@ class Finder:
         """
         return self._metric.format(name=metric if NAME.fullmatch(metric) else "")
 
-    def _in_order(self, among: Sequence[int] = (), *, backward: bool = False) -> tuple[str, Values]:
-        """Return a statement for the numbers in the requested or the reverse order."""
+    def _in_order(
+        self, among: Sequence[int] = (), *, backward: bool = False, leading: bool = False
+    ) -> tuple[str, Values]:
+        """Return a statement for the numbers in the requested or the reverse order.
+
+        Only if ``leading``, samples that come before all others are included.
+        """
         query = self._query
         up, down = ("DESC", "ASC") if backward else ("ASC", "DESC")
         direction = down if query.descending else up
+        where = f"{self._where}{_among(among)}"
+        if query.leading and not leading:
+            where += f" AND NOT {_in(query.leading)}"
         if query.sort == "number":
             by = f"number {direction}"
         elif query.sort_metric is not None:
             missing = "FIRST" if query.missing_first != backward else "LAST"
             # The `+` keeps SQLite from scanning all rows in order if only a few are wanted.
             sign = "+" if among else ""
+            worst = f", urgency {down}, {LOSSES} {up}" if query.missing_first else ""
             metric = self._number(query.sort_metric)
-            urgency, first = self._urgency(), ""
-            worst = f", {urgency} {down}, {LOSSES} {up}" if query.missing_first else ""
-            if query.missing_first and query.concerned:
-                first = f"CASE WHEN {_in(query.concerned)} THEN 0 ELSE 1 END {up}, "
-            by = f"{first}{sign}{metric} {direction} NULLS {missing}{worst}, number {up}"
+            by = f"{sign}{metric} {direction} NULLS {missing}{worst}, number {up}"
+        elif query.sort == "urgency":
+            by = f"{self._urgency()} {direction}, {LOSSES} {up}, number {up}"
         else:
-            column = {"id": "sample_id", "urgency": self._urgency()}[query.sort]
-            by = f"{column} {direction}, number {up}"
-        statement = f"SELECT number FROM facets WHERE {self._where}{_among(among)} ORDER BY {by}"
-        return statement, (*self._values, *among)
+            by = f"sample_id {direction}, number {up}"
+        return f"SELECT number FROM facets WHERE {where} ORDER BY {by}", (*self._values, *among)
 
 
 def _in(numbers: Sequence[int]) -> str:

@@ -11,7 +11,6 @@ from pydantic import BaseModel, Field
 from jurybox.app.view_run import view_run
 from jurybox.engine.records import RunRow
 from jurybox.reporting.html.markdown_text import harmless
-from jurybox.reporting.metric_text import headline
 from jurybox.reporting.release import ReleaseReview
 from jurybox.reporting.stored import rubric_of
 from jurybox.scoring.sample_result import FLAGS
@@ -104,7 +103,7 @@ class PageFilter(SampleFilter):
     review: Literal["open", "done", "awaiting", "confirmed", "disputed", "unflagged"] | None = None
     page: int = Field(1, ge=1, le=10_000_000)
     at: int | None = Field(None, ge=0, le=_MAX_OFFSET)
-    _known: tuple[ReleaseReview, str] | None = None
+    _known: tuple[ReleaseReview, SampleQuery] | None = None
 
     def find(self, store: Store, run: RunRow, *, offset: int, limit: int) -> SamplePage:
         """Return up to ``limit`` matching samples, starting at ``offset``."""
@@ -113,11 +112,12 @@ class PageFilter(SampleFilter):
         if worst:
             asked = asked.model_copy(update={"sort": "number"})
         query = asked.query(rubric.overall_name, offset=offset, limit=limit)
-        release, metric = self._reviewed(store, run)
-        order = release.worst_first(metric)
-        query = replace(query, concerned=order.concerned, settled=order.settled)
+        release, order = self._reviewed(store, run)
+        query = replace(query, concerned=order.concerned, settled=release.calm)
         if worst:
-            query = replace(query, sort=order.sort, missing_first=not self.descending)
+            first = order.missing_first and not self.descending
+            descending = order.descending != self.descending
+            query = replace(query, sort=order.sort, missing_first=first, descending=descending)
         if self.review is not None:
             found = {
                 "open": {"queued": True, "without": release.done(*self.flag)},
@@ -130,14 +130,15 @@ class PageFilter(SampleFilter):
             query = replace(query, **found[self.review])
         return store.find_samples(run.id, query)
 
-    def _reviewed(self, store: Store, run: RunRow) -> tuple[ReleaseReview, str]:
-        """Return the reviews of a run, and its headline metric; read once for a page."""
+    def _reviewed(self, store: Store, run: RunRow) -> tuple[ReleaseReview, SampleQuery]:
+        """Return the reviews of a run, and its order worst first; read once for a page."""
         if self._known is None:
-            rubric = rubric_of(run)
-            self._known = ReleaseReview(), rubric.overall_name
-            if store.review_state(run.id) or (run.status == "finished" and rubric.components):
+            rubric, release = rubric_of(run), ReleaseReview()
+            self._known = release, release.worst_first(rubric.overall_name)
+            scored = run.status == "finished" and rubric.components
+            if self.review is not None or scored or store.review_state(run.id):
                 view = view_run(run, store)
-                self._known = view.release, headline(view.summary, rubric)
+                self._known = view.release, view.worst_first
         return self._known
 
     def address(self, **changes: Any) -> str:  # noqa: ANN401 - whatever a field may be

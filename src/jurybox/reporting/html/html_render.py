@@ -208,7 +208,7 @@ def _lines(store: Store, view: RunView, headline: str) -> Iterator[bytes]:
     judges = procedure.judges
     panel = procedure.judging.seats(judges, procedure.votes) if judges else ()
     reviews = by_number(read_reviews(view.row, store.reviews(view.run_id)).every)
-    order = store.sorted_numbers(view.run_id, view.release.worst_first(headline))
+    order = store.sorted_numbers(view.run_id, view.worst_first)
     places = {number: place for place, number in enumerate(order)}
     for row in store.samples(view.run_id):
         record = SampleRecord(row)
