@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 import msgspec
 from processes import machine
 
+from jurybox.app.review_desk import ReviewDesk
 from jurybox.engine.driver import drive_sync
 from jurybox.engine.plan import DatasetPlan, DocumentPlan, Plan, plan_text
 from jurybox.engine.records import (
@@ -45,6 +46,7 @@ from jurybox.engine.records import (
     text_hash,
 )
 from jurybox.judging.flow import ModelReply, ModelRequest, Outcome
+from jurybox.review.reviews import Circumstances, HumanVerdict
 from jurybox.rubric_files import RubricFiles
 from jurybox.sample import Response, Row, Timing, Usage
 from jurybox.scoring.evaluate_sample import Procedure, evaluate_sample
@@ -58,6 +60,7 @@ WHEN = "2026-03-01T09:14:00.000Z"
 PATTERNS = 400
 TOGETHER = 1000
 ASKED = 100
+REVIEWS = 15
 AIM = 300.0
 # Nobody opens a page sooner than that, and the server uses the time to get ready.
 READY = 2.0
@@ -212,6 +215,17 @@ def write_run(file: Path, count: int) -> None:
     store.close()
 
 
+def review(file: Path) -> None:
+    """Review a few samples, because reviews change how all samples are counted and sorted."""
+    with contextlib.closing(open_store(str(file))) as store:
+        desk = ReviewDesk(store, store.runs()[0])
+        verdict = HumanVerdict(scores=dict.fromkeys(SCORES, 3), safety_concern=False)
+        for queue in (*["random"] * REVIEWS, *["flagged"] * REVIEWS):
+            case = desk.next("anna", kind=queue)
+            if case is not None:
+                desk.submit(case.number, "anna", verdict, shown=Circumstances(queue=queue))
+
+
 @contextlib.contextmanager
 def served(file: Path) -> Iterator[tuple[int, str]]:
     """Start the server; yield its process and its address."""
@@ -315,6 +329,7 @@ def main() -> None:
         if not file.exists():
             start = time.perf_counter()
             write_run(file, options.samples)
+            review(file)
             took = time.perf_counter() - start
             print(f"written in {took:.1f} s, {file.stat().st_size / 1e6:.0f} MB")
         measure(file, options.samples, options.repeats, options.pages)
