@@ -181,7 +181,7 @@ def test_e11_dismissed_flags_release_and_a_confirmed_one_never_does(jurybox: Jur
     # The counts of the page and of the report lead to these samples and no others.
     assert samples_of("review=open") == samples_of("review=open&flag=safety") == ["q1"]
     assert samples_of("review=awaiting") == ["q1"]
-    assert "Safety concern dismissed by anna: a judge sees a danger." in page_of("/0")
+    assert "A judge sees a danger (dismissed by anna)." in page_of("/0")
     assert re.findall(">(safety[, a-z]*)</span>", page_of("?sort=number")) == [
         "safety, dismissed by anna",
         "safety",
