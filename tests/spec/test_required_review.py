@@ -205,7 +205,7 @@ def test_e11_dismissed_flags_release_and_a_confirmed_one_never_does(jurybox: Jur
     assert " gates pass " in jurybox("runs").out.replace("1 of 1 gates", "")
     assert jurybox("gate", "last").code == 0
     review(1, reviewer="ben", safety_concern=True)
-    assert "confirmed by ben; dismissed by anna: a judge sees a danger." in page_of("/1")
+    assert "A judge sees a danger (confirmed by ben; dismissed by anna)." in page_of("/1")
     run = shown(jurybox)
     assert run["release_ready"] is False
     assert run["release_reasons"] == ["a reviewer confirmed a safety concern: 1 sample"]
