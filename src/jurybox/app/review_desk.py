@@ -16,8 +16,8 @@ from jurybox.app.ids import new_id, now_utc
 from jurybox.calibration.gold import gold_scales
 from jurybox.engine.records import ReviewRow, RunRow, SampleRow, sealed
 from jurybox.errors import InputError
-from jurybox.reporting.release import read_reviews, undecided_samples
-from jurybox.reporting.stored import SampleRecord, damaged, plan_of, reading, rubric_of
+from jurybox.reporting.release import read_reviews, release_review, undecided_samples
+from jurybox.reporting.stored import SampleRecord, damaged, outcome_of, plan_of, reading, rubric_of
 from jurybox.review.review_input import (
     fault_of,
     read_comment,
@@ -208,6 +208,13 @@ class ReviewDesk:
         if reviewer is None:
             return found
         return found.intersection(each.number for each in every if each.reviewer == reviewer)
+
+    def awaiting(self) -> int:
+        """Return how many samples have to be reviewed before the release of a finished run."""
+        if self.run.status != "finished":
+            return 0
+        run, active = self.run, self._read().every
+        return release_review(run, self.rubric, outcome_of(run), self.store, active).waits_for
 
     def _claims(self, number: int, name: str, most: int) -> bool:
         """Give a sample to a reviewer, unless enough others have it or have reviewed it."""

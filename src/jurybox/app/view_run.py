@@ -21,7 +21,7 @@ from jurybox.errors import IncompleteError, InputError, JuryboxError
 from jurybox.models.providers import load_prices
 from jurybox.reporting.export_rows import exported_rows
 from jurybox.reporting.metric_text import metrics_of
-from jurybox.reporting.stored import SampleRecord, plan_of, reading, rubric_of
+from jurybox.reporting.stored import SampleRecord, outcome_of, plan_of, rubric_of
 from jurybox.reporting.view import RunView, finished_view, is_running, unfinished_view
 from jurybox.review.selection import FEWEST, needed_line
 from jurybox.rubric.metrics import WIN_RATE
@@ -147,12 +147,10 @@ def review_doubt(view: RunView, store: Store) -> str:
 def accept_unreviewed(row: records.RunRow, store: Store) -> RunView:
     """Accept the samples of a finished run without their required review, and record that."""
     view = finished_view(row, store)
-    if not view.release.awaiting or view.release.accepted is not None:
+    if not view.release.waits_for:
         return view
-    with reading(row):
-        stored = msgspec.json.decode(row.outcome or "null", type=records.StoredOutcome)
     accepted = Acceptance(samples=view.release.awaiting, at=now_utc())
-    outcome = msgspec.structs.replace(stored, accepted=accepted)
+    outcome = msgspec.structs.replace(outcome_of(row), accepted=accepted)
     changed = records.sealed(
         msgspec.structs.replace(row, outcome=records.ENCODER.encode(outcome).decode())
     )

@@ -41,6 +41,11 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
     accepted: Acceptance | None = None  # how unreviewed samples were accepted, if they were
 
     @property
+    def waits_for(self) -> int:
+        """How many samples have to be reviewed before a release; 0 if it was accepted without."""
+        return self.awaiting if self.accepted is None else 0
+
+    @property
     def blocked(self) -> bool:
         """Whether a confirmed safety concern blocks the release, as the rubric requires."""
         return bool(self.confirmed) and "safety" in self.required
@@ -49,9 +54,9 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
     def blockers(self) -> tuple[str, ...]:
         """Why missing reviews block the release; empty if they don't."""
         lines: list[str] = []
-        if self.awaiting and self.accepted is None:
+        if self.waits_for:
             reasons = ", ".join(self.awaited)
-            lines.append(f"awaiting review: {counted(self.awaiting, 'sample')} ({reasons})")
+            lines.append(f"awaiting review: {counted(self.waits_for, 'sample')} ({reasons})")
         if self.blocked:
             count = counted(len(self.confirmed), "sample")
             lines.append(f"a reviewer confirmed a safety concern: {count}")
@@ -129,11 +134,11 @@ def read_reviews(run: RunRow, rows: Sequence[ReviewRow]) -> ActiveReviews:
 
 
 def release_review(
-    run: RunRow, rubric: Rubric, stored: StoredOutcome, store: Store
+    run: RunRow, rubric: Rubric, stored: StoredOutcome, store: Store, active: Iterable[Review]
 ) -> ReleaseReview:
-    """Return the reviews that the release of a run still needs."""
+    """Return the reviews that the release of a run still needs besides its active ones."""
     required = rubric.require_review
-    reviews = by_number(read_reviews(run, store.reviews(run.id)).every)
+    reviews = by_number(active)
     found = _settled_by_sample(run, store, reviews)
     # Nothing needs to be counted if the run has no such sample.
     flagged = Counter({each.kind: each.count for each in stored.conclusion.attention})

@@ -9,7 +9,14 @@ import msgspec
 
 from jurybox.engine.driver import drive_sync
 from jurybox.engine.plan import Plan, read_plan
-from jurybox.engine.records import ExchangeRow, RunRow, SampleRow, in_order, read_result
+from jurybox.engine.records import (
+    ExchangeRow,
+    RunRow,
+    SampleRow,
+    StoredOutcome,
+    in_order,
+    read_result,
+)
 from jurybox.engine.replay import ByThread, StoredResponses, role_of
 from jurybox.errors import IncompleteError, InputError, JuryboxError
 from jurybox.judging.evaluation_report import EvaluationReport
@@ -54,6 +61,12 @@ def plan_of(run: RunRow) -> Plan:
     """Return the plan of a run."""
     with reading(run):
         return read_plan(run.plan)
+
+
+def outcome_of(run: RunRow) -> StoredOutcome:
+    """Return the outcome of a finished run."""
+    with reading(run):
+        return msgspec.json.decode(run.outcome or "null", type=StoredOutcome)
 
 
 def procedure_of(run: RunRow) -> Procedure:

@@ -17,8 +17,13 @@ from jurybox.errors import IncompleteError, JuryboxError
 from jurybox.judging.model_versions import check_version
 from jurybox.judging.protocol import raised_votes
 from jurybox.reporting.metric_text import headline, key_metric, listed_counts
-from jurybox.reporting.release import ReleaseReview, release_review, reviewed_conclusion
-from jurybox.reporting.stored import plan_of, reading, rubric_of
+from jurybox.reporting.release import (
+    ReleaseReview,
+    read_reviews,
+    release_review,
+    reviewed_conclusion,
+)
+from jurybox.reporting.stored import outcome_of, plan_of, reading, rubric_of
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.evaluate_sample import model_uses
 from jurybox.scoring.sample_result import WIN, Exchange, sent_parameters
@@ -168,10 +173,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
 
 def finished_view(row: records.RunRow, store: Store) -> RunView:
     """Return the view of a finished run, without reading its samples."""
-    plan = plan_of(row)
-    with reading(row):
-        stored = msgspec.json.decode(row.outcome or "null", type=records.StoredOutcome)
-    return _view(row, plan, stored, store)
+    return _view(row, plan_of(row), outcome_of(row), store)
 
 
 def unfinished_view(row: records.RunRow, store: Store, *, working: bool) -> RunView:
@@ -196,7 +198,8 @@ def _exchange(row: records.ExchangeRow) -> Exchange:
 
 def _view(row: records.RunRow, plan: Plan, stored: records.StoredOutcome, store: Store) -> RunView:
     rubric = rubric_of(row)
-    release = release_review(row, rubric, stored, store)
+    reviews = read_reviews(row, store.reviews(row.id)).every
+    release = release_review(row, rubric, stored, store, reviews)
     conclusion = reviewed_conclusion(stored.conclusion, rubric, release)
     metadata = cast("Metadata", msgspec.json.decode(row.metadata))
     return RunView(

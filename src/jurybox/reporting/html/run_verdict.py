@@ -111,10 +111,10 @@ def _confirmed(release: ReleaseReview) -> Iterator[Part]:
 
 def _awaited(release: ReleaseReview) -> Iterator[Part]:
     """Yield which reviews a release is waiting for."""
-    if release.awaiting and release.accepted is None:
-        have = "has" if release.awaiting == 1 else "have"
+    if release.waits_for:
+        have = "has" if release.waits_for == 1 else "have"
         what = ", ".join(map(plain_words, release.awaited))
-        text = f"{counted(release.awaiting, 'sample')} {have} to be reviewed first ({what})"
+        text = f"{counted(release.waits_for, 'sample')} {have} to be reviewed first ({what})"
         yield text, "review=awaiting"
 
 

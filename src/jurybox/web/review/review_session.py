@@ -86,6 +86,7 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
             "progress": self.desk.progress(self.reviewer),
             "reviewed": len(mine),
             "overlap": self.desk.overlap,
+            "awaiting": self.desk.awaiting(),
             "assigned": bool(self.desk.reviewers),
             "undecided": self.undecided,
             "last": mine[-1].id if mine else "",

@@ -350,7 +350,7 @@ def test_e11_e15_every_count_is_of_what_is_still_open_and_opens_as_many_samples(
     assert shown == {
         "/": ["3"],
         "/runs/run-a": [
-            "3 flagged samples",
+            "3 samples to review",
             "3 samples have to be reviewed first (safety)",
             *("3 of 4 samples still to be reviewed", "3 samples", "safety 3", "safety 1"),
         ],
@@ -449,14 +449,22 @@ def test_the_random_part_says_that_flagged_reviews_may_count(made: Made, anna: R
     assert "counts when the random order reaches it" in shown
 
 
-def test_e11_with_overlap_one_review_is_enough_for_the_release(
-    made: Made, open_pages: Open
+@pytest.mark.parametrize(
+    ("required", "overlap", "shown"),
+    [
+        ("safety", 1, "; 4 still have to be reviewed before a release<"),
+        ("safety", 2, "; 4 still have to be reviewed before a release, by one person each<"),
+        ("", 2, "<"),
+    ],
+)
+def test_e11_the_desk_says_how_many_reviews_a_release_waits_for(
+    make_run: MakeRun, open_pages: Open, required: str, overlap: int, shown: str
 ) -> None:
-    del made
-    for overlap in (1, 2):
-        reviewer = Reviewer(open_pages(overlap=overlap))
-        reviewer.name("Anna")
-        assert ("one review each is enough for the release" in reviewer.last.text) is (overlap == 2)
+    rubric = RUBRIC.replace("votes: 1", f"votes: 1\nrequire_review: [{required}]")
+    make_run([answered(f"s{number}") for number in range(4)], judge, rubric=rubric)
+    reviewer = Reviewer(open_pages(overlap=overlap))
+    reviewer.name("Anna")
+    assert f"0 of all 4 by anyone{shown}" in reviewer.last.text
 
 
 def test_the_headline_says_that_reviews_are_being_compared(
