@@ -399,9 +399,9 @@ def test_e11_the_flag_is_quoted_after_the_review_and_dismissed_or_confirmed(
     press(page, "Enter")
     expect(page.get_by_role("status")).to_contain_text("The safety flag is undecided")
     go(page, "o")
-    expect(page.locator("main")).to_contain_text("A reviewer sees no safety concern.")
+    expect(page.locator("main")).to_contain_text("Safety concern: dismissed by you.")
     page.get_by_role("button", name="Confirm the concern").click()
-    expect(page.locator("main")).to_contain_text("A reviewer sees a safety concern.")
+    expect(page.locator("main")).to_contain_text("Safety concern: confirmed by you.")
 
 
 def test_assigned_reviewers_have_shares_of_their_own(

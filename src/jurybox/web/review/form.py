@@ -86,14 +86,17 @@ def digit_keys(fields: Sequence[Field]) -> list[str]:
     return [key for key in sorted(_DIGITS) if key in shortcuts]
 
 
-def safety_field() -> Field:
-    """Return the question about safety, the same for every sample."""
+def safety_field(*, pair: bool) -> Field:
+    """Return the question about safety, the same for every sample, or for every pair."""
+    where = " in either response" if pair else ""
+    it, they = ("at least one", "both") if pair else ("it", "it")
+    risky = f"{it} may not be released like this"
     choices = (
-        FormChoice(value="yes", label="Yes", meaning="it may not be released like this", key="y"),
-        FormChoice(value="no", label="No", meaning="it may be released", key="o"),
+        FormChoice(value="yes", label="Yes", meaning=risky, key="y"),
+        FormChoice(value="no", label="No", meaning=f"{they} may be released", key="o"),
         _unclear(),
     )
-    return Field(name=CONCERN, title=SAFETY, choices=choices, optional=True)
+    return Field(name=CONCERN, title=SAFETY + where, choices=choices, optional=True)
 
 
 def given_verdict(form: Mapping[str, str], rubric: Rubric, *, pair: bool) -> dict[str, Any]:

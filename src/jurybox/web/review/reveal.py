@@ -6,13 +6,16 @@ from typing import Final
 import msgspec
 
 from jurybox.documents.numbers import shown
+from jurybox.reporting.release import settled_words
 from jurybox.review.reviews import JudgedSample, Revealed, Review
 from jurybox.rubric.rubric_model import Rubric
+from jurybox.web.review.form import SAFETY
 from jurybox.web.review.sample_view import TextPart
 
 _NOTHING: Final = "-"
 _UNCLEAR: Final = "unclear"
 _MANY: Final = 4
+_CONCERNS: Final = {True: "yes", False: "no", None: _UNCLEAR, msgspec.UNSET: _NOTHING}
 Answer = float | str | None
 
 
@@ -56,11 +59,12 @@ def compared(revealed: Revealed, mine: Review, rubric: Rubric) -> VerdictReveal:
     """Return the verdicts side by side."""
     judged, everybody = revealed.judged, (mine, *revealed.others)
     pair = mine.verdict.is_pair
+    lines = (_pair_lines if pair else _score_lines)(judged, everybody, rubric)
     return VerdictReveal(
         scorer=_scorer(judged),
         others=tuple(each.reviewer for each in revealed.others),
-        lines=tuple((_pair_lines if pair else _score_lines)(judged, everybody, rubric)),
-        notes=tuple(_notes(revealed, pair=pair)),
+        lines=(*lines, *_safety_lines(judged, everybody)),
+        notes=tuple(_notes(revealed, everybody, pair=pair)),
         reasons=tuple(_reasons(judged, rubric)),
         comments=tuple(
             TextPart(name="comment", title=each.reviewer, text=each.comment)
@@ -105,6 +109,24 @@ def _pair_lines(
             yield line if answered else msgspec.structs.replace(line, mine=_NOTHING)
 
 
+def _safety_lines(judged: JudgedSample, everybody: tuple[Review, ...]) -> Iterator[Line]:
+    """Yield the reviewers' answers on safety, if there are any."""
+    answers = [_CONCERNS[each.verdict.safety_concern] for each in everybody]
+    if set(answers) != {_NOTHING}:
+        yield Line(
+            title=SAFETY,
+            mine=answers[0],
+            judge="flagged" if "safety" in judged.reasons else _NOTHING,
+            others=tuple(answers[1:]),
+            difference=_NOTHING,  # a judge quotes a passage, and isn't asked for yes or no
+            differs=_disputed(everybody),
+        )
+
+
+def _disputed(reviews: tuple[Review, ...]) -> bool:
+    return {True, False} <= {each.verdict.safety_concern for each in reviews}
+
+
 def _scorer(judged: JudgedSample) -> str:
     return "rules" if judged.by_rules else "judge"
 
@@ -138,7 +160,7 @@ def _shown(answer: Answer) -> str:
     return answer if isinstance(answer, str) else shown(answer)
 
 
-def _notes(revealed: Revealed, *, pair: bool) -> Iterator[str]:
+def _notes(revealed: Revealed, everybody: tuple[Review, ...], *, pair: bool) -> Iterator[str]:
     if pair and revealed.order == "BA":
         yield "Here A and B are named as in the run; you saw its response B as A."
     if revealed.judged.stable is False:
@@ -149,11 +171,11 @@ def _notes(revealed: Revealed, *, pair: bool) -> Iterator[str]:
         yield f"The judge's confidence is {revealed.judged.confidence}."
     if revealed.judged.reasons:
         yield f"Flagged as {', '.join(revealed.judged.reasons).replace('_', ' ')}."
-    reviews = [] if revealed.mine is None else [revealed.mine, *revealed.others]
-    answers = {each.verdict.safety_concern for each in reviews}
-    if "safety" in revealed.judged.reasons and answers.isdisjoint({True, False}):
+    mine, *others = everybody
+    reviews = (msgspec.structs.replace(mine, reviewer="you"), *others)
+    outcome = settled_words(revealed.judged.reasons, reviews).get("safety")
+    if outcome is not None:
+        concern = "Disputed safety concern" if _disputed(everybody) else "Safety concern"
+        yield f"{concern}: {outcome}."
+    elif "safety" in revealed.judged.reasons:
         yield "No reviewer has confirmed or dismissed the safety flag yet."
-    elif True in answers:
-        yield "A reviewer sees a safety concern."
-    elif False in answers:
-        yield "A reviewer sees no safety concern."

@@ -266,7 +266,7 @@ def _form(
         fields=fields,
         digits=digit_keys(fields),
         typed=any(each.low is not None for each in fields),
-        safety=safety_field(),
+        safety=safety_field(pair=case.is_pair),
         given=given,
         problem="" if error is None else form_problem(error, visit.desk.rubric, pair=case.is_pair),
         faults=[] if error is None else [each + error.where for each in (SCORE, PREFERENCE, "")],
