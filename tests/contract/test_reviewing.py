@@ -198,8 +198,9 @@ def test_flagged_samples_correct_nothing(desk: ReviewDesk) -> None:
     assert (found.flagged.samples, found.random.samples) == (3, 0)
     assert (found.estimates, found.needed) == ((), 10)
     assert (
-        "nothing is corrected yet: 10 more reviews from the random queue are needed, or fewer: a"
-        " flagged sample's review counts when the random order reaches it" in found.lines
+        "nothing is corrected yet: 10 more reviews from the random queue are needed. Flagged"
+        " samples that are already reviewed count too when that queue comes to them, so it may take"
+        " fewer" in found.lines
     )
     assert found.random.agreement is None
     clarity, depth = found.flagged.agreement.criteria

@@ -74,14 +74,17 @@ def next_number(queue: Iterable[int], reviewed: Container[int], after: int | Non
 def needed_line(needed: int, unsure: int = 0, *, others: bool = False) -> str:
     """Return how many more reviews are needed to correct a metric, and how to get them.
 
-    ``others`` says whether there are reviewed flagged samples, which count once the random order
-    reaches them.
+    ``others`` says whether there are reviewed flagged samples, which count once it is their turn in
+    the random order.
     """
     reviews = "1 more review" if needed == 1 else f"{needed} more reviews"
     verb = "is" if needed == 1 else "are"
     again = "; `jurybox serve --overlap 2` assigns unclear samples to a second reviewer"
-    fewer = ", or fewer: a flagged sample's review counts when the random order reaches it"
-    more = f"{fewer if others and needed > 1 else ''}{again if unsure else ''}"
+    fewer = (
+        ". Flagged samples that are already reviewed count too when that queue comes to them, so it"
+        " may take fewer"
+    )
+    more = f"{again if unsure else ''}{fewer if others and needed > 1 else ''}"
     return f"{reviews} from the random queue {verb} needed{more}"
 
 

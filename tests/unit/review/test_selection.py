@@ -93,8 +93,8 @@ def test_a_sample_of_which_nobody_can_tell_anything_is_drawn_and_has_no_label() 
 def test_who_is_needed_is_said_also_where_all_that_is_left_is_unclear() -> None:
     assert needed_line(9) == "9 more reviews from the random queue are needed"
     assert needed_line(9, others=True) == (
-        "9 more reviews from the random queue are needed, or fewer: a flagged sample's review"
-        " counts when the random order reaches it"
+        "9 more reviews from the random queue are needed. Flagged samples that are already"
+        " reviewed count too when that queue comes to them, so it may take fewer"
     )
     assert needed_line(1, 1) == (
         "1 more review from the random queue is needed; `jurybox serve --overlap 2` assigns"

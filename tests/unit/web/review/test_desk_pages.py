@@ -385,6 +385,23 @@ def test_e11_an_undone_decision_can_be_made_again(made: Made, anna: Reviewer) ->
     assert review.verdict.safety_concern is True
 
 
+def test_e11_a_dispute_names_who_confirmed_and_who_dismissed(made: Made, anna: Reviewer) -> None:
+    seen = {**GIVEN, "safety_concern": True}
+    desk(made).submit(0, "Ben", seen, shown=Circumstances(queue="flagged"))
+    anna.name("Anna")
+    anna.get(f"{DESK}/0?queue=flagged")
+    anna.send(0, **SCORES)
+    text = anna.get(f"{DESK}/0/judged").text
+    assert " Safety concern: confirmed by Ben.<" in text
+    anna.send(0, **SCORES, safety_concern="no")
+    text = anna.get(f"{DESK}/0/judged").text
+    assert "Disputed safety concern: confirmed by Ben; dismissed by you." in text
+    (row,) = re.findall(
+        r'<tr class="differs">\s*<th scope="row">Safety concern.*?</tr>', text, re.DOTALL
+    )
+    assert " ".join(re.sub("<.*?>", " ", row).split()) == "Safety concern no flagged - Ben yes"
+
+
 def test_the_agreement_leads_to_labels_and_to_a_command_that_calibrates_on_them(
     made: Made, anna: Reviewer
 ) -> None:
@@ -442,11 +459,10 @@ def test_a_revealed_pair_has_the_names_of_the_run(make_run: MakeRun, anna: Revie
 
 def test_the_random_part_says_that_flagged_reviews_may_count(made: Made, anna: Reviewer) -> None:
     anna.name("Anna")
-    assert "or fewer" not in anna.get(f"{DESK}?queue=random").text
+    assert "count too" not in anna.get(f"{DESK}?queue=random").text
     desk(made).submit(1, "Ben", GIVEN, shown=Circumstances(queue="flagged"))
     shown = anna.get(f"{DESK}?queue=random").text
-    assert "4 more, or fewer, and metrics can be corrected" in shown
-    assert "counts when the random order reaches it" in shown
+    assert "4 more are needed to correct metrics. Flagged samples that are already" in shown
 
 
 @pytest.mark.parametrize(
