@@ -352,7 +352,8 @@ def test_e11_e15_every_count_is_of_what_is_still_open_and_opens_as_many_samples(
         "/runs/run-a": [
             "3 samples to review",
             "3 samples have to be reviewed first (safety)",
-            *("3 of 4 samples still to be reviewed", "3 samples", "safety 3", "safety 1"),
+            *("safety 3", "3 of 4 samples still to be reviewed", "3 samples", "safety 3"),
+            "safety 1",
         ],
         "/runs/run-a/samples": ["to review 3", "flags reviewed 1"],
     }
