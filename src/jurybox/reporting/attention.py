@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from jurybox.engine.records import RunRow, SampleRow
-from jurybox.reporting.metric_text import headline
+from jurybox.reporting.metric_text import headline, plain_words
 from jurybox.reporting.reasons import Reason, failed_rules, main_reason, reasoning, reasons_of
 from jurybox.reporting.release import read_reviews, settled_words
 from jurybox.reporting.stored import SampleRecord, damaged, reading
@@ -152,10 +152,11 @@ def card(record: SampleRecord, metric: str = "", reviews: Sequence[Review] = ())
 def _dangers(record: SampleRecord) -> Iterator[Reason]:
     if record.report is None:
         return
-    for finding in record.report.safety_findings:
-        yield Reason(about=f"safety: {finding.category}, in the judge's words", text=finding.quote)
-    for finding in record.report.response_findings:
-        yield Reason(about=f"safety: {finding.category}, in the response", text=finding.quote)
+    spoken, answered = record.report.safety_findings, record.report.response_findings
+    for where, findings in (("the judge's words", spoken), ("the response", answered)):
+        for each in findings:
+            about = f"safety: {plain_words(each.category)}, in {where}"
+            yield Reason(about=about, text=each.quote)
 
 
 def _answer(response: Response, label: str) -> CardResponse:

@@ -275,8 +275,8 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         if self.compared and "gained" in found:
             parts.append("no regression")
         if not self.same_rubric:
-            caution = "so a difference may come from the rubric and not the responses:"
-            parts[0] = f"the rubrics differ, {caution if self.compared else 'and'} {parts[0]}"
+            caution = ", so a difference may come from the rubric and not the responses"
+            parts[-1] += f". The rubrics differ{caution if self.compared else ''}"
         return "; ".join(parts)
 
     def _beyond_chance(self) -> dict[str, list[str]]:

@@ -24,6 +24,7 @@ from jurybox.reporting.release import (
     reviewed_conclusion,
 )
 from jurybox.reporting.stored import outcome_of, plan_of, reading, rubric_of
+from jurybox.rubric.metrics import WIN_RATE
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.evaluate_sample import model_uses
 from jurybox.scoring.sample_result import WIN, Exchange, sent_parameters
@@ -404,6 +405,8 @@ def _unfinished(row: records.RunRow, store: Store) -> dict[str, Any]:
 def _finished(row: records.RunRow, store: Store) -> dict[str, Any]:
     view = finished_view(row, store)
     metric = key_metric(view.rubric)
+    if view.summary.get(metric) is None and WIN_RATE in view.summary:
+        metric = WIN_RATE  # pairs have no mean score
     return {
         "samples": view.summary["samples"],
         "metric": metric,

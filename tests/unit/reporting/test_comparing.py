@@ -241,9 +241,9 @@ def test_a_stricter_rubric_is_neither_a_regression_nor_a_gain(
     rows = [row(f"s{n}") for n in range(20)]
     lax = make_run(rows, always(4), rubric=RUBRIC, run_id="x")
     strict = make_run(rows, always(4), rubric=STRICT, run_id="y")
-    caution = "the rubrics differ, so a difference may come from the rubric and not the responses: "
+    caution = "The rubrics differ, so a difference may come from the rubric and not the responses"
     for diff, direction in ((compared(lax, strict), "lower"), (compared(strict, lax), "higher")):
-        assert diff.conclusion() == f"{caution}{direction} at 95%: passed"
+        assert diff.conclusion() == f"{direction} at 95%: passed. {caution}"
         assert (diff.same_rubric, diff.tone) == (False, "")
         assert diff.as_data()["same_rubric"] is False
     again = make_run(rows, always(2), rubric=RUBRIC, run_id="z")
@@ -291,7 +291,7 @@ def test_chance_is_not_mentioned_where_no_score_was_compared(
     one = make_run([row("a")], always(4), rubric=RUBRIC, run_id="x")
     other = make_run([row("a")], crashed, rubric=STRICT, run_id="y")
     none = "no scores could be compared: no sample has a score in both runs"
-    assert compared(one, other).conclusion() == f"the rubrics differ, and {none}"
+    assert compared(one, other).conclusion() == f"{none}. The rubrics differ"
     assert (
         compared(one, one).conclusion() == "no metric is higher or lower by more than chance at 95%"
     )

@@ -19,7 +19,7 @@ from jurybox.reporting.attention import gather
 from jurybox.reporting.compare_runs import CompareOptions
 from jurybox.reporting.html.html_render import html_report, side_by_side_html
 from jurybox.reporting.side_by_side import side_by_side
-from jurybox.reporting.view import finished_view
+from jurybox.reporting.view import finished_view, listed_run
 from jurybox.review.reviews import HumanVerdict
 from jurybox.sample import Response
 from jurybox.storage.sample_search import SamplePage, SampleQuery
@@ -520,18 +520,18 @@ def test_the_rubrics_are_named_before_runs_by_different_ones_are_compared(
     make_run(rows, judge, rubric=stricter, run_id="run-b", baseline="run-a")
     page = pages.get("/compare?a=run-a&b=run-b").text
     heading = re.search(r'<h2 id="what">(.*?)</h2>', page)
-    caution = "rubrics differ, so a difference may come from the rubric and not the responses: "
+    caution = "The rubrics differ, so a difference may come from the rubric and not the responses"
     assert heading is not None
-    assert heading[1] == f"The {caution}lower at 95%: passed"
+    assert heading[1] == f"Lower at 95%: passed. {caution}"
     assert '<section class="verdict "' in page
     assert ", a regression" not in page
     assert not re.search('data-name="B is" class="(bad|good)"', page)
     columns = pages.get("/side-by-side?run=run-b&run=run-a").text
-    assert f"<bdi>run-a</bdi>: the {caution}higher at 95%: passed" in columns
+    assert f"<bdi>run-a</bdi>: higher at 95%: passed. {caution}" in columns
     assert '<strong class="">' in columns
     run = pages.get("/runs/run-b").text
     assert "against run-a, by another rubric" in run
-    assert f"the {caution}lower at 95%: passed" in run
+    assert f"lower at 95%: passed. {caution}" in run
 
 
 def test_the_points_of_a_trend_lead_to_their_runs(pages: PagesClient, make_run: MakeRun) -> None:
@@ -569,6 +569,10 @@ def test_e6_a_sample_without_a_score_says_what_was_not_measured_and_folds_its_re
     assert ">fails<" not in page
     run = pages.get("/runs/run-a").text
     assert "Why samples don't pass <small>1 sample has no score;" in run
+    why = "No sample could be scored (1 x the judge's replies could not be read)"
+    assert why in html.unescape(run)
+    assert "; <bdi>1 of 1 gate fails</bdi>." in run
+    assert '<span class="tile-name"><bdi>pass rate' not in run
     make_run([answered("s1")], judge, rubric=RUBRIC, run_id="run-b")
     compared = pages.get("/compare?a=run-a&b=run-b").text
     badges = re.findall(r'badge \w+">(not scored|failed|passed)<', compared)
@@ -672,6 +676,7 @@ def test_e8_pairs_are_listed_by_urgency_then_by_what_response_a_lost(
     assert ">overall</option>" not in page
     run = pages.get("/runs/run-a").text
     assert "win rate of response A" in run
+    assert listed_run(made.row, made.store).metric == "win_rate"
     assert "1 of 4</a> scored pairs (25%)" in run
     assert made.view.summary["n"]["win_rate"] == 4
     assert '<a href="/runs/run-a/samples?winner=any">4</a>' in run
@@ -796,7 +801,18 @@ def test_a_compared_sample_has_the_score_by_which_it_passed(
         page = pages.get(path).text
         assert page.count('<span class="badge passes">passed</span> <strong>0.625</strong>') == 2
     # Why it is listed as changed: the votes differ, though not by majority.
-    assert "overall 0.5 → 0.625" in pages.get("/compare?a=run-a&b=run-b").text
+    page = pages.get("/compare?a=run-a&b=run-b").text
+    assert "means of votes:" in page
+    assert "overall 0.5 → 0.625" in page
+    assert page.count('<strong>0.625</strong> <small class="muted">by the majority</small>') == 2
+
+
+def test_a_verdict_names_the_other_gates_that_fail(pages: PagesClient, make_run: MakeRun) -> None:
+    gates = ["accuracy_mean >= 5", "clarity_mean >= 5", "overall_mean >= 1", "safety_rate >= 1"]
+    rubric = RUBRIC.replace('["accuracy_mean >= 3"]', json.dumps(gates))
+    make_run([answered("s1")], judge, rubric=rubric)
+    names = "(Clarity mean, overall mean, safety rate)"
+    assert f"and 3 more gates fail {names}" in pages.get("/runs/run-a").text
 
 
 def test_a_verdict_that_reviews_cast_doubt_on_is_marked_everywhere(

@@ -40,6 +40,7 @@ from jurybox.reporting.html.run_verdict import (
     Verdict,
     doubted_gates,
     failed_gates,
+    none_scored,
     verdict_of,
 )
 from jurybox.reporting.metric_text import (
@@ -229,7 +230,7 @@ def run_page(
         rubric=rubric,
         verdict=verdict_of(view, extras.people),
         concerns=tuple(concerns),
-        headlines=_headlines(rubric, estimates),
+        headlines=_headlines(view, rubric, estimates),
         failures=tuple(
             FailureCause(
                 cause=cause, count=count, share=count / summary[SAMPLES], query=_failed_by(cause)
@@ -253,11 +254,12 @@ def run_page(
     )
 
 
-def _headlines(rubric: Rubric, estimates: RunMetrics) -> tuple[PlottedMetric, ...]:
+def _headlines(view: RunView, rubric: Rubric, estimates: RunMetrics) -> tuple[PlottedMetric, ...]:
     """Return the headline metrics with a value, such as the pass rate and the overall score."""
     overall = f"{rubric.overall_name}_mean"
     names = dict.fromkeys(("pass_rate", WIN_RATE, key_metric(rubric), overall))
-    found = (estimates.of(name) for name in names)
+    # If no sample has a score, a pass rate of 0% says nothing about the responses.
+    found = () if none_scored(view) else (estimates.of(name) for name in names)
     return tuple(each for each in found if each.value is not None)
 
 

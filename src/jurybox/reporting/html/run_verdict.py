@@ -1,7 +1,7 @@
 """The verdict on a run: whether it can be released, and why."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 from urllib.parse import urlencode
 
@@ -10,7 +10,13 @@ import msgspec
 from jurybox.documents.numbers import rounding_misleads, short
 from jurybox.reporting.html.histograms import RunMetrics
 from jurybox.reporting.html.panels import gauge
-from jurybox.reporting.metric_text import gate_value, metric_title, plain_words, required_value
+from jurybox.reporting.metric_text import (
+    gate_value,
+    listed_counts,
+    metric_title,
+    plain_words,
+    required_value,
+)
 from jurybox.reporting.release import ReleaseReview
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.view import RunView
@@ -72,6 +78,7 @@ def _by_the_judge(view: RunView) -> Verdict:
     conclusion, release = view.conclusion, view.release
     confirmed, awaited = tuple(_confirmed(release)), tuple(_awaited(release))
     failed = [gate for gate in view.gates if not gate.passed]
+    unscored = tuple(_unscored(view))
     if view.status != "finished":
         why = "The run has to be finished before anything is decided"
         return Verdict(word="Not finished", tone="waits", parts=((why, ""),))
@@ -80,11 +87,14 @@ def _by_the_judge(view: RunView) -> Verdict:
         good = releases(view.rubric.decisions, conclusion.decision)
         tone = "passes" if good else "waits" if awaited and not release.blocked else "fails"
         stated = [each for each in conclusion.decision_reasons if each not in release.blockers]
-        return _verdict(word, tone, confirmed, awaited, _scenarios_in(stated, view))
+        return _verdict(word, tone, unscored, confirmed, awaited, _scenarios_in(stated, view))
     if failed or release.blocked:
         room = _MOST_REASONS - len(confirmed) - len(awaited)
         why = (failed_gates if len(failed) <= room else _failing)(failed, view.rubric)
-        return _verdict("Don't ship", "fails", confirmed, why, awaited)
+        if unscored and failed:
+            fail = "fails" if len(failed) == 1 else "fail"
+            why = ((f"{len(failed)} of {counted(len(view.gates), 'gate')} {fail}", ""),)
+        return _verdict("Don't ship", "fails", unscored, confirmed, why, awaited)
     whose = " for response A" if WIN_RATE in view.summary else ""
     passes = [(f"every gate passes{whose}", "")] if view.gates else []
     if awaited:
@@ -100,6 +110,25 @@ def _verdict(word: str, tone: str, *reasons: Iterable[Part]) -> Verdict:
     """Return a verdict with its reasons, the most important first."""
     every = tuple(part for some in reasons for part in some)
     return Verdict(word=word, tone=tone, parts=every[:_MOST_REASONS], more=every[_MOST_REASONS:])
+
+
+def _unscored(view: RunView) -> Iterator[Part]:
+    """Yield why samples have no score, if none has one."""
+    if none_scored(view):
+        summary = view.summary
+        judges: Mapping[str, int] = summary.get("evaluator_errors") or {}
+        causes: dict[str, int] = dict(summary.get("target_errors") or {})
+        causes |= {plain_words(cause): count for cause, count in judges.items()}
+        flag = "unscored" if summary["unscored_rate"] else "target_error"
+        yield f"no sample could be scored ({listed_counts(causes)})", f"flag={flag}"
+
+
+def none_scored(view: RunView) -> bool:
+    """Return whether a run has samples without a score, and none with one."""
+    counts: Mapping[str, int] = view.summary.get("n", {})
+    scored = counts.get(f"{view.rubric.overall_name}_mean") or counts.get(WIN_RATE)
+    lacking = (view.summary.get(name) for name in ("unscored_rate", "target_error_rate"))
+    return not scored and any(lacking)
 
 
 def _confirmed(release: ReleaseReview) -> Iterator[Part]:
@@ -168,9 +197,11 @@ def _names(reason: str, scenario: str) -> bool:
 
 
 def _failing(gates: Sequence[GateOutcome], rubric: Rubric) -> Iterator[Part]:
-    """Yield the first gate that fails, and how many others do."""
-    others = len(gates) - 1
-    more = f", and {counted(others, 'more gate')} {'fails' if others == 1 else 'fail'}"
+    """Yield the first gate that fails, and which others do."""
+    others = [metric_title(Comparison.parse(each.gate).name, rubric) for each in gates[1:]]
+    names = ", ".join(others[:_MOST_REASONS]) + (", ..." if len(others) > _MOST_REASONS else "")
+    fail = "fails" if len(others) == 1 else "fail"
+    more = f", and {counted(len(others), 'more gate')} {fail} ({names})"
     for text, query in failed_gates(gates[:1], rubric):
         yield text + (more if others else ""), query
 

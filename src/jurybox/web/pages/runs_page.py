@@ -15,7 +15,6 @@ from jurybox.app.view_run import view_run
 from jurybox.engine.records import RunRow
 from jurybox.reporting.html.histograms import PlottedMetric, RunMetrics
 from jurybox.reporting.view import ListedRun, RunView, listed_run
-from jurybox.rubric.metrics import WIN_RATE
 from jurybox.text_format import counted
 from jurybox.web.app_state import PATIENCE, AppState
 from jurybox.web.lookup import ANY_TEXT, PlaceOf
@@ -110,12 +109,10 @@ def _line(row: RunRow, place: AppState) -> RunLine:
     if run.metric is None:
         return RunLine(run=run)
     view = view_run(row, place.store)
-    # Pairs have no mean score.
-    name = WIN_RATE if run.value is None and WIN_RATE in view.summary else run.metric
     return RunLine(
         run=run,
         view=view,
-        metric=RunMetrics(view.conclusion, view.rubric).of(name),
+        metric=RunMetrics(view.conclusion, view.rubric).of(run.metric),
     )
 
 

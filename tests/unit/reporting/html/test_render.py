@@ -534,7 +534,7 @@ def test_without_a_rule_to_pass_nothing_fails(
     rows = [row("late", "", late=True), row("good")]
     text = report(make_run(rows, None, rubric="companion"))
     cards = text[text.index('id="worst"') :]
-    assert ">fails<" not in cards.partition('id="all-samples"')[0]
+    assert ">failed<" not in cards.partition('id="all-samples"')[0]
 
 
 def test_narrow_pages_break_long_names_rather_than_hide_metrics() -> None:

@@ -48,11 +48,11 @@
     if (sample.score !== null) summary.append(element("span", sample.shown, "card-value"), " ");
     summary.append(element("span", sample.id, "card-name"), " ");
     const lacking = sample.flags.find((flag) => flag in words);
-    const kind = sample.passed ? "passes" : "fails";
-    const color = sample.passed && sample.confirmed ? "waits" : kind;
-    if (lacking || sample.passed !== null) summary.append(element("span", words[lacking] ?? kind, `badge ${color}`), " ");
+    const color = !sample.passed ? "fails" : sample.confirmed ? "waits" : "passes";
+    if (lacking || sample.passed !== null) summary.append(element("span", words[lacking] ?? (sample.passed ? "passed" : "failed"), `badge ${color}`), " ");
     for (const [flag, decided] of Object.entries(sample.reasons)) {
-      if (!(flag in words)) summary.append(element("span", decided ? `${plain(flag)}, ${decided}` : plain(flag), "badge warned"), " ");
+      const tone = flag === "safety" && !decided.startsWith("dismissed") ? "fails" : "warned";
+      if (!(flag in words)) summary.append(element("span", decided ? `${plain(flag)}, ${decided}` : plain(flag), `badge ${tone}`), " ");
     }
     const [, task, html] = sample.texts[0];
     summary.append(element("span", (html === null ? task : laidOut(html, "span").textContent).slice(0, 160), "card-why"));
