@@ -13,6 +13,7 @@ from starlette.responses import RedirectResponse, Response
 
 from jurybox.app.gold_sets import gold_rows
 from jurybox.app.review_desk import ReviewDesk
+from jurybox.app.view_run import view_run
 from jurybox.engine.records import ReviewRow, RunRow
 from jurybox.errors import InputError
 from jurybox.judging.safety import SafetyFinding
@@ -21,7 +22,7 @@ from jurybox.reporting.release import flag_outcome
 from jurybox.reporting.stored import SampleRecord, plan_of, reading
 from jurybox.review.review_input import read_reviewer
 from jurybox.review.reviews import ORDERS, REVIEW, Circumstances, ReviewCase, read_review
-from jurybox.web.app_state import AppState
+from jurybox.web.app_state import AppState, app_state_of
 from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import LARGEST, Number, PlaceOf
 from jurybox.web.review.form import (
@@ -135,7 +136,13 @@ def _last_page(visit: Visit, after: int | None) -> Response:
     later = left[left.index(after) + 1 :] if after in left else left
     if later:
         return visit.go(f"/{later[0]}/judged", notice="undecided")
-    return visit.page("done", left=[(each, visit.desk.stored(each).id) for each in left[:_LISTED]])
+    view = view_run(visit.desk.run, visit.desk.store)
+    return visit.page(
+        "done",
+        left=[(each, visit.desk.stored(each).id) for each in left[:_LISTED]],
+        verdict=app_state_of(visit.request).verdict(view),
+        disputed=len(view.release.disputed),
+    )
 
 
 def case_page(visit: TheVisit, number: Number, again: str = "") -> Response:

@@ -496,10 +496,19 @@ def test_the_headline_says_that_reviews_are_being_compared(
 def test_the_end_of_the_queue_says_what_is_true(made: Made, anna: Reviewer) -> None:
     anna.name("Anna")
     anna.send(0, **SCORES, safety_concern="no")
-    for number in (1, 2):
-        desk(made).submit(number, "Ben", GIVEN, shown=Circumstances(queue="flagged"))
+    seen = {**GIVEN, "safety_concern": True}
+    for number, given in ((0, seen), (1, GIVEN), (2, GIVEN)):
+        desk(made).submit(number, "Ben", given, shown=Circumstances(queue="flagged"))
     desk(made).next("Cleo")  # holds the last one
-    end = anna.get(DESK).text
+    end = html.unescape(anna.get(DESK).text)
+    now = end[end.index("The run's verdict now: ") :].partition("</p>")[0]
+    assert re.findall(r'<a href="/runs/run-a/samples\?(.*?)">(?:<bdi>)?([^<]*)', now) == [
+        ("review=confirmed", "1 safety concern confirmed by reviewers (1 disputed by others)"),
+        ("review=awaiting", "1 sample has to be reviewed first (safety)"),
+        ("review=disputed", "see what is disputed"),
+    ]
+    actions = end[end.index('<p class="actions">') :].partition("</p>")[0]
+    assert re.findall(r">([^<]+)</a>", actions)[0] == "Back to the run"
     assert "Nothing is left for you: you reviewed 1 of 4 flagged samples" in end
     assert "You have reviewed every" not in end
     assert (
