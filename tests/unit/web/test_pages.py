@@ -829,11 +829,30 @@ def test_a_verdict_that_reviews_cast_doubt_on_is_marked_everywhere(
     for path in ("/", "/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"):
         badges = re.findall(r'class="badge (waits|passes)"[^>]*>(Ship.*?)<', pages.get(path).text)
         assert sorted(badges) == [("passes", "Ship"), ("waits", "Ship, but see reviews")], path
-    assert ">Ship, but see reviews</h2>" in pages.get("/runs/run-a").text
+    run = pages.get("/runs/run-a").text
+    assert ">Ship, but see reviews</h2>" in run
+    assert "reviews cast doubt on this verdict: corrected by them, <bdi>Accuracy mean is 1" in run
     views = [finished_view(row, made.store) for row in made.store.runs()]
     people = {made.row.id: reviewer_agreement(made.view, made.store)}
     file = side_by_side_html(side_by_side(made.store, views, CompareOptions()), people)
     assert file.count(">Ship, but see reviews<") == 1
+
+
+def test_reviews_that_fail_more_gates_support_a_verdict_not_to_ship(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    gates = '["accuracy_mean >= 3", "clarity_mean >= 5"]'
+    rubric = RUBRIC.replace('["accuracy_mean >= 3"]', gates)
+    made = make_run([answered(f"r{n}") for n in range(12)], judge, rubric=rubric)
+    desk, scores = ReviewDesk(made.store, made.row), cycle((1, 2, 4))
+    while (case := desk.next("anna", kind="random")) is not None:
+        said = HumanVerdict(scores={"accuracy": next(scores), "clarity": 3})
+        desk.submit(case.number, "anna", said, shown=case.shown)
+    reviewer_agreement(made.view, made.store)
+    run = pages.get("/runs/run-a").text
+    assert ">Don&#39;t ship</h2>" in run
+    assert "reviews support this verdict: corrected by them, <bdi>Accuracy mean is 2.333" in run
+    assert "includes the threshold: chance may have decided)" in run
 
 
 def test_the_counts_of_a_comparison_lead_to_their_samples(

@@ -204,8 +204,16 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def doubts(self) -> tuple[str, ...]:
         """Why gates that pass with the judge's values fail with the values corrected by reviews."""
-        failed = doubted_gates(self.view, self.extras.people)
-        return tuple(text for text, _ in failed_gates(failed, self.rubric))
+        found: list[str] = []
+        for gate, interval in doubted_gates(self.view, self.extras.people):
+            rule = Comparison.parse(gate.gate)
+            ((text, _),) = failed_gates([gate], self.rubric)
+            if interval is not None and interval.low <= rule.number <= interval.high:
+                ends = (metric_value(rule.name, end) for end in (interval.low, interval.high))
+                text += f" (its interval, {' to '.join(ends)}, includes the threshold: chance may"
+                text += " have decided)"
+            found.append(text)
+        return tuple(found)
 
     @property
     def calm(self) -> bool:

@@ -23,6 +23,7 @@ from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import SAMPLES, WIN_RATE, Comparison
 from jurybox.rubric.rubric_model import Rubric, releases
 from jurybox.scoring.summary import GateOutcome
+from jurybox.statistics.estimates import Estimate, Interval
 from jurybox.text_format import counted
 
 Part = tuple[str, str]
@@ -58,19 +59,25 @@ def verdict_of(view: RunView, people: ReviewAgreement | str | None = None) -> Ve
     return msgspec.structs.replace(verdict, word=word, tone="waits")
 
 
-def doubted_gates(view: RunView, people: ReviewAgreement | str | None) -> list[GateOutcome]:
-    """Return the gates that pass by the judge, but fail by what a run's reviews correct."""
-    values: dict[str, float | None] = {}
+def doubted_gates(
+    view: RunView, people: ReviewAgreement | str | None
+) -> list[tuple[GateOutcome, Interval | None]]:
+    """Return the gates that pass by the judge, but fail by what a run's reviews correct.
+
+    Each has the interval of its corrected value.
+    """
+    values: dict[str, Estimate] = {}
     for each in people.estimates if isinstance(people, ReviewAgreement) else ():
         # If every sample has a label, the human value needs no correction.
         whole = each.mean.human.n == view.summary[SAMPLES]
-        values[f"{each.metric}_mean"] = (each.mean.human if whole else each.mean.corrected).value
-    failed: list[GateOutcome] = []
+        values[f"{each.metric}_mean"] = each.mean.human if whole else each.mean.corrected
+    failed: list[tuple[GateOutcome, Interval | None]] = []
     for gate in view.gates:
         rule = Comparison.parse(gate.gate)
-        value = values.get(rule.name)
-        if gate.passed and value is not None and not rule.passes(value):
-            failed.append(GateOutcome(gate=gate.gate, value=value, passed=False))
+        made = values.get(rule.name)
+        if gate.passed and made is not None and made.value is not None:
+            outcome = GateOutcome(gate=gate.gate, value=made.value, passed=rule.passes(made.value))
+            failed += [] if outcome.passed else [(outcome, made.interval)]
     return failed
 
 
