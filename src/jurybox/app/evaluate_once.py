@@ -53,10 +53,10 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
     """Judge one response, or compare two, and return the report.
 
     If the rubric has rules for every criterion, they score a single response and no judge is
-    needed; verdicts of judges are then reported separately (`RulesReport`).
+    needed; judges' verdicts are then reported separately (`RulesReport`).
 
     Example:
-        >>> from jurybox import evaluate
+        >>> from jurybox import evaluate  # the synchronous form
         >>> report = evaluate(rubric="companion", task="I feel low.", response="I'm sorry to hear.")
         >>> report.method
         'rules'
@@ -69,17 +69,17 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
         reference: the correct answer; every response is then scored against it.
         context: the material that the system under test was given.
         messages: the conversation before the task.
-        judges: names of models, such as ``openai/gpt-4.1-2025-04-14``; names with an endpoint,
+        judges: names of models, such as ``openai/gpt-4.1-2025-04-14``; strings with an endpoint,
             ``{model: openai/NAME, base_url: http://localhost:8000/v1}``; or your functions, which
             take the prompt and return the reply. By default, the rubric's rules score the response
             if they can; otherwise the embedded judge does, if it is installed.
         votes: the number of votes (by default, the rubric's); it is raised if necessary, so that
-            every judge gives the same number.
+            every judge casts the same number of votes.
         latency_e2e_ms: how long the response took; without it, a rule on this latency doesn't pass.
         latency_model_ms: how long the model alone took.
-        input_tokens: the tokens of the request.
-        output_tokens: the tokens of the response.
-        timed_out: whether the response came too late; then it fails without being judged.
+        input_tokens: the number of tokens in the request.
+        output_tokens: the number of tokens in the response.
+        timed_out: whether the response came too late; if so, it fails without being judged.
         base_url: the address of an OpenAI-compatible endpoint, for judges without their own.
         allow_version_drift: accept replies from a different model version than the name states.
         on_exchange: called with every request and its outcome.

@@ -51,7 +51,7 @@ class TextValue(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] 
                 raise InputError("standard input is closed", "pipe the text in", where)
             if ctx is not None and ctx.meta.setdefault(_STDIN, where) != where:
                 problem = f"{ctx.meta[_STDIN]} has already read standard input"
-                raise InputError(problem, "give one of the texts in a file", where)
+                raise InputError(problem, "put one of the texts in a file", where)
             return _decoded(sys.stdin.buffer.read(), f"{where} -")
         if text.startswith("@"):
             return _decoded(_read(Path(text[1:]), where), f"{where} {text}")

@@ -235,7 +235,7 @@ def run_and_print(
 
 
 def run_with_progress(start: "Start", store_url: str | None) -> "RunResult":
-    """Start or resume a run with its progress shown."""
+    """Start or resume a run and show its progress."""
     from jurybox.cli.progress import displayed
     from jurybox.engine.plan import read_plan
 

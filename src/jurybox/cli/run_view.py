@@ -43,7 +43,7 @@ def print_view(view: RunView, store: "Store") -> None:
 
 
 def _fitted(text: str) -> str:
-    """Shorten a text to two lines of the terminal."""
+    """Shorten text to fit on two lines of the terminal."""
     return cut(text, 2 * console().width - 10)
 
 

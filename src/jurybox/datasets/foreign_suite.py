@@ -85,7 +85,7 @@ def is_number(value: object) -> bool:
 
 
 def mapping(value: object) -> dict[str, Any]:
-    """Return an object; anything else counts as an empty one."""
+    """Return the value if it is a JSON object; anything else counts as an empty one."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 

@@ -376,7 +376,7 @@ def flag_names(flags: int) -> tuple[str, ...]:
 def label(text: str | None) -> str | None:
     """Return a scenario or demographic as it is stored in the index.
 
-    NUL can't be stored, and long texts don't fit into a menu.
+    NUL can't be stored, and long text doesn't fit in a menu.
     """
     return None if text is None else text[:_LONGEST].replace("\0", "\ufffd")
 

@@ -43,7 +43,7 @@ TheDesk = Annotated[ReviewDesk, Depends(_desk)]
 
 
 class Visit(msgspec.Struct, frozen=True, kw_only=True):
-    """A request of a reviewer."""
+    """A request from a reviewer."""
 
     request: Request
     desk: ReviewDesk
