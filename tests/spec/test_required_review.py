@@ -243,6 +243,7 @@ def test_e11_what_reviewers_confirm_comes_first_and_who_disagrees_is_named(
     ]
     assert samples_of("review=confirmed&sort=number") == ["q0", "q1"]
     assert samples_of("review=disputed") == ["q1"]
+    assert page_of("?review=confirmed").count(">safety: ") == 2
     said = "2 safety concerns confirmed by reviewers (1 disputed by others)"
     assert verdict().parts[0] == (said, "review=confirmed")
     # A sample that passes isn't plain green where a reviewer sees a danger.

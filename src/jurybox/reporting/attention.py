@@ -1,17 +1,25 @@
 """Finds the samples of a run that need attention (E15), using the sample index."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
 from jurybox.engine.records import RunRow, SampleRow
-from jurybox.reporting.metric_text import headline, plain_words
-from jurybox.reporting.reasons import Reason, failed_rules, main_reason, reasoning, reasons_of
+from jurybox.reporting.metric_text import headline
+from jurybox.reporting.reasons import (
+    Reason,
+    dangers_of,
+    failed_rules,
+    main_reason,
+    reasoning,
+    reasons_of,
+)
 from jurybox.reporting.release import read_reviews, settled_words
-from jurybox.reporting.stored import SampleRecord, damaged, reading
+from jurybox.reporting.stored import SampleRecord, damaged, reading, rubric_of
 from jurybox.reporting.view import RunView
 from jurybox.review.reviews import Review
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Response
 from jurybox.scoring.sample_result import FIRST, KINDS, Noted
 from jurybox.storage.sample_search import SampleQuery
@@ -91,7 +99,7 @@ class SampleCard(msgspec.Struct, frozen=True, kw_only=True):
     ``passed`` is None if the rubric has no pass rules; ``failed`` names the rules that fail.
     ``flags`` are its reasons for review, each with what reviewers decided. ``grounds`` are quoted
     safety findings and the reasons of judges and rules, ``reasoning`` is all reasons as one text,
-    and ``main_reason`` is the reason for the lowest score.
+    and ``main_reason`` is the confirmed safety concern or the reason for the lowest score.
     """
 
     number: int
@@ -121,9 +129,12 @@ class SampleCard(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-def card(record: SampleRecord, metric: str = "", reviews: Sequence[Review] = ()) -> SampleCard:
+def card(
+    record: SampleRecord, rubric: Rubric, metric: str = "", reviews: Sequence[Review] = ()
+) -> SampleCard:
     """Return a sample's card, with the metric for which it is shown."""
     sample = record.row
+    titles = {each.id: each.name for each in rubric.criteria}
     result, responses = record.result, record.responses
     first = "response" if responses.response_b is None else "response A"
     answers = [_answer(responses.response, first)]
@@ -143,20 +154,10 @@ def card(record: SampleRecord, metric: str = "", reviews: Sequence[Review] = ())
         task=record.inputs.task,
         reference=record.inputs.reference,
         answers=tuple(answers),
-        grounds=(*_dangers(record), *reasons_of(record)),
+        grounds=(*dangers_of(record), *reasons_of(record, titles)),
         reasoning=reasoning(record),
-        main_reason=main_reason(record),
+        main_reason=main_reason(record, rubric, reviews),
     )
-
-
-def _dangers(record: SampleRecord) -> Iterator[Reason]:
-    if record.report is None:
-        return
-    spoken, answered = record.report.safety_findings, record.report.response_findings
-    for where, findings in (("the judge's words", spoken), ("the response", answered)):
-        for each in findings:
-            about = f"safety: {plain_words(each.category)}, in {where}"
-            yield Reason(about=about, text=each.quote)
 
 
 def _answer(response: Response, label: str) -> CardResponse:
@@ -168,7 +169,7 @@ def numbered_card(store: Store, run: RunRow, number: int, metric: str = "") -> S
     """Return the card of a sample, by its number."""
     reviews = read_reviews(run, store.reviews_of(run.id, number)).every
     with reading(run):
-        return card(SampleRecord(_numbered(store, run, number)), metric, reviews)
+        return card(SampleRecord(_numbered(store, run, number)), rubric_of(run), metric, reviews)
 
 
 def _numbered(store: Store, run: RunRow, number: int) -> SampleRow:

@@ -6,8 +6,10 @@ import msgspec
 
 from jurybox.documents.numbers import exact, shown
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
-from jurybox.reporting.metric_text import listed_counts
+from jurybox.reporting.metric_text import listed_counts, plain_words
 from jurybox.reporting.stored import SampleRecord
+from jurybox.review.reviews import Review
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import SampleResult, unmet
 
 
@@ -18,13 +20,16 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-def reasons_of(record: SampleRecord) -> Iterator[Reason]:
-    """Yield the judges' reasons, those for the lowest scores first, and the rules that fired."""
+def reasons_of(record: SampleRecord, titles: Mapping[str, str] = {}) -> Iterator[Reason]:
+    """Yield the judges' reasons, those for the lowest scores first, and the rules that fired.
+
+    Criteria have their ids, or the titles that ``titles`` has for them.
+    """
     report = record.report
     if report is not None:
-        yield from _of_criteria(report.criteria, "")
+        yield from _of_criteria(report.criteria, "", titles)
         for side, scored in (report.responses or {}).items():
-            yield from _of_criteria(scored.criteria, f"{side}: ")
+            yield from _of_criteria(scored.criteria, f"{side}: ", titles)
         for lost in report.lost_votes:
             yield Reason(about=f"vote {lost.vote + 1} of {lost.judge} is lost", text=lost.reason)
     # A mixed report already includes the results of rules and checks.
@@ -34,15 +39,36 @@ def reasons_of(record: SampleRecord) -> Iterator[Reason]:
         for each in sorted(record.automated.criteria, key=lambda criterion: criterion.score):
             fired = "; ".join(rule.why or rule.rule for rule in each.trace)
             text = fired or "no rule changed the initial score"
-            yield Reason(about=f"{each.id} {shown(each.score)}", text=text)
+            yield Reason(about=f"{titles.get(each.id, each.id)} {shown(each.score)}", text=text)
 
 
-def main_reason(record: SampleRecord) -> str:
-    """Return the reason for the lowest score, or why the score is missing."""
+def dangers_of(record: SampleRecord) -> Iterator[Reason]:
+    """Yield the safety findings of judges, and those in the response."""
+    if record.report is None:
+        return
+    spoken, answered = record.report.safety_findings, record.report.response_findings
+    for where, findings in (("the judge's words", spoken), ("the response", answered)):
+        for each in findings:
+            about = f"safety: {plain_words(each.category)}, in {where}"
+            yield Reason(about=about, text=each.quote)
+
+
+def main_reason(record: SampleRecord, rubric: Rubric, reviews: Sequence[Review] = ()) -> str:
+    """Return why a sample is listed: a confirmed safety concern, or its lowest score.
+
+    Without a score, it is why the score is missing.
+    """
+    if any(each.verdict.safety_concern for each in reviews):
+        comments = (each.comment for each in reviews if each.verdict.safety_concern)
+        found = (f"{each.about}: {each.text}" for each in dangers_of(record))
+        if why := next((each for each in (*found, *comments) if each), ""):
+            return why
     result = record.result
     if result.target_error is not None or result.evaluator_error is not None:
         return why_failed(result) or ""
-    return next((each.text for each in reasons_of(record) if each.text), "")
+    titles = {each.id: each.name for each in rubric.criteria}
+    found = reasons_of(record, titles)
+    return next((f"{each.about}: {each.text}" for each in found if each.text), "")
 
 
 def failed_rules(record: SampleRecord) -> str:
@@ -97,12 +123,16 @@ def reasoning(record: SampleRecord) -> str:
     return "; ".join(parts)
 
 
-def _of_criteria(criteria: Iterable[CriterionReport], side: str) -> Iterator[Reason]:
+def _of_criteria(
+    criteria: Iterable[CriterionReport], side: str, titles: Mapping[str, str]
+) -> Iterator[Reason]:
     """Yield each explanation once; in some reply formats, all criteria share one."""
     found: dict[str, list[str]] = {}
     for each in sorted(criteria, key=_share):
         score = each.preference or ("unscored" if each.score is None else shown(each.score))
-        found.setdefault(each.reasoning.strip(), []).append(f"{each.id} {score}")
+        found.setdefault(each.reasoning.strip(), []).append(
+            f"{titles.get(each.id, each.id)} {score}"
+        )
     for text, names in found.items():
         yield Reason(about=side + ", ".join(names), text=text)
 

@@ -13,6 +13,7 @@ from jurybox.reporting.reasons import failed_rules, main_reason
 from jurybox.reporting.run_diff import RunDiff, SampleChange
 from jurybox.reporting.stored import SampleRecord, reading
 from jurybox.reporting.view import RunView
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import JUDGE_SCORE
 from jurybox.statistics.metric_differences import rescaled
 from jurybox.storage.store import Store
@@ -33,7 +34,7 @@ class TargetOutput(msgspec.Struct, frozen=True, kw_only=True):
     score: float | None
     passed: bool | None
     failed: str  # the pass rules that fail
-    reason: str  # the reason for the lowest score
+    reason: str  # the criterion with the lowest score, and the reason for it
 
 
 class SampleOutputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,9 +107,9 @@ def side_by_side(
     headline = next((each.headline for each in differences if each.headline is not None), None)
     chosen: list[SampleOutputs] = []
     if most:
-        first, *others = views
-        with reading(first.row):
-            rows = (_outputs(store, row, others, headline) for row in store.samples(first.run_id))
+        with reading(views[0].row):
+            samples = store.samples(views[0].run_id)
+            rows = (_outputs(store, row, views, headline) for row in samples)
             chosen = heapq.nlargest(most, rows, key=lambda each: (each.differs, each.apart or 0.0))
     return SideBySide(
         names=_names(views),
@@ -150,16 +151,19 @@ def changed_outputs(
         for change in samples:
             sample = store.find_sample(diff.a.run_id, change.id, change.repeat)
             if sample is not None:
-                yield change, _outputs(store, sample, (diff.b,), diff.headline)
+                yield change, _outputs(store, sample, (diff.a, diff.b), diff.headline)
 
 
 def _outputs(
-    store: Store, sample: SampleRow, others: Sequence[RunView], headline: str | None
+    store: Store, sample: SampleRow, views: Sequence[RunView], headline: str | None
 ) -> SampleOutputs:
     """Return a sample of the first run with its outputs in all runs."""
     key = sample.sample_id, sample.repeat
-    found = [sample, *(store.find_sample(other.run_id, *key) for other in others)]
-    outputs = tuple(None if row is None else _output(row, headline) for row in found)
+    found = [sample, *(store.find_sample(view.run_id, *key) for view in views[1:])]
+    outputs = tuple(
+        None if row is None else _output(row, view.rubric, headline)
+        for row, view in zip(found, views, strict=True)
+    )
     scores = (None if each is None else each.score for each in outputs)
     known = [score for score in scores if score is not None]
     return SampleOutputs(
@@ -171,7 +175,7 @@ def _outputs(
     )
 
 
-def _output(row: SampleRow, headline: str | None) -> TargetOutput:
+def _output(row: SampleRow, rubric: Rubric, headline: str | None) -> TargetOutput:
     record = SampleRecord(row)
     result = record.result
     by_judge = headline == JUDGE_SCORE
@@ -181,5 +185,5 @@ def _output(row: SampleRow, headline: str | None) -> TargetOutput:
         score=result.judge_score if by_judge else result.metrics.get(headline or ""),
         passed=record.passed,
         failed=failed_rules(record),
-        reason=cut(main_reason(record), _LONGEST_REASON),
+        reason=cut(main_reason(record, rubric), _LONGEST_REASON),
     )

@@ -191,7 +191,7 @@ def test_flags_are_offered_only_where_a_sample_has_them(pages: PagesClient) -> N
 def test_the_searched_words_are_marked_in_the_table(pages: PagesClient) -> None:
     page = pages.get("/runs/run-a/samples?search=ANSWER+5").text
     assert "<mark>answer 5</mark>" in page
-    assert ">Muddled.</bdi>" in page  # the reason for the lowest score
+    assert ">Clarity 3: Muddled.</bdi>" in page  # the reason for the lowest score
 
 
 @pytest.mark.usefixtures("made")
@@ -555,7 +555,8 @@ def test_a_judges_reasoning_is_laid_out_as_markdown_without_power(
     laid_out = "Not <strong>clear</strong> &lt;i&gt;at all&lt;/i&gt;."
     for path in ("/runs/run-a/samples/0", "/side-by-side?run=run-a&run=run-b"):
         assert laid_out in pages.get(path).text, path
-    assert ">Not clear &lt;i&gt;at all&lt;/i&gt;.</bdi>" in pages.get("/runs/run-a/samples").text
+    row = ">Clarity 3: Not clear &lt;i&gt;at all&lt;/i&gt;.</bdi>"
+    assert row in pages.get("/runs/run-a/samples").text
 
 
 def test_e6_a_sample_without_a_score_says_what_was_not_measured_and_folds_its_replies(

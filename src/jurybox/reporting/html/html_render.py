@@ -213,7 +213,7 @@ def _lines(store: Store, view: RunView, headline: str) -> Iterator[bytes]:
     for row in store.samples(view.run_id):
         record = SampleRecord(row)
         own = reviews.get(row.number, ())
-        sample, facets = card(record, headline, own), facets_of(row)
+        sample, facets = card(record, view.rubric, headline, own), facets_of(row)
         flags = flag_names(facets.flags)
         texts = [("task", sample.task)]
         texts += [(f"earlier, {turn.role}", turn.content) for turn in record.inputs.messages]

@@ -13,6 +13,7 @@ from jurybox.reporting.reasons import failed_rules, main_reason
 from jurybox.reporting.release import read_reviews, settled_words
 from jurybox.reporting.stored import SampleRecord, damaged, rubric_of
 from jurybox.rubric.metrics import SAMPLE_SCORE
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import FLAGS, KINDS, MARKS, NEEDS_REVIEW, Facets, flag_names
 from jurybox.storage.sample_search import SamplePage, SampleQuery
 from jurybox.storage.store import Store
@@ -60,7 +61,10 @@ def samples_page(
     try:
         rows = [
             _line(
-                store, run, row, asked.search, f"{base}/{row.number}{asked.address(at=first + at)}"
+                (store, run, rubric),
+                row,
+                asked.search,
+                f"{base}/{row.number}{asked.address(at=first + at)}",
             )
             for at, row in enumerate(found.rows)
         ]
@@ -124,7 +128,10 @@ def _facets(store: Store, run: RunRow, asked: PageFilter, found: SamplePage) -> 
     }
 
 
-def _line(store: Store, run: RunRow, row: Facets, wanted: str, address: str) -> SampleLine:
+def _line(
+    place: tuple[Store, RunRow, Rubric], row: Facets, wanted: str, address: str
+) -> SampleLine:
+    store, run, rubric = place
     sample = store.sample(row.run_id, row.number)
     task = response = response_b = why = failed = ""
     elsewhere, settled = ("", ""), dict[str, str]()
@@ -132,13 +139,14 @@ def _line(store: Store, run: RunRow, row: Facets, wanted: str, address: str) -> 
     with suppress(msgspec.DecodeError):
         if sample is not None:
             record = SampleRecord(sample)
-            task, response, why = record.task, record.response, main_reason(record)
+            task, response = record.task, record.response
             if record.responses.response_b is not None:
                 response_b = record.responses.response_b.text
             failed = failed_rules(record)
             elsewhere = _elsewhere(record, wanted)
             reviews = read_reviews(run, store.reviews_of(run.id, row.number)).every
             settled = settled_words(record.result.review_reasons, reviews)
+            why = main_reason(record, rubric, reviews)
     return SampleLine(
         facets=row,
         task=_excerpt(task, wanted),

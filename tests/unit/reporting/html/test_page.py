@@ -186,6 +186,6 @@ def test_cards_have_the_task_the_response_and_the_reasoning(made: Callable) -> N
     _, late, poor, _ = worst
     assert (poor.task, poor.answers[0].text, poor.passed) == ("Task poor", "poor", False)
     assert [(each.about, each.text) for each in poor.grounds] == [
-        ("accuracy_score 0, faithfulness_score 1", "Wrong.")
+        ("Accuracy 0, Faithfulness 1", "Wrong.")
     ]
     assert late.answers[0].error == "timed out"

@@ -199,7 +199,7 @@ def test_the_line_of_a_sample_has_its_reason_without_the_marks_of_markdown(
     text = report(make_run([row("a", "x")], lambda _: json.dumps(reply)))
     packed = re.search(r"data-samples>([^<]*)</script>", text)[1]
     (sample,) = json.loads(gzip.decompress(base64.b64decode(packed)))
-    assert sample["why"] == "Wrong: a < b."
+    assert sample["why"] == "Accuracy 0, Faithfulness 1: Wrong: a < b."
     assert ": Wrong: a &lt; b." in re.search(r'"card-why">(.*?)</summary>', text, re.DOTALL)[1]
 
 
