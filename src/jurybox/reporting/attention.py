@@ -201,6 +201,10 @@ def concerns_of(store: Store, view: RunView, listed: int = FIRST) -> tuple[Conce
     run, release = view.row, view.release
     settled = {kind: done for kind, done in release.decided.items() if kind not in _NEVER_SETTLED}
     unseen = {"safety": len(release.unseen)}
+    left = {
+        noted.kind: noted.count + unseen.get(noted.kind, 0) - len(settled.get(noted.kind, ()))
+        for noted in view.conclusion.attention
+    }
 
     def places(numbers: Sequence[int]) -> tuple[SamplePlace, ...]:
         samples = [_numbered(store, run, number) for number in numbers[:listed]]
@@ -232,13 +236,12 @@ def concerns_of(store: Store, view: RunView, listed: int = FIRST) -> tuple[Conce
             Concern(
                 kind=noted.kind,
                 meaning=KINDS[noted.kind].meaning,
-                count=noted.count + unseen.get(noted.kind, 0) - len(settled.get(noted.kind, ())),
+                count=left[noted.kind],
                 reviewed=len(settled.get(noted.kind, ())),
                 samples=places(first(noted)),
             )
             for noted in view.conclusion.attention
-            if noted.kind in KINDS
-            and noted.count + unseen.get(noted.kind, 0) > len(settled.get(noted.kind, ()))
+            if noted.kind in KINDS and left[noted.kind] > 0
         ),
     )
 

@@ -34,7 +34,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
     cleared: tuple[int, ...] = ()  # the samples with such a reason that reviews have settled
     confirmed: tuple[int, ...] = ()  # the samples in which a reviewer saw a safety concern
     disputed: tuple[int, ...] = ()  # the confirmed samples in which another reviewer saw none
-    unseen: tuple[int, ...] = ()  # those of them in which no judge sees one
+    unseen: tuple[int, ...] = ()  # the confirmed samples in which no judge saw one
     unflagged: tuple[int, ...] = ()  # the reviewed samples without a reason for review
     reviewed: tuple[int, ...] = ()  # the queued samples for which reviews settled every reason
     settled: dict[str, tuple[int, ...]] = {}  # the samples that a review settled, by reason
@@ -78,7 +78,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
         return self.settled | ({"safety": safety} if safety else {})
 
     def done(self, *flags: str) -> tuple[int, ...]:
-        """Return the samples settled by review: those with the given flags, or all of them."""
+        """Return the samples that reviews settled, for the first reason in ``flags`` or for all."""
         reasons = [each for each in flags if each in _REASONS]
         return self.decided.get(reasons[0], ()) if reasons else self.reviewed
 

@@ -62,7 +62,7 @@ def verdict_of(view: RunView, people: ReviewAgreement | str | None = None) -> Ve
 def doubted_gates(
     view: RunView, people: ReviewAgreement | str | None
 ) -> list[tuple[GateOutcome, Interval | None]]:
-    """Return the gates that pass by the judge, but fail by what a run's reviews correct.
+    """Return the gates that pass with the judge's values, but fail with the corrected ones.
 
     Each has the interval of its corrected value.
     """
@@ -183,7 +183,7 @@ _NUMBER: Final = re.compile(r"(?<![\w.])\d+\.\d{4,}(?![\w.])")
 
 
 def _as_shown(reason: str, rubric: Rubric) -> str:
-    """Return a reason with criteria by their titles, and numbers as pages round them."""
+    """Return a reason with the titles of criteria, and with numbers rounded as on pages."""
     bounds = [float(each) for each in re.findall(r"\d+(?:\.\d+)?", reason)]
 
     def near(found: re.Match[str]) -> str:
