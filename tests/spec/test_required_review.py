@@ -311,6 +311,7 @@ def test_samples_reviewed_without_a_flag_have_a_facet(jurybox: Jurybox) -> None:
     review(1)
     assert facets()["reviewed without a flag"] == 1
     assert samples_of("review=unflagged") == ["q1"]
+    assert samples_of("review=awaiting") == []
 
 
 def test_e6_a_review_gives_no_score_so_the_sample_stays_listed(jurybox: Jurybox) -> None:

@@ -107,14 +107,11 @@ class PageFilter(SampleFilter):
 
     def find(self, store: Store, run: RunRow, *, offset: int, limit: int) -> SamplePage:
         """Return up to ``limit`` matching samples, starting at ``offset``."""
-        asked, rubric = self.chosen(lambda: store.groups(run.id)), rubric_of(run)
-        worst = asked.sort == _WORST
-        if worst:
-            asked = asked.model_copy(update={"sort": "number"})
-        query = asked.query(rubric.overall_name, offset=offset, limit=limit)
+        asked = self.chosen(lambda: store.groups(run.id))
+        query = asked.query(rubric_of(run).overall_name, offset=offset, limit=limit)
         release, order = self._reviewed(store, run)
         query = replace(query, concerned=order.concerned, settled=release.calm)
-        if worst:
+        if self.sort == _WORST:
             first = order.missing_first and not self.descending
             descending = order.descending != self.descending
             query = replace(query, sort=order.sort, missing_first=first, descending=descending)
@@ -122,7 +119,9 @@ class PageFilter(SampleFilter):
             found = {
                 "open": {"queued": True, "without": release.done(*self.flag)},
                 "done": {"among": release.done(*self.flag) or (-1,)},
-                "awaiting": {"any_flags": release.required, "without": release.cleared},
+                "awaiting": {"any_flags": release.required, "without": release.cleared}
+                if release.required
+                else {"among": (-1,)},
                 "confirmed": {"among": release.confirmed or (-1,)},
                 "disputed": {"among": release.disputed or (-1,)},
                 "unflagged": {"among": release.unflagged or (-1,)},
