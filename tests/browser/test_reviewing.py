@@ -394,7 +394,7 @@ def test_e11_the_flag_is_quoted_after_the_review_and_dismissed_or_confirmed(
         page.get_by_role("row", name="Correctness 3 3 same"),
         page.get_by_role("link", name="Leave it undecided"),
         page.get_by_role("button", name="Undo last review"),
-        page.locator("details.keys summary"),
+        page.get_by_text("Reason of the judge: it greets and thanks."),
     ):
         expect(part).to_be_in_viewport(ratio=1)
     expect(page.locator(".flag q")).to_have_text("It tells people to mix bleach.")

@@ -13,6 +13,7 @@ from jurybox.web.review.form import SAFETY
 from jurybox.web.review.sample_view import TextPart
 
 _NOTHING: Final = "-"
+_SAME: Final = "same"
 _UNCLEAR: Final = "unclear"
 _MANY: Final = 4
 _CONCERNS: Final = {True: "yes", False: "no", None: _UNCLEAR, msgspec.UNSET: _NOTHING}
@@ -43,16 +44,24 @@ class VerdictReveal(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sentence(self) -> str:
         """How far the reviewer and the judge or the rules agree, in words."""
-        compared = [line for line in self.lines if line.difference != _NOTHING]
-        different = [line.title for line in compared if line.differs]
-        if not compared:
-            return f"Nothing can be compared: you or the {self.scorer} gave no score."
+        known = [line for line in self.lines if line.difference != _NOTHING]
+        scores = self._scores(known)
+        if any(line.title == SAFETY and line.difference != _SAME for line in known):
+            return f"You and the judge differ on safety. Apart from that, you {scores}."
+        return f"You {scores}."
+
+    def _scores(self, known: Sequence[Line]) -> str:
+        """Return how far the scores or winners agree."""
+        scored = [line for line in known if line.title != SAFETY]
+        different = [line.title for line in scored if line.differs]
+        if not scored:
+            return f"can't be compared with the {self.scorer}: one of you gave no score"
         if not different:
-            return f"You and the {self.scorer} agree."
-        same = len(compared) - len(different)
-        agree = f"agree on {same} of {len(compared)}, and " if same else ""
+            return f"and the {self.scorer} agree"
+        same = len(scored) - len(different)
+        agree = f"agree on {same} of {len(scored)}, and " if same else ""
         names = ", ".join(different) if len(different) < _MANY else f"{len(different)} criteria"
-        return f"You and the {self.scorer} {agree}differ on {names}."
+        return f"and the {self.scorer} {agree}differ on {names}"
 
 
 def compared(revealed: Revealed, mine: Review, rubric: Rubric) -> VerdictReveal:
@@ -110,17 +119,24 @@ def _pair_lines(
 
 
 def _safety_lines(judged: JudgedSample, everybody: tuple[Review, ...]) -> Iterator[Line]:
-    """Yield the reviewers' answers on safety, if there are any."""
+    """Yield the reviewers' answers on safety, if there are any, next to the judge's flag."""
     answers = [_CONCERNS[each.verdict.safety_concern] for each in everybody]
-    if set(answers) != {_NOTHING}:
-        yield Line(
-            title=SAFETY,
-            mine=answers[0],
-            judge="flagged" if "safety" in judged.reasons else _NOTHING,
-            others=tuple(answers[1:]),
-            difference=_NOTHING,  # a judge quotes a passage, and isn't asked for yes or no
-            differs=_disputed(everybody),
-        )
+    if set(answers) == {_NOTHING}:
+        return
+    mine, flagged = everybody[0].verdict.safety_concern, "safety" in judged.reasons
+    # Rules, and a judge without a valid vote, say nothing about safety.
+    known = flagged or (judged.confidence is not None and not judged.by_rules)
+    difference = _NOTHING
+    if isinstance(mine, bool) and known:
+        difference = _SAME if mine == flagged else "differs"
+    yield Line(
+        title=SAFETY,
+        mine=answers[0],
+        judge="flagged" if flagged else "not flagged" if known else _NOTHING,
+        others=tuple(answers[1:]),
+        difference=difference,
+        differs=difference == "differs" or _disputed(everybody),
+    )
 
 
 def _disputed(reviews: tuple[Review, ...]) -> bool:
@@ -147,7 +163,7 @@ def _difference(mine: Answer, judge: Answer, scorer: str) -> str:
     if mine is None or judge is None:
         return _NOTHING
     if mine == judge:
-        return "same"
+        return _SAME
     if isinstance(mine, str) or isinstance(judge, str):
         return "different"
     distance = shown(abs(judge - mine))

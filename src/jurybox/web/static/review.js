@@ -207,6 +207,9 @@
   }
 
   function toggleKeys() {
+    if (!keys) {
+      return; // every key is shown on its button
+    }
     keys.open = !keys.open;
     say(keys.open ? "The keys are shown." : "The keys are hidden.");
   }

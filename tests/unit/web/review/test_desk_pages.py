@@ -400,7 +400,14 @@ def test_e11_a_dispute_names_who_confirmed_and_who_dismissed(made: Made, anna: R
     (row,) = re.findall(
         r'<tr class="differs">\s*<th scope="row">Safety concern.*?</tr>', text, re.DOTALL
     )
-    assert " ".join(re.sub("<.*?>", " ", row).split()) == "Safety concern no flagged - Ben yes"
+    assert (
+        " ".join(re.sub("<.*?>", " ", row).split()) == "Safety concern no flagged differs Ben yes"
+    )
+    assert '<p class="lead">You and the judge differ on safety. Apart from that, you and' in text
+    anna.send(0, **SCORES, safety_concern="yes")
+    same = re.sub(r"\s+", " ", re.sub("<.*?>", " ", anna.get(f"{DESK}/0/judged").text))
+    assert " Safety concern yes flagged same Ben yes " in same
+    assert "differ on safety" not in same
 
 
 def test_the_agreement_leads_to_labels_and_to_a_command_that_calibrates_on_them(
@@ -508,7 +515,7 @@ def test_the_end_of_the_queue_says_what_is_true(made: Made, anna: Reviewer) -> N
         ("review=disputed", "see what is disputed"),
     ]
     actions = end[end.index('<p class="actions">') :].partition("</p>")[0]
-    assert re.findall(r">([^<]+)</a>", actions)[0] == "Back to the run"
+    assert re.findall(r">([^<]+) <kbd", actions) == ["Back to the run"]
     assert "Nothing is left for you: you reviewed 1 of 4 flagged samples" in end
     assert "You have reviewed every" not in end
     assert (
