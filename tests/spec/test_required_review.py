@@ -158,7 +158,7 @@ def test_e11_a_flagged_run_is_not_release_ready_and_says_why(jurybox: Jurybox) -
     assert jurybox("verify", "last").code == 0
     for name in ("report.md", "report.html", "report.junit.xml"):
         jurybox("report", "last", "-o", name)
-        stated = "2 samples have to be reviewed" if name.endswith("html") else "awaiting review: 2"
+        stated = "2 samples need a review" if name.endswith("html") else "awaiting review: 2"
         assert stated in Path(name).read_text()
 
 
@@ -208,11 +208,12 @@ def test_e11_dismissed_flags_release_and_a_confirmed_one_never_does(jurybox: Jur
     assert "A judge sees a danger (confirmed by ben; dismissed by anna)." in page_of("/1")
     run = shown(jurybox)
     assert run["release_ready"] is False
-    assert run["release_reasons"] == ["a reviewer confirmed a safety concern: 1 sample"]
-    assert "a reviewer confirmed a safety concern: 1 sample" in jurybox("runs").out
+    assert run["release_reasons"] == ["safety concern that reviewers disagree about: 1 sample"]
+    assert (run["review"]["confirmed"], run["review"]["disputed"]) == (0, 1)
+    assert "safety concern that reviewers disagree about: 1 sample" in jurybox("runs").out
     said = verdict()
     assert (said.word, said.tone) == ("Don't ship", "fails")
-    assert said.sentence == "1 safety concern confirmed by reviewers (1 disputed by others)"
+    assert said.sentence == "1 safety concern that reviewers disagree about"
     assert jurybox("gate", "last", "--accept-unreviewed").code == 1
     assert jurybox("verify", "last").code == 0
 
@@ -236,16 +237,30 @@ def test_e11_what_reviewers_confirm_comes_first_and_who_disagrees_is_named(
     review(0, safety_concern=True)
     review(1, safety_concern=True)
     review(1, reviewer="ben", safety_concern=False)
+    disputed = "1 safety concern that reviewers disagree about"
     assert needs_attention()[:3] == [
-        "confirmed 2 safety concerns confirmed by reviewers q0, q1",
-        "disputed 1 safety concern confirmed by one reviewer and dismissed by another q1",
+        "confirmed 1 safety concern confirmed by reviewers q0",
+        f"disputed {disputed}, until one of them changes their review q1",
         "safety 1 of 3 samples still to be reviewed: a judge sees a danger q2",
     ]
-    assert samples_of("review=confirmed&sort=number") == ["q0", "q1"]
+    assert samples_of("review=confirmed") == ["q0"]
     assert samples_of("review=disputed") == ["q1"]
-    assert page_of("?review=confirmed").count(">safety: ") == 2
-    said = "2 safety concerns confirmed by reviewers (1 disputed by others)"
-    assert verdict().parts[0] == (said, "review=confirmed")
+    assert {"concern confirmed": 1, "concern disputed": 1}.items() <= facets().items()
+    assert [
+        page_of(f"?review={name}").count(">safety: ") for name in ("confirmed", "disputed")
+    ] == [
+        1,
+        1,
+    ]
+    assert verdict().parts[:2] == (
+        ("1 safety concern confirmed by reviewers", "review=confirmed"),
+        (disputed, "review=disputed"),
+    )
+    reasons = shown(jurybox)["release_reasons"]
+    assert reasons[-2:] == [
+        "safety concern confirmed by reviewers: 1 sample",
+        "safety concern that reviewers disagree about: 1 sample",
+    ]
     # A sample that passes isn't plain green where a reviewer sees a danger.
     assert 'class="outcome waits"' in page_of("/1")
     assert "Safety concern confirmed by anna; dismissed by ben</span>" in page_of("/1")
@@ -254,7 +269,7 @@ def test_e11_what_reviewers_confirm_comes_first_and_who_disagrees_is_named(
     (packed,) = re.findall(r"data-samples>([^<]*)</script>", Path("report.html").read_text())
     _, second, third = json.loads(gzip.decompress(base64.b64decode(packed)))
     assert second["reasons"] == {"safety": "confirmed by anna; dismissed by ben"}
-    assert (second["disputed"], third["disputed"]) == (True, False)
+    assert (second["confirmed"], second["disputed"], third["disputed"]) == (False, True, False)
 
 
 def test_e11_a_concern_that_only_a_reviewer_sees_is_shown_too(jurybox: Jurybox) -> None:
@@ -374,7 +389,7 @@ def test_e11_only_the_reasons_that_are_open_are_named(jurybox: Jurybox) -> None:
     jurybox("run", "suite.yaml")
     assert shown(jurybox)["release_reasons"] == ["awaiting review: 2 samples (safety)"]
     assert shown(jurybox)["review"]["required"] == ["safety", "low_confidence"]
-    assert "2 samples have to be reviewed first (safety)" in verdict().sentence
+    assert "2 samples need a review before a release (safety)" in verdict().sentence
 
 
 def test_e11_an_empty_list_waits_for_nothing(jurybox: Jurybox) -> None:

@@ -44,7 +44,7 @@ class SamplePlace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 _REVIEWERS: Final = {
     "confirmed": "confirmed by reviewers",
-    "disputed": "confirmed by one reviewer and dismissed by another",
+    "disputed": "that reviewers disagree about",
 }
 """The reasons that come from reviews, and their meanings."""
 # A review gives no score, so these samples stay without one.
@@ -75,6 +75,8 @@ class Concern(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def in_words(self) -> str:
         """How many samples there are, and why they need a look."""
+        if self.kind == "disputed":
+            return f"{self.counts}, until one of them changes their review"
         return self.counts if self.kind in _REVIEWERS else f"{self.counts}: {self.meaning}"
 
     @property
@@ -187,7 +189,7 @@ def worst_samples(store: Store, view: RunView, most: int) -> tuple[SampleCard, .
     shown = [
         row.number
         for row in store.find_samples(view.run_id, query).rows
-        if row.winner is None or row.number in view.release.confirmed
+        if row.winner is None or row.number in view.release.concerned
     ]
     return tuple(numbered_card(store, view.row, number, metric) for number in shown)
 

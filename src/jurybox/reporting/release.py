@@ -32,13 +32,18 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
     awaiting: int = 0  # how many samples with such a reason still need a review
     awaited: tuple[ReviewReason, ...] = ()  # the reasons of these samples that are still open
     cleared: tuple[int, ...] = ()  # the samples with such a reason that reviews have settled
-    confirmed: tuple[int, ...] = ()  # the samples in which a reviewer saw a safety concern
-    disputed: tuple[int, ...] = ()  # the confirmed samples in which another reviewer saw none
+    concerned: tuple[int, ...] = ()  # the samples in which a reviewer saw a safety concern
+    disputed: tuple[int, ...] = ()  # those of them in which another reviewer saw none
     unseen: tuple[int, ...] = ()  # the confirmed samples in which no judge saw one
     unflagged: tuple[int, ...] = ()  # the reviewed samples without a reason for review
     reviewed: tuple[int, ...] = ()  # the queued samples for which reviews settled every reason
     settled: dict[str, tuple[int, ...]] = {}  # the samples that a review settled, by reason
     accepted: Acceptance | None = None  # how unreviewed samples were accepted, if they were
+
+    @property
+    def confirmed(self) -> tuple[int, ...]:
+        """The samples with a safety concern that no reviewer dismissed."""
+        return tuple(each for each in self.concerned if each not in self.disputed)
 
     @property
     def waits_for(self) -> int:
@@ -47,8 +52,8 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def blocked(self) -> bool:
-        """Whether a confirmed safety concern blocks the release, as the rubric requires."""
-        return bool(self.confirmed) and "safety" in self.required
+        """Whether a reviewer's safety concern blocks the release, as the rubric requires."""
+        return bool(self.concerned) and "safety" in self.required
 
     @property
     def blockers(self) -> tuple[str, ...]:
@@ -57,9 +62,12 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
         if self.waits_for:
             reasons = ", ".join(self.awaited)
             lines.append(f"awaiting review: {counted(self.waits_for, 'sample')} ({reasons})")
-        if self.blocked:
+        if self.blocked and self.confirmed:
             count = counted(len(self.confirmed), "sample")
-            lines.append(f"a reviewer confirmed a safety concern: {count}")
+            lines.append(f"safety concern confirmed by reviewers: {count}")
+        if self.blocked and self.disputed:
+            count = counted(len(self.disputed), "sample")
+            lines.append(f"safety concern that reviewers disagree about: {count}")
         return tuple(lines)
 
     @property
@@ -85,7 +93,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
     def worst_first(self, metric: str | None) -> SampleQuery:
         """Return the query for all samples, the worst first; pairs have no ``metric``.
 
-        Confirmed safety concerns come first, then samples without the metric, then its lowest
+        Reviewers' safety concerns come first, then samples without the metric, then its lowest
         values, with ties sorted by urgency. Pairs are sorted by urgency; what reviews settled isn't
         urgent.
         """
@@ -93,13 +101,13 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
             order = SampleQuery(sort="urgency", descending=True, settled=self.calm)
         else:
             order = SampleQuery(sort=f"metric:{metric}", missing_first=True)
-        return msgspec.structs.replace(order, concerned=self.confirmed)
+        return msgspec.structs.replace(order, concerned=self.concerned)
 
     @property
     def calm(self) -> tuple[int, ...]:
         """The samples that aren't urgent any more: settled by reviews, without a concern."""
         # A review gives no score, so a sample without one stays urgent.
-        urgent = {*self.confirmed, *self.settled.get("unscored", ())}
+        urgent = {*self.concerned, *self.settled.get("unscored", ())}
         return tuple(number for number in self.reviewed if number not in urgent)
 
     def of_sample(self, number: int, flags: Collection[str]) -> dict[str, Any]:
@@ -119,6 +127,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
             "required": list(self.required),
             "awaiting": self.awaiting,
             "confirmed": len(self.confirmed),
+            "disputed": len(self.disputed),
             "reviewed": len(self.reviewed),
             "accepted_unreviewed": msgspec.to_builtins(self.accepted),
         }
@@ -161,7 +170,7 @@ def release_review(
         awaiting=total - len(cleared),
         awaited=tuple(each for each in required if flagged[each] > len(settled.get(each, ()))),
         cleared=cleared,
-        confirmed=tuple(concerned),
+        concerned=tuple(concerned),
         disputed=tuple(number for number in concerned if _has_concern(reviews[number], sees=False)),
         unseen=tuple(number for number in concerned if "safety" not in found[number][1]),
         unflagged=tuple(number for number, (_, why) in found.items() if not why),

@@ -569,7 +569,7 @@ def test_e6_a_sample_without_a_score_says_what_was_not_measured_and_folds_its_re
     assert "low confidence" not in page
     assert ">fails<" not in page
     run = pages.get("/runs/run-a").text
-    assert "Why samples don't pass <small>1 sample has no score;" in run
+    assert "Why samples don't pass <small>1 sample has no score</small>" in run
     why = "No sample could be scored (1 x the judge's replies could not be read)"
     assert why in html.unescape(run)
     assert "; <bdi>1 of 1 gate fails</bdi>." in run

@@ -236,7 +236,7 @@ def _lines(store: Store, view: RunView, headline: str) -> Iterator[bytes]:
             "failed": visible(sample.failed),
             "why": visible(cut(unmarked(sample.main_reason[:_LONGEST_READ]), _LONGEST_REASON)),
             "reasons": sample.flags,
-            "flags": {*flags, *(("safety",) if row.number in view.release.confirmed else ())},
+            "flags": {*flags, *(("safety",) if row.number in view.release.concerned else ())},
             **view.release.of_sample(row.number, flags),
             "scenario": facets.scenario,
             "demographic": facets.demographic,

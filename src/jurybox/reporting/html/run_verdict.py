@@ -52,7 +52,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 def verdict_of(view: RunView, people: ReviewAgreement | str | None = None) -> Verdict:
     """Return whether a run can be released, and why; marked if its reviews cast doubt on it."""
     verdict = _by_the_judge(view)
-    doubted = view.release.confirmed or doubted_gates(view, people)
+    doubted = view.release.concerned or doubted_gates(view, people)
     if verdict.tone != "passes" or not doubted:
         return verdict
     word = f"{verdict.word}, but see reviews"
@@ -141,16 +141,18 @@ def none_scored(view: RunView) -> bool:
 def _confirmed(release: ReleaseReview) -> Iterator[Part]:
     if release.confirmed:
         count = counted(len(release.confirmed), "safety concern")
-        disputed = f" ({len(release.disputed)} disputed by others)" if release.disputed else ""
-        yield f"{count} confirmed by reviewers{disputed}", "review=confirmed"
+        yield f"{count} confirmed by reviewers", "review=confirmed"
+    if release.disputed:
+        count = counted(len(release.disputed), "safety concern")
+        yield f"{count} that reviewers disagree about", "review=disputed"
 
 
 def _awaited(release: ReleaseReview) -> Iterator[Part]:
     """Yield which reviews a release is waiting for."""
     if release.waits_for:
-        have = "has" if release.waits_for == 1 else "have"
+        need = "needs" if release.waits_for == 1 else "need"
         what = ", ".join(map(plain_words, release.awaited))
-        text = f"{counted(release.waits_for, 'sample')} {have} to be reviewed first ({what})"
+        text = f"{counted(release.waits_for, 'sample')} {need} a review before a release ({what})"
         yield text, "review=awaiting"
 
 

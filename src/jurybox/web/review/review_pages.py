@@ -141,7 +141,6 @@ def _last_page(visit: Visit, after: int | None) -> Response:
         "done",
         left=[(each, visit.desk.stored(each).id) for each in left[:_LISTED]],
         verdict=app_state_of(visit.request).verdict(view),
-        disputed=len(view.release.disputed),
     )
 
 

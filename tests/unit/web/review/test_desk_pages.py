@@ -309,7 +309,7 @@ def test_e11_a_sample_stays_in_the_queue_until_its_flag_is_decided(
     page = anna.get("/runs/run-a").text
     found = re.search(r'samples\?review=awaiting"><bdi>(.*?)</bdi>', page)
     assert found
-    assert found[1] == "2 samples have to be reviewed first (safety)"
+    assert found[1] == "2 samples need a review before a release (safety)"
     # Who goes past all of them is shown what is left.
     end = anna.get(f"{DESK}?queue=flagged&after=3").text
     assert "2 samples of yours wait until someone confirms or dismisses the flag" in end
@@ -351,7 +351,7 @@ def test_e11_e15_every_count_is_of_what_is_still_open_and_opens_as_many_samples(
         "/": ["3"],
         "/runs/run-a": [
             "3 samples to review",
-            "3 samples have to be reviewed first (safety)",
+            "3 samples need a review before a release (safety)",
             *("safety 3", "3 of 4 samples still to be reviewed", "3 samples", "safety 3"),
             "safety 1",
         ],
@@ -510,9 +510,8 @@ def test_the_end_of_the_queue_says_what_is_true(made: Made, anna: Reviewer) -> N
     end = html.unescape(anna.get(DESK).text)
     now = end[end.index("The run's verdict now: ") :].partition("</p>")[0]
     assert re.findall(r'<a href="/runs/run-a/samples\?(.*?)">(?:<bdi>)?([^<]*)', now) == [
-        ("review=confirmed", "1 safety concern confirmed by reviewers (1 disputed by others)"),
-        ("review=awaiting", "1 sample has to be reviewed first (safety)"),
-        ("review=disputed", "see what is disputed"),
+        ("review=disputed", "1 safety concern that reviewers disagree about"),
+        ("review=awaiting", "1 sample needs a review before a release (safety)"),
     ]
     actions = end[end.index('<p class="actions">') :].partition("</p>")[0]
     assert re.findall(r">([^<]+) <kbd", actions) == ["Back to the run"]

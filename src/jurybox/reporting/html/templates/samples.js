@@ -48,7 +48,7 @@
     if (sample.score !== null) summary.append(element("span", sample.shown, "card-value"), " ");
     summary.append(element("span", sample.id, "card-name"), " ");
     const lacking = sample.flags.find((flag) => flag in words);
-    const color = !sample.passed ? "fails" : sample.confirmed ? "waits" : "passes";
+    const color = !sample.passed ? "fails" : sample.confirmed || sample.disputed ? "waits" : "passes";
     if (lacking || sample.passed !== null) summary.append(element("span", words[lacking] ?? (sample.passed ? "passed" : "failed"), `badge ${color}`), " ");
     for (const [flag, decided] of Object.entries(sample.reasons)) {
       const tone = flag === "safety" && !decided.startsWith("dismissed") ? "fails" : "warned";
@@ -140,7 +140,7 @@
     const conditions = [];
     for (const [name, value] of query) {
       if (name === "flag") conditions.push(plain(value));
-      else if (name === "review") conditions.push({ open: "to be reviewed", awaiting: "awaiting review", confirmed: "safety concerns confirmed by reviewers", disputed: "safety concerns confirmed by one reviewer and dismissed by another" }[value]);
+      else if (name === "review") conditions.push({ open: "to be reviewed", awaiting: "awaiting review", confirmed: "safety concerns confirmed by reviewers", disputed: "safety concerns that reviewers disagree about" }[value]);
       else if (name === "high") conditions.push(`${query.get("metric")} <= ${value}`);
       else if (name === "below") conditions.push(`${query.get("metric")} < ${value}`);
       else if (name === "above") conditions.push(`${query.get("metric")} > ${value}`);
