@@ -63,7 +63,7 @@ def test_a_rerun_is_identical_to_the_hash(started: Callable, runs: tuple[str, ..
     one, other, _ = runs
     done = started("diff", one, other)
     assert done.code == 0
-    assert "records  identical, by hash" in done.out
+    assert "records  inputs, replies and results are identical, by hash" in done.out
     assert "differs" not in done.out
     assert started("diff", one, other, "--json").json["identical"] is True
 
@@ -75,7 +75,8 @@ def test_changed_samples_are_listed_with_what_may_explain_them(
     done = jurybox("diff", one, other)
     assert done.code == 0
     assert "differs  evaluator_model_id: python/judges:strict | python/judges:kind" in done.out
-    assert "1 higher, 0 lower, 0 changed otherwise, 1 the same" in " ".join(done.out.split())
+    counted = "0 lower, 1 unchanged, 1 higher, 0 passed and now fail, 1 failed and now pass"
+    assert f"{counted}\n" in done.out
     assert "+0.45" in done.out
     assert "passed no -> yes" in done.out
     assert "better" not in done.out
@@ -90,7 +91,11 @@ def test_the_json_form_has_everything(jurybox: Callable, runs: tuple[str, ...]) 
         "higher": 1,
         "lower": 0,
         "changed": 0,
+        "no_longer_scored": 0,
+        "newly_scored": 0,
         "unscored": 0,
+        "now_fails": 0,
+        "now_passes": 1,
         "only_in_a": 0,
         "only_in_b": 0,
         "identical_records": 0,
@@ -164,11 +169,12 @@ def test_a_regression_beyond_chance_is_named_and_can_fail_a_build(
     before, after = longer
     done = jurybox("diff", before, after)
     assert done.code == 0
-    assert "regression at 95%: accuracy_score, overall, sample_score" in done.out
+    names = "accuracy_score, overall, sample_score (by more than chance at 95%)"
+    assert f"B is worse than A in {names}\n" in done.out
     assert jurybox("diff", before, after, "--fail-on", "regression").code == 1
     back = jurybox("diff", after, before, "--fail-on", "regression")
     assert back.code == 0
-    assert "gained at 95%: accuracy_score, overall, sample_score; no regression" in back.out
+    assert f"B is better than A in {names}; no regression\n" in back.out
 
 
 def test_every_tested_metric_has_its_interval_and_what_could_have_been_found(

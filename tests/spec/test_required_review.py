@@ -285,6 +285,11 @@ def test_e11_a_concern_that_only_a_reviewer_sees_is_shown_too(jurybox: Jurybox) 
     newest, older = json.loads(jurybox("runs", "--json").out)["runs"]
     assert (newest["review_doubt"], older["review_doubt"]) == ("but see reviews", None)
     assert jurybox("diff", "last~1", "last").out.count("passes, but see reviews") == 1
+    data = json.loads(jurybox("diff", "last~1", "last", "--json").out)
+    doubts = [None, "but see reviews"]
+    assert [data[side]["review_doubt"] for side in "ab"] == doubts
+    side_by_side = json.loads(jurybox("diff", "last~1", "last", "last", "--json").out)
+    assert side_by_side["review_doubt"] == [*doubts, doubts[1]]
     columns = jurybox("diff", "last~1", "last", "last").out
     assert re.search(r"passes +yes +yes, but see reviews +yes, but see reviews", columns)
     assert shown(jurybox)["release_ready"] is True

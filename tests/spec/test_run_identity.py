@@ -99,7 +99,7 @@ def test_a_run_is_compared_with_its_baseline(jurybox: Jurybox) -> None:
     assert data["baseline"]["tested"][0]["metric"]
     jurybox("run", "suite.yaml", "--filter", "id=planet", "--name", "one")
     other = jurybox("run", "suite.yaml", "--filter", "id=novel", "--baseline", "one")
-    none = "no scores could be compared: no sample has a score in both runs"
+    none = "no scores could be compared: no sample id is in both runs"
     assert f"against one  {none}" in other.out
     missing = jurybox("run", "suite.yaml", "--baseline", "nothing")
     assert (missing.code, missing.out) == (2, "")

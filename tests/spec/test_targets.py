@@ -87,7 +87,7 @@ def test_the_terminal_shows_them_side_by_side(jurybox: Jurybox) -> None:
     assert head.split() == ["metric", "short", "long", "before"]
     row = next(line for line in lines if line.startswith("accuracy_mean"))
     assert row.split() == ["accuracy_mean", "2", "0", "0"]
-    assert any(line.startswith("long against short  regression at 95%: ") for line in lines)
+    assert any(line.startswith("long against short  B is worse than A in ") for line in lines)
     assert "jurybox diff" in done.out
     assert done.code == 1
 
@@ -109,7 +109,7 @@ def test_the_report_has_the_outputs_in_columns(jurybox: Jurybox) -> None:
         assert text in page
     assert "<b>Old" not in page
     assert "Where they differ <small>12 samples" in page
-    assert "regression at 95%" in page
+    assert "</bdi>: worse in Accuracy" in page
     table = jurybox("diff", *names)
     assert (table.code, table.out.startswith("metric")) == (0, True)
     data = json.loads(jurybox("diff", *names, "--json").out)

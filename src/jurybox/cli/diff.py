@@ -20,7 +20,7 @@ from jurybox.cli.output import (
     yes_or_no,
 )
 from jurybox.cli.signals import FAILED, FINE
-from jurybox.documents.numbers import dollars, metric_value, shown, signed
+from jurybox.documents.numbers import dollars, metric_change, metric_value, short, shown
 from jurybox.text_format import counted
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def command(  # noqa: PLR0917 - click passes them by name
             **tests,
         )
         views = [view_run(row, store) for row in rows]
-        doubts = {} if as_json else {each.run_id: review_doubt(each, store) for each in views}
+        doubts = {each.run_id: review_doubt(each, store) for each in views}
         if more or output is not None:
             most = sys.maxsize if as_json else _MOST_IN_PAGE
             compared = side_by_side(store, views, chosen, most if limit is None else limit)
@@ -124,7 +124,10 @@ def command(  # noqa: PLR0917 - click passes them by name
             return FAILED if fail_on and lost else FINE
         diff = compare_runs(store, views[0], views[1], chosen)
     if as_json:
-        print_json(diff.as_data())
+        data = diff.as_data()
+        for side in (data["a"], data["b"]):
+            side["review_doubt"] = doubts[side["run_id"]] or None
+        print_json(data)
     else:
         _print(diff, doubts)
     return FAILED if fail_on and diff.regressions else FINE
@@ -148,7 +151,8 @@ def _put(
             file.write(side_by_side_html(compared, people).encode(errors="replace"))
         say(f"wrote {output}: {counted(len(compared.samples), 'sample')}")
     if as_json:
-        print_json(compared.as_data())
+        found = [doubts.get(view.run_id) or None for view in compared.runs]
+        print_json(compared.as_data() | {"review_doubt": found})
     elif output is None:
         print_side_by_side(compared, doubts)
 
@@ -174,8 +178,7 @@ def print_side_by_side(compared: SideBySide, doubts: Mapping[str, str] = {}) -> 
         print_line(f"{title}  {diff.conclusion()}", style=style)
         for each in diff.tested:
             if each.metric in {compared.headline, *diff.regressions}:
-                metric, a, b, apart, interval, p, n, *_ = _tested(diff, each)
-                print_line(f"  {metric} {a} -> {b} ({apart}, {interval}; p {p}, n {n})")
+                print_line(f"  {diff.name_of(each)}: {diff.explanation(each)}")
 
 
 def _print(diff: RunDiff, doubts: Mapping[str, str]) -> None:
@@ -189,6 +192,8 @@ def _print(diff: RunDiff, doubts: Mapping[str, str]) -> None:
     for line in diff.cautions():
         print_line(line, style="yellow")
     _print_tested(diff)
+    if not (diff.compared or diff.same_rubric):
+        return
     for what, groups in (("scenario", diff.scenarios), ("demographic", diff.demographics)):
         if groups:
             headings = (what, "samples", groups[0].metrics[0].metric, "changed most")
@@ -203,7 +208,7 @@ def _print(diff: RunDiff, doubts: Mapping[str, str]) -> None:
                 each.metric,
                 *(metric_value(each.metric, each.a), shown(each.n_a)),
                 *(metric_value(each.metric, each.b), shown(each.n_b)),
-                signed(each.difference),
+                metric_change(each.metric, each.difference),
             )
             for each in diff.metrics
             if each.a != each.b
@@ -217,33 +222,36 @@ def _print(diff: RunDiff, doubts: Mapping[str, str]) -> None:
 
 
 def _print_tested(diff: RunDiff) -> None:
-    """Print which metrics differ significantly."""
-    if not diff.tested:
-        return
+    """Print which metrics differ significantly, and the values that are tested."""
     print_line()
-    headings = ("tested", "A", "B", "B - A", "interval", "p, corrected", "n", "detectable", "B is")
+    print_line(diff.conclusion(), style="bold")
+    if not (diff.compared or diff.same_rubric) or not diff.tested:
+        return
+    for each in diff.explained:
+        print_line(f"{diff.name_of(each)}: {diff.explanation(each)}")
+    judges = diff.judges_line()
+    if judges is not None:
+        print_line(judges, style="bold")
+    print_line()
+    tested = "tested, by means of votes" if diff.by_votes else "tested"
+    headings = (tested, "B - A", "interval", "p, corrected", "n", "detectable", "B is")
     print_table(headings, (_tested(diff, each) for each in diff.tested))
     for (only_in_a, only_in_b), names in diff.one_sided().items():
         counts = f"{only_in_a} only in A, {only_in_b} only in B"
         print_line(f"on one side only  {', '.join(names)}: {counts}", style="yellow")
-    print_line(diff.conclusion(), style="bold")
-    judges = diff.judges_line()
-    if judges is not None:
-        print_line(judges, style="bold")
 
 
 def _tested(diff: RunDiff, tested: MetricDifference) -> Iterator[str | Text]:
-    from jurybox.reporting.run_diff import p_value
+    from jurybox.reporting.run_diff import between, p_value
 
-    made = tested.comparison
-    interval = made.interval
+    made, name = tested.comparison, tested.formatted_as
     yield tested.metric
-    yield from (shown(made.mean_a), shown(made.mean_b), signed(made.difference))
-    yield "-" if interval is None else f"{signed(interval.low)} to {signed(interval.high)}"
-    yield p_value(made.p_adjusted)
-    yield from (str(made.n), shown(made.detectable))
+    yield metric_change(name, made.difference)
+    yield "-" if made.interval is None else between(made.interval, name)
+    yield from (p_value(made.p_adjusted), str(made.n))
+    yield metric_change(name, made.detectable).lstrip("+")
     color = "red" if tested.regression else "green" if tested.gained else ""
-    yield plain(made.verdict, color if diff.same_rubric else "")
+    yield plain(tested.outcome, color if diff.same_rubric else "")
 
 
 def _group(diff: RunDiff, group: GroupPair) -> Iterator[str | Text]:
@@ -274,7 +282,7 @@ def _print_samples(diff: RunDiff) -> None:
     by = "" if diff.headline is None else f" by {diff.headline}"
     print_line()
     print_line(f"samples{by}  {counts}", style="bold")
-    left = counts.higher + counts.lower + counts.changed - len(diff.samples)
+    left = counts.changes - len(diff.samples)
     if left > 0:
         print_line(f"--limit N lists {counted(left, 'more changed sample')}", style="dim")
     if diff.samples:
@@ -290,12 +298,14 @@ def _print_samples(diff: RunDiff) -> None:
 
 
 def _sample(change: SampleChange, headline: str | None) -> Iterator[str]:
-    yield from (change.id, str(change.repeat), change.change)
+    from jurybox.reporting.run_diff import CHANGES
+
+    yield from (change.id, str(change.repeat), CHANGES[change.change])
     whole = next((each for each in change.metrics if each.metric == headline), None)
     if whole is None:
         yield from ("-", "-", "-")
     else:
-        yield from (shown(whole.a), shown(whole.b), signed(whole.difference))
+        yield from (short(whole.a), short(whole.b), metric_change("", whole.difference))
     lines = [*change.details(headline)]
     if len(lines) > _MOST_LINES:
         lines[_MOST_LINES - 1 :] = [f"and {len(lines) - _MOST_LINES + 1} more in --json"]

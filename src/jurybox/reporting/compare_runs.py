@@ -1,7 +1,8 @@
 """Compares two runs, sample by sample and metric by metric (A13).
 
 Single values are only reported as higher or lower. Whether the runs differ significantly is tested
-for each metric, over all samples that have the metric in both runs.
+for each metric, over all samples that have the metric in both runs. The tests use the means of
+votes (E9); samples are listed with their recorded scores, which pages show and pass rules use.
 """
 
 import heapq
@@ -30,6 +31,7 @@ from jurybox.statistics.metric_differences import (
     SampleClusters,
     comparable_scores,
     passed_of,
+    recorded_score,
     rescaled,
     score_of,
 )
@@ -163,7 +165,7 @@ def _largest(
         is_same = change.change in {"same", "unscored"}
         if is_same and limit is None:
             continue  # without a limit, only changes are listed
-        for kind in (change.change,) if is_same else (change.change, "any"):
+        for kind in (change.change, *change.turned(), *(() if is_same else ("any",))):
             some = kept.setdefault(kind, [])
             some.append(change)
             if len(some) > 2 * most:  # so that a large run's samples are never all kept
@@ -216,7 +218,8 @@ class _Changes:
                 met = (None, None)  # a label belongs to one response, and these differ
             self.tests.add(left.result, right.result, left.cluster, met)
             change = self._change(left, right)
-            self.counts[change.change] += 1
+            for kind in (change.change, *change.turned()):
+                self.counts[kind] += 1
             self.counts["identical_records"] += change.identical
             apart = change.difference(self._ranked_by)
             if apart is not None:
@@ -257,7 +260,7 @@ class _Changes:
             change="changed",
             identical=left.sha256 == right.sha256,
             metrics=tuple(
-                _pair(name, score_of(one, name), score_of(other, name), self._rescaled)
+                _pair(name, recorded_score(one, name), recorded_score(other, name), self._rescaled)
                 for name in self._names
             ),
             **verdicts,
@@ -289,13 +292,19 @@ def _names(rubric: Rubric) -> Iterator[str]:
 def _kind(change: run_diff.SampleChange, headline: str | None) -> run_diff.ChangeKind:
     """Return how a sample changed; latency is shown but doesn't count as a change."""
     moved = [each for each in change.metrics if each.metric != _LATENCY and _moved(each)]
-    if not moved and not change.flips():
-        lacking = change.evaluator_error[1] or change.target_error[1]
-        return "unscored" if lacking is not None else "same"
     for each in moved:
         if each.metric == headline and each.difference is not None:
             return "higher" if each.difference > 0 else "lower"
-    return "changed"
+    errors = zip(change.evaluator_error, change.target_error, strict=True)
+    match [any(each) for each in errors]:
+        case [True, True]:
+            return "unscored"
+        case [False, True]:
+            return "no_longer_scored"
+        case [True, False]:
+            return "newly_scored"
+        case _:
+            return "changed" if moved or change.flips() else "same"
 
 
 def _moved(pair: run_diff.MetricPair) -> bool:

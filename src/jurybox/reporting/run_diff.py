@@ -5,16 +5,32 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from jurybox.documents.numbers import short
+from jurybox.documents.numbers import metric_change, short
 from jurybox.reporting.attention import SamplePlace
-from jurybox.reporting.metric_text import metric_title
+from jurybox.reporting.metric_text import metric_title, plain_words
 from jurybox.reporting.view import RunView
+from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLE_SCORE, WIN_RATE
 from jurybox.rubric.rubric_model import Rubric
+from jurybox.scoring.sample_result import POINTS_OF_B
 from jurybox.scoring.summary import GateOutcome
+from jurybox.statistics.estimates import Interval
 from jurybox.statistics.metric_differences import RIGHT, MetricDifference, rescaled
 from jurybox.text_format import as_text, counted, cut
 
-ChangeKind = Literal["higher", "lower", "changed", "same", "unscored"]
+ChangeKind = Literal[
+    "lower", "no_longer_scored", "changed", "same", "unscored", "newly_scored", "higher"
+]
+ChangeFilter = ChangeKind | Literal["now_fails", "now_passes"]
+CHANGES: Final[dict[ChangeKind, str]] = {
+    "lower": "lower",
+    "no_longer_scored": "no longer scored",
+    "changed": "changed otherwise",
+    "same": "unchanged",
+    "unscored": "not scored in either",
+    "newly_scored": "newly scored",
+    "higher": "higher",
+}
+"""How samples can change, in words, from worse to better."""
 RankedSample = tuple[float, SamplePlace]
 """The difference of a sample's overall score, and the sample in run B."""
 
@@ -28,6 +44,15 @@ VERDICTS: Final = (
 )
 """The results of a sample apart from its metrics."""
 
+# The metrics of a run, by those of its samples that are shares.
+_RATES: Final = {
+    "passed": "pass_rate",
+    "safety_flag": "safety_rate",
+    "unscored": "unscored_rate",
+    "target_error": "target_error_rate",
+}
+_RUN_METRICS: Final = {**_RATES, SAMPLE_SCORE: AGGREGATE_SCORE, POINTS_OF_B: WIN_RATE}
+_OPPOSITE: Final = {"higher": "lower", "lower": "higher"}
 _LONGEST: Final = 80
 _SMALLEST_P: Final = 0.0001
 _WORDS: Final = {True: "yes", False: "no", None: "-"}
@@ -65,8 +90,9 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
     """One sample that both runs have.
 
     ``change`` is how the sample changed as a whole: its score is `higher` or `lower`, it `changed`
-    otherwise (a different verdict with the same score, or a score in only one run), or it is the
-    `same`. A sample that neither run could score is `unscored`.
+    otherwise (a different verdict with the same score), or it is the `same`. Without an overall
+    score in both, it is `no_longer_scored`, `newly_scored`, or `unscored` in both runs. Scores are
+    the recorded ones.
     """
 
     id: str
@@ -86,6 +112,12 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
         both = {name: getattr(self, name) for name in VERDICTS}
         return {name: (a, b) for name, (a, b) in both.items() if a != b}
 
+    def turned(self) -> tuple[ChangeFilter, ...]:
+        """Return whether a sample that passed now fails, or the other way around."""
+        if self.passed == (True, False):
+            return ("now_fails",)
+        return ("now_passes",) if self.passed == (False, True) else ()
+
     def difference(self, metric: str | None) -> float | None:
         """Return the difference of a metric; None if a run doesn't have it."""
         return next((each.difference for each in self.metrics if each.metric == metric), None)
@@ -93,10 +125,16 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
     def details(self, headline: str | None, rubric: Rubric | None = None) -> Iterator[str]:
         """Yield the changes apart from the overall score, the largest score changes first.
 
-        With a rubric, metrics have their titles instead of their ids.
+        With a rubric, metrics have their titles instead of their ids, and the verdicts are left out
+        that a page shows with each response.
         """
         for name, (a, b) in self.flips().items():
-            yield f"{name} {word(a)} -> {word(b)}"
+            if rubric is None:
+                yield f"{name} {word(a)} -> {word(b)}"
+            elif name in {"winner", "stable", "safety_flag"}:
+                yield f"{plain_words(name)} {word(a)} -> {word(b)}"
+        if self.change in {"no_longer_scored", "newly_scored"}:
+            return
         for each in sorted(self.metrics, key=lambda each: -abs(each.difference or 0)):
             on_two_scales = each.difference is None and None not in (each.a, each.b)
             if each.metric in (headline, "latency_e2e_ms") or on_two_scales:
@@ -125,18 +163,32 @@ class ChangeCounts(msgspec.Struct, frozen=True, kw_only=True):
     higher: int
     lower: int
     changed: int
+    no_longer_scored: int
+    newly_scored: int
     unscored: int
+    now_fails: int
+    now_passes: int
     only_in_a: int
     only_in_b: int
     identical_records: int
 
     def __str__(self) -> str:
-        """Return the counts in words."""
-        return (
-            f"{self.higher} higher, {self.lower} lower, {self.changed} changed otherwise, "
-            f"{self.same} the same, {self.unscored} without a score, "
-            f"{self.only_in_a} only in A, {self.only_in_b} only in B"
-        )
+        """Return the counts in words, without those that are rare and zero."""
+        usual = {"lower", "same", "higher", "now_fails", "now_passes"}
+        words = CHANGES | {"now_fails": "passed and now fail", "now_passes": "failed and now pass"}
+        words |= {"only_in_a": "only in A", "only_in_b": "only in B"}
+        counts = [(getattr(self, kind), kind, said) for kind, said in words.items()]
+        return ", ".join(f"{n:,} {said}" for n, kind, said in counts if n or kind in usual)
+
+    @property
+    def in_both(self) -> int:
+        """The number of samples that both runs have."""
+        return sum(getattr(self, kind) for kind in CHANGES)
+
+    @property
+    def changes(self) -> int:
+        """The number of samples that changed in any way."""
+        return self.in_both - self.same - self.unscored
 
 
 class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,10 +242,10 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         gained = any(each.gained for each in self.tested)
         return "fails" if self.regressions else "passes" if gained else ""
 
-    def listed_changes(self, only: ChangeKind | None = None) -> list[SampleChange]:
-        """Return the largest changes, losses first; of `higher` scores, the largest gains first."""
+    def listed_changes(self, only: ChangeFilter | None = None) -> list[SampleChange]:
+        """Return the largest changes, losses first; of gains, the largest first."""
         changes = self.samples if only is None else self.by_kind.get(only, ())
-        gains = only == "higher"
+        gains = only in {"higher", "now_passes"}
         return sorted(changes, key=lambda each: each.difference(self.headline) or 0, reverse=gains)
 
     def as_data(self) -> dict[str, Any]:
@@ -225,9 +277,14 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         if self.identical is None:
             return "can't be compared as a whole: a run isn't finished"
         if self.identical:
-            return "identical, by hash"
-        many = counted(self.counts.identical_records, "sample")
-        return f"{many} with identical inputs, replies and result, by hash"
+            return "inputs, replies and results are identical, by hash"
+        many = self.counts.identical_records
+        have = (
+            f"{counted(many, 'sample')} {'has' if many == 1 else 'have'}"
+            if many
+            else "no sample has"
+        )
+        return f"{have} identical inputs, replies and results in both runs, by hash"
 
     def cautions(self) -> Iterator[str]:
         """Yield possible explanations of the differences."""
@@ -250,9 +307,9 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
     def judges_line(self) -> str | None:
-        """Return which run's judge agrees with human labels more often; None without labels."""
+        """Return which run's judge agrees with human labels more often; None if not measured."""
         found = next((each for each in self.tested if each.metric == RIGHT), None)
-        if found is None:
+        if found is None or not found.comparison.n:
             return None
         made = found.comparison
         side = {"higher": "B's judge is", "lower": "A's judge is"}.get(made.verdict)
@@ -262,33 +319,99 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
 
     def conclusion(self, *, titled: bool = False) -> str:
         """Return the result of the tests in words; ``titled`` names criteria by their titles."""
+        return ". ".join(filter(None, (self.finding(titled=titled), self.rubric_caution)))
+
+    @property
+    def rubric_caution(self) -> str:
+        """That the rubrics differ, if they do, and what this means for the differences."""
+        if self.same_rubric:
+            return ""
+        caution = ", so a difference may come from the rubric and not the responses"
+        return f"The rubrics differ{caution if self.compared else ''}"
+
+    def finding(self, *, titled: bool = False) -> str:
+        """Return whether B is better or worse than A, and in what, in words."""
         intervals = (each.comparison.interval for each in self.tested)
         level = next((f" at {100 * each.level:g}%" for each in intervals if each), "")
-        found = self._beyond_chance()
-        none = "no scores could be compared: no sample has a score in both runs"
-        parts = [] if self.compared else [none]
-        for what, metrics in found.items():
-            names = (metric_title(each, self.b.rubric) if titled else each for each in metrics)
-            parts.append(f"{what}{level}: {', '.join(names)}")
-        if self.compared and not found:
-            parts.append(f"no metric is higher or lower by more than chance{level}")
-        if self.compared and "gained" in found:
-            parts.append("no regression")
-        if not self.same_rubric:
-            caution = ", so a difference may come from the rubric and not the responses"
-            parts[-1] += f". The rubrics differ{caution if self.compared else ''}"
-        return "; ".join(parts)
-
-    def _beyond_chance(self) -> dict[str, list[str]]:
-        """Return the metrics that differ significantly, by the kind of difference."""
-        gained = [each.metric for each in self.tested if each.gained]
-        if self.tone:
-            return {"regression": [*self.regressions]} if self.regressions else {"gained": gained}
+        parts = [] if self.compared else [f"no scores could be compared: {self._why_not()}"]
         found: dict[str, list[str]] = {}
         for each in self.tested:
-            if each.comparison.verdict != "undecided":
-                found.setdefault(each.comparison.verdict, []).append(each.metric)
-        return found
+            if each.comparison.verdict != "undecided" and each.metric != RIGHT:
+                found.setdefault(self._word(each), []).append(self.name_of(each, titled=titled))
+        if found:
+            differs = (f"{what} than A in {', '.join(names)}" for what, names in found.items())
+            parts.append(f"B is {'; '.join(differs)} (by more than chance{level})")
+        elif self.compared and self.identical:
+            parts.append("no difference: inputs, replies and results are identical in both runs")
+        elif self.compared:
+            parts.append(f"no clear difference: no metric differs by more than chance{level}")
+        if self.tone == "passes":
+            parts.append("no regression")
+        return "; ".join(parts)
+
+    def name_of(self, tested: MetricDifference, *, titled: bool = False) -> str:
+        """Return the name of a tested metric for a sentence."""
+        name = _RATES.get(tested.metric, tested.metric)
+        return metric_title(name, self.b.rubric) if titled else name
+
+    def _word(self, tested: MetricDifference) -> str:
+        if self.same_rubric and tested.regression:
+            return "worse"
+        return "better" if self.same_rubric and tested.gained else tested.comparison.verdict
+
+    def _why_not(self) -> str:
+        """Return why no sample has a score in both runs."""
+        if not self.counts.in_both:
+            return "no sample id is in both runs"
+        pairs = next((each for each in self.tested if each.metric == POINTS_OF_B), None)
+        if pairs is None or self.same_rubric:
+            return "no sample has a score in both runs"
+        return "one run scores single responses, and the other picks the better of two"
+
+    @property
+    def explained(self) -> list[MetricDifference]:
+        """The metrics that differ by more than chance; without any, the overall score."""
+        every = [each for each in self.tested if each.metric != RIGHT]
+        clear = [each for each in every if each.comparison.verdict != "undecided"]
+        scores = [each for each in every if each.of_responses]
+        return clear or [each for each in scores if each.metric == self.headline] or scores[:1]
+
+    @property
+    def by_votes(self) -> bool:
+        """Whether the tests use means of votes, which may differ from the recorded scores."""
+        return any(view.metadata.get("evaluator_model_id") for view in (self.a, self.b))
+
+    def explanation(self, tested: MetricDifference) -> str:
+        """Return how certain the difference of a metric is, in words."""
+        made, shown_as = tested.comparison, tested.formatted_as
+        interval = made.interval
+        if interval is None:
+            return made.sentence
+        votes = ", by the means of votes" if self.by_votes and not tested.is_share else ""
+        level = f"{100 * interval.level:g}% interval"
+        said = f"the true difference is {between(interval, shown_as)}"
+        said += f" ({level} from {counted(made.n, 'sample')}{votes})"
+        if made.verdict != "undecided":
+            return said
+        if interval.low <= 0 <= interval.high:
+            said += ", so it may be chance"
+        else:
+            said += f", but with all tests together it may be chance (p {p_value(made.p_adjusted)})"
+        if made.detectable is None:
+            return said
+        detectable = metric_change(shown_as, made.detectable).lstrip("+")
+        return f"{said}; a true difference of {detectable} would be found in 4 of 5 comparisons"
+
+    def rows(self) -> Iterator[tuple[MetricDifference, MetricPair, str]]:
+        """Yield each tested metric, its values as the runs' pages show them, and the outcome."""
+        known = {each.metric: each for each in self.metrics}
+        first = (self.headline, "passed")
+        for each in sorted(self.tested, key=lambda each: each.metric not in first):
+            name = _RUN_METRICS.get(each.metric, self.b.rubric.mean_of(each.metric))
+            pair, outcome = known.get(name), each.outcome
+            if pair is not None and (pair.a, pair.b) != (None, None):
+                # A pair's win rate is that of response A.
+                yield each, pair, _OPPOSITE.get(outcome, outcome) if name == WIN_RATE else outcome
 
     def verdicts(self) -> Iterator[tuple[str, str]]:
         """Yield the conclusions of both runs, by name."""
@@ -303,6 +426,12 @@ def _run_as_data(view: RunView) -> dict[str, Any]:
     names = ("run_id", "status", "suite", "digest", "created_at", "notes", "release_ready")
     data = view.as_data()
     return {name: data[name] for name in (*names, "decision") if name in data}
+
+
+def between(interval: Interval, name: str) -> str:
+    """Return the ends of the interval of a difference."""
+    low, high = (metric_change(name, each) for each in (interval.low, interval.high))
+    return f"{low.removesuffix(' point').removesuffix(' points')} to {high}"
 
 
 def p_value(p: float | None) -> str:

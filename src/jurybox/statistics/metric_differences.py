@@ -57,8 +57,11 @@ def rescaled(one: Rubric, other: Rubric) -> tuple[str, ...]:
 
 def score_of(result: SampleResult, name: str) -> float | None:
     """Return a score of a sample by its name: the mean of several votes, not the majority."""
-    if name in result.vote_means:
-        return result.vote_means[name]
+    return result.vote_means.get(name, recorded_score(result, name))
+
+
+def recorded_score(result: SampleResult, name: str) -> float | None:
+    """Return a score of a sample by its name, as its page shows it and pass rules use it."""
     return result.judge_score if name == JUDGE_SCORE else result.metrics.get(name)
 
 
@@ -128,6 +131,21 @@ class MetricDifference(msgspec.Struct, frozen=True, kw_only=True):
     def is_share(self) -> bool:
         """Whether its mean is a share of samples, or of labels."""
         return self.metric in {*_YES_OR_NO, RIGHT}
+
+    @property
+    def formatted_as(self) -> str:
+        """The name by which its values are formatted: a share in percent."""
+        return "share_rate" if self.is_share else self.metric
+
+    @property
+    def outcome(self) -> str:
+        """The verdict in words for readers."""
+        made = self.comparison
+        if not made.n:
+            return "not measurable"
+        if not made.differing:
+            return "the same"
+        return "not clearly different" if made.verdict == "undecided" else made.verdict
 
     @property
     def regression(self) -> bool:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jurybox.calibration.gold import Gold
 from jurybox.engine.records import RunRow, SampleRow
 from jurybox.errors import IncompleteError
 from jurybox.judging.flow import Failure
@@ -54,13 +55,13 @@ def test_changed_samples_come_first_and_the_largest_before_all(
     diff = compared(one, other)
     # d no longer passes, and e has no score any more; b and c changed by as much.
     assert changes(diff) == [
-        ("e", "changed"),
+        ("e", "no_longer_scored"),
         ("d", "lower"),
         ("b", "lower"),
         ("c", "higher"),
     ]
     counts = diff.counts
-    assert (counts.higher, counts.lower, counts.changed) == (1, 2, 1)
+    assert (counts.higher, counts.lower, counts.no_longer_scored) == (1, 2, 1)
     # f has no score in either run, so it isn't the same in both.
     assert (counts.same, counts.unscored) == (1, 1)
     assert counts.identical_records == 2
@@ -243,7 +244,8 @@ def test_a_stricter_rubric_is_neither_a_regression_nor_a_gain(
     strict = make_run(rows, always(4), rubric=STRICT, run_id="y")
     caution = "The rubrics differ, so a difference may come from the rubric and not the responses"
     for diff, direction in ((compared(lax, strict), "lower"), (compared(strict, lax), "higher")):
-        assert diff.conclusion() == f"{direction} at 95%: passed. {caution}"
+        found = f"B is {direction} than A in pass_rate (by more than chance at 95%)"
+        assert diff.conclusion() == f"{found}. {caution}"
         assert (diff.same_rubric, diff.tone) == (False, "")
         assert diff.as_data()["same_rubric"] is False
     again = make_run(rows, always(2), rubric=RUBRIC, run_id="z")
@@ -276,13 +278,21 @@ def test_samples_that_judges_could_not_score_are_no_base_for_a_gain(
     scored = make_run(rows, always(4), rubric=RUBRIC, run_id="y")
     diff = compared(broken, scored)
     none = "no scores could be compared: no sample has a score in both runs"
-    assert diff.conclusion(titled=True) == f"{none}; lower at 95%: not scored"
+    chance = "(by more than chance at 95%)"
+    assert diff.conclusion(titled=True) == f"{none}; B is lower than A in unscored rate {chance}"
     assert (diff.tone, diff.samples[0].passed) == ("", (None, True))
     columns = side_by_side(broken.store, (broken.view, scored.view), CompareOptions())
     assert columns.difference("pass_rate", 1) is None
     back = compared(scored, broken)
-    assert (back.conclusion(), back.tone) == (f"{none}; regression at 95%: unscored", "fails")
+    worse = f"{none}; B is worse than A in unscored_rate {chance}"
+    assert (back.conclusion(), back.tone) == (worse, "fails")
+    assert (back.counts.no_longer_scored, back.counts.changes) == (20, 20)
+    assert "20 no longer scored" in str(back.counts)
     assert compared(broken, broken).conclusion() == none
+    unread = make_run(rows, lambda _: "no", rubric=RUBRIC, run_id="z")
+    assert (compared(broken, unread).counts.unscored, compared(broken, unread).samples) == (20, ())
+    labels = {each.id: Gold(scores={"accuracy": {"anna": 4.0}}) for each in rows}
+    assert compared(scored, broken, gold=labels).judges_line() is None
 
 
 def test_chance_is_not_mentioned_where_no_score_was_compared(
@@ -292,6 +302,5 @@ def test_chance_is_not_mentioned_where_no_score_was_compared(
     other = make_run([row("a")], crashed, rubric=STRICT, run_id="y")
     none = "no scores could be compared: no sample has a score in both runs"
     assert compared(one, other).conclusion() == f"{none}. The rubrics differ"
-    assert (
-        compared(one, one).conclusion() == "no metric is higher or lower by more than chance at 95%"
-    )
+    same = "no difference: inputs, replies and results are identical in both runs"
+    assert compared(one, one).conclusion() == same

@@ -522,16 +522,19 @@ def test_the_rubrics_are_named_before_runs_by_different_ones_are_compared(
     heading = re.search(r'<h2 id="what">(.*?)</h2>', page)
     caution = "The rubrics differ, so a difference may come from the rubric and not the responses"
     assert heading is not None
-    assert heading[1] == f"Lower at 95%: passed. {caution}"
+    chance = "(by more than chance at 95%)"
+    assert heading[1] == f"B is lower than A in pass rate {chance}"
+    assert f'<p class="warn">{caution}.</p>' in page
+    assert "<bdi>pass rate</bdi>: the true difference is " in page
     assert '<section class="verdict "' in page
     assert ", a regression" not in page
     assert not re.search('data-name="B is" class="(bad|good)"', page)
     columns = pages.get("/side-by-side?run=run-b&run=run-a").text
-    assert f"<bdi>run-a</bdi>: higher at 95%: passed. {caution}" in columns
+    assert f"<bdi>run-a</bdi>: higher in pass rate {chance}</strong>. {caution}" in columns
     assert '<strong class="">' in columns
     run = pages.get("/runs/run-b").text
     assert "against run-a, by another rubric" in run
-    assert f"lower at 95%: passed. {caution}" in run
+    assert f"B is lower than A in pass rate {chance}. {caution}" in run
 
 
 def test_the_points_of_a_trend_lead_to_their_runs(pages: PagesClient, make_run: MakeRun) -> None:
@@ -643,31 +646,32 @@ def test_two_judges_against_people_say_which_is_right(
 PAIRS = RUBRIC.replace('pass: ["accuracy >= 3"]\ngates: ["accuracy_mean >= 3"]\n', "")
 
 
+def preferred(prompt: str) -> str | Failure:
+    (number,) = re.findall(r"Task s(\d)", prompt)
+    if number == "4":
+        return "I would rather not say."
+    better = re.search(r"better answer", prompt)
+    first = better is not None and better.start() < prompt.index("worse answer")
+    side = {"1": "A" if first else "B", "2": "A", "3": "B" if first else "A"}.get(number, "tie")
+    return json.dumps(
+        {
+            "reasoning": {"accuracy": "Right.", "clarity": "Muddled."},
+            "preferences": {"accuracy": side, "clarity": side},
+            "winner": side,
+            "bias_checklist": dict.fromkeys(CHECKED, "Not at work."),
+            "safety_concerns": [],
+        }
+    )
+
+
 def test_e8_pairs_are_listed_by_urgency_then_by_what_response_a_lost(
     make_run: MakeRun, pages: PagesClient
 ) -> None:
-    def compare(prompt: str) -> str | Failure:
-        (number,) = re.findall(r"Task s(\d)", prompt)
-        if number == "4":
-            return "I would rather not say."
-        better = re.search(r"better answer", prompt)
-        first = better is not None and better.start() < prompt.index("worse answer")
-        side = {"1": "A" if first else "B", "2": "A", "3": "B" if first else "A"}.get(number, "tie")
-        return json.dumps(
-            {
-                "reasoning": {"accuracy": "Right.", "clarity": "Muddled."},
-                "preferences": {"accuracy": side, "clarity": side},
-                "winner": side,
-                "bias_checklist": dict.fromkeys(CHECKED, "Not at work."),
-                "safety_concerns": [],
-            }
-        )
-
     rows = [
         answered(f"s{n}", "better answer", response_b=Response(text="worse answer"))
         for n in range(5)
     ]
-    made = make_run(rows, compare, rubric=PAIRS)
+    made = make_run(rows, preferred, rubric=PAIRS)
     page = pages.get("/runs/run-a/samples").text
     # Unstable, not scored, lost, a tie, won.
     assert re.findall(r"<bdi>(s\d)</bdi></a>", page) == ["s2", "s4", "s3", "s0", "s1"]
@@ -784,7 +788,7 @@ def test_a_comparison_draws_every_difference_and_leads_to_its_samples(
         assert f'/compare?a=run-a&b=run-b&change=#row-{number}">Back to the comparison' in opened
     assert "Back to" not in pages.get("/runs/run-b/samples/0").text
     assert 'id="row-2"' in pages.get("/compare?a=run-a&b=run-b&change=same").text
-    assert "The dashed line is the mean, 0; the band is its 95% interval, -0.162 to +0.162" in page
+    assert "The dashed line is the mean that was tested; the band is its 95% interval" in page
 
 
 def test_a_compared_sample_has_the_score_by_which_it_passed(
@@ -798,14 +802,16 @@ def test_a_compared_sample_has_the_score_by_which_it_passed(
 
         make_run([answered("s1")], voted, rubric=RUBRIC, votes=3, run_id=name)
     assert "<span>overall 0.625</span>" in pages.get("/runs/run-a/samples/0").text
-    for path in ("/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"):
+    for path in ("/compare?a=run-a&b=run-b&change=same", "/side-by-side?run=run-a&run=run-b"):
         page = pages.get(path).text
         assert page.count('<span class="badge passes">passed</span> <strong>0.625</strong>') == 2
-    # Why it is listed as changed: the votes differ, though not by majority.
+    # All values in view are those of the run's page; only the folded tests use means of votes.
     page = pages.get("/compare?a=run-a&b=run-b").text
-    assert "means of votes:" in page
-    assert "overall 0.5 → 0.625" in page
-    assert page.count('<strong>0.625</strong> <small class="muted">by the majority</small>') == 2
+    view, _, folded = page.partition('id="tested"')
+    assert ">1 unchanged</a>" in view
+    assert '<td data-name="B - A" class="number">+0.125</td>' in folded
+    assert "+0.125" not in view
+    assert "Metric (mean of votes)" in folded
 
 
 def test_a_verdict_names_the_other_gates_that_fail(pages: PagesClient, make_run: MakeRun) -> None:
@@ -884,7 +890,8 @@ def test_of_runs_with_different_rubrics_only_what_they_share_is_compared(
 
     make_run([answered("s2")], judged, rubric=other, run_id="run-b")
     page = pages.get("/compare?a=run-a&b=run-b").text
-    assert "no id is in both. Choose two runs of one dataset" in page
+    assert "No scores could be compared: no sample id is in both runs</h2>" in page
+    assert "Choose two runs of one dataset" in page
     _, _, metrics = page.partition('id="metrics"')
     table, _, below = metrics.partition("</table>")
     assert "Accuracy mean" not in table
@@ -895,8 +902,20 @@ def test_of_runs_with_different_rubrics_only_what_they_share_is_compared(
     assert "Only one run has: <bdi>Clarity mean 3 (run-a), Tone mean 3 (run-b)" in columns
     assert "Where they differ <small>0 samples" in columns
     assert "not in this run" in columns
-    assert "<bdi>run-b</bdi>: no sample in common, so there is nothing to compare" in columns
+    assert "<bdi>run-b</bdi>: no scores could be compared: no sample id is in both runs" in columns
     assert '<small class="muted">' not in columns[: columns.index("Only one run has")]
+
+
+def test_scores_and_winners_of_pairs_are_not_compared(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    make_run([answered("s1")], judge, rubric=RUBRIC)
+    pair = answered("s1", "better answer", response_b=Response(text="worse answer"))
+    make_run([pair], preferred, rubric=PAIRS, run_id="run-b")
+    page = pages.get("/compare?a=run-a&b=run-b").text
+    why = "one run scores single responses, and the other picks the better of two"
+    assert f"No scores could be compared: {why}</h2>" in page
+    assert "<table" not in page
 
 
 @pytest.mark.parametrize("path", ["/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"])

@@ -15,7 +15,7 @@ from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.compare_runs import CompareOptions
 from jurybox.reporting.html.histograms import Axis, PlottedMetric
 from jurybox.reporting.html.html_text import moment
-from jurybox.reporting.run_diff import ChangeKind, RunDiff
+from jurybox.reporting.run_diff import CHANGES, ChangeFilter, RunDiff
 from jurybox.reporting.side_by_side import SideBySide, changed_outputs, side_by_side
 from jurybox.statistics.paired_comparison import PairedComparison
 from jurybox.web.app_state import AppState, Pending, soon
@@ -34,7 +34,7 @@ def compare_page(
     run: Annotated[Sequence[str], Query(max_length=_RUNS)] = (),
     a: str = "",
     b: str = "",
-    change: ChangeKind | Literal[""] = "",
+    change: ChangeFilter | Literal[""] = "",
 ) -> Response:
     """Answer with a comparison, or with a form to choose runs.
 
@@ -68,12 +68,14 @@ def _comparing(request: Request, count: int) -> Response:
 
 
 def _data(
-    place: AppState, rows: Sequence[RunRow], diff: RunDiff, only: ChangeKind | None
+    place: AppState, rows: Sequence[RunRow], diff: RunDiff, only: ChangeFilter | None
 ) -> dict[str, Any]:
     changes = [*changed_outputs(place.store, diff, diff.listed_changes(only))]
     walk = "?" + urlencode({"a": rows[0].id, "b": rows[1].id, "change": only or ""})
     listed = {each.number for _, shown in changes for each in shown.outputs[1:] if each}
-    kinds = {(each.id, each.repeat): kind for kind, some in diff.by_kind.items() for each in some}
+    kinds = {
+        (each.id, each.repeat): kind for kind in CHANGES for each in diff.by_kind.get(kind, ())
+    }
 
     def address(sample: SamplePlace) -> str:
         row, number = f"#row-{sample.number}", sample.number or 0
@@ -84,7 +86,8 @@ def _data(
             return _sample_url(diff.b.run_id, number)
         return f"/compare?{urlencode({'a': rows[0].id, 'b': rows[1].id, 'change': kind})}{row}"
 
-    whole = [each for each in diff.tested if each.metric == diff.headline]
+    scores = [each for each in diff.tested if each.of_responses]
+    charted = [each for each in scores if each.metric == diff.headline] or scores[:1]
     return {
         "title": " and ".join(run_name(row)[:80] for row in rows),
         "diff": diff,
@@ -92,7 +95,8 @@ def _data(
         "changes": changes,
         "address": address,
         **_plotted(diff),
-        "explained": whole or diff.tested[:1],
+        "charted": charted,
+        "kinds": CHANGES,
         "sample_url": partial(_sample_url, query=walk),
         "verdict_of": place.verdict,
     }

@@ -24,7 +24,7 @@ from jurybox.judging.flow import Failure, ModelReply
 from jurybox.reporting.html.html_text import cut_pieces, word_diff
 from jurybox.reporting.reasons import why_unsure
 from jurybox.reporting.release import read_reviews, sample_decision, settled_words
-from jurybox.reporting.run_diff import ChangeKind
+from jurybox.reporting.run_diff import ChangeFilter
 from jurybox.reporting.stored import SampleRecord, exchange_notes, plan_of, reading, rubric_of
 from jurybox.review.reviews import REVIEW, ActiveReviews, Review, active_rows, read_review
 from jurybox.rubric.document.criteria import scenario_texts
@@ -56,7 +56,7 @@ class SampleAddress(PageFilter):
 
     a: str = ""
     b: str = ""
-    change: ChangeKind | Literal[""] = ""
+    change: ChangeFilter | Literal[""] = ""
     beside: list[str] = Field([], max_length=8)
 
     @property
