@@ -194,6 +194,6 @@ def _notes(revealed: Revealed, everybody: tuple[Review, ...], *, pair: bool) -> 
         concern = "Disputed safety concern" if _disputed(everybody) else "Safety concern"
         yield f"{concern}: {outcome}."
         if _disputed(everybody):
-            yield "It is settled when all of you agree; you can change your answer here."
+            yield "It is settled when all of you agree. You can change your answer here."
     elif "safety" in revealed.judged.reasons:
         yield "No reviewer has confirmed or dismissed the safety flag yet."

@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from io import BytesIO
 from typing import Annotated, Final
 
@@ -137,9 +137,15 @@ def _last_page(visit: Visit, after: int | None) -> Response:
     if later:
         return visit.go(f"/{later[0]}/judged", notice="undecided")
     view = view_run(visit.desk.run, visit.desk.store)
+    mine = {each.number for each in visit.desk.reviews() if each.reviewer == visit.reviewer}
+
+    def named(numbers: Iterable[int]) -> list[tuple[int, str]]:
+        return [(each, visit.desk.stored(each).id) for each in sorted(numbers)[:_LISTED]]
+
     return visit.page(
         "done",
-        left=[(each, visit.desk.stored(each).id) for each in left[:_LISTED]],
+        left=named(left),
+        disputed=named(mine.intersection(view.release.disputed)),
         verdict=app_state_of(visit.request).verdict(view),
     )
 

@@ -1,5 +1,6 @@
 """A reviewer's session: their name, their queue, and their next sample."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
@@ -75,7 +76,9 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
 
     def page(self, name: str, status: int = 200, **data: Any) -> Response:  # noqa: ANN401
         """Return a page of this desk."""
-        mine = [each for each in self.desk.reviews() if each.reviewer == self.reviewer]
+        reviews = self.desk.reviews()
+        mine = [each for each in reviews if each.reviewer == self.reviewer]
+        counts = Counter(each.number for each in reviews).values()
         shared = {
             "title": f"Review {run_name(self.desk.run)[:80]}",
             "run": self.desk.run,
@@ -85,6 +88,8 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
             "reviewer": self.reviewer,
             "progress": self.desk.progress(self.reviewer),
             "reviewed": len(mine),
+            "by_anyone": len(counts),
+            "by_enough": sum(1 for count in counts if count >= self.desk.overlap),
             "overlap": self.desk.overlap,
             "awaiting": self.desk.awaiting(),
             "assigned": bool(self.desk.reviewers),

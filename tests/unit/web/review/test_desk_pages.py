@@ -348,7 +348,7 @@ def test_e11_e15_every_count_is_of_what_is_still_open_and_opens_as_many_samples(
             assert f" of {number} sample" in opened, (path, text)
             shown.setdefault(path, []).append(text)
     assert shown == {
-        "/": ["3"],
+        "/": ["3", "3 before release"],
         "/runs/run-a": [
             "3 samples to review",
             "3 samples need a review before a release (safety)",
@@ -476,8 +476,8 @@ def test_the_random_part_says_that_flagged_reviews_may_count(made: Made, anna: R
 @pytest.mark.parametrize(
     ("required", "overlap", "shown"),
     [
-        ("safety", 1, "; 4 still have to be reviewed before a release<"),
-        ("safety", 2, "; 4 still have to be reviewed before a release, by one person each<"),
+        ("safety", 1, "; 4 more need a review before a release<"),
+        ("safety", 2, "; 4 more need one review before a release<"),
         ("", 2, "<"),
     ],
 )
@@ -508,19 +508,40 @@ def test_the_end_of_the_queue_says_what_is_true(made: Made, anna: Reviewer) -> N
         desk(made).submit(number, "Ben", given, shown=Circumstances(queue="flagged"))
     desk(made).next("Cleo")  # holds the last one
     end = html.unescape(anna.get(DESK).text)
-    now = end[end.index("The run's verdict now: ") :].partition("</p>")[0]
+    now = end[end.index("The run's verdict now:") :].partition("</p>")[0]
     assert re.findall(r'<a href="/runs/run-a/samples\?(.*?)">(?:<bdi>)?([^<]*)', now) == [
         ("review=disputed", "1 safety concern that reviewers disagree about"),
         ("review=awaiting", "1 sample needs a review before a release (safety)"),
     ]
     actions = end[end.index('<p class="actions">') :].partition("</p>")[0]
     assert re.findall(r">([^<]+) <kbd", actions) == ["Back to the run"]
-    assert "Nothing is left for you: you reviewed 1 of 4 flagged samples" in end
+    enough = "the others have enough reviews (1 each), or are with another reviewer."
+    assert f"You reviewed 1 of 4 flagged samples; {enough}" in end
+    (disputed,) = re.findall(r"disagree about the safety of <a href=\"([^\"]*)", end)
+    assert "is settled when one of you changes the answer" in end
+    assert "You can change your answer here." in anna.get(disputed).text
     assert "You have reviewed every" not in end
-    assert (
-        "Nothing is left for you: you reviewed 1 of 4 samples"
-        in anna.get(f"{DESK}?queue=random").text
-    )
+    assert "You reviewed 1 of 4 samples; " in anna.get(f"{DESK}?queue=random").text
+
+
+def test_every_second_opinion_moves_the_counts_of_the_random_part(
+    made: Made, open_pages: Open
+) -> None:
+    for number in range(4):
+        desk(made).submit(number, "Ben", GIVEN, shown=Circumstances(queue="random"))
+    reviewer = Reviewer(open_pages(overlap=2))
+    reviewer.name("Anna")
+    seen: list[list[str]] = []
+    for number in range(3):
+        text = reviewer.get(f"{DESK}?queue=random").text
+        line = text[text.index('class="progress-line"') :].partition("</div>")[0]
+        seen.append(re.findall(r"<span>([^;<]*)", line)[:2])
+        desk(made).submit(number, "Anna", GIVEN, shown=Circumstances(queue="random"))
+    assert seen == [
+        ["0 samples reviewed by you", "4 of all 4 by anyone, 0 by 2 or more"],
+        ["1 sample reviewed by you", "4 of all 4 by anyone, 1 by 2 or more"],
+        ["2 samples reviewed by you", "4 of all 4 by anyone, 2 by 2 or more"],
+    ]
 
 
 def test_progress_counts_the_reviewers_own_share(made: Made, open_pages: Open) -> None:
