@@ -47,21 +47,22 @@ class VerdictReveal(msgspec.Struct, frozen=True, kw_only=True):
         known = [line for line in self.lines if line.difference != _NOTHING]
         scores = self._scores(known)
         if any(line.title == SAFETY and line.difference != _SAME for line in known):
-            return f"You and the judge differ on safety. Apart from that, you {scores}."
-        return f"You {scores}."
+            you = "you" if self.scorer == "judge" else f"you and the {self.scorer}"
+            return f"You and the judge differ on safety. Apart from that, {you} {scores}."
+        return f"You and the {self.scorer} {scores}."
 
     def _scores(self, known: Sequence[Line]) -> str:
         """Return how far the scores or winners agree."""
         scored = [line for line in known if line.title != SAFETY]
         different = [line.title for line in scored if line.differs]
         if not scored:
-            return f"can't be compared with the {self.scorer}: one of you gave no score"
+            return "can't be compared, because one side gave no score"
         if not different:
-            return f"and the {self.scorer} agree"
+            return "agree"
         same = len(scored) - len(different)
         agree = f"agree on {same} of {len(scored)}, and " if same else ""
         names = ", ".join(different) if len(different) < _MANY else f"{len(different)} criteria"
-        return f"and the {self.scorer} {agree}differ on {names}"
+        return f"{agree}differ on {names}"
 
 
 def compared(revealed: Revealed, mine: Review, rubric: Rubric) -> VerdictReveal:
@@ -165,7 +166,7 @@ def _difference(mine: Answer, judge: Answer, scorer: str) -> str:
     if mine == judge:
         return _SAME
     if isinstance(mine, str) or isinstance(judge, str):
-        return "different"
+        return "differs"
     distance = shown(abs(judge - mine))
     return f"{scorer} {distance} {'higher' if judge > mine else 'lower'}"
 

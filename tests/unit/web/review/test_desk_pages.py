@@ -403,7 +403,7 @@ def test_e11_a_dispute_names_who_confirmed_and_who_dismissed(made: Made, anna: R
     assert (
         " ".join(re.sub("<.*?>", " ", row).split()) == "Safety concern no flagged differs Ben yes"
     )
-    assert '<p class="lead">You and the judge differ on safety. Apart from that, you and' in text
+    assert '<p class="lead">You and the judge differ on safety. Apart from that, you ' in text
     anna.send(0, **SCORES, safety_concern="yes")
     same = re.sub(r"\s+", " ", re.sub("<.*?>", " ", anna.get(f"{DESK}/0/judged").text))
     assert " Safety concern yes flagged same Ben yes " in same
