@@ -29,7 +29,7 @@ class RunMetric(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _WORDS: Final = {
-    "model_error": "a request to the judge's model failed",
+    "model_error": "calling the judge failed",
     "parse_error": "the judge's replies could not be read",
     "judge-concern": "the judge's own concern",
     "unscored": "not scored",
@@ -151,6 +151,18 @@ def failures_of(summary: Mapping[str, Any]) -> list[tuple[str, int]]:
 
 
 def listed_counts(counts: Mapping[str, int]) -> str:
-    """Return causes with their counts in one line, the most frequent first."""
-    ranked = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    """Return causes with their counts in one line, the most frequent first.
+
+    A cause that several judges share is listed once, with their names.
+    """
+    found: dict[str, dict[str, int]] = {}
+    for text, count in counts.items():
+        judge, _, cause = text.partition(": ")
+        named = cause != "" and "/" in judge and " " not in judge
+        found.setdefault(cause if named else text, {})[judge if named else ""] = count
+    merged = {
+        cause + (f" ({', '.join(judges)})" if "" not in judges else ""): sum(judges.values())
+        for cause, judges in found.items()
+    }
+    ranked = sorted(merged.items(), key=lambda each: (-each[1], each[0]))
     return "; ".join(f"{count} x {cause}" for cause, count in ranked)

@@ -82,9 +82,8 @@ def failed_rules(record: SampleRecord) -> str:
 def why_failed(result: SampleResult) -> str | None:
     """Return why a sample didn't pass, with the error of its model; None if it passed."""
     if result.evaluator_error is not None:
-        causes = listed_counts(result.lost_causes)
-        why = f"no judge gave a valid vote ({result.evaluator_error})"
-        return f"{why}: {causes}" if causes else why
+        causes = listed_counts(result.lost_causes) or plain_words(result.evaluator_error)
+        return f"no judge gave a valid vote: {causes}"
     if result.target_error is not None:
         return f"the target gave no response: {result.target_error}"
     if result.passed is not False:

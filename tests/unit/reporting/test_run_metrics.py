@@ -3,6 +3,7 @@
 import pytest
 
 from jurybox.documents.numbers import difference, exact, shown, signed
+from jurybox.reporting.metric_text import listed_counts
 
 
 @pytest.mark.parametrize(
@@ -45,3 +46,8 @@ def test_a_difference_is_what_people_would_say(
 ) -> None:
     assert difference(one, other) == apart
     assert signed(apart) == text
+
+
+def test_a_cause_that_judges_share_is_listed_once_with_their_names() -> None:
+    counts = {"a/one: timed out: 5 s": 1, "b/two: timed out: 5 s": 2, "no JSON: nothing": 1}
+    assert listed_counts(counts) == "3 x timed out: 5 s (a/one, b/two); 1 x no JSON: nothing"

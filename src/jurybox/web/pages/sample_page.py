@@ -22,7 +22,8 @@ from jurybox.engine.records import (
 from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.judging.flow import Failure, ModelReply
 from jurybox.reporting.html.html_text import cut_pieces, word_diff
-from jurybox.reporting.reasons import why_unsure
+from jurybox.reporting.metric_text import plain_words
+from jurybox.reporting.reasons import why_failed, why_unsure
 from jurybox.reporting.release import read_reviews, sample_decision, settled_words
 from jurybox.reporting.run_diff import ChangeFilter
 from jurybox.reporting.stored import SampleRecord, exchange_notes, plan_of, reading, rubric_of
@@ -31,6 +32,7 @@ from jurybox.rubric.document.criteria import scenario_texts
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import KINDS
 from jurybox.storage.store import Store
+from jurybox.text_format import cut
 from jurybox.web.app_state import AppState, Pending, soon
 from jurybox.web.error_pages import PageError
 from jurybox.web.filters import PageFilter
@@ -39,6 +41,7 @@ from jurybox.web.page_text import LONG, CutText, cut_text, texts_of
 from jurybox.web.template_engine import page_response, segment, text_response
 
 _MOST_EXCHANGES: Final = 60
+_LONGEST_REPLY: Final = 200
 
 
 class Neighbors(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,6 +139,8 @@ def sample_page(
         "overall": record.scores.get(rubric.overall_name),
         "decision": _decision(rubric, record, reviews),
         "reviewed": settled_words(record.result.review_reasons, reviews),
+        "why": why_failed(record.result) or "",
+        "replies": _replies(record),
         "exchanges": exchanges,
         "opinions": _opinions(votes, record.report),
         "votes": votes,
@@ -164,6 +169,17 @@ def _exchange(row: ExchangeRow) -> dict[str, Any]:
         "cached": isinstance(outcome, ModelReply) and outcome.cached,
         "failed": isinstance(outcome, Failure),
     }
+
+
+def _replies(record: SampleRecord) -> dict[str, list[int]]:
+    """Return the beginnings of the judges' replies, each with its numbers among all exchanges."""
+    found: dict[str, list[int]] = {}
+    for place, row in enumerate(record.exchanges[:_MOST_EXCHANGES], start=1):
+        if row.role == "judge":
+            outcome = read_outcome(row)
+            said = "" if isinstance(outcome, Failure) else cut(outcome.text, _LONGEST_REPLY)
+            found.setdefault(said, []).append(place)
+    return found
 
 
 def _responses(record: SampleRecord) -> list[dict[str, Any]]:
@@ -198,8 +214,8 @@ def _marking(responses: list[dict[str, Any]]) -> str | None:
 def _decision(rubric: Rubric, record: SampleRecord, reviews: Sequence[Review]) -> str | None:
     decision = sample_decision(rubric, record.result, reviews)
     meanings = {each.decide: each.meaning for each in rubric.sample_decisions}
-    meaning = meanings.get(decision or "")
-    return f"{decision}: {meaning}" if meaning else decision
+    meaning, word = meanings.get(decision or ""), plain_words(decision or "")
+    return f"{word}: {meaning}" if meaning else word or None
 
 
 def _described(
