@@ -4,11 +4,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from jurybox.calibration import calibration_record
 from jurybox.documents.numbers import shown
+from jurybox.reporting.metric_text import metric_title
 from jurybox.review.selection import FEWEST, needed_line
 from jurybox.rubric.metrics import Comparison
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.statistics.corrected import CorrectedMetric
 from jurybox.statistics.estimates import Estimate
 from jurybox.text_format import counted
@@ -90,8 +93,8 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         what = "choice" if pairs else "score"
         fewest, most = min(each.n for each in compared), max(each.n for each in compared)
         samples = f"{fewest:,} to {most:,}" if fewest < most else f"{most:,}"
-        case = f" A case is one person's {what} on one of {samples} {kind} samples."
-        return f"{who} the same {what} as people {', '.join(same)}.{case if several else ''}{hard}"
+        case = f": {samples} {kind} samples, some with the {what}s of several people"
+        return f"{who} the same {what} as people {', '.join(same)}{case if several else ''}.{hard}"
 
     @property
     def conclusion(self) -> tuple[str, str]:
@@ -146,14 +149,40 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         """The metrics whose correction gives the judge no weight."""
         return [each.metric for each in self.estimates if each.mean.tuning == 0]
 
-    def changed_gates(self, gates: Sequence[Comparison]) -> tuple[str, ...]:
+    def changed_gates(self, gates: Sequence[Comparison]) -> tuple[tuple[Comparison, bool], ...]:
         """Return the gates whose outcome changes once reviews correct their metric."""
         means = {f"{each.metric}_mean": each.mean for each in self.estimates}
         return tuple(
-            f"{rule} {'passes' if rule.passes(mean.corrected.value) else 'fails'}"
+            (rule, rule.passes(mean.corrected.value))
             for rule in gates
             if (mean := means.get(rule.name)) and mean.corrected.value is not None
             if rule.passes(mean.corrected.value) != rule.passes(mean.judge.value)
+        )
+
+    def titled(self, rubric: Rubric) -> "ReviewAgreement":
+        """Return the same agreement with the titles of criteria in place of their ids."""
+
+        def part(one: SubsetAgreement) -> SubsetAgreement:
+            if one.agreement is None:
+                return one
+            criteria = tuple(
+                replace(each, criterion=metric_title(each.criterion, rubric))
+                for each in one.agreement.criteria
+            )
+            return replace(one, agreement=replace(one.agreement, criteria=criteria))
+
+        return replace(
+            self,
+            random=part(self.random),
+            flagged=part(self.flagged),
+            people={metric_title(name, rubric): each for name, each in self.people.items()},
+            estimates=tuple(
+                replace(each, metric=metric_title(each.metric, rubric)) for each in self.estimates
+            ),
+            unclear=tuple(
+                replace(each, criteria=tuple(metric_title(name, rubric) for name in each.criteria))
+                for each in self.unclear
+            ),
         )
 
     @property

@@ -84,13 +84,15 @@ def take_pace(visit: TheVisit) -> Response:
 
 def agreement_page(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
     """Show the agreement of judges and reviewers, and the corrected metrics."""
+    found = place.agreement(desk.run).result()
     data = {
         "title": f"Agreement {run_name(desk.run)[:80]}",
         "run": desk.run,
         "base": address(desk),
-        "agreement": place.agreement(desk.run).result(),
+        "agreement": None if found is None else found.titled(desk.rubric),
+        "changed": () if found is None else found.changed_gates(desk.rubric.gates),
         "counts": Counter(each.reviewer for each in desk.reviews()),
-        "gates": desk.rubric.gates,
+        "rubric": desk.rubric,
         "overlap": place.overlap,
         "commands": _commands(desk.run, place.store_name),
     }

@@ -75,7 +75,7 @@ def test_a_plain_sentence_comes_before_the_numbers() -> None:
     twice = part(tone, tone | {"criterion": "wit", "n": 10}, samples=12)
     assert said(random=twice).sentence == (
         "The judge gives the same score as people on tone in 25% of cases (4 of 16), on wit in 25%"
-        " (4 of 16). A case is one person's score on one of 10 to 12 random samples."
+        " (4 of 16): 10 to 12 random samples, some with the scores of several people."
     )
     assert NOTHING.sentence == ""
 

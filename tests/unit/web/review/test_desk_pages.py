@@ -278,7 +278,7 @@ def test_the_run_page_tells_how_the_judge_stands_with_people_so_far(
         anna.get(f"{DESK}/agreement")
         told = anna.get("/runs/run-a").text
         assert f"{number + 1} review" in told
-        assert "The judge gives the same score as people on facts in" in told
+        assert "The judge gives the same score as people on Facts in" in told
 
 
 @pytest.mark.parametrize("path", ["/0", "/undo", "/name", "/pace"])
@@ -436,14 +436,14 @@ def test_agreement_counts_each_label_and_links_what_is_furthest_apart(
         given = {"scores": {"facts": facts, "tone": tone}}
         desk(made).submit(number, who, given, shown=Circumstances(queue="flagged"))
     told = html.unescape(anna.get(f"{DESK}/agreement").text)
-    assert "on facts in 0% of cases (0 of 3), on tone in 33% (1 of 3). A case is one" in told
+    assert "on Facts in 0% of cases (0 of 3), on Tone in 33% (1 of 3): 2 flagged samples" in told
     assert "each of their labels is compared with the judge" in told
     rows = re.findall(r"<tr>\s*<th scope=.row.><a .*?</tr>", told, re.DOTALL)
     shown = [[re.sub("<[^>]*>", "", cell) for cell in row.split("</td>")[:2]] for row in rows]
     assert [[" ".join(cell.split()) for cell in row] for row in shown] == [
-        ["s1 facts", "1"],
-        ["s2 tone", "1, 5"],
-        ["s2 facts", "3, 3"],
+        ["s1 Facts", "1"],
+        ["s2 Tone", "1, 5"],
+        ["s2 Facts", "3, 3"],
     ]
     assert 'href="/runs/run-a/samples/1"' in rows[0]
 
