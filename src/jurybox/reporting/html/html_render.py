@@ -203,6 +203,7 @@ def packed_samples(store: Store, view: RunView, headline: str) -> PackedSamples:
 def _lines(store: Store, view: RunView, headline: str) -> Iterator[bytes]:
     from jurybox.reporting.html.markdown_text import rendered, unmarked
 
+    titles = {each.id: each.name for each in view.rubric.criteria}
     few = plan_of(view.row).samples <= _MOST_LAID_OUT
     procedure = procedure_of(view.row)
     judges = procedure.judges
@@ -222,7 +223,7 @@ def _lines(store: Store, view: RunView, headline: str) -> Iterator[bytes]:
         texts += [(each.label, each.error or each.text) for each in sample.answers]
         texts += [("reference", sample.reference)] if sample.reference else []
         texts += [(each.about, each.text) for each in sample.grounds]
-        texts += _votes(panel, record.report)
+        texts += _votes(panel, record.report, titles)
         texts += map(_review, own)
         if record.inputs.metadata:
             texts.append(("metadata", msgspec.json.encode(record.inputs.metadata).decode()))
@@ -250,7 +251,9 @@ def _lines(store: Store, view: RunView, headline: str) -> Iterator[bytes]:
         yield msgspec.json.encode(data, enc_hook=str)  # `Markup` is a subclass of str
 
 
-def _votes(panel: Sequence[Seat], report: EvaluationReport | None) -> Iterator[tuple[str, str]]:
+def _votes(
+    panel: Sequence[Seat], report: EvaluationReport | None, titles: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
     """Yield the votes on each criterion, with the judge of each vote if all are known."""
     if report is None:
         return
@@ -262,7 +265,10 @@ def _votes(panel: Sequence[Seat], report: EvaluationReport | None) -> Iterator[t
             if len(votes) == len(judges):
                 votes = [f"{judge} {vote}" for judge, vote in zip(judges, votes, strict=True)]
             if votes:
-                yield f"votes on {each.id}{side and f' of {side}'}", ", ".join(votes)
+                yield (
+                    f"votes on {titles.get(each.id, each.id)}{side and f' of {side}'}",
+                    ", ".join(votes),
+                )
 
 
 def _review(review: Review) -> tuple[str, str]:

@@ -93,13 +93,18 @@
 
   function addTexts(made, sample) {
     if (made.querySelector("dl")) return;
-    const texts = element("dl", undefined, "vote-reasoning");
+    const side = element("dl", undefined, "vote-reasoning side texts");
+    const rest = element("dl", undefined, "vote-reasoning side");
     for (const [title, text, html] of sample.texts) {
       const body = html === null ? element("dd", text, "whole-text") : laidOut(html, "dd");
-      texts.append(element("dt", title), body);
+      const beside = /^(task|response( [AB])?|reference)$/.test(title);
+      const group = element("div");
+      group.append(element("dt", title), body);
+      (beside ? side : rest).append(group);
     }
-    mark(texts);
-    made.append(texts);
+    mark(side);
+    mark(rest);
+    made.append(side, ...(rest.hasChildNodes() ? [rest] : []));
   }
 
   function showMore() {
