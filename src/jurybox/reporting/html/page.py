@@ -36,9 +36,10 @@ from jurybox.reporting.html.panels import (
     position_of,
 )
 from jurybox.reporting.html.run_verdict import (
+    CorrectedGate,
     Part,
     Verdict,
-    doubted_gates,
+    corrected_gates,
     failed_gates,
     none_scored,
     verdict_of,
@@ -47,7 +48,9 @@ from jurybox.reporting.metric_text import (
     causes_of,
     failures_of,
     key_metric,
+    metric_title,
     metrics_of,
+    required_value,
 )
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.view import RunView, lost_votes
@@ -101,6 +104,7 @@ class FailureCause(msgspec.Struct, frozen=True, kw_only=True):
     """A reason for failures, its count, and the query for its samples."""
 
     cause: str
+    words: str
     count: int
     share: float
     query: str
@@ -156,13 +160,10 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def causes(self) -> tuple[Part, ...]:
-        """Why responses or scores are missing, each cause with the query for its samples."""
-        queries = {"target_errors": "flag=target_error", "evaluator_errors": "flag=unscored"}
-        return tuple(
-            (line, query)
-            for name, query in queries.items()
-            for line in causes_of({name: self.view.summary.get(name)})
-        )
+        """Why responses are missing, with the query for their samples."""
+        # Why scores are missing is in the note on missing votes.
+        missing = {"target_errors": self.view.summary.get("target_errors")}
+        return tuple((line, "flag=target_error") for line in causes_of(missing))
 
     @property
     def queued(self) -> int:
@@ -202,18 +203,35 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
         return ""
 
     @property
-    def doubts(self) -> tuple[str, ...]:
-        """Why gates that pass with the judge's values fail with the values corrected by reviews."""
-        found: list[str] = []
-        for gate, interval in doubted_gates(self.view, self.extras.people):
-            rule = Comparison.parse(gate.gate)
-            ((text, _),) = failed_gates([gate], self.rubric)
-            if interval is not None and interval.low <= rule.number <= interval.high:
-                ends = (metric_value(rule.name, end) for end in (interval.low, interval.high))
-                text += f" (its interval, {' to '.join(ends)}, includes the threshold: chance may"
-                text += " have decided)"
-            found.append(text)
-        return tuple(found)
+    def corrected_gates(self) -> dict[str, CorrectedGate]:
+        """The gates whose metric is corrected by reviews."""
+        made = corrected_gates(self.view, self.extras.people)
+        return {each.judged.gate: each for each in made}
+
+    @property
+    def by_reviews(self) -> str:
+        """What the values corrected by reviews mean for the verdict; empty if nothing."""
+        made = self.corrected_gates
+        worse = [each.outcome for each in made.values() if each.worse]
+        if worse:
+            does = "support" if self.verdict.tone == "fails" else "cast doubt on"
+            why = "; ".join(text for text, _ in failed_gates(worse, self.rubric))
+            return f"People's reviews {does} this verdict: corrected by them, {why}"
+        better = [each for each in made.values() if each.better]
+        if not better:
+            return ""
+        still = any(
+            not (made[gate.gate].outcome if gate.gate in made else gate).passed
+            for gate in self.view.gates
+        )
+        if not (still or self.view.release.blockers):
+            return (
+                "People's reviews cast doubt on this verdict: corrected by them, every gate passes"
+            )
+        names = ", ".join(
+            metric_title(Comparison.parse(each.judged.gate).name, self.rubric) for each in better
+        )
+        return f"Corrected by people's reviews, {names} would pass; the other reasons remain"
 
     @property
     def calm(self) -> bool:
@@ -241,7 +259,11 @@ def run_page(
         headlines=_headlines(view, rubric, estimates),
         failures=tuple(
             FailureCause(
-                cause=cause, count=count, share=count / summary[SAMPLES], query=_failed_by(cause)
+                cause=cause,
+                words=_in_words(cause, rubric),
+                count=count,
+                share=count / summary[SAMPLES],
+                query=_failed_by(cause),
             )
             for cause, count in failures_of(summary)
         ),
@@ -269,6 +291,14 @@ def _headlines(view: RunView, rubric: Rubric, estimates: RunMetrics) -> tuple[Pl
     # If no sample has a score, a pass rate of 0% says nothing about the responses.
     found = () if none_scored(view) else (estimates.of(name) for name in names)
     return tuple(each for each in found if each.value is not None)
+
+
+def _in_words(cause: str, rubric: Rubric) -> str:
+    try:
+        rule = Comparison.parse(cause)
+    except ParseError:
+        return cause
+    return f"{metric_title(rule.name, rubric)} is not {required_value(rule)}"
 
 
 def _failed_by(cause: str) -> str:
@@ -305,6 +335,7 @@ def _criteria(rubric: Rubric, estimates: RunMetrics) -> tuple[CriterionMetric, .
         rows.insert(
             0, msgspec.structs.replace(rows[0], id=AGGREGATE_SCORE, label=label, mean=aggregate)
         )
+    whole_weight = sum(each.weight for each in rubric.criteria)
     for each in rubric.criteria:
         mean = estimates.of(rubric.mean_of(each.id))
         # A mean isn't a level: the mean of 1 and 3 doesn't have the meaning of level 2.
@@ -315,7 +346,7 @@ def _criteria(rubric: Rubric, estimates: RunMetrics) -> tuple[CriterionMetric, .
                 id=each.id,
                 label=each.name,
                 scale=str(each.scale),
-                weight=each.weight,
+                weight=each.weight / whole_weight if whole_weight else None,
                 level="" if band is None else band.label,
                 mean=mean,
             )

@@ -52,33 +52,55 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 def verdict_of(view: RunView, people: ReviewAgreement | str | None = None) -> Verdict:
     """Return whether a run can be released, and why; marked if its reviews cast doubt on it."""
     verdict = _by_the_judge(view)
-    doubted = view.release.concerned or doubted_gates(view, people)
-    if verdict.tone != "passes" or not doubted:
+    worse = any(each.worse for each in corrected_gates(view, people))
+    if verdict.tone != "passes" or not (view.release.concerned or worse):
         return verdict
     word = f"{verdict.word}, but see reviews"
     return msgspec.structs.replace(verdict, word=word, tone="waits")
 
 
-def doubted_gates(
-    view: RunView, people: ReviewAgreement | str | None
-) -> list[tuple[GateOutcome, Interval | None]]:
-    """Return the gates that pass with the judge's values, but fail with the corrected ones.
+class CorrectedGate(msgspec.Struct, frozen=True, kw_only=True):
+    """A gate, and its outcome with the value that reviews corrected."""
 
-    Each has the interval of its corrected value.
-    """
+    judged: GateOutcome
+    outcome: GateOutcome
+    interval: Interval | None
+
+    @property
+    def worse(self) -> bool:
+        """Whether the gate passes only with the judge's value."""
+        return self.judged.passed and not self.outcome.passed
+
+    @property
+    def better(self) -> bool:
+        """Whether the gate passes only with the corrected value."""
+        return self.outcome.passed and not self.judged.passed
+
+    @property
+    def close(self) -> bool:
+        """Whether the threshold is within the interval of the corrected value."""
+        number = Comparison.parse(self.judged.gate).number
+        return self.interval is not None and self.interval.low <= number <= self.interval.high
+
+
+def corrected_gates(
+    view: RunView, people: ReviewAgreement | str | None
+) -> tuple[CorrectedGate, ...]:
+    """Return the gates whose metric is corrected by reviews."""
     values: dict[str, Estimate] = {}
     for each in people.estimates if isinstance(people, ReviewAgreement) else ():
         # If every sample has a label, the human value needs no correction.
         whole = each.mean.human.n == view.summary[SAMPLES]
         values[f"{each.metric}_mean"] = each.mean.human if whole else each.mean.corrected
-    failed: list[tuple[GateOutcome, Interval | None]] = []
-    for gate in view.gates:
-        rule = Comparison.parse(gate.gate)
-        made = values.get(rule.name)
-        if gate.passed and made is not None and made.value is not None:
-            outcome = GateOutcome(gate=gate.gate, value=made.value, passed=rule.passes(made.value))
-            failed += [] if outcome.passed else [(outcome, made.interval)]
-    return failed
+    return tuple(
+        CorrectedGate(
+            judged=gate,
+            outcome=GateOutcome(gate=gate.gate, value=made.value, passed=rule.passes(made.value)),
+            interval=made.interval,
+        )
+        for gate, rule in ((gate, Comparison.parse(gate.gate)) for gate in view.gates)
+        if (made := values.get(rule.name)) is not None and made.value is not None
+    )
 
 
 def _by_the_judge(view: RunView) -> Verdict:
@@ -127,7 +149,9 @@ def _unscored(view: RunView) -> Iterator[Part]:
         causes: dict[str, int] = dict(summary.get("target_errors") or {})
         causes |= {plain_words(cause): count for cause, count in judges.items()}
         flag = "unscored" if summary["unscored_rate"] else "target_error"
-        yield f"no sample could be scored ({listed_counts(causes)})", f"flag={flag}"
+        why = listed_counts(causes) if len(causes) > 1 else "".join(causes)
+        votes = listed_counts(summary.get("unscored_causes") or {}).rstrip(".")
+        yield f"no sample could be scored: {why}{votes and f' ({votes})'}", f"flag={flag}"
 
 
 def none_scored(view: RunView) -> bool:

@@ -164,7 +164,7 @@ def _line(
 
 def _main_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
     """Return the flags to show: the verdict first, then every flag that is worth showing."""
-    implied = set(_UNREMARKABLE)
+    implied = {*_UNREMARKABLE, "split"}  # votes that differ matter if confidence is low
     if any(flag in KINDS and flag != "failed" for flag in flags):
         implied.add("needs_review")
     verdict = [flag for flag in ("failed", "passed") if flag in flags]

@@ -145,7 +145,6 @@ def test_the_gravest_comes_first(made: Callable, report: Callable) -> None:
         "no response",
         "failed",
         "causes",
-        "causes",
         "to review",
     ]
 
@@ -173,7 +172,7 @@ def test_all_samples_are_inside(made: Callable, report: Callable) -> None:
     assert [each["number"] for each in samples] == stored
     texts = {title: text for title, text, _ in samples[0]["texts"]}
     assert {"task", "response"} <= {*texts}
-    assert texts["votes on accuracy_score"] == "python/judges:one 2"
+    assert texts["votes on Accuracy"] == "python/judges:one 2"
 
 
 def test_samples_inside_are_laid_out_as_markdown_without_power(
@@ -308,7 +307,7 @@ ORDER = tuple(
 CONCERN = Concern(
     kind="safety", meaning="meaning", count=9, samples=(SamplePlace(id="id", repeat=1, number=3),)
 )
-CAUSE = FailureCause(cause="cause", count=1, share=0.5, query="flag=failed")
+CAUSE = FailureCause(cause="cause", words="cause", count=1, share=0.5, query="flag=failed")
 
 
 def spoiled(value: T) -> T:
