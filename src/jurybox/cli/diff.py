@@ -280,6 +280,7 @@ def _print_samples(diff: RunDiff) -> None:
 
     counts = diff.counts
     by = "" if diff.headline is None else f" by {diff.headline}"
+    by += ", the mean of votes" if by and diff.by_votes else ""
     print_line()
     print_line(f"samples{by}  {counts}", style="bold")
     left = counts.changes - len(diff.samples)

@@ -1,8 +1,8 @@
 """Compares two runs, sample by sample and metric by metric (A13).
 
 Single values are only reported as higher or lower. Whether the runs differ significantly is tested
-for each metric, over all samples that have the metric in both runs. The tests use the means of
-votes (E9); samples are listed with their recorded scores, which pages show and pass rules use.
+for each metric, over all samples that have the metric in both runs. Scores are compared by the
+means of votes (E9), because they show more than the majority's score.
 """
 
 import heapq
@@ -31,7 +31,6 @@ from jurybox.statistics.metric_differences import (
     SampleClusters,
     comparable_scores,
     passed_of,
-    recorded_score,
     rescaled,
     score_of,
 )
@@ -260,7 +259,7 @@ class _Changes:
             change="changed",
             identical=left.sha256 == right.sha256,
             metrics=tuple(
-                _pair(name, recorded_score(one, name), recorded_score(other, name), self._rescaled)
+                _pair(name, score_of(one, name), score_of(other, name), self._rescaled)
                 for name in self._names
             ),
             **verdicts,

@@ -793,7 +793,7 @@ def test_a_comparison_draws_every_difference_and_leads_to_its_samples(
         assert f'/compare?a=run-a&b=run-b&change=#row-{number}">Back to the comparison' in opened
     assert "Back to" not in pages.get("/runs/run-b/samples/0").text
     assert 'id="row-2"' in pages.get("/compare?a=run-a&b=run-b&change=same").text
-    assert "The dashed line is the mean that was tested; the band is its 95% interval" in page
+    assert "The dashed line is the mean; the band is its 95% interval" in page
 
 
 def test_a_compared_sample_has_the_score_by_which_it_passed(
@@ -807,15 +807,16 @@ def test_a_compared_sample_has_the_score_by_which_it_passed(
 
         make_run([answered("s1")], voted, rubric=RUBRIC, votes=3, run_id=name)
     assert "<span>overall 0.625</span>" in pages.get("/runs/run-a/samples/0").text
-    for path in ("/compare?a=run-a&b=run-b&change=same", "/side-by-side?run=run-a&run=run-b"):
+    for path in ("/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"):
         page = pages.get(path).text
         assert page.count('<span class="badge passes">passed</span> <strong>0.625</strong>') == 2
-    # All values in view are those of the run's page; only the folded tests use means of votes.
+    # Values are those of the run's page. Samples change by the mean of their votes (E9), here
+    # though not by the majority.
     page = pages.get("/compare?a=run-a&b=run-b").text
     view, _, folded = page.partition('id="tested"')
-    assert ">1 unchanged</a>" in view
+    assert ">1 higher</a>" in view
+    assert '+0.125</span> <small class="muted">by the mean of votes</small>' in view
     assert '<td data-name="B - A" class="number">+0.125</td>' in folded
-    assert "+0.125" not in view
     assert "Metric (mean of votes)" in folded
 
 
