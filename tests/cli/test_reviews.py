@@ -155,10 +155,11 @@ def test_a_gate_goes_by_the_corrected_metric_when_asked(
     assert done.json["release_ready"] is False
     # The verdict of the report goes by the judge, and says that people would decide otherwise.
     jurybox("report", "last", "-o", "gated.html")
-    near = f"corrected by them, <bdi>Clarity mean is {metric_value('', estimated)} and has to be"
+    near = f"corrected by them, Clarity mean is {metric_value('', estimated)} and has to be"
     written = Path("gated.html").read_text()
     assert f"{near} at least" in written
-    assert "--corrected</code> uses the corrected values, and fails." in written
+    assert "--corrected</code> uses the corrected ones." in written
+    assert '<small class="warn">fails corrected</small>' in written
     (sentence,) = re.findall(r'<h2 id="decision-head">.*?</h2>\n<p>.*?</p>', written, re.DOTALL)
     assert "corrected" not in sentence
     review("random", 18)

@@ -69,7 +69,8 @@ def test_the_causes_of_missing_votes_are_named_with_counts(jurybox: Jurybox) -> 
     # What differs from request to request is left out, so that one cause is one line.
     assert "the model crashed, request ..." in crash
     (note,) = [note for note in data["notes"] if note.startswith("6 votes are missing: ")]
-    assert f"3 x {crash}" in note
+    place, _, failure = crash.partition(": ")
+    assert f"3 x {failure} ({place})" in note
     assert f"3 x {prose}" in note
     out = " ".join(jurybox("show", "last").out.split())
     assert note in out
