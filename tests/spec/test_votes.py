@@ -119,6 +119,17 @@ def test_diff_compares_the_means_of_votes(jurybox: Jurybox) -> None:
     assert data["counts"]["same"] == 20
 
 
+def test_diff_lists_recorded_scores_next_to_the_means_of_votes(jurybox: Jurybox) -> None:
+    one, other = run(jurybox, "split")["run_id"], run(jurybox, "fair")["run_id"]
+    sample = json.loads(jurybox("diff", one, other, "--json").out)["samples"][0]
+    tone = next(each for each in sample["metrics"] if each["metric"] == "tone")
+    assert (tone["a"], tone["b"], tone["difference"], tone["recorded"]) == (4, 1, -3, [5, 1])
+    listed = jurybox("diff", one, other).out
+    assert "difference by votes" in listed
+    assert "0.875 -> 0.125 (votes 0.688 -> 0.125)" in listed
+    assert "tone 5 -> 1 (votes 4 -> 1)" in listed
+
+
 def test_diff_says_which_judge_is_right_more_often(jurybox: Jurybox, tmp_path: Path) -> None:
     one, other = run(jurybox, "steady")["run_id"], run(jurybox, "fair")["run_id"]
     line = "B's judge is right more often: A 20%, B 100% of the labels on 20 samples"

@@ -20,7 +20,7 @@ from jurybox.cli.output import (
     yes_or_no,
 )
 from jurybox.cli.signals import FAILED, FINE
-from jurybox.documents.numbers import dollars, metric_change, metric_value, short, shown
+from jurybox.documents.numbers import dollars, metric_change, metric_value, shown
 from jurybox.text_format import counted
 
 if TYPE_CHECKING:
@@ -287,8 +287,9 @@ def _print_samples(diff: RunDiff) -> None:
     if left > 0:
         print_line(f"--limit N lists {counted(left, 'more changed sample')}", style="dim")
     if diff.samples:
-        score = f"{diff.headline or 'score'} A"
-        headings = ("sample", "repeat", "change", score, "B", "difference", "what else")
+        difference = "difference by votes" if diff.by_votes else "difference"
+        score = diff.headline or "score"
+        headings = ("sample", "repeat", "change", score, difference, "what else")
         print_table(headings, (_sample(each, diff.headline) for each in diff.samples))
     for name, count, listed in (
         ("A", counts.only_in_a, diff.only_in_a),
@@ -302,11 +303,8 @@ def _sample(change: SampleChange, headline: str | None) -> Iterator[str]:
     from jurybox.reporting.run_diff import CHANGES
 
     yield from (change.id, str(change.repeat), CHANGES[change.change])
-    whole = next((each for each in change.metrics if each.metric == headline), None)
-    if whole is None:
-        yield from ("-", "-", "-")
-    else:
-        yield from (short(whole.a), short(whole.b), metric_change("", whole.difference))
+    whole = change.pair(headline)
+    yield from ("-", "-") if whole is None else (str(whole), metric_change("", whole.difference))
     lines = [*change.details(headline)]
     if len(lines) > _MOST_LINES:
         lines[_MOST_LINES - 1 :] = [f"and {len(lines) - _MOST_LINES + 1} more in --json"]

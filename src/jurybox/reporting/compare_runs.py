@@ -31,6 +31,7 @@ from jurybox.statistics.metric_differences import (
     SampleClusters,
     comparable_scores,
     passed_of,
+    recorded_score,
     rescaled,
     score_of,
 )
@@ -258,10 +259,7 @@ class _Changes:
             repeat=left.key[1],
             change="changed",
             identical=left.sha256 == right.sha256,
-            metrics=tuple(
-                _pair(name, score_of(one, name), score_of(other, name), self._rescaled)
-                for name in self._names
-            ),
+            metrics=tuple(_by_votes(name, one, other, self._rescaled) for name in self._names),
             **verdicts,
         )
         return msgspec.structs.replace(change, change=_kind(change, self.headline))
@@ -272,11 +270,28 @@ def _place(side: StoredSide) -> SamplePlace:
 
 
 def _pair(
-    name: str, a: float | None, b: float | None, without: Container[str], **counts: int | None
+    name: str,
+    a: float | None,
+    b: float | None,
+    without: Container[str],
+    *,
+    n_a: int | None = None,
+    n_b: int | None = None,
 ) -> run_diff.MetricPair:
     """Return a metric in both runs; metrics in ``without`` get no difference."""
     apart = None if name in without else difference(a, b)
-    return run_diff.MetricPair(metric=name, a=a, b=b, difference=apart, **counts)
+    return run_diff.MetricPair(metric=name, a=a, b=b, difference=apart, n_a=n_a, n_b=n_b)
+
+
+def _by_votes(
+    name: str, one: SampleResult, other: SampleResult, without: Container[str]
+) -> run_diff.MetricPair:
+    """Return a score by the means of votes, and as recorded if that is different."""
+    recorded = recorded_score(one, name), recorded_score(other, name)
+    votes = score_of(one, name), score_of(other, name)
+    differ = any(_moved(_pair(name, *each, ())) for each in zip(recorded, votes, strict=True))
+    pair = _pair(name, *votes, without)
+    return msgspec.structs.replace(pair, recorded=recorded) if differ else pair
 
 
 def _names(rubric: Rubric) -> Iterator[str]:

@@ -24,7 +24,7 @@ ChangeFilter = ChangeKind | Literal["now_fails", "now_passes"]
 CHANGES: Final[dict[ChangeKind, str]] = {
     "lower": "lower",
     "no_longer_scored": "no longer scored",
-    "changed": "changed otherwise",
+    "changed": "changed but not in score",
     "same": "unchanged",
     "unscored": "not scored in either",
     "newly_scored": "newly scored",
@@ -59,7 +59,11 @@ _WORDS: Final = {True: "yes", False: "no", None: "-"}
 
 
 class MetricPair(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A metric in both runs, the difference B minus A, and the numbers of samples."""
+    """A metric in both runs, the difference B minus A, and the numbers of samples.
+
+    Of a single sample, ``a`` and ``b`` are means of votes; ``recorded`` has the recorded scores if
+    they are different.
+    """
 
     metric: str
     a: float | None
@@ -67,6 +71,18 @@ class MetricPair(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     difference: float | None
     n_a: int | None = None
     n_b: int | None = None
+    recorded: tuple[float | None, float | None] | None = None
+
+    def __str__(self) -> str:
+        """Return the recorded values, and the means of votes if they are different."""
+        a, b = self.recorded or (self.a, self.b)
+        values = f"{short(a)} -> {short(b)}"
+        return f"{values} ({self.votes})" if self.votes else values
+
+    @property
+    def votes(self) -> str:
+        """The means of votes, if they differ from the recorded scores."""
+        return f"votes {short(self.a)} -> {short(self.b)}" if self.recorded else ""
 
 
 class GroupPair(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +108,7 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
     ``change`` is how the sample changed as a whole: its score is `higher` or `lower`, it `changed`
     otherwise (a different verdict with the same score), or it is the `same`. Without an overall
     score in both, it is `no_longer_scored`, `newly_scored`, or `unscored` in both runs. Scores are
-    the recorded ones.
+    compared by the means of votes.
     """
 
     id: str
@@ -120,7 +136,12 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
 
     def difference(self, metric: str | None) -> float | None:
         """Return the difference of a metric; None if a run doesn't have it."""
-        return next((each.difference for each in self.metrics if each.metric == metric), None)
+        pair = self.pair(metric)
+        return None if pair is None else pair.difference
+
+    def pair(self, metric: str | None) -> MetricPair | None:
+        """Return a metric in both runs; None if neither run measures it."""
+        return next((each for each in self.metrics if each.metric == metric), None)
 
     def details(self, headline: str | None, rubric: Rubric | None = None) -> Iterator[str]:
         """Yield the changes apart from the overall score, the largest score changes first.
@@ -139,9 +160,10 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
             on_two_scales = each.difference is None and None not in (each.a, each.b)
             if each.metric in (headline, "latency_e2e_ms") or on_two_scales:
                 continue
-            if each.a != each.b:
+            a, b = each.recorded or (each.a, each.b)
+            if each.a != each.b or a != b:
                 name = each.metric if rubric is None else metric_title(each.metric, rubric)
-                yield f"{name} {short(each.a)} -> {short(each.b)}"
+                yield f"{name} {each}"
 
 
 class FieldChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -389,7 +411,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
             return made.sentence
         votes = ", by the means of votes" if self.by_votes and not tested.is_share else ""
         level = f"{100 * interval.level:g}% interval"
-        said = f"the true difference is {between(interval, shown_as)}"
+        said = f"the true difference lies between {between(interval, shown_as, ' and ')}"
         said += f" ({level} from {counted(made.n, 'sample')}{votes})"
         if made.verdict != "undecided":
             return said
@@ -428,10 +450,10 @@ def _run_as_data(view: RunView) -> dict[str, Any]:
     return {name: data[name] for name in (*names, "decision") if name in data}
 
 
-def between(interval: Interval, name: str) -> str:
+def between(interval: Interval, name: str, joined: str = " to ") -> str:
     """Return the ends of the interval of a difference."""
     low, high = (metric_change(name, each) for each in (interval.low, interval.high))
-    return f"{low.removesuffix(' point').removesuffix(' points')} to {high}"
+    return f"{low.removesuffix(' point').removesuffix(' points')}{joined}{high}"
 
 
 def p_value(p: float | None) -> str:

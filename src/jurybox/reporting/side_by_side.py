@@ -14,8 +14,7 @@ from jurybox.reporting.run_diff import RunDiff, SampleChange
 from jurybox.reporting.stored import SampleRecord, reading
 from jurybox.reporting.view import RunView
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.scoring.sample_result import JUDGE_SCORE
-from jurybox.statistics.metric_differences import rescaled
+from jurybox.statistics.metric_differences import recorded_score, rescaled
 from jurybox.storage.store import Store
 from jurybox.text_format import cut
 
@@ -178,11 +177,10 @@ def _outputs(
 def _output(row: SampleRow, rubric: Rubric, headline: str | None) -> TargetOutput:
     record = SampleRecord(row)
     result = record.result
-    by_judge = headline == JUDGE_SCORE
     return TargetOutput(
         number=row.number,
         response=record.response or result.target_error or "",
-        score=result.judge_score if by_judge else result.metrics.get(headline or ""),
+        score=recorded_score(result, headline or ""),
         passed=record.passed,
         failed=failed_rules(record),
         reason=cut(main_reason(record, rubric), _LONGEST_REASON),

@@ -57,8 +57,11 @@ def rescaled(one: Rubric, other: Rubric) -> tuple[str, ...]:
 
 def score_of(result: SampleResult, name: str) -> float | None:
     """Return a score of a sample by its name: the mean of several votes, not the majority."""
-    if name in result.vote_means:
-        return result.vote_means[name]
+    return result.vote_means.get(name, recorded_score(result, name))
+
+
+def recorded_score(result: SampleResult, name: str) -> float | None:
+    """Return a score of a sample by its name, as pass rules and pages use it."""
     return result.judge_score if name == JUDGE_SCORE else result.metrics.get(name)
 
 

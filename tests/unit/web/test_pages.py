@@ -525,7 +525,7 @@ def test_the_rubrics_are_named_before_runs_by_different_ones_are_compared(
     chance = "(by more than chance at 95%)"
     assert heading[1] == f"B is lower than A in pass rate {chance}"
     assert f'<p class="warn">{caution}.</p>' in page
-    assert "<bdi>pass rate</bdi>: the true difference is " in page
+    assert "<bdi>pass rate</bdi>: the true difference lies between " in page
     assert '<section class="verdict "' in page
     assert ", a regression" not in page
     assert not re.search('data-name="B is" class="(bad|good)"', page)
@@ -815,7 +815,8 @@ def test_a_compared_sample_has_the_score_by_which_it_passed(
     page = pages.get("/compare?a=run-a&b=run-b").text
     view, _, folded = page.partition('id="tested"')
     assert ">1 higher</a>" in view
-    assert '+0.125</span> <small class="muted">by the mean of votes</small>' in view
+    assert '0.625</strong> <small class="muted">(votes 0.5 → 0.625)</small>' in view
+    assert ">Accuracy 4 → 4 (votes 3 → 4)</small>" in view
     assert '<td data-name="B - A" class="number">+0.125</td>' in folded
     assert "Metric (mean of votes)" in folded
 
