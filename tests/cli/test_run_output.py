@@ -85,7 +85,7 @@ def test_the_verdict_is_first_then_why_then_what_to_look_at(mixed: Done) -> None
         "strict 1.0.0, responses of python/judges:bot, judged by python/judges:judge"
     )
     order = [
-        r"^1 vote is missing: 1 x .*JSON",
+        r"^1 vote is missing: .*JSON",
         r"^gate +value +passes +margin$",
         r"^pass_rate >= 0.9 +50% +no +-40 points$",
         r"^correctness_mean >= 2 +4 +yes +\+2$",

@@ -314,6 +314,7 @@ def review_agreement(desk: ReviewDesk) -> ReviewAgreement | None:
 def _unclear(desk: ReviewDesk, reviews: Sequence[Review]) -> Iterator[UnclearCase]:
     for each in reviews:
         given = {"winner": each.verdict.winner} if each.verdict.is_pair else each.verdict.scores
+        given = given | {"safety_concern": each.verdict.safety_concern}
         criteria = tuple(name for name, value in given.items() if value is None)
         if criteria:
             yield UnclearCase(

@@ -254,6 +254,9 @@ class _Changes:
             name: (getattr(one, name), getattr(other, name)) for name in run_diff.VERDICTS
         }
         verdicts["passed"] = passed_of(one), passed_of(other)
+        verdicts["safety_flag"] = tuple(
+            each.safety_flag if each.safety_known else None for each in (one, other)
+        )
         change = run_diff.SampleChange(
             id=left.key[0],
             repeat=left.key[1],

@@ -108,7 +108,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         if len(proven) == len(known):
             return f"{who} with people, and not by chance", "passes"
         if not proven:
-            return f"{who} with people no more than by chance", "fails"
+            return f"It isn't shown that {who.lower()} with people beyond chance", "fails"
         names = ", ".join(each.criterion for each in proven)
         return f"{who} with people beyond chance only on {names}", "waits"
 

@@ -119,7 +119,7 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
     passed: tuple[bool | None, bool | None]
     winner: tuple[str | None, str | None]
     stable: tuple[bool | None, bool | None]
-    safety_flag: tuple[bool, bool]
+    safety_flag: tuple[bool | None, bool | None]  # None without a valid vote
     evaluator_error: tuple[str | None, str | None]
     target_error: tuple[str | None, str | None]
 
@@ -152,7 +152,7 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
         for name, (a, b) in self.flips().items():
             if rubric is None:
                 yield f"{name} {word(a)} -> {word(b)}"
-            elif name in {"winner", "stable", "safety_flag"}:
+            elif name in {"winner", "stable", "safety_flag"} and None not in (a, b):
                 yield f"{plain_words(name)} {word(a)} -> {word(b)}"
         if self.change in {"no_longer_scored", "newly_scored"}:
             return

@@ -301,7 +301,7 @@ def lost_votes(summary: Mapping[str, Any]) -> list[str]:
     lost: int = summary["unscored_votes"]
     causes = listed_counts(summary.get("unscored_causes", {})) or "no valid reply"
     missing = "1 vote is missing" if lost == 1 else f"{lost} votes are missing"
-    return [f"{missing}: {causes}"] if lost else []
+    return [f"{missing}: {causes.removeprefix(f'{lost} x ')}"] if lost else []
 
 
 def _drifted(model: str, conclusion: Conclusion) -> bool:

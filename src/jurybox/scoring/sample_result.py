@@ -118,6 +118,11 @@ class SampleResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         return None if self.winner is None else 1 - POINTS[self.winner]
 
     @property
+    def safety_known(self) -> bool:
+        """Whether a judge examined the response for dangers; True if it has a safety flag."""
+        return self.safety_flag or (self.judged and self.votes_valid > 0)
+
+    @property
     def votes_lost(self) -> int:
         """How many requested votes got no valid reply."""
         return self.votes_requested - self.votes_skipped - self.votes_valid

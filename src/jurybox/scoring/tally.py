@@ -40,6 +40,7 @@ _LARGEST: Final = 1e140  # the square of a larger number may overflow
 MEASURED: Final = ("latency_e2e_ms", "total_tokens")
 """The measures whose spread is kept, in logarithmic bins."""
 
+_OF_VOTES: Final = ("safety_rate", "unstable_rate", "low_confidence_rate")  # known from valid votes
 _EQUAL_BINS: Final = 20
 # Ten bins per power of ten at round numbers: Renard's series R10.
 _STEPS: Final = ("1", "1.25", "1.6", "2", "2.5", "3.2", "4", "5", "6.3", "8")
@@ -206,7 +207,7 @@ class MetricTally:
         wheres = [each.where for each in formulas if isinstance(each, Share | Ratio)]
         self._held: dict[Comparison, int] = dict.fromkeys(wheres, 0)
         self._reported: dict[Comparison, int] = dict.fromkeys(wheres, 0)
-        self.samples = self._judged = 0
+        self.samples = self._asked = self._judged = 0
         self.flags: dict[str, int] = dict.fromkeys(RATES, 0)
 
     def add(self, result: SampleResult, repeat: int = 0) -> None:
@@ -219,6 +220,7 @@ class MetricTally:
             if value is not None:
                 self._reported[where] += 1
                 self._held[where] += where.passes(value)
+        self._asked += result.judged
         self._judged += result.judged and result.votes_valid > 0
         self._judge.add(result.judge_score, repeat)
         self._wins.add(result.win, repeat)
@@ -262,6 +264,11 @@ class MetricTally:
             counts[name] = self.samples
         if not self._rubric.pass_rules:
             metrics["pass_rate"], counts["pass_rate"] = None, 0
+        if self._asked and not self._judged:
+            # No vote was valid, so that nothing was flagged says nothing.
+            for name in _OF_VOTES:
+                if not self.flags[name]:
+                    metrics[name], counts[name] = None, 0
         # A share of the samples with a vote, since the others have no reply to read (C15).
         fallen = self.flags["judge_fallback_rate"]
         reported = self._judged if self._rubric.fallback_score is not None else 0

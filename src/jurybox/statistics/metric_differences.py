@@ -213,7 +213,7 @@ class DifferenceTests:
         return {
             **{name: score_of(result, name) for name in self._scores},
             _PASSED: None if (passed := passed_of(result)) is None else float(passed),
-            "safety_flag": float(result.safety_flag) if result.judged else None,
+            "safety_flag": float(result.safety_flag) if result.safety_known else None,
             UNSCORED: float(result.evaluator_error is not None),
             "target_error": float(result.target_error is not None),
             POINTS_OF_B: _points_of_b(result),

@@ -288,6 +288,9 @@ def test_samples_that_judges_could_not_score_are_no_base_for_a_gain(
     assert (back.conclusion(), back.tone) == (worse, "fails")
     assert (back.counts.no_longer_scored, back.counts.changes) == (20, 20)
     assert "20 no longer scored" in str(back.counts)
+    # Without a valid vote, nothing is known about safety.
+    assert (scored.view.summary["safety_rate"], broken.view.summary["safety_rate"]) == (0, None)
+    assert back.samples[0].safety_flag == (False, None)
     assert compared(broken, broken).conclusion() == none
     unread = make_run(rows, lambda _: "no", rubric=RUBRIC, run_id="z")
     assert (compared(broken, unread).counts.unscored, compared(broken, unread).samples) == (20, ())

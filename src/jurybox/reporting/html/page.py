@@ -4,6 +4,7 @@ The caller passes in content that needs samples, such as the worst ones and thei
 """
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
@@ -212,10 +213,18 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     def by_reviews(self) -> str:
         """What the values corrected by reviews mean for the verdict; empty if nothing."""
         made = self.corrected_gates
-        worse = [each.outcome for each in made.values() if each.worse]
-        if worse:
-            does = "support" if self.verdict.tone == "fails" else "cast doubt on"
-            why = "; ".join(text for text, _ in failed_gates(worse, self.rubric))
+        fails = self.verdict.tone == "fails"
+        failed = [
+            each for each in made.values() if each.worse or (fails and not each.outcome.passed)
+        ]
+        if failed:
+            failed.sort(key=attrgetter("close"))
+            texts = failed_gates((each.outcome for each in failed), self.rubric)
+            why = "; ".join(
+                f"{text}, perhaps by chance" if each.close else text
+                for each, (text, _) in zip(failed, texts, strict=True)
+            )
+            does = "support" if fails else "cast doubt on"
             return f"People's reviews {does} this verdict: corrected by them, {why}"
         better = [each for each in made.values() if each.better]
         if not better:

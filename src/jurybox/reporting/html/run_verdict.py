@@ -151,6 +151,7 @@ def _unscored(view: RunView) -> Iterator[Part]:
         flag = "unscored" if summary["unscored_rate"] else "target_error"
         why = listed_counts(causes) if len(causes) > 1 else "".join(causes)
         votes = listed_counts(summary.get("unscored_causes") or {}).rstrip(".")
+        votes = votes.removeprefix(f"{summary['unscored_votes']} x ")
         yield f"no sample could be scored: {why}{votes and f' ({votes})'}", f"flag={flag}"
 
 

@@ -84,8 +84,13 @@ def test_a_plain_sentence_comes_before_the_numbers() -> None:
     ("low", "more", "conclusion", "step"),
     [
         (0.2, {}, "The judge agrees with people, and not by chance", "8 more reviews"),
-        (-0.1, {}, "no more than by chance", "people don't agree with each other on tone"),
-        (-0.1, {"people": {}}, "no more than by chance", "furthest apart on tone"),
+        (
+            -0.1,
+            {},
+            "It isn't shown that the judge agrees with people beyond chance",
+            "people don't agree with each other on tone",
+        ),
+        (-0.1, {"people": {}}, "It isn't shown that the judge agrees", "furthest apart on tone"),
         (None, {}, "All scores are equal", "until some differ"),
         (0.2, {"people": {}}, "not by chance", "by two people: `jurybox serve --overlap 2`"),
         (0.2, {"people": {}, "reviewers": ["anna"]}, "not by chance", "one person has reviewed"),

@@ -254,14 +254,17 @@ def test_what_is_unclear_is_collected_for_the_authors_of_the_rubric(
     anna.name("Anna")
     anna.send(0, **SCORES, comment="fine")
     anna.get(f"{DESK}/1?queue=flagged")
-    anna.send(1, **{"score.facts": "none", "score.tone": "3"}, comment="is a joke a fact?")
+    unclear = {"score.facts": "none", "score.tone": "3", "safety_concern": "none"}
+    anna.send(1, **unclear, comment="is a joke a fact?")
     told = anna.get(f"{DESK}/agreement").text
     listed = told.partition("Unclear, for the rubric")[2]
     assert "is a joke a fact?" in listed
     assert "fine" not in listed
     assert re.search(r'samples/1"><bdi>s1</bdi>', listed)
     (case,) = review_agreement(desk(made)).unclear
-    assert (case.sample_id, case.reviewer, case.criteria) == ("s1", "Anna", ("facts",))
+    assert (case.sample_id, case.reviewer) == ("s1", "Anna")
+    assert case.criteria == ("facts", "safety_concern")
+    assert "safety concern" in listed
 
 
 def test_the_run_page_tells_how_the_judge_stands_with_people_so_far(
