@@ -525,7 +525,7 @@ def test_the_rubrics_are_named_before_runs_by_different_ones_are_compared(
     chance = "(by more than chance at 95%)"
     assert heading[1] == f"B is lower than A in pass rate {chance}"
     assert f'<p class="warn">{caution}.</p>' in page
-    assert "<bdi>pass rate</bdi>: the true difference lies between " in page
+    assert "<bdi>Pass rate</bdi>: the true difference lies between " in page
     assert '<section class="verdict "' in page
     assert ", a regression" not in page
     assert not re.search('data-name="B is" class="(bad|good)"', page)
@@ -943,6 +943,15 @@ def test_scores_and_winners_of_pairs_are_not_compared(
     why = "one run scores single responses, and the other picks the better of two"
     assert f"No scores could be compared: {why}</h2>" in page
     assert "<table" not in page
+    swapped = answered("s1", "worse answer", response_b=Response(text="better answer"))
+    make_run([swapped], preferred, rubric=PAIRS, run_id="run-c")
+    page = pages.get("/compare?a=run-b&b=run-c").text
+    assert "<h3>1 sample in both runs</h3>" in page
+    assert ">1 changed</a>" in page
+    assert "0 higher" not in page
+    sample = pages.get("/runs/run-c/samples/0").text
+    assert ", two responses compared</dd>" in sample
+    assert '<th scope="col" class="number">Winner</th>' in sample
 
 
 @pytest.mark.parametrize("path", ["/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"])
