@@ -190,12 +190,12 @@ def test_e11_dismissed_flags_release_and_a_confirmed_one_never_does(jurybox: Jur
     jurybox("report", "last", "-o", "report.html")
     (packed,) = re.findall(r"data-samples>([^<]*)</script>", Path("report.html").read_text())
     first, second = json.loads(gzip.decompress(base64.b64decode(packed)))
-    assert first["reasons"] == {"safety": "dismissed by anna"}
-    assert second["reasons"] == {"safety": ""}
-    assert (first["open"], first["awaiting"], first["confirmed"]) == ([], False, False)
-    (said,) = [text for title, text, _ in first["texts"] if title == "review"]
-    assert said.endswith("no safety concern")
-    assert (second["open"], second["awaiting"], second["confirmed"]) == (["safety"], True, False)
+    # The report has the badges and the states of review of the page.
+    assert first["badges"][1:] == [["safety, dismissed by anna", "warned"]]
+    assert second["badges"][1:] == [["safety", "fails"]]
+    assert (first["open"], first["states"]) == ([], ["done"])
+    assert first["reviews"] == [["anna", "help 4, no safety concern", ""]]
+    assert (second["open"], second["states"]) == (["safety"], ["open", "awaiting"])
     review(1)  # scores alone neither confirm nor dismiss the flag
     assert shown(jurybox)["review"]["awaiting"] == 1
     review(1, safety_concern=False)
@@ -268,8 +268,12 @@ def test_e11_what_reviewers_confirm_comes_first_and_who_disagrees_is_named(
     jurybox("report", "last", "-o", "report.html")
     (packed,) = re.findall(r"data-samples>([^<]*)</script>", Path("report.html").read_text())
     _, second, third = json.loads(gzip.decompress(base64.b64decode(packed)))
-    assert second["reasons"] == {"safety": "confirmed by anna; dismissed by ben"}
-    assert (second["confirmed"], second["disputed"], third["disputed"]) == (False, True, False)
+    assert second["badges"] == [
+        ["passed", "waits"],
+        ["safety, confirmed by anna; dismissed by ben", "fails"],
+    ]
+    assert (second["states"], third["states"]) == (["done", "disputed"], ["open", "awaiting"])
+    assert 'class="badge waits" title="every pass rule passes">passed<' in page_of("")
 
 
 def test_e11_a_concern_that_only_a_reviewer_sees_is_shown_too(jurybox: Jurybox) -> None:
@@ -327,9 +331,9 @@ def test_e15_what_reviewers_dismissed_is_not_urgent_and_what_they_confirmed_is_w
 def test_samples_reviewed_without_a_flag_have_a_facet(jurybox: Jurybox) -> None:
     suite("calm", f"{GATES}\nrequire_review: []", rows=3)
     jurybox("run", "suite.yaml")
-    assert "reviewed without a flag" not in facets()
+    assert "not flagged, reviewed" not in facets()
     review(1)
-    assert facets()["reviewed without a flag"] == 1
+    assert facets()["not flagged, reviewed"] == 1
     assert samples_of("review=unflagged") == ["q1"]
     assert samples_of("review=awaiting") == []
 

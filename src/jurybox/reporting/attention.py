@@ -1,12 +1,12 @@
 """Finds the samples of a run that need attention (E15), using the sample index."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from jurybox.engine.records import RunRow, SampleRow
-from jurybox.reporting.metric_text import headline
+from jurybox.reporting.metric_text import headline, plain_words
 from jurybox.reporting.reasons import (
     Reason,
     dangers_of,
@@ -21,7 +21,7 @@ from jurybox.reporting.view import RunView
 from jurybox.review.reviews import Review
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Response
-from jurybox.scoring.sample_result import FIRST, KINDS, Noted
+from jurybox.scoring.sample_result import FIRST, KINDS, MARKS, Noted, facets_of, flag_names
 from jurybox.storage.sample_search import SampleQuery
 from jurybox.storage.store import Store
 from jurybox.text_format import counted, cut
@@ -87,6 +87,46 @@ class Concern(msgspec.Struct, frozen=True, kw_only=True):
         return ("review=open&" if self.reviewed else "") + f"flag={self.kind}"
 
 
+UNREMARKABLE: Final = frozenset({"high_confidence", "moderate_confidence", "stable"})
+"""The flags that say that all is well; lists of samples leave them out."""
+_TONES: Final = {
+    "passed": "passes",
+    **dict.fromkeys(("safety", "failed", "unscored", "target_error"), "fails"),
+}
+
+
+class Badge(msgspec.Struct, frozen=True, kw_only=True):
+    """A flag of a sample in words; ``tone`` is ``passes``, ``fails``, ``waits`` or ``warned``."""
+
+    text: str
+    tone: str
+    meaning: str
+
+
+def badges_of(flags: Sequence[str], settled: Mapping[str, str]) -> tuple[Badge, ...]:
+    """Return a sample's badges, the verdict first; ``settled`` has what reviewers decided."""
+    implied = {*UNREMARKABLE, "split"}  # votes that differ matter if confidence is low
+    if any(flag in KINDS and flag != "failed" for flag in flags):
+        implied.add("needs_review")
+    tones = dict(_TONES)
+    if settled.get("safety", "").startswith("dismissed"):
+        tones["safety"] = "warned"
+    elif "safety" in settled:
+        tones["passed"] = "waits"
+    verdict = [flag for flag in ("failed", "passed") if flag in flags]
+    # A safety concern that only reviewers saw is no flag of the judges.
+    shown = dict.fromkeys((*verdict, *flags, *settled))
+    return tuple(
+        Badge(
+            text=", ".join(filter(None, (plain_words(flag), settled.get(flag)))),
+            tone=tones.get(flag, "warned"),
+            meaning=(KINDS | MARKS)[flag].meaning,
+        )
+        for flag in shown
+        if flag not in implied
+    )
+
+
 class CardResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A response; ``error`` is why the response is missing."""
 
@@ -99,9 +139,10 @@ class SampleCard(msgspec.Struct, frozen=True, kw_only=True):
     """A sample that is shown for the ``value`` of a metric, or for its flags.
 
     ``passed`` is None if the rubric has no pass rules; ``failed`` names the rules that fail.
-    ``flags`` are its reasons for review, each with what reviewers decided. ``grounds`` are quoted
-    safety findings and the reasons of judges and rules, ``reasoning`` is all reasons as one text,
-    and ``main_reason`` is the confirmed safety concern or the reason for the lowest score.
+    ``badges`` are its verdict and its flags, ``winner`` is the better of two responses.
+    ``grounds`` are quoted safety findings and the reasons of judges and rules, ``reasoning`` is all
+    reasons as one text, and ``main_reason`` is the confirmed safety concern or the reason for the
+    lowest score.
     """
 
     number: int
@@ -111,7 +152,8 @@ class SampleCard(msgspec.Struct, frozen=True, kw_only=True):
     value: float | None
     passed: bool | None
     failed: str = ""
-    flags: dict[str, str]
+    badges: tuple[Badge, ...] = ()
+    winner: str | None = None
     task: str
     reference: str | None = None
     answers: tuple[CardResponse, ...]
@@ -151,8 +193,10 @@ def card(
         # Without pass rules, a sample neither passes nor fails, even if it has no score.
         passed=result.passed if result.rules else None,
         failed=failed_rules(record),
-        flags=dict.fromkeys(result.review_reasons, "")
-        | settled_words(result.review_reasons, reviews),
+        badges=badges_of(
+            flag_names(facets_of(sample).flags), settled_words(result.review_reasons, reviews)
+        ),
+        winner=result.winner,
         task=record.inputs.task,
         reference=record.inputs.reference,
         answers=tuple(answers),

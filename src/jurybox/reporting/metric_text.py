@@ -33,6 +33,7 @@ _WORDS: Final = {
     "parse_error": "the judge's replies could not be read",
     "judge-concern": "the judge's own concern",
     "unscored": "not scored",
+    "split": "confidence not high",
     "target_error": "no response",
     "dataset_version_or_hash": "dataset, by hash or version",
     "latency_e2e_ms": "latency (ms)",

@@ -30,8 +30,14 @@ def reasons_of(record: SampleRecord, titles: Mapping[str, str] = {}) -> Iterator
         yield from _of_criteria(report.criteria, "", titles)
         for side, scored in (report.responses or {}).items():
             yield from _of_criteria(scored.criteria, f"{side}: ", titles)
-        for lost in report.lost_votes:
-            yield Reason(about=f"vote {lost.vote + 1} of {lost.judge} is lost", text=lost.reason)
+    yield from other_reasons(record, titles)
+
+
+def other_reasons(record: SampleRecord, titles: Mapping[str, str] = {}) -> Iterator[Reason]:
+    """Yield why votes are lost, and the rules and checks that scored the response."""
+    report = record.report
+    for lost in () if report is None else report.lost_votes:
+        yield Reason(about=f"vote {lost.vote + 1} of {lost.judge} is lost", text=lost.reason)
     # A mixed report already includes the results of rules and checks.
     if record.automated is not None and (report is None or record.result.by_rules):
         for each in record.automated.checks:

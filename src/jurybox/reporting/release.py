@@ -21,6 +21,16 @@ _REASONS: Final[tuple[str, ...]] = get_args(ReviewReason)
 
 _MOST_NAMES: Final = 3
 
+REVIEW_STATES: Final = {
+    "open": "to review",
+    "done": "flagged, reviewed",
+    "awaiting": "awaiting review",
+    "confirmed": "concern confirmed",
+    "disputed": "concern disputed",
+    "unflagged": "not flagged, reviewed",
+}
+"""The states of a sample's review that samples can be filtered by, in words."""
+
 BLOCKED: Final = "blocked"
 """The decision that replaces a release if a reviewer confirmed a safety concern."""
 
@@ -128,14 +138,20 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(number for number in self.reviewed if number not in urgent)
 
     def of_sample(self, number: int, flags: Collection[str]) -> dict[str, Any]:
-        """Return a sample's reasons for review, and whether it delays or blocks a release."""
+        """Return a sample's open and settled reasons for review, and the states of its review."""
         reasons = _REASONS if NEEDS_REVIEW in flags else ()
-        return {
-            "open": [each for each in reasons if each in flags and number not in self.done(each)],
-            "done": [each for each in _REASONS if number in self.done(each)],
+        states = {
+            "open": NEEDS_REVIEW in flags and number not in self.reviewed,
+            "done": number in self.reviewed,
             "awaiting": number not in self.cleared and not set(self.required).isdisjoint(flags),
             "confirmed": number in self.confirmed,
             "disputed": number in self.disputed,
+            "unflagged": number in self.unflagged,
+        }
+        return {
+            "open": [each for each in reasons if each in flags and number not in self.done(each)],
+            "done": [each for each in _REASONS if number in self.done(each)],
+            "states": [name for name, found in states.items() if found],
         }
 
     def as_data(self) -> dict[str, Any]:

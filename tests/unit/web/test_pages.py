@@ -710,10 +710,10 @@ def test_every_row_that_a_flag_counts_has_its_badge(make_run: MakeRun, pages: Pa
     make_run([answered(f"s{n}") for n in range(4)], jury, rubric=RUBRIC, votes=3)
     page = pages.get("/runs/run-a/samples").text
     facets = re.findall(r'title="[^"]*">([a-z ]+) <small>(\d)</small></a>', page)
-    assert {"split", "low confidence", "lost votes"} <= {name for name, _ in facets}
+    assert {"confidence not high", "low confidence", "lost votes"} <= {name for name, _ in facets}
     for name, count in facets:
         badges = len(re.findall(rf'class="badge [^>]*>{name}[<,]', page))
-        assert badges == (0 if name == "split" else int(count)), name
+        assert badges == (0 if name == "confidence not high" else int(count)), name
     assert (
         "Needs review: the votes on Accuracy have no majority."
         in pages.get("/runs/run-a/samples/2").text

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
@@ -10,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
-from jurybox.documents.numbers import dollars, exact, metric_change, metric_value, short
-from jurybox.engine.records import RunRow
+from jurybox.documents.numbers import dollars, exact, metric_change, metric_value, short, shown
+from jurybox.engine.records import RunRow, SampleRow, read_outcome, read_request
 from jurybox.judging.evaluation_report import EvaluationReport, show_vote
+from jurybox.judging.flow import ModelReply
 from jurybox.judging.protocol import Seat
-from jurybox.reporting.attention import Attention, card
+from jurybox.reporting.attention import UNREMARKABLE, Attention, card
 from jurybox.reporting.html.page import Baseline, Extras, RunPage, run_page
 from jurybox.reporting.html.panels import (
     order_metrics,
@@ -23,13 +25,14 @@ from jurybox.reporting.html.panels import (
     with_lost_votes,
 )
 from jurybox.reporting.html.run_verdict import Verdict, verdict_of
-from jurybox.reporting.metric_text import headline
-from jurybox.reporting.release import read_reviews
+from jurybox.reporting.metric_text import headline, plain_words
+from jurybox.reporting.reasons import dangers_of, other_reasons
+from jurybox.reporting.release import REVIEW_STATES, read_reviews
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
 from jurybox.reporting.view import RunView
-from jurybox.review.reviews import Review, by_number
-from jurybox.scoring.sample_result import facets_of, flag_names
+from jurybox.review.reviews import by_number
+from jurybox.scoring.sample_result import FLAGS, NEEDS_REVIEW, facets_of, flag_names
 from jurybox.statistics.jury_agreement import JuryAgreement, JuryCounter, voters
 from jurybox.storage.store import Store
 from jurybox.text_format import counted, cut, visible
@@ -179,28 +182,47 @@ _GZIP: Final = 16 + zlib.MAX_WBITS
 
 
 class PackedSamples(msgspec.Struct, frozen=True, kw_only=True):
-    """Samples as base64 of gzipped JSON; ``data`` is empty if they would be too large."""
+    """Samples as base64 of gzipped JSON; ``data`` is empty if they would be too large.
+
+    ``filters`` has each flag and state of review that samples can be filtered by, in words, with
+    how many samples have it.
+    """
 
     count: int
     data: str
+    filters: tuple[tuple[str, str, int], ...] = ()
 
 
 def packed_samples(store: Store, view: RunView, headline: str) -> PackedSamples:
     """Return all samples of a run, each with its headline score."""
     packer = zlib.compressobj(9, wbits=_GZIP)
     pieces, size, count = list[bytes](), 0, 0
+    found = Counter[str]()
     with reading(view.row):
-        for line in _lines(store, view, headline):
+        for sample in _samples(store, view, headline):
+            # `Markup` is a subclass of str
+            line = msgspec.json.encode(sample, enc_hook=str)
+            found.update((*sample["states"], *sample["flags"]))
             pieces.append(packer.compress((b",\n" if count else b"[") + line))
             size += len(pieces[-1])
             count += 1
             if size > LARGEST:
                 return PackedSamples(count=count, data="")
     pieces.append(packer.compress(b"]" if count else b"[]") + packer.flush())
-    return PackedSamples(count=count, data=base64.b64encode(b"".join(pieces)).decode())
+    names = REVIEW_STATES | {flag: plain_words(flag) for flag in FLAGS}
+    hidden = {*UNREMARKABLE, NEEDS_REVIEW}
+    return PackedSamples(
+        count=count,
+        data=base64.b64encode(b"".join(pieces)).decode(),
+        filters=tuple(
+            (name, words, found[name])
+            for name, words in names.items()
+            if found[name] and name not in hidden
+        ),
+    )
 
 
-def _lines(store: Store, view: RunView, headline: str) -> Iterator[bytes]:
+def _samples(store: Store, view: RunView, headline: str) -> Iterator[dict[str, Any]]:
     from jurybox.reporting.html.markdown_text import rendered, unmarked
 
     titles = {each.id: each.name for each in view.rubric.criteria}
@@ -215,6 +237,13 @@ def _lines(store: Store, view: RunView, headline: str) -> Iterator[bytes]:
         record = SampleRecord(row)
         own = reviews.get(row.number, ())
         sample, facets = card(record, view.rubric, headline, own), facets_of(row)
+
+        def laid_out(text: str) -> tuple[str, str | None]:
+            left = len(text) - _LONGEST
+            note = f"\n\n{left:,} more characters are left out." if left > 0 else ""
+            text = text[:_LONGEST] + note
+            return visible(text, kept="\n\t"), rendered(text) if few else None
+
         flags = flag_names(facets.flags)
         texts = [("task", sample.task)]
         texts += [(f"earlier, {turn.role}", turn.content) for turn in record.inputs.messages]
@@ -222,12 +251,11 @@ def _lines(store: Store, view: RunView, headline: str) -> Iterator[bytes]:
         texts += [("scenario", facets.scenario)] if facets.scenario else []
         texts += [(each.label, each.error or each.text) for each in sample.answers]
         texts += [("reference", sample.reference)] if sample.reference else []
-        texts += [(each.about, each.text) for each in sample.grounds]
-        texts += _votes(panel, record.report, titles)
-        texts += map(_review, own)
+        reasons = (*dangers_of(record), *other_reasons(record, titles))
+        texts += [(each.about, each.text) for each in reasons]
         if record.inputs.metadata:
             texts.append(("metadata", msgspec.json.encode(record.inputs.metadata).decode()))
-        data: dict[str, Any] = {
+        yield {
             "number": sample.number,
             "place": places[sample.number],
             "id": visible(sample.id) + (f" (repeat {sample.repeat})" if sample.repeat else ""),
@@ -236,25 +264,35 @@ def _lines(store: Store, view: RunView, headline: str) -> Iterator[bytes]:
             "passed": sample.passed,
             "failed": visible(sample.failed),
             "why": visible(cut(unmarked(sample.main_reason[:_LONGEST_READ]), _LONGEST_REASON)),
-            "reasons": sample.flags,
+            "badges": [(visible(each.text), each.tone) for each in sample.badges],
             "flags": {*flags, *(("safety",) if row.number in view.release.concerned else ())},
             **view.release.of_sample(row.number, flags),
             "scenario": facets.scenario,
             "demographic": facets.demographic,
             "winner": facets.winner,
             "metrics": msgspec.Raw(facets.metrics.encode()),
-            "texts": [
-                (visible(title), visible(text, kept="\n\t"), rendered(text) if few else None)
-                for title, text in ((title, text[:_LONGEST]) for title, text in texts)
+            "texts": [(visible(title), *laid_out(text)) for title, text in texts],
+            "criteria": [
+                (visible(name), score, visible(votes), *laid_out(why))
+                for name, score, votes, why in _criteria(panel, record.report, titles)
+            ],
+            "reviews": [
+                (visible(each.reviewer), visible(each.verdict.in_words), laid_out(each.comment)[0])
+                for each in own
+            ],
+            "replies": [
+                (visible(judges), laid_out(text)[0]) for judges, text in _replies(store, row)
             ],
         }
-        yield msgspec.json.encode(data, enc_hook=str)  # `Markup` is a subclass of str
 
 
-def _votes(
+def _criteria(
     panel: Sequence[Seat], report: EvaluationReport | None, titles: Mapping[str, str]
-) -> Iterator[tuple[str, str]]:
-    """Yield the votes on each criterion, with the judge of each vote if all are known."""
+) -> Iterator[tuple[str, str, str, str]]:
+    """Yield each criterion with its score, its votes and the reasoning.
+
+    Each vote has its judge, if the judges of all votes are known.
+    """
     if report is None:
         return
     judges = voters(panel, report)
@@ -264,16 +302,39 @@ def _votes(
             votes = [show_vote(vote) for vote in each.votes]
             if len(votes) == len(judges):
                 votes = [f"{judge} {vote}" for judge, vote in zip(judges, votes, strict=True)]
-            if votes:
-                yield (
-                    f"votes on {titles.get(each.id, each.id)}{side and f' of {side}'}",
-                    ", ".join(votes),
-                )
+            score = each.preference or ("-" if each.score is None else shown(each.score))
+            name = titles.get(each.id, each.id) + (side and f" of {side}")
+            yield name, score, ", ".join(votes), each.reasoning
 
 
-def _review(review: Review) -> tuple[str, str]:
-    said = filter(None, (review.verdict.in_words, review.comment))
-    return "review", ": ".join((review.reviewer, *said))
+def _replies(store: Store, row: SampleRow) -> Iterator[tuple[str, str]]:
+    """Yield each reply of the judges once, with the names of the judges that gave it."""
+    found: dict[str, list[str]] = {}
+    for each in store.exchanges_of(row.run_id, row.number):
+        outcome = read_outcome(each)
+        if each.role == "judge" and isinstance(outcome, ModelReply):
+            found.setdefault(outcome.text, []).append(read_request(each).model)
+    for text, judges in found.items():
+        yield ", ".join(dict.fromkeys(judges)), _as_lines(text)
+
+
+def _as_lines(reply: str) -> str:
+    """Return a JSON reply as lines of text, without quotes and escapes; other replies as is."""
+    try:
+        return "\n".join(_leaves(msgspec.json.decode(reply, type=dict[str, Any])))
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return reply
+
+
+def _leaves(value: object, name: str = "") -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, each in cast("dict[str, object]", value).items():
+            yield from _leaves(each, f"{name} {key}".strip())
+    elif isinstance(value, list):
+        for each in cast("list[object]", value):
+            yield from _leaves(each, name)
+    else:
+        yield f"{name}: {value}"
 
 
 _NEVER: Final = (

@@ -9,8 +9,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from jurybox.engine.records import RunRow
+from jurybox.reporting.attention import UNREMARKABLE, Badge, badges_of
 from jurybox.reporting.reasons import failed_rules, main_reason
-from jurybox.reporting.release import read_reviews, settled_words
+from jurybox.reporting.release import REVIEW_STATES, read_reviews, settled_words
 from jurybox.reporting.stored import SampleRecord, damaged, rubric_of
 from jurybox.rubric.metrics import SAMPLE_SCORE
 from jurybox.rubric.rubric_model import Rubric
@@ -28,7 +29,6 @@ _MOST_COLUMNS: Final = 8
 _LATENCY: Final = "latency_e2e_ms"
 _LONGEST: Final = 140
 _BEFORE: Final = 30
-_UNREMARKABLE: Final = frozenset({"high_confidence", "moderate_confidence", "stable"})
 
 
 class SampleLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,8 +41,7 @@ class SampleLine(msgspec.Struct, frozen=True, kw_only=True):
     failed: str  # the pass rules that fail
     reasoning: str
     elsewhere: tuple[str, str]  # another field with the searched words, if the row shows none
-    flags: tuple[str, ...]  # the verdict first, and a safety concern that reviewers confirmed
-    settled: dict[str, str]  # what reviewers decided on its flags
+    badges: tuple[Badge, ...]
     metrics: dict[str, float]
     address: str
 
@@ -96,6 +95,7 @@ def samples_page(
             name for name in (*scores, "judge_score", _LATENCY, "total_tokens") if name in there
         ],
         "flags": {name: kind.meaning for name, kind in (KINDS | MARKS).items()},
+        "review_states": REVIEW_STATES,
         **_facets(store, run, asked, found),
         "groups": store.groups(run.id),
         "option": option,
@@ -110,7 +110,7 @@ def _facets(store: Store, run: RunRow, asked: PageFilter, found: SamplePage) -> 
         changed = asked.model_copy(update=changes | {"sort": "number"})  # in no costly order
         return changed.find(store, run, offset=0, limit=1).total
 
-    counts = {name: found.flags[name] for name in found.flags if name not in _UNREMARKABLE}
+    counts = {name: found.flags[name] for name in found.flags if name not in UNREMARKABLE}
     states = {"open": counts.pop(NEEDS_REVIEW, 0), "done": 0}
     if store.review_state(run.id):
         # Few samples are settled by reviews, so counting these is faster than counting open ones.
@@ -155,20 +155,10 @@ def _line(
         failed=failed,
         reasoning=_excerpt(why, wanted),
         elsewhere=elsewhere,
-        flags=_main_flags((*flag_names(row.flags), *settled)),
-        settled=settled,
+        badges=badges_of(flag_names(row.flags), settled),
         metrics=row.values(),
         address=address,
     )
-
-
-def _main_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the flags to show: the verdict first, then every flag that is worth showing."""
-    implied = {*_UNREMARKABLE, "split"}  # votes that differ matter if confidence is low
-    if any(flag in KINDS and flag != "failed" for flag in flags):
-        implied.add("needs_review")
-    verdict = [flag for flag in ("failed", "passed") if flag in flags]
-    return tuple(dict.fromkeys((*verdict, *(each for each in flags if each not in implied))))
 
 
 def _elsewhere(record: SampleRecord, wanted: str) -> tuple[str, str]:

@@ -24,7 +24,7 @@ from jurybox.calibration.calibration_record import (
     CriterionAgreement,
     JudgeBias,
 )
-from jurybox.reporting.attention import CardResponse, Concern, SampleCard, SamplePlace
+from jurybox.reporting.attention import Badge, CardResponse, Concern, SampleCard, SamplePlace
 from jurybox.reporting.compare_runs import compare_runs
 from jurybox.reporting.html import html_render
 from jurybox.reporting.html.html_render import environment, report_html
@@ -172,7 +172,28 @@ def test_all_samples_are_inside(made: Callable, report: Callable) -> None:
     assert [each["number"] for each in samples] == stored
     texts = {title: text for title, text, _ in samples[0]["texts"]}
     assert {"task", "response"} <= {*texts}
-    assert texts["votes on Accuracy"] == "python/judges:one 2"
+    criteria = [(name, votes) for name, _, votes, *_ in samples[0]["criteria"]]
+    assert criteria[0] == ("Accuracy", "python/judges:one 2")
+
+
+def test_every_reply_of_the_judges_is_inside(make_run: Callable, row: Callable) -> None:
+    """E15: the report's search finds what any judge says, also in replies that can't be read."""
+    replies = iter(
+        [
+            '{"accuracy_score": 2, "faithfulness_score": 2, "rationale": "It says \\"hold\\"."}',
+            '{"accuracy_score": 2, "faithfulness_score": 1, "rationale": "No duration."}',
+            *("I can't decide this.",) * 9,
+        ]
+    )
+    run = make_run([row("a", "x")], lambda _: next(replies), votes=3)
+    packed = html_render.packed_samples(run.store, run.view, "overall_quality")
+    (sample,) = json.loads(gzip.decompress(base64.b64decode(packed.data)))
+    texts = [text for _, text in sample["replies"]]
+    assert texts == [
+        'accuracy_score: 2\nfaithfulness_score: 2\nrationale: It says "hold".',
+        "accuracy_score: 2\nfaithfulness_score: 1\nrationale: No duration.",
+        "I can't decide this.",
+    ]
 
 
 def test_samples_inside_are_laid_out_as_markdown_without_power(
@@ -238,7 +259,8 @@ CARD = SampleCard(
     metric="overall",
     value=0.5,
     passed=False,
-    flags={"safety": "confirmed by anna"},
+    badges=(Badge(text="safety, confirmed by anna", tone="fails", meaning="meaning"),),
+    winner="A",
     task="task",
     answers=(CardResponse(label="response", text="text", error="error"),),
     grounds=(Reason(about="about", text="text"),),

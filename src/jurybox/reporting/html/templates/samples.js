@@ -23,9 +23,7 @@
   const printed = 500;
   const printedWhole = 50;
 
-  // A sample without a score neither passes nor fails a rule.
-  const words = { unscored: "not scored", target_error: "no response" };
-  const plain = (flag) => words[flag] ?? flag.replaceAll("_", " ");
+  const plain = (name) => [...only.options].find((each) => each.value === name)?.dataset.words ?? name.replaceAll("_", " ");
 
   function element(name, text, kind) {
     const made = document.createElement(name);
@@ -45,17 +43,14 @@
     const made = element("details", undefined, "card");
     made.id = `sample-${sample.number}`;
     const summary = element("summary");
-    if (sample.score !== null) summary.append(element("span", sample.shown, "card-value"), " ");
+    const winner = sample.winner && (sample.winner === "tie" ? "tie" : `${sample.winner} wins`);
+    if (sample.score !== null || winner) summary.append(element("span", sample.score === null ? winner : sample.shown, "card-value"), " ");
     summary.append(element("span", sample.id, "card-name"), " ");
-    const lacking = sample.flags.find((flag) => flag in words);
-    const color = !sample.passed ? "fails" : sample.confirmed || sample.disputed ? "waits" : "passes";
-    if (lacking || sample.passed !== null) summary.append(element("span", words[lacking] ?? (sample.passed ? "passed" : "failed"), `badge ${color}`), " ");
-    for (const [flag, decided] of Object.entries(sample.reasons)) {
-      const tone = flag === "safety" && !decided.startsWith("dismissed") ? "fails" : "warned";
-      if (!(flag in words)) summary.append(element("span", decided ? `${plain(flag)}, ${decided}` : plain(flag), `badge ${tone}`), " ");
+    for (const [text, tone] of sample.badges) summary.append(element("span", text, `badge ${tone}`), " ");
+    for (const [title, text, html] of sample.texts.filter(([each]) => /^(task|response( [AB])?)$/.test(each))) {
+      const side = / [AB]$/.test(title) ? `${title.slice(-1)}: ` : "";
+      summary.append(element("span", side + (html === null ? text : laidOut(html, "span").textContent).slice(0, 160), "card-why"));
     }
-    const [, task, html] = sample.texts[0];
-    summary.append(element("span", (html === null ? task : laidOut(html, "span").textContent).slice(0, 160), "card-why"));
     if (sample.failed) summary.append(element("span", sample.failed, "card-why bad"));
     if (sample.why) summary.append(element("span", sample.why, "card-why"));
     const found = wanted && !summary.textContent.toLowerCase().includes(wanted) && passage(sample);
@@ -66,9 +61,22 @@
     return made;
   }
 
+  // Every text that the search looks at, with its title.
+  function everything(sample) {
+    return [
+      ["id", sample.id],
+      ...sample.texts,
+      ...sample.criteria.flatMap(([name, score, votes, why]) => [[`votes on ${name}`, votes], [`${name} ${score}`, why]]),
+      ...sample.reviews.flatMap(([name, verdict, comment]) => [[name, verdict], [name, comment]]),
+      ...sample.replies.map(([name, reply]) => [`reply of ${name}`, reply]),
+    ];
+  }
+
+  const matching = (sample) => everything(sample).find(([, text]) => text.toLowerCase().includes(wanted));
+
   // The words around the first match in a text that is folded away.
   function passage(sample) {
-    const [title, text] = sample.texts.find(([, each]) => each.toLowerCase().includes(wanted)) ?? ["", ""];
+    const [title, text] = matching(sample) ?? ["", ""];
     const at = text.toLowerCase().indexOf(wanted);
     return title && `${title}: ${at > 60 ? "…" : ""}${text.slice(Math.max(at - 60, 0), at + wanted.length + 60)}`;
   }
@@ -102,9 +110,58 @@
       group.append(element("dt", title), body);
       (beside ? side : rest).append(group);
     }
-    mark(side);
-    mark(rest);
-    made.append(side, ...(rest.hasChildNodes() ? [rest] : []));
+    const parts = [side, rest, criteria(sample), reviews(sample), replies(sample)].filter((part) => part.hasChildNodes());
+    parts.forEach(mark);
+    made.append(...parts);
+  }
+
+  // A table that becomes a list on a narrow screen; a cell is a text or an element.
+  function table(names, rows) {
+    const made = element("table", undefined, "upright vote-reasoning");
+    if (rows.length === 0) return made;
+    const head = made.createTHead().insertRow();
+    for (const name of names) head.append(element("th", name));
+    const body = made.createTBody();
+    for (const cells of rows) {
+      const row = body.insertRow();
+      cells.forEach((cell, at) => {
+        const part = element(at ? "td" : "th");
+        if (at) part.dataset.name = names[at].toLowerCase();
+        part.append(cell);
+        row.append(part);
+      });
+    }
+    return made;
+  }
+
+  function criteria(sample) {
+    // Criteria that share a reasoning show it once.
+    const seen = new Map();
+    return table(["Criterion", "Score", "Votes", "Reasoning"], sample.criteria.map(([name, score, votes, text, html]) => {
+      const first = seen.get(text);
+      if (first === undefined) seen.set(text, name);
+      const why = html === null ? element("div", text, "whole-text") : laidOut(html, "div");
+      return [name, score, votes, first === undefined || text === "" ? why : `as for ${first}`];
+    }));
+  }
+
+  function reviews(sample) {
+    return table(["Reviewer", "Verdict", "Comment"], sample.reviews);
+  }
+
+  function replies(sample) {
+    const made = element("details", undefined, "vote-reasoning");
+    if (sample.replies.length === 0) return made;
+    made.append(element("summary", "The judges' replies"));
+    const list = element("dl", undefined, "side");
+    for (const [name, reply] of sample.replies) {
+      const group = element("div");
+      group.append(element("dt", name), element("dd", reply, "whole-text"));
+      list.append(group);
+    }
+    made.append(list);
+    made.open = wanted !== "" && sample.replies.some(([, reply]) => reply.toLowerCase().includes(wanted));
+    return made;
   }
 
   function showMore() {
@@ -121,7 +178,7 @@
   function meets(sample) {
     const value = sample.metrics[query.get("metric")];
     return (!query.has("flag") || sample.flags.includes(query.get("flag"))) &&
-      meetsReview(sample, query.get("review")) &&
+      (!query.has("review") || meetsReview(sample, query.get("review"))) &&
       ["scenario", "demographic", "winner"].every((name) => !query.has(name) || sample[name] === query.get(name) ||
         (name === "winner" && query.get(name) === "any" && sample.winner !== null)) &&
       (!query.has("below") || value < Number(query.get("below"))) &&
@@ -129,23 +186,16 @@
       (!query.has("metric") || (value >= Number(query.get("low") ?? -Infinity) && value <= Number(query.get("high") ?? Infinity)));
   }
 
-  // A reviewed sample no longer needs a review, though its flag stays.
-  function kinds(sample) {
-    const reviewed = sample.open.length > 0 ? ["to_review"] : sample.done.length > 0 ? ["reviewed"] : [];
-    return [...sample.flags.filter((flag) => flag !== "needs_review"), ...reviewed];
-  }
-
-  function meetsReview(sample, wanted) {
-    if (wanted === "done" && !query.has("flag")) return sample.done.length > 0 && sample.open.length === 0;
-    if (wanted === "open" || wanted === "done") return query.has("flag") ? sample[wanted].includes(query.get("flag")) : sample.open.length > 0;
-    return wanted === null || sample[wanted];
+  // With a flag, a review is open or done for that flag alone.
+  function meetsReview(sample, state) {
+    const flag = query.get("flag");
+    return flag !== null && (state === "open" || state === "done") ? sample[state].includes(flag) : sample.states.includes(state);
   }
 
   function described() {
     const conditions = [];
     for (const [name, value] of query) {
-      if (name === "flag") conditions.push(plain(value));
-      else if (name === "review") conditions.push({ open: "to be reviewed", awaiting: "awaiting review", confirmed: "safety concerns confirmed by reviewers", disputed: "safety concerns that reviewers disagree about" }[value]);
+      if (name === "flag" || name === "review") conditions.push(plain(value));
       else if (name === "high") conditions.push(`${query.get("metric")} <= ${value}`);
       else if (name === "below") conditions.push(`${query.get("metric")} < ${value}`);
       else if (name === "above") conditions.push(`${query.get("metric")} > ${value}`);
@@ -160,9 +210,8 @@
     asked.hidden = query.size === 0;
     asked.querySelector("strong").textContent = described();
     found = samples.filter((sample) => meets(sample) &&
-      (only.value === "" || kinds(sample).includes(only.value)) &&
-      (wanted === "" || sample.id.toLowerCase().includes(wanted) ||
-        sample.texts.some(([, text]) => text.toLowerCase().includes(wanted))));
+      (only.value === "" || sample.flags.includes(only.value) || sample.states.includes(only.value)) &&
+      (wanted === "" || matching(sample)));
     const [, sorted] = (query.get("sort") ?? "").split(":");
     if (sorted) found.sort((a, b) => (b.metrics[sorted] ?? -Infinity) - (a.metrics[sorted] ?? -Infinity));
     list.replaceChildren();
@@ -175,7 +224,8 @@
     if (link) {
       query = new URLSearchParams(link[1]);
       search.value = "";
-      only.value = query.get("flag") ?? "";
+      only.value = query.get("flag") ?? query.get("review") ?? "";
+      if (only.selectedIndex < 0) only.value = "";
       find();
       section.scrollIntoView();
       return;
@@ -189,14 +239,10 @@
     target.scrollIntoView();
   }
 
-  for (const flag of [...new Set(samples.flatMap(kinds))].sort()) {
-    const option = element("option", plain(flag));
-    option.value = flag;
-    only.append(option);
-  }
   search.addEventListener("input", find);
   only.addEventListener("change", () => {
     query.delete("flag");
+    query.delete("review");
     find();
   });
   more.addEventListener("click", showMore);
