@@ -24,6 +24,7 @@
   function say(text, warning = false) {
     notice.textContent = text;
     notice.classList.toggle("warned", warning);
+    notice.classList.remove("unseen");
     fold();
   }
 
@@ -212,6 +213,7 @@
     }
     keys.open = !keys.open;
     say(keys.open ? "The keys are shown." : "The keys are hidden.");
+    notice.classList.add("unseen"); // only a screen reader has to be told
   }
 
   function comment() {
