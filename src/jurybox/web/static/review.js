@@ -213,7 +213,7 @@
     }
     keys.open = !keys.open;
     say(keys.open ? "The keys are shown." : "The keys are hidden.");
-    notice.classList.add("unseen"); // only a screen reader has to be told
+    notice.classList.add("unseen"); // for screen readers; the list itself is visible
   }
 
   function comment() {
