@@ -80,7 +80,7 @@ def test_the_list_as_json_says_all_that_is_known(jurybox: Callable, folder: Path
 
 def know_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have commands know one small model."""
-    monkeypatch.setattr("jurybox.models.local.files.find_model", lambda _: TINY)
+    monkeypatch.setattr("jurybox.cli.model.find_model", lambda _: TINY)
 
 
 @pytest.mark.parametrize("command", ["pull", "remove"])

@@ -270,20 +270,6 @@ def test_a_password_of_the_store_is_never_shown(jurybox: Callable, write: Write)
     assert "secret" not in done.out + done.err
 
 
-def test_the_help_of_a_command_loads_neither_a_database_nor_a_terminal_library() -> None:
-    program = (
-        "import sys, contextlib, io; from jurybox.cli.app import run\n"
-        "with contextlib.redirect_stdout(io.StringIO()):\n"
-        "    for name in ('run', 'resume', 'runs', 'show', 'gate', 'verify', 'rescore', 'init'):\n"
-        "        assert run([name, '--help']) == 0\n"
-        "print(*{name.partition('.')[0] for name in sys.modules})"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert set(done.stdout.split()) & {"sqlite3", "rich", "yaml", "asyncio"} == set()
-
-
 def test_what_is_printed_where_nobody_can_read_it_is_no_reason_to_lose_a_run(
     jurybox: Callable, write: Write
 ) -> None:

@@ -3,22 +3,25 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
+from rich.text import Text
 
 from jurybox.cli.options import cluster_option, json_option, level_option
 from jurybox.cli.output import plain, print_json, print_line, print_table
+from jurybox.datasets.ratings import RatingScale, labeled_scale, read_ratings
 from jurybox.errors import ParseError
+from jurybox.rubric.scale import Scale
+from jurybox.statistics.agreement import (
+    PAIR_STATISTICS,
+    PANEL_STATISTICS,
+    PanelAgreement,
+    agree_all,
+)
+from jurybox.statistics.estimates import Estimate
+from jurybox.statistics.jackknife import FEWEST_LEFT_OUT
 from jurybox.text_format import counted
-
-if TYPE_CHECKING:
-    from rich.text import Text
-
-    from jurybox.datasets.ratings import RatingScale
-    from jurybox.rubric.scale import Scale
-    from jurybox.statistics.agreement import PanelAgreement
-    from jurybox.statistics.estimates import Estimate
 
 _ENDS: Final = re.compile(r"\s*(-?[0-9.]+)\s*(?:\.\.|-|\u2013)\s*(-?[0-9.]+?)\s*")
 
@@ -64,13 +67,10 @@ def command(
       jurybox agree ratings.csv --scale bad,fair,good --cluster conversation
       jurybox agree ratings.jsonl --scale 0-2 --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.datasets.ratings import read_ratings
-
     declared = _declared(scale_text, continuous=continuous)
     scale = declared.scale
     read = read_ratings(ratings, declared, cluster=cluster)
     # Slow to import, so it is imported after all input checks.
-    from jurybox.statistics.agreement import agree_all
 
     panels = [agree_all(each, scale, level=level) for each in read]
     if as_json:
@@ -87,11 +87,8 @@ def command(
         _print(panels, declared, level)
 
 
-def _declared(text: str, *, continuous: bool) -> "RatingScale":
+def _declared(text: str, *, continuous: bool) -> RatingScale:
     """Read the scale; with --continuous its ends may be written without decimals."""
-    from jurybox.datasets.ratings import RatingScale, labeled_scale
-    from jurybox.rubric.scale import Scale
-
     match = _ENDS.fullmatch(text)
     if continuous and match is not None:
         ends = (end if "." in end else f"{end}.0" for end in match.groups())
@@ -102,9 +99,7 @@ def _declared(text: str, *, continuous: bool) -> "RatingScale":
         raise ParseError(error.problem, error.hint, "--scale") from None
 
 
-def _criterion(panel: "PanelAgreement") -> dict[str, Any]:
-    from jurybox.statistics.agreement import PANEL_STATISTICS
-
+def _criterion(panel: PanelAgreement) -> dict[str, Any]:
     data: dict[str, Any] = {
         "criterion": panel.criterion,
         "n_items": panel.n_items,
@@ -132,7 +127,7 @@ def _criterion(panel: "PanelAgreement") -> dict[str, Any]:
     }
 
 
-def _details(estimates: "Mapping[str, Estimate]") -> dict[str, Any]:
+def _details(estimates: Mapping[str, Estimate]) -> dict[str, Any]:
     return {
         "interval": {name: each.interval for name, each in estimates.items()},
         "reasons": {name: each.reason for name, each in estimates.items() if each.reason},
@@ -150,9 +145,7 @@ _RELIABLE: Final = 0.8
 _TENTATIVE: Final = 0.667
 
 
-def _print(panels: "Sequence[PanelAgreement]", declared: "RatingScale", level: float) -> None:
-    from jurybox.statistics.agreement import PANEL_STATISTICS
-
+def _print(panels: Sequence[PanelAgreement], declared: RatingScale, level: float) -> None:
     headings = ("all raters", "value", f"{100 * level:g}% interval", "items")
     for panel in panels:
         name = "ratings" if panel.criterion is None else panel.criterion
@@ -176,7 +169,7 @@ def _print(panels: "Sequence[PanelAgreement]", declared: "RatingScale", level: f
     print_line(_MEANING, style="dim")
 
 
-def _sentence(panel: "PanelAgreement", scale: "Scale") -> str:
+def _sentence(panel: PanelAgreement, scale: Scale) -> str:
     """Describe the agreement in words, by the alpha that suits the scale."""
     kind = scale.measurement
     alpha = panel[f"alpha_{kind}"]
@@ -186,10 +179,8 @@ def _sentence(panel: "PanelAgreement", scale: "Scale") -> str:
     return f"Krippendorff's alpha ({kind}) is {alpha.value:.3f}{ends}: {_words(alpha)}."
 
 
-def _words(alpha: "Estimate") -> str:
+def _words(alpha: Estimate) -> str:
     """Judge alpha by the lower end of its interval, not by its value."""
-    from jurybox.statistics.jackknife import FEWEST_LEFT_OUT
-
     value, around = alpha.value or 0.0, alpha.interval
     if around is None:
         few = alpha.n < FEWEST_LEFT_OUT
@@ -204,9 +195,7 @@ def _words(alpha: "Estimate") -> str:
     return "too low to draw conclusions from these scores"
 
 
-def _notes(panel: "PanelAgreement") -> Iterator[str]:
-    from jurybox.statistics.agreement import PAIR_STATISTICS
-
+def _notes(panel: PanelAgreement) -> Iterator[str]:
     yield from panel.notes
     for pair in panel.pairs[:_MOST_PAIRS]:
         names = " and ".join(pair.raters)
@@ -221,10 +210,9 @@ def _notes(panel: "PanelAgreement") -> Iterator[str]:
             yield f"{names}: no {', '.join(headings)}: {reason}"
 
 
-def _print_pairs(panel: "PanelAgreement") -> None:
+def _print_pairs(panel: PanelAgreement) -> None:
     if not panel.pairs:
         return
-    from jurybox.statistics.agreement import PAIR_STATISTICS
 
     shown = [each for each in PAIR_STATISTICS if each.heading]
     rows: list[Iterable[str | Text]] = []
@@ -239,10 +227,10 @@ def _print_pairs(panel: "PanelAgreement") -> None:
     print_line()
 
 
-def _value(estimate: "Estimate") -> str:
+def _value(estimate: Estimate) -> str:
     return "-" if estimate.value is None else f"{estimate.value:.3f}"
 
 
-def _ends(estimate: "Estimate") -> str:
+def _ends(estimate: Estimate) -> str:
     around = estimate.interval
     return "" if around is None else f"{around.low:.3f} to {around.high:.3f}"

@@ -1,25 +1,35 @@
 """``jurybox bias``."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
+import msgspec
 
+from jurybox.app.bias_report import measure_bias, measure_verdicts
+from jurybox.app.probe_judge import ProbeOptions, ProbePlan, plan_probe, read_probe
+from jurybox.app.run_suite import start_or_resume
+from jurybox.calibration.bias_results import (
+    Bias,
+    BiasReport,
+    Probed,
+    ProbeRun,
+    check_bias_gates,
+    check_gates,
+    read_gates,
+)
 from jurybox.cli import options
 from jurybox.cli.output import print_json, print_line, print_table, say, yes_or_no
+from jurybox.cli.run import run_with_progress
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE
+from jurybox.datasets.open_dataset import names_file
 from jurybox.documents.numbers import exact
+from jurybox.engine.records import RunRow
 from jurybox.errors import IncompleteError, InputError
+from jurybox.reporting.stored import rubric_of
+from jurybox.rubric.metrics import Comparison
+from jurybox.storage.store import Store
 from jurybox.text_format import counted
-
-if TYPE_CHECKING:
-    from jurybox.app.probe_judge import ProbeOptions, ProbePlan
-    from jurybox.calibration.bias_results import Bias, BiasReport, Probed
-    from jurybox.engine.records import RunRow
-    from jurybox.rubric.metrics import Comparison
-    from jurybox.storage.store import Store
 
 
 @click.command("bias")
@@ -75,14 +85,6 @@ def command(  # noqa: PLR0917 - click passes them by name
       jurybox bias judgments/verdicts.jsonl
       jurybox bias 20260301-0914 --probe 20 --gate "injection.flattery.change <= 0.05"
     """  # noqa: D301 - click reads \b as "keep these lines"
-    import msgspec
-
-    from jurybox.app.bias_report import measure_bias, measure_verdicts
-    from jurybox.app.probe_judge import ProbeOptions
-    from jurybox.calibration.bias_results import check_gates, read_gates
-    from jurybox.datasets.open_dataset import names_file
-    from jurybox.reporting.stored import rubric_of
-
     wanted = read_gates(gates)
     for option, given in (
         ("--judge", judges),
@@ -126,10 +128,6 @@ def command(  # noqa: PLR0917 - click passes them by name
 
 def _shown(report: BiasReport, wanted: tuple[Comparison, ...], as_json: bool) -> int:
     """Print the metrics and the results of the gates; return the exit code."""
-    import msgspec
-
-    from jurybox.calibration.bias_results import check_bias_gates
-
     report = msgspec.structs.replace(report, gates=check_bias_gates(wanted, report.metrics()))
     if as_json:
         print_json(report.as_data())
@@ -142,11 +140,6 @@ def _probed(
     store: Store, row: RunRow, chosen: ProbeOptions, level: float
 ) -> tuple[tuple[Bias, ...], Probed]:
     """Judge samples again and return the metrics."""
-    from jurybox.app.probe_judge import plan_probe, read_probe
-    from jurybox.app.run_suite import start_or_resume
-    from jurybox.calibration.bias_results import Probed, ProbeRun
-    from jurybox.cli.run import run_with_progress
-
     probe = plan_probe(store, row, chosen)
     say(_announced(probe))
     runs: list[ProbeRun] = []

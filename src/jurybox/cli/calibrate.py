@@ -1,27 +1,27 @@
 """``jurybox calibrate``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 import msgspec
 
+from jurybox.app.calibrate_judge import CalibrateOptions, calibrate, ready
+from jurybox.calibration.calibration_record import (
+    Calibration,
+    Ceiling,
+    CriterionAgreement,
+    Round,
+    RoundResult,
+    Tuning,
+)
+from jurybox.calibration.gold import PARTS
 from jurybox.cli import options
 from jurybox.cli.output import plain, print_json, print_line, print_table, say
+from jurybox.cli.run import run_with_progress
 from jurybox.documents.numbers import dollars, signed
+from jurybox.suite.model_spec import model_option
 from jurybox.text_format import counted, cut
-
-if TYPE_CHECKING:
-    from jurybox.calibration.calibration_record import (
-        Calibration,
-        Ceiling,
-        CriterionAgreement,
-        Round,
-        RoundResult,
-        Tuning,
-    )
 
 _LONGEST: Final = 300
 
@@ -87,10 +87,6 @@ def command(
       jurybox calibrate --rubric general --gold people.jsonl --judge openai/gpt-4.1-2025-04-14
       jurybox calibrate --rubric general --gold people.jsonl --rounds 3 -o general-1.1.0.md
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.calibrate_judge import CalibrateOptions, calibrate, ready
-    from jurybox.cli.run import run_with_progress
-    from jurybox.suite.model_spec import model_option
-
     readied = ready(
         CalibrateOptions(
             judges=tuple(model_option(each) for each in dict.fromkeys(judges)),
@@ -203,7 +199,6 @@ def _verdict(value: float | str | None) -> str:
 
 def _print_rounds(tuning: Tuning) -> None:
     # The parts are stored by name, and shown in the order of their use.
-    from jurybox.calibration.gold import PARTS
 
     parts = ", ".join(f"{tuning.parts[part]} to {part}" for part in PARTS if part in tuning.parts)
     print_line(f"{parts}; a round is decided at level {tuning.level:.3g}")

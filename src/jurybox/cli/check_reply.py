@@ -1,15 +1,15 @@
 """``jurybox check-reply``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click
 
+from jurybox.app.evaluate_once import AgentTurn, judge_by_agent, single_row
 from jurybox.cli.evaluate import MATERIAL, MEASURED, TEXT, print_single_report, with_options
 from jurybox.cli.options import accept_option, json_option
 from jurybox.cli.output import print_json
 from jurybox.cli.prompt import print_prompts
+from jurybox.wiring import load_rubric
 
 
 @click.command("check-reply")
@@ -54,9 +54,6 @@ def command(
       jurybox check-reply --rubric general --task @task.md --response @a.txt --response-b @b.txt \\
           --reply @a-before-b.json --reply @b-before-a.json --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.evaluate_once import AgentTurn, judge_by_agent, single_row
-    from jurybox.wiring import load_rubric
-
     loaded = load_rubric(rubric)
     judged = judge_by_agent(loaded, single_row(**material), replies, judge)
     if not isinstance(judged, AgentTurn):

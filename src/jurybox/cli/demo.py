@@ -6,11 +6,31 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+import msgspec
 
+from jurybox.app.evaluate_once import evaluate
+from jurybox.app.prepare import prepare
+from jurybox.app.run_suite import start_run
+from jurybox.app.suite_choice import RunOptions
+from jurybox.cli.evaluate import print_report
 from jurybox.cli.options import json_option, opened, resume_line
 from jurybox.cli.output import print_json, print_line, print_table, say, write_new_files, yes_or_no
+from jurybox.cli.run import run_with_progress
+from jurybox.cli.run_view import print_verdict, print_why
 from jurybox.cli.signals import FINE, INCOMPLETE
 from jurybox.documents.numbers import shown
+from jurybox.models.local.files import (
+    default_judge,
+    find_model,
+    format_bytes,
+    installed_runtime,
+    is_path,
+)
+from jurybox.reporting.output_file import whole_file
+from jurybox.reporting.reports import write_report
+from jurybox.reporting.stored import SampleRecord
+from jurybox.scoring.by_rules import RulesReport
+from jurybox.wiring import embedded_judge
 
 _FOLDER: Final = ".jurybox/demo"
 _NO_MODEL: Final = "none"
@@ -83,16 +103,11 @@ def _print_head(text: str) -> None:
 
 def _read(name: str) -> Data:
     """Read a file that comes with the demo."""
-    import msgspec
-
     return msgspec.json.decode((resources.files(_DATA) / name).read_bytes())
 
 
 def _rule_scores(*, show: bool) -> list[Data]:
     """Score replies by the rules of a rubric."""
-    from jurybox.app.evaluate_once import evaluate
-    from jurybox.scoring.by_rules import RulesReport
-
     read = _read("replies.json")
     replies = read.pop("replies")
     if show:
@@ -110,15 +125,6 @@ def _rule_scores(*, show: bool) -> list[Data]:
 
 def _run(place: Path, judge: str, *, show: bool) -> Data:
     """Judge the answers in a stored run, and write the report on it."""
-    from jurybox.app.prepare import prepare
-    from jurybox.app.run_suite import start_run
-    from jurybox.app.suite_choice import RunOptions
-    from jurybox.cli.run import run_with_progress
-    from jurybox.cli.run_view import print_verdict, print_why
-    from jurybox.reporting.output_file import whole_file
-    from jurybox.reporting.reports import write_report
-    from jurybox.reporting.stored import SampleRecord
-
     limit, title = None, "Words: six answers, named for what they are, judged by their words."
     meaning = "Comparing words misses the meaning: `wrong` passes, and `other-words` doesn't."
     if judge != _BY_WORDS:
@@ -166,9 +172,6 @@ def _run(place: Path, judge: str, *, show: bool) -> Data:
 
 def _compared(judge: str, *, show: bool) -> Data:
     """Compare a pair of answers in both orders."""
-    from jurybox.app.evaluate_once import evaluate
-    from jurybox.cli.evaluate import print_report
-
     if show:
         _print_head("The model's bias: two answers, in both orders; which one does it prefer?")
     report = evaluate(**_read("pair.json"), judges=judge, votes=1)
@@ -180,9 +183,6 @@ def _compared(judge: str, *, show: bool) -> Data:
 
 def _judge(name: str | None) -> str | None:
     """Return the judge's name: the given one, or the embedded judge if it is installed."""
-    from jurybox.models.local.files import find_model, is_path
-    from jurybox.wiring import embedded_judge
-
     if name is None:
         return embedded_judge()
     bare = name.removeprefix("local/")
@@ -191,9 +191,6 @@ def _judge(name: str | None) -> str | None:
 
 def _missing_model() -> str:
     """Return how to get the part that needs a model, as one line."""
-    from jurybox.models.local.files import default_judge, format_bytes, installed_runtime
-    from jurybox.wiring import embedded_judge
-
     if embedded_judge() is not None:
         return "the embedded judge was left out; `jurybox demo` without --model shows it"
     extra = "" if installed_runtime() else '`pip install "jurybox[local]"`, '

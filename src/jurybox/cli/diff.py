@@ -1,14 +1,15 @@
 """``jurybox diff``."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
+from rich.text import Text
 
+from jurybox.app.gold_sets import labels_for_diff
+from jurybox.app.view_run import review_doubt, reviewer_agreement, view_run
 from jurybox.cli import options
 from jurybox.cli.output import (
     output_file,
@@ -21,16 +22,24 @@ from jurybox.cli.output import (
 )
 from jurybox.cli.signals import FAILED, FINE
 from jurybox.documents.numbers import dollars, metric_change, metric_value, shown
+from jurybox.reporting.compare_runs import CompareOptions, compare_runs
+from jurybox.reporting.html.html_render import side_by_side_html
+from jurybox.reporting.run_diff import (
+    CHANGES,
+    GroupPair,
+    MetricPair,
+    RunDiff,
+    SampleChange,
+    between,
+    p_value,
+    places,
+)
+from jurybox.reporting.side_by_side import SideBySide, side_by_side
+from jurybox.scoring.summary import GateOutcome
+from jurybox.statistics.metric_differences import MetricDifference
+from jurybox.storage.store import Store
 from jurybox.text_format import counted
-
-if TYPE_CHECKING:
-    from rich.text import Text
-
-    from jurybox.reporting.run_diff import GroupPair, MetricPair, RunDiff, SampleChange
-    from jurybox.reporting.side_by_side import SideBySide
-    from jurybox.scoring.summary import GateOutcome
-    from jurybox.statistics.metric_differences import MetricDifference
-    from jurybox.storage.store import Store
+from jurybox.wiring import find_run
 
 _LIMIT: Final = 20
 _MOST_LINES: Final = 3
@@ -96,12 +105,6 @@ def command(  # noqa: PLR0917 - click passes them by name
       jurybox diff v1 v2 v3 -o side-by-side.html
       jurybox diff 20260301-0914 last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.gold_sets import labels_for_diff
-    from jurybox.app.view_run import review_doubt, view_run
-    from jurybox.reporting.compare_runs import CompareOptions, compare_runs
-    from jurybox.reporting.side_by_side import side_by_side
-    from jurybox.wiring import find_run
-
     if gold is not None and more:
         raise click.UsageError("--gold works with two runs only")
     if output is not None and not output.endswith(".html"):
@@ -143,9 +146,6 @@ def _put(
 ) -> None:
     """Write several runs to a page, or print them."""
     if output is not None:
-        from jurybox.app.view_run import reviewer_agreement
-        from jurybox.reporting.html.html_render import side_by_side_html
-
         people = {view.run_id: reviewer_agreement(view, store) for view in compared.runs}
         with output_file(output) as file:
             file.write(side_by_side_html(compared, people).encode(errors="replace"))
@@ -242,8 +242,6 @@ def _print_tested(diff: RunDiff) -> None:
 
 
 def _tested(diff: RunDiff, tested: MetricDifference) -> Iterator[str | Text]:
-    from jurybox.reporting.run_diff import between, p_value
-
     made, name = tested.comparison, tested.formatted_as
     yield tested.metric
     yield metric_change(name, made.difference)
@@ -276,8 +274,6 @@ def _change(diff: RunDiff, pair: MetricPair) -> Text:
 
 def _print_samples(diff: RunDiff) -> None:
     """Print how many samples changed, the largest changes, and what only one run has."""
-    from jurybox.reporting.run_diff import places
-
     counts = diff.counts
     by = "" if diff.headline is None else f" by {diff.headline}"
     by += ", the mean of votes" if by and diff.by_votes else ""
@@ -300,8 +296,6 @@ def _print_samples(diff: RunDiff) -> None:
 
 
 def _sample(change: SampleChange, headline: str | None) -> Iterator[str]:
-    from jurybox.reporting.run_diff import CHANGES
-
     yield from (change.id, str(change.repeat), CHANGES[change.change])
     whole = change.pair(headline)
     yield from ("-", "-") if whole is None else (str(whole), metric_change("", whole.difference))

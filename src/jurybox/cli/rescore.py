@@ -2,7 +2,9 @@
 
 import click
 
+from jurybox.app.rescore_run import rescore_run
 from jurybox.cli.options import json_option, opened_run, run_argument, store_option
+from jurybox.cli.run import print_ended
 
 
 @click.command("rescore")
@@ -22,9 +24,6 @@ def command(run: str, rubric: str, store_url: str | None, as_json: bool) -> int:
       jurybox rescore last --rubric answer-quality-v2.md
       jurybox rescore 20260301-0914 --rubric stricter-gates.md --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.rescore_run import rescore_run
-    from jurybox.cli.run import print_ended
-
     with opened_run(run, store_url) as (store, row):
         ended = rescore_run(row, rubric, store)
         return print_ended([ended], store, store_url, as_json=as_json)

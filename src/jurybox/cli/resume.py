@@ -5,7 +5,9 @@ from typing import Any
 
 import click
 
+from jurybox.app.run_suite import forget_batches, resume_run
 from jurybox.cli import options
+from jurybox.cli.run import run_and_print
 
 
 @click.command("resume")
@@ -53,9 +55,6 @@ def command(
       jurybox resume 20260301-0914 --concurrency 4
       jurybox resume last --retry-failed
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.run_suite import forget_batches, resume_run
-    from jurybox.cli.run import run_and_print
-
     with (
         options.cluster_of(engine, address) as cluster,
         options.opened_run(run, store_url) as (store, row),

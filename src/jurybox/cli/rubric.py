@@ -4,7 +4,7 @@ import re
 import sys
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
@@ -12,9 +12,10 @@ from jurybox.cli.options import CommandGroup, json_option
 from jurybox.cli.output import console, plain, print_json, print_line, print_table, write_new_files
 from jurybox.cli.signals import BAD_INPUT, FINE
 from jurybox.errors import InputError
-
-if TYPE_CHECKING:
-    from jurybox.rubric import Reading
+from jurybox.rubric import Reading, parse_rubric, parse_rubric_id, render_rubric
+from jurybox.rubric.document.render import rubric_as_data
+from jurybox.rubric_files import checked_as_data, listed_as_data
+from jurybox.wiring import rubric_files
 
 _FRONT_MATTER: Final = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
 
@@ -45,9 +46,6 @@ def list_rubrics(as_json: bool) -> None:
       jurybox rubric list
       jurybox rubric list --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.rubric_files import listed_as_data
-    from jurybox.wiring import rubric_files
-
     named = rubric_files().every()
     if as_json:
         print_json({"rubrics": [listed_as_data(*each) for each in named]})
@@ -80,10 +78,6 @@ def show_rubric(name: str, canonical: bool, as_json: bool) -> None:
       jurybox rubric show general > my-rubric.md
       jurybox rubric show rubrics/support.md --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.rubric import render_rubric
-    from jurybox.rubric.document.render import rubric_as_data
-    from jurybox.wiring import rubric_files
-
     if canonical and as_json:
         raise click.UsageError("--canonical and --json exclude each other")
     files = rubric_files()
@@ -117,9 +111,6 @@ def check_rubrics(files: tuple[str, ...], as_json: bool) -> int:
       jurybox rubric check rubrics/*.md --json
       cat draft.md | jurybox rubric check -
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.rubric_files import checked_as_data
-    from jurybox.wiring import rubric_files
-
     known = rubric_files()
     readings = [known.reading(name) for name in files]
     faulty = [origin for origin, reading in readings if reading.rubric is None]
@@ -134,7 +125,7 @@ def check_rubrics(files: tuple[str, ...], as_json: bool) -> int:
     return BAD_INPUT if faulty else FINE
 
 
-def _print_checked(origin: str, reading: "Reading") -> None:
+def _print_checked(origin: str, reading: Reading) -> None:
     rubric = reading.rubric
     if rubric is not None:
         count = len(rubric.criteria)
@@ -170,9 +161,6 @@ def new_rubric(name: str, output: str | None, as_json: bool) -> None:
       jurybox rubric new support-answers
       jurybox rubric new our-reviews -o rubrics/our-reviews.md
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.rubric import parse_rubric, parse_rubric_id
-    from jurybox.wiring import rubric_files
-
     if as_json and output == "-":
         raise click.UsageError("--json and --output - exclude each other")
     rubric_id = parse_rubric_id(name)

@@ -2,25 +2,28 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import msgspec
 
+from jurybox.app.delivery import deliver_run
+from jurybox.app.dry_run import CostEstimate, estimate_cost
+from jurybox.app.job import Job
+from jurybox.app.prepare import Prepared, prepare_all
+from jurybox.app.run_suite import RunResult, Start, run_identity, start_run
+from jurybox.app.suite_choice import RunOptions
+from jurybox.app.view_run import accept_unreviewed, view_as_data
 from jurybox.cli import options
 from jurybox.cli.output import harmless, print_json, print_line, print_table, say
+from jurybox.cli.progress import displayed
+from jurybox.cli.run_view import print_view
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE, stop_on_signals, was_interrupted
 from jurybox.documents.numbers import dollars
+from jurybox.engine.plan import Plan, read_plan
+from jurybox.reporting.view import RunView
+from jurybox.storage.store import Store
 from jurybox.text_format import counted
-
-if TYPE_CHECKING:
-    from jurybox.app.dry_run import CostEstimate
-    from jurybox.app.job import Job
-    from jurybox.app.prepare import Prepared
-    from jurybox.app.run_suite import RunResult, Start
-    from jurybox.engine.plan import Plan
-    from jurybox.reporting.view import RunView
-    from jurybox.storage.store import Store
 
 
 @click.command("run")
@@ -133,10 +136,6 @@ def command(  # noqa: PLR0917 - click passes them by name
       jurybox run suite.yaml --repeats 3 --store postgresql://db.example/runs --json
       jurybox run suite.yaml --engine ray --address 10.0.0.5:6379
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.prepare import prepare_all
-    from jurybox.app.run_suite import run_identity, start_run
-    from jurybox.app.suite_choice import RunOptions
-
     identity = run_identity(
         store_url,
         name=name,
@@ -162,10 +161,8 @@ def command(  # noqa: PLR0917 - click passes them by name
             )
 
 
-def _print_estimates(targets: "list[Prepared]", *, as_json: bool) -> None:
+def _print_estimates(targets: list[Prepared], *, as_json: bool) -> None:
     """Print how many calls the run of each target would make, and what they would cost."""
-    from jurybox.app.dry_run import estimate_cost
-
     found = [(each.identity.target_name, estimate_cost(each)) for each in targets]
     if as_json:
         data = [{"target": name, **each.as_data()} for name, each in found]
@@ -177,7 +174,7 @@ def _print_estimates(targets: "list[Prepared]", *, as_json: bool) -> None:
         _print_estimate(each)
 
 
-def _print_estimate(found: "CostEstimate") -> None:
+def _print_estimate(found: CostEstimate) -> None:
     print_line(f"{counted(found.samples, 'sample')}, {counted(found.calls, 'call')}; none was made")
     if found.models:
         print_table(
@@ -201,8 +198,8 @@ def _range(low: float | None, high: float | None) -> str:
 
 
 def run_and_print(
-    starts: "Mapping[str, Start]",
-    store: "Store",
+    starts: Mapping[str, Start],
+    store: Store,
     store_url: str | None,
     *,
     as_json: bool,
@@ -212,9 +209,6 @@ def run_and_print(
 
     With ``accept``, samples that await a required review are accepted without it.
     """
-    from jurybox.app.delivery import deliver_run
-    from jurybox.app.view_run import accept_unreviewed
-
     ended: list[RunResult] = []
     for name, start in starts.items():
         if name:
@@ -234,14 +228,11 @@ def run_and_print(
     return code if len(ended) == len(starts) else INCOMPLETE
 
 
-def run_with_progress(start: "Start", store_url: str | None) -> "RunResult":
+def run_with_progress(start: Start, store_url: str | None) -> RunResult:
     """Start or resume a run and show its progress."""
-    from jurybox.cli.progress import displayed
-    from jurybox.engine.plan import read_plan
-
     with displayed() as display:
 
-        def on_start(job: "Job") -> None:
+        def on_start(job: Job) -> None:
             plan = read_plan(job.row.plan)
             say(f"run {job.row.id}: {_described(plan)}, saved to {options.shown_store(store_url)}")
             job.on_notice = lambda text: say(f"warning: {harmless(text)}")
@@ -251,7 +242,7 @@ def run_with_progress(start: "Start", store_url: str | None) -> "RunResult":
         return start(on_progress=display.show, on_start=on_start)
 
 
-def _described(plan: "Plan") -> str:
+def _described(plan: Plan) -> str:
     count = counted(plan.samples, "sample")
     if plan.repeats > 1:
         count = f"{count} ({plan.dataset.used} rows, {plan.repeats} times)"
@@ -264,17 +255,14 @@ def _described(plan: "Plan") -> str:
 
 
 def print_ended(
-    ended: "Sequence[RunResult]",
-    store: "Store",
+    ended: Sequence[RunResult],
+    store: Store,
     store_url: str | None,
     *,
     as_json: bool,
     several: bool = False,
 ) -> int:
     """Print runs that have ended, say how to continue stopped ones, and return the exit code."""
-    from jurybox.app.view_run import view_as_data
-    from jurybox.cli.run_view import print_view
-
     if several:
         _print_targets([each.view for each in ended], store, as_json=as_json)
     elif as_json:
@@ -288,15 +276,14 @@ def print_ended(
     return max(INCOMPLETE if each.stopped else _exit_code(each.view) for each in ended)
 
 
-def _resume_options(view: "RunView") -> str:
+def _resume_options(view: RunView) -> str:
     if view.status == "finished":
         return " --retry-failed; samples that failed again keep their old results"
     return " --allow-version-drift" if view.drifted else ""
 
 
-def _print_targets(views: "Sequence[RunView]", store: "Store", *, as_json: bool) -> None:
+def _print_targets(views: Sequence[RunView], store: Store, *, as_json: bool) -> None:
     """Print the runs of several targets side by side."""
-    from jurybox.app.view_run import view_as_data
     from jurybox.cli.diff import print_side_by_side
     from jurybox.reporting.compare_runs import CompareOptions
     from jurybox.reporting.side_by_side import side_by_side
@@ -315,7 +302,7 @@ def _print_targets(views: "Sequence[RunView]", store: "Store", *, as_json: bool)
             click.echo(f"{name}: jurybox show {view.run_id}")
 
 
-def _exit_code(view: "RunView") -> int:
+def _exit_code(view: RunView) -> int:
     """Return the exit code of a finished run."""
     samples: int = view.summary["samples"]
     unscored = round(samples * view.summary["unscored_rate"])

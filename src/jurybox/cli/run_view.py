@@ -2,8 +2,11 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from rich.text import Text
+
+from jurybox.app.view_run import baseline_diff, calibration_of_run, reviewer_agreement
 from jurybox.cli.output import console, plain, print_line, print_table, yes_or_no
 from jurybox.documents.numbers import dollars, metric_value
 from jurybox.reporting.attention import Concern, concerns_of
@@ -11,12 +14,8 @@ from jurybox.reporting.metric_text import failures_of, gate_margin, gate_value, 
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import SAMPLES, WIN_RATE
 from jurybox.scoring.summary import GateOutcome
+from jurybox.storage.store import Store
 from jurybox.text_format import counted, cut
-
-if TYPE_CHECKING:
-    from rich.text import Text
-
-    from jurybox.storage.store import Store
 
 _MOST_LINES: Final = 3
 """The maximum number of lines per part, so that a run fits on a screen."""
@@ -25,7 +24,7 @@ _STYLES: Final = {"judge_fallback": "yellow", "failed": "yellow"}
 _COLORS: Final = {"finished": "green", "running": "yellow", "stopped": "red"}
 
 
-def print_view(view: RunView, store: "Store") -> None:
+def print_view(view: RunView, store: Store) -> None:
     """Print a run: the verdict, why, and what to look at."""
     print_verdict(view)
     _print_head(view)
@@ -47,7 +46,7 @@ def _fitted(text: str) -> str:
     return cut(text, 2 * console().width - 10)
 
 
-def _print_some(lines: "Sequence[str | Text]", most: int | None) -> None:
+def _print_some(lines: Sequence[str | Text], most: int | None) -> None:
     """Print the first of several lines, and how many more there are."""
     for line in lines[:most]:
         print_line(line)
@@ -116,11 +115,10 @@ def _print_head(view: RunView) -> None:
     print_line(", ".join(parts))
 
 
-def _print_baseline(view: RunView, store: "Store") -> None:
+def _print_baseline(view: RunView, store: Store) -> None:
     baseline: str | None = view.metadata.get("baseline")
     if baseline is None:
         return
-    from jurybox.app.view_run import baseline_diff
 
     diff = baseline_diff(view, store)
     if diff is None:
@@ -157,7 +155,7 @@ def print_why(view: RunView, most: int | None = None) -> None:
         _print_some([f"  {n}  {_fitted(why)}" for why, n in failures], most)
 
 
-def _gate(gate: GateOutcome) -> "Iterator[str | Text]":
+def _gate(gate: GateOutcome) -> Iterator[str | Text]:
     """Yield a gate's cells; its margin is negative if it fails."""
     yield gate.gate
     yield gate_value(gate)
@@ -214,10 +212,8 @@ def _print_in_short(view: RunView) -> None:
     print_line(", ".join([*parts[:_MOST_MEANS], *more, cost]))
 
 
-def _print_people(view: RunView, store: "Store") -> None:
+def _print_people(view: RunView, store: Store) -> None:
     """Print how well judges and people agree, in this run and in the calibration."""
-    from jurybox.app.view_run import calibration_of_run, reviewer_agreement
-
     people = reviewer_agreement(view, store)
     if people is not None:
         print_line(f"people so far  {people.lines[0]}", style="bold")

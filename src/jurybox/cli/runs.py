@@ -2,17 +2,17 @@
 
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 import msgspec
 
+from jurybox.app.run_suite import delete_run
+from jurybox.app.view_run import review_doubt
 from jurybox.cli.options import json_option, opened, opened_run, store_option
 from jurybox.cli.output import console, plain, print_json, print_line, print_table, say
 from jurybox.documents.numbers import dollars, metric_value
-
-if TYPE_CHECKING:
-    from jurybox.reporting.view import ListedRun
+from jurybox.reporting.view import ListedRun, finished_view, listed_run
 
 _WIDE: Final = 160
 """The minimum width at which each value has its own column."""
@@ -46,9 +46,6 @@ def command(
       jurybox runs --limit 5 --json
       jurybox runs --store postgresql://db.example/runs
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.app.view_run import review_doubt
-    from jurybox.reporting.view import finished_view, listed_run
-
     if delete is not None:
         _delete(delete, store_url, yes=yes, as_json=as_json)
         return
@@ -74,8 +71,6 @@ def command(
 
 
 def _delete(name: str, store_url: str | None, *, yes: bool, as_json: bool) -> None:
-    from jurybox.app.run_suite import delete_run
-
     with opened_run(name, store_url) as (store, row):
         if not yes:
             if as_json or not sys.stdin.isatty():
@@ -88,7 +83,7 @@ def _delete(name: str, store_url: str | None, *, yes: bool, as_json: bool) -> No
         say(f"deleted run {row.id}")
 
 
-def _print(listed: "list[ListedRun]", doubts: Mapping[str, str], *, more: bool) -> None:
+def _print(listed: list[ListedRun], doubts: Mapping[str, str], *, more: bool) -> None:
     if not listed:
         click.echo("the store has no runs; run a suite first")
         return
@@ -103,7 +98,7 @@ def _print(listed: "list[ListedRun]", doubts: Mapping[str, str], *, more: bool) 
         click.echo("there are more; --limit N lists them")
 
 
-def _cells(each: "ListedRun", doubt: str) -> dict[str, str]:
+def _cells(each: ListedRun, doubt: str) -> dict[str, str]:
     """Return the columns of a run in the list, by heading."""
     return {
         "run": each.run_id,
@@ -122,7 +117,7 @@ def _cells(each: "ListedRun", doubt: str) -> dict[str, str]:
     }
 
 
-def _verdict(each: "ListedRun") -> str:
+def _verdict(each: ListedRun) -> str:
     parts = [] if each.decision is None else [each.decision]
     if each.gates is not None:
         passed = each.gates_passed == each.gates

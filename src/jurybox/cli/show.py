@@ -1,23 +1,28 @@
 """``jurybox show``."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
+from jurybox.app.view_run import run_cost, view_as_data, view_run
+from jurybox.cli.evaluate import print_outcome, print_report, print_trace
 from jurybox.cli.options import json_option, opened_run, run_argument, store_option
 from jurybox.cli.output import plain, print_json, print_line, print_table, yes_or_no
+from jurybox.cli.run_view import print_view
 from jurybox.documents.numbers import shown
+from jurybox.engine.records import ExchangeRow, RunRow, read_outcome, read_request
+from jurybox.judging.flow import Failure
+from jurybox.models.providers import load_prices
+from jurybox.reporting.export_rows import record_as_data
+from jurybox.reporting.reasons import reasoning, why_failed
+from jurybox.reporting.release import read_reviews, sample_decision
+from jurybox.reporting.stored import SampleRecord, exchange_notes, find_record, reading, rubric_of
+from jurybox.rubric.document.criteria import scenario_texts
+from jurybox.rubric.rubric_model import Rubric
+from jurybox.scoring.sample_result import SampleResult
+from jurybox.storage.store import Store
 from jurybox.text_format import cut
 from jurybox.wiring import read_settings
-
-if TYPE_CHECKING:
-    from jurybox.engine.records import ExchangeRow, RunRow
-    from jurybox.reporting.stored import SampleRecord
-    from jurybox.rubric.rubric_model import Rubric
-    from jurybox.scoring.sample_result import SampleResult
-    from jurybox.storage.store import Store
 
 _LONGEST_REASONING: Final = 300
 
@@ -68,9 +73,6 @@ def command(
         elif failed:
             _show_failed(store, row, as_json=as_json)
         else:
-            from jurybox.app.view_run import view_as_data, view_run
-            from jurybox.cli.run_view import print_view
-
             view = view_run(row, store)
             if as_json:
                 print_json(view_as_data(view, store))
@@ -80,9 +82,6 @@ def command(
 
 def _show_failed(store: Store, row: RunRow, *, as_json: bool) -> None:
     """Print the failed samples, each with its reasons and the judges' reasoning."""
-    from jurybox.reporting.reasons import reasoning, why_failed
-    from jurybox.reporting.stored import SampleRecord, reading
-
     found: list[dict[str, object]] = []
     with reading(row):
         for record in map(SampleRecord, store.samples(row.id)):
@@ -110,11 +109,6 @@ def _show_sample(
     store: Store, run: RunRow, sample_id: str, repeat: int | None, *, as_json: bool
 ) -> None:
     """Print everything stored about a sample."""
-    from jurybox.cli.evaluate import print_outcome, print_report, print_trace
-    from jurybox.reporting.export_rows import record_as_data
-    from jurybox.reporting.release import read_reviews, sample_decision
-    from jurybox.reporting.stored import find_record, rubric_of
-
     record = find_record(store, run, sample_id, repeat)
     if as_json:
         print_json(record_as_data(record, run, store))
@@ -145,16 +139,11 @@ def _show_sample(
 
 
 def _judging_cost(result: SampleResult) -> float | None:
-    from jurybox.app.view_run import run_cost
-    from jurybox.models.providers import load_prices
-
     judges = [use for use in result.uses if use.role == "judge"]
     return run_cost(judges, load_prices(read_settings().prices))["dollars"]
 
 
 def _print_inputs(record: SampleRecord, rubric: Rubric) -> None:
-    from jurybox.rubric.document.criteria import scenario_texts
-
     row = record.inputs
     for turn in row.messages:
         _print_text(f"earlier, {turn.role}", turn.content)
@@ -187,10 +176,6 @@ def _print_responses(record: SampleRecord) -> None:
 
 
 def _print_exchange(name: str, exchange: ExchangeRow, run: RunRow) -> None:
-    from jurybox.engine.records import read_outcome, read_request
-    from jurybox.judging.flow import Failure
-    from jurybox.reporting.stored import exchange_notes, reading
-
     with reading(run):
         model, outcome = read_request(exchange).model, read_outcome(exchange)
         notes = exchange_notes(exchange)

@@ -1,18 +1,17 @@
 """``jurybox verify``."""
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import msgspec
 
 from jurybox.cli.options import json_option, opened_run, run_argument, store_option
 from jurybox.cli.output import harmless, print_json
 from jurybox.cli.signals import FINE, INCOMPLETE, fail
+from jurybox.engine.records import RunRow
 from jurybox.errors import InputError
-
-if TYPE_CHECKING:
-    from jurybox.engine.records import RunRow
-    from jurybox.storage.audit import Audit
+from jurybox.storage.audit import Audit, audit
 
 _DIGEST = re.compile(r"(?:sha256:)?([0-9a-f]{64})", re.IGNORECASE)
 
@@ -36,8 +35,6 @@ def command(run: str, digest: str | None, store_url: str | None, as_json: bool) 
       jurybox verify 20260301-0914 --digest 5a1f...
       jurybox verify last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    from jurybox.storage.audit import audit
-
     noted = None if digest is None else _read(digest)
     with opened_run(run, store_url) as (store, row):
         found = audit(store, row)
@@ -56,7 +53,7 @@ def _read(digest: str) -> str:
     return match[1].lower()
 
 
-def _problem(found: "Audit", row: "RunRow", noted: str | None) -> str | None:
+def _problem(found: Audit, row: RunRow, noted: str | None) -> str | None:
     """Return the problem as one line."""
     if found.difference is not None:
         return f"run {row.id} differs: {found.difference}"
@@ -69,15 +66,13 @@ def _problem(found: "Audit", row: "RunRow", noted: str | None) -> str | None:
     return f"run {row.id} differs: its digest is {found.digest}, but {noted} was expected"
 
 
-def _line(found: "Audit") -> str:
+def _line(found: Audit) -> str:
     counts = f"{found.samples} samples, {found.exchanges} exchanges"
     if found.complete:
         return f"verified: {counts}, digest {found.digest}"
     return f"verified so far: {counts}; the run isn't finished, so it has no metrics to check yet"
 
 
-def _as_data(found: "Audit", problem: str | None) -> dict[str, Any]:
-    import msgspec
-
+def _as_data(found: Audit, problem: str | None) -> dict[str, Any]:
     data: dict[str, Any] = msgspec.to_builtins(found)
     return {"verified": problem is None, **data, "error": problem}
