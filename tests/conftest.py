@@ -1,5 +1,6 @@
 """What every test may rely on: no network but loopback, a place of its own, no user settings."""
 
+import gc
 import ipaddress
 import os
 import shutil
@@ -31,6 +32,9 @@ settings.register_profile(
 )
 settings.register_profile("thorough", settings.get_profile("jurybox"), max_examples=300)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "jurybox"))
+
+# What is collected here stays until the end, so that looking for garbage among it finds none.
+gc.disable()
 
 # Some machines forbid Python to keep what it compiled. Each of the hundreds of processes that the
 # suite starts would then compile the whole program again, and each run all of the tests.
@@ -177,9 +181,15 @@ def _close_the_proxy(config: pytest.Config) -> None:
     os.environ["NO_PROXY"] = os.environ["no_proxy"] = "localhost,127.0.0.1,::1"
 
 
-# Tests that share a cluster, a browser or a database server, in the order in which they begin:
-# what takes longest is first, so that no worker is left with it at the end.
-_TOGETHER = ("tests/faults/test_ray.py", "tests/browser/", "tests/contract/")
+# Tests that share a cluster, a browser, a database server or libraries that take long to load, in
+# the order in which they begin: what takes longest is first, so that no worker is left with it at
+# the end.
+_TOGETHER = (
+    "tests/faults/test_ray.py",
+    "tests/browser/",
+    "tests/contract/",
+    "tests/unit/statistics/",
+)
 _LATER = ("tests/docs/", "tests/faults/", "tests/spec/", "tests/cli/")
 
 
@@ -204,6 +214,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             (at for at, each in enumerate(places) if item.nodeid.startswith(each)), len(places)
         )
     )
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage from now on, but not among the tests."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_xdist_auto_num_workers() -> int:

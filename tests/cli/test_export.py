@@ -7,7 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyarrow import parquet
+
+from lazily import Lazily
+
+parquet = Lazily("pyarrow.parquet")
 
 JUDGES = """
 def strict(prompt):

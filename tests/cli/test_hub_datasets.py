@@ -8,9 +8,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+
+from lazily import Lazily
+
+pa = Lazily("pyarrow")
+pq = Lazily("pyarrow.parquet")
 
 FIRST, SECOND = "1" * 40, "2" * 40
 SUITE = """suite: hub

@@ -2,16 +2,21 @@
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
-from schemathesis import Case
 
 from jurybox.storage.store import Store
 from jurybox.web.app_state import ServeSettings
 from jurybox.web.site import application
+from lazily import Lazily
 from pages_client import PagesClient
 from stored_runs import MakeRun, answered, make_run, store
+
+if TYPE_CHECKING:
+    from schemathesis import Case
+
+schemathesis = Lazily("schemathesis")
 
 __all__ = ["make_run", "store"]
 
@@ -35,7 +40,7 @@ def test_every_answer_is_as_the_document_says(store: Store, make_run: MakeRun) -
 
         @given(case=operation.as_strategy())
         @BOUNDED
-        def ask(case: Case) -> None:
+        def ask(case: "Case") -> None:
             nonlocal asked
             asked += 1
             # A run that is there, as often as not.

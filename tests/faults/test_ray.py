@@ -12,15 +12,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from judge_server import JudgeServer, general_verdict
 from jurybox.engine.records import sealed
 from jurybox.storage import open_store
+from lazily import Lazily
 from ray_cluster import RayNodes, ray_nodes
 from stores import postgres_server
+
+pa = Lazily("pyarrow")
+pq = Lazily("pyarrow.parquet")
 
 JURYBOX = str(Path(sys.executable).parent / "jurybox")
 SAMPLES, VOTES, CALLS = 120, 2, 12

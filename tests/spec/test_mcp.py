@@ -4,14 +4,19 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
-from mcp import StdioServerParameters
-from mcp.client.client import Client
 
 from commands import JURYBOX, call
-from jurybox.mcp_server import mcp_server
+from lazily import Lazily
+
+if TYPE_CHECKING:
+    from mcp.client.client import Client
+
+mcp = Lazily("mcp")
+served = Lazily("jurybox.mcp_server")
+clients = Lazily("mcp.client.client")
 
 JUDGE = """
 import json, re
@@ -36,9 +41,9 @@ PAIR = {**ASKED, "response_b": "Five."}
 JUDGED = {"judges": ["python/mcp_judges:fair"]}
 
 
-def asked(work: Callable[[Client], Awaitable[T]], server: Any = None) -> T:  # noqa: ANN401
+def asked(work: Callable[["Client"], Awaitable[T]], server: Any = None) -> T:  # noqa: ANN401
     async def ask() -> T:
-        async with Client(server or mcp_server(None)) as client:
+        async with clients.Client(server or served.mcp_server(None)) as client:
             return await work(client)
 
     return asyncio.run(ask())
@@ -47,7 +52,7 @@ def asked(work: Callable[[Client], Awaitable[T]], server: Any = None) -> T:  # n
 def tools(*calls: tuple[str, dict[str, Any]]) -> list[Answer]:
     """Call tools; what each says is the same as text and as data."""
 
-    async def work(client: Client) -> list[Any]:
+    async def work(client: "Client") -> list[Any]:
         return [await client.call_tool(*each) for each in calls]
 
     return [_answer(each) for each in asked(work)]
@@ -90,13 +95,13 @@ def test_a_run_reports_its_progress_and_can_be_shown(monkeypatch: pytest.MonkeyP
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         heard.append((progress, total, message))
 
-    async def work(client: Client) -> tuple[Any, Any, Any]:
+    async def work(client: "Client") -> tuple[Any, Any, Any]:
         ran = await client.call_tool("run", {"suite": "suite.yaml"}, progress_callback=hear)
         shown = await client.call_tool("show", {"run": "last"})
         sample = await client.call_tool("show", {"run": "last", "sample": "novel"})
         return ran.structured_content, shown.structured_content, sample.structured_content
 
-    command = StdioServerParameters(command=str(JURYBOX), args=["mcp"], cwd=Path.cwd())
+    command = mcp.StdioServerParameters(command=str(JURYBOX), args=["mcp"], cwd=Path.cwd())
     ran, shown, sample = asked(work, command)
     assert heard[-1][:2] == (6, 6)
     assert [each["passed"] for each in ran["gates"]] == [True, False, False, True]
@@ -123,7 +128,7 @@ def test_an_agent_judges_itself() -> None:
     judge: dict[str, Any] = {}
     exec(JUDGE, judge)  # noqa: S102 - the judge of this test, as the agent
 
-    async def work(client: Client) -> list[Any]:
+    async def work(client: "Client") -> list[Any]:
         first = await client.call_tool("prompt", ASKED)
         (prompt,) = _answer(first)["prompts"]
         replies = ["Good.", judge["fair"](prompt["text"])]

@@ -3,11 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
 
 from commands import call
+from lazily import Lazily
+
+nbclient = Lazily("nbclient")
+nbformat = Lazily("nbformat")
 
 RUBRIC = """\
 ---
@@ -76,7 +78,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def executed(*cells: str) -> list[list[dict[str, Any]]]:
     """Return the outputs of each cell."""
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    client = NotebookClient(notebook, timeout=120, resources={"metadata": {"path": "."}})
+    client = nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": "."}})
     client.execute()
     return [cell.outputs for cell in notebook.cells]
 

@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
@@ -16,6 +14,10 @@ from jurybox.datasets import DatasetError, open_dataset, survey
 from jurybox.datasets.dataset import Dataset
 from jurybox.documents.findings import Findings
 from jurybox.sample import Response, Row, Timing, Turn, Usage, emptiness
+from lazily import Lazily
+
+pa = Lazily("pyarrow")
+pq = Lazily("pyarrow.parquet")
 
 # What readers trip over. A NUL isn't here: in a cell it tells of UTF-16.
 TEXTS = st.text("aé😀\u2028\x1b\ufeff\n\r\t \\\"',;:{}[]", max_size=8)

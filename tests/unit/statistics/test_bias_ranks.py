@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from jurybox.statistics.cluster_regression import rank_correlation
+from lazily import Lazily
+
+stats = Lazily("scipy.stats")
 
 
 def _columns(seed: int, n: int) -> np.ndarray:

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
-from scipy import stats
 
 from jurybox.statistics.cluster_regression import coefficient
+from lazily import Lazily
+
+stats = Lazily("scipy.stats")
+sm = Lazily("statsmodels.api")
 
 
 def _data(seed: int, m: int, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[int]]:

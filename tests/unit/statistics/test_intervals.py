@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
-from scipy import stats
-from statsmodels.stats.proportion import proportion_confint
 
 from jurybox.statistics.intervals import bounded_mean, mean_of, proportion, wilson
+from lazily import Lazily
+
+stats = Lazily("scipy.stats")
+sm = Lazily("statsmodels.api")
+theirs = Lazily("statsmodels.stats.proportion")
 
 
 def test_the_interval_is_students() -> None:
@@ -66,7 +68,7 @@ def test_clusters_with_the_same_mean_show_no_spread() -> None:
 @pytest.mark.parametrize("level", [0.9, 0.95])
 def test_wilson_is_that_of_statsmodels(k: int, n: int, level: float) -> None:
     mine = wilson(k, n, level)
-    other = proportion_confint(k, n, alpha=1 - level, method="wilson")
+    other = theirs.proportion_confint(k, n, alpha=1 - level, method="wilson")
     assert (mine.low, mine.high) == pytest.approx(other, abs=1e-9)
 
 

@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
-from sklearn.metrics import cohen_kappa_score
 
 from jurybox.rubric.scale import Scale
 from jurybox.statistics.agreement import agree
 from jurybox.statistics.pair_coefficients import MOST_CELLS
+from lazily import Lazily
+
+stats = Lazily("scipy.stats")
+metrics = Lazily("sklearn.metrics")
 
 FIVE = Scale.parse("1-5")
 scores = st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=1, max_size=40)
@@ -36,9 +38,9 @@ def test_kappas_are_those_of_scikit_learn_over_the_whole_scale(seed: int) -> Non
     b = rng.choice([1, 2, 4, 5], 60)
     made = agree(a.tolist(), b.tolist(), FIVE)
     for name, weights in (("kappa", None), ("kappa_linear", "linear")):
-        other = cohen_kappa_score(a, b, labels=[1, 2, 3, 4, 5], weights=weights)
+        other = metrics.cohen_kappa_score(a, b, labels=[1, 2, 3, 4, 5], weights=weights)
         assert made[name].value == pytest.approx(other, abs=1e-9)
-    other = cohen_kappa_score(a, b, labels=[1, 2, 3, 4, 5], weights="quadratic")
+    other = metrics.cohen_kappa_score(a, b, labels=[1, 2, 3, 4, 5], weights="quadratic")
     assert made["kappa_quadratic"].value == pytest.approx(other, abs=1e-9)
     assert made["exact"].value == pytest.approx(np.mean(a == b), abs=1e-12)
 
@@ -61,8 +63,8 @@ def test_a_weighted_kappa_needs_the_whole_scale_not_just_the_scores_seen() -> No
     # Nobody gave a 2 or a 3; as places among the scores seen, 1 and 4 would be neighbors.
     a = [1, 1, 4, 4, 5, 5, 5, 1]
     b = [1, 4, 4, 5, 5, 5, 4, 1]
-    seen = cohen_kappa_score(a, b, weights="quadratic")
-    declared = cohen_kappa_score(a, b, weights="quadratic", labels=[1, 2, 3, 4, 5])
+    seen = metrics.cohen_kappa_score(a, b, weights="quadratic")
+    declared = metrics.cohen_kappa_score(a, b, weights="quadratic", labels=[1, 2, 3, 4, 5])
     assert value("kappa_quadratic", a, b) == pytest.approx(declared, abs=1e-9)
     assert abs(declared - seen) > 0.03
 

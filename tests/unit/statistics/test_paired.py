@@ -7,10 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
-from statsmodels.stats.contingency_tables import mcnemar as their_mcnemar
-from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.power import TTestPower
 
 from jurybox.statistics.paired_comparison import (
     MOST_FLIPPED,
@@ -22,6 +18,12 @@ from jurybox.statistics.paired_comparison import (
     permutation,
     rates_interval,
 )
+from lazily import Lazily
+
+stats = Lazily("scipy.stats")
+contingency_tables = Lazily("statsmodels.stats.contingency_tables")
+multitest = Lazily("statsmodels.stats.multitest")
+power = Lazily("statsmodels.stats.power")
 
 SCORES = st.lists(st.integers(-3, 3), min_size=1, max_size=12)
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=20)
@@ -142,7 +144,7 @@ def test_no_claim_stands_without_an_interval_and_nothing_is_nan(
 @pytest.mark.parametrize("n", [10, 30, 200])
 def test_the_detectable_difference_is_that_of_the_paired_t_test(n: int) -> None:
     """The simple formula stays within 2% of the one by the noncentral distribution."""
-    expected = TTestPower().solve_power(nobs=n, alpha=0.05, power=0.8)
+    expected = power.TTestPower().solve_power(nobs=n, alpha=0.05, power=0.8)
     assert minimal_detectable(1 / np.sqrt(n), n - 1) == pytest.approx(expected, rel=0.02)
 
 
@@ -221,7 +223,7 @@ def test_what_could_be_found_grows_with_the_number_of_tests() -> None:
 
 @given(st.integers(0, 12), st.integers(0, 13))
 def test_mcnemar_of_few_pairs_is_the_exact_one_of_statsmodels(only_a: int, only_b: int) -> None:
-    expected = their_mcnemar([[5, only_a], [only_b, 7]], exact=True).pvalue
+    expected = contingency_tables.mcnemar([[5, only_a], [only_b, 7]], exact=True).pvalue
     assert mcnemar(only_a, only_b) == ("McNemar, exact", pytest.approx(expected, abs=1e-9))
 
 
@@ -282,5 +284,5 @@ def test_a_sampled_p_value_is_never_zero() -> None:
 @settings(max_examples=settings.default.max_examples // 4)  # it collects garbage each time
 @given(P_VALUES)
 def test_holm_agrees_with_statsmodels(p_values: list[float]) -> None:
-    expected = multipletests(p_values, method="holm")[1]
+    expected = multitest.multipletests(p_values, method="holm")[1]
     assert holm(p_values) == pytest.approx(expected, abs=1e-12)

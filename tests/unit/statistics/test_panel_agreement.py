@@ -1,14 +1,16 @@
 """All raters: against the krippendorff package, statsmodels and published tables."""
 
-import krippendorff
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
 
 from jurybox.rubric.scale import Scale
 from jurybox.statistics.agreement import PANEL_STATISTICS, PanelAgreement, Ratings, agree_all
 from jurybox.statistics.panel_coefficients import RatingPatterns, WeightedRatings
+from lazily import Lazily
+
+krippendorff = Lazily("krippendorff")
+inter_rater = Lazily("statsmodels.stats.inter_rater")
 
 FIVE = Scale.parse("1-5")
 X = float("nan")
@@ -71,7 +73,7 @@ def test_alpha_is_that_of_krippendorffs_own_example() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_fleiss_kappa_is_that_of_statsmodels(seed: int) -> None:
     table = np.random.default_rng(seed).integers(1, 6, (30, 4))
-    other = fleiss_kappa(aggregate_raters(table)[0])
+    other = inter_rater.fleiss_kappa(inter_rater.aggregate_raters(table)[0])
     assert panel(table.astype(float))["fleiss_kappa"].value == pytest.approx(other, abs=1e-9)
 
 

@@ -5,12 +5,14 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jurybox.statistics.davidson import PairVerdict
 from jurybox.statistics.model_ranking import Ranking, rank
+from lazily import Lazily
+
+sm = Lazily("statsmodels.api")
 
 SIDES = {">": "a", "<": "b", "=": "tie"}
 

@@ -2,14 +2,16 @@
 
 import httpx
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.web.app_state import ServeSettings
 from jurybox.web.site import application
+from lazily import Lazily
 from pages_client import PagesClient
 from stored_runs import Made, MakeRun, answered
+
+schemathesis = Lazily("schemathesis")
 
 RUBRIC = """---
 id: answers
