@@ -8,6 +8,7 @@ from typing import Final
 # Bounded, so that a document can't contain a number with a million digits.
 NUMBER = r"[-+]?(?:[0-9]{1,20}(?:\.[0-9]{1,30})?|\.[0-9]{1,30})(?:[eE][-+]?[0-9]{1,3})?"
 _NUMBER = re.compile(NUMBER)
+_RANGE = re.compile(rf"({NUMBER})(?:\s*(?:\.\.|-|\u2013)\s*({NUMBER}))?")
 _SMALL, _LARGE = 1e-9, 1e15
 MISSING: Final = "-"
 _DECIMALS, _SHORT, _COMPARED = 4, 3, 6
@@ -25,6 +26,12 @@ def read_number(text: str) -> float | None:
     if not math.isfinite(value) or Decimal(text) != Decimal(repr(value)):
         return None
     return value if any(mark in text for mark in ".eE") else int(text)
+
+
+def range_ends(text: str) -> list[str]:
+    """Return the ends of a range such as ``0.8-0.9``; a number is one end, other text has none."""
+    match = _RANGE.fullmatch(text.strip())
+    return [] if match is None else [end for end in match.groups() if end]
 
 
 def show_number(value: float) -> str:

@@ -13,12 +13,11 @@ import msgspec
 from jurybox.documents.numbers import read_number, show_number
 from jurybox.documents.plain_yaml import as_yaml
 from jurybox.errors import ParseError
-from jurybox.rubric.metrics import MEASURES, Comparison
+from jurybox.rubric.metrics import MEASURES, Comparison, read_bound
 from jurybox.text_format import counted
 
 COST: Final = "cost"
 """The cost of a response, in US dollars."""
-_RANGE: Final = re.compile(r"\s*([0-9.]{1,20})\s*(?:\.\.|-|\u2013)\s*([0-9.]{1,20})\s*")
 _DIGITS: Final = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?"
 _IN_TEXT: Final = re.compile(rf"(?:(?<!\w)[-+])?{_DIGITS}")
 _SHOWN: Final = 120
@@ -283,17 +282,11 @@ def _see_schema(wanted: str, options: Options, answer: CheckedAnswer) -> Seen:
 
 
 def _read_bound(value: object) -> tuple[Comparison, ...]:
-    text = value if isinstance(value, str) else ""
-    ends = _RANGE.fullmatch(text)
-    rules = [f">= {ends[1]}", f"<= {ends[2]}"] if ends else [text]
     try:
-        bound = tuple(Comparison.parse(f"it {rule}") for rule in rules)
+        return read_bound(value if isinstance(value, str) else "")
     except ParseError:
         hint = 'give a bound such as `"<= 50"`, or a range such as `10-50`'
         raise ParseError(f"it is {described(value)}", hint) from None
-    if len(bound) > 1 and bound[0].number > bound[1].number:
-        raise ParseError(f"no number is within `{text}`", "write the lower end first")
-    return bound
 
 
 def _expected_bound(unit: str, wanted: Sequence[Comparison], options: Options) -> str:

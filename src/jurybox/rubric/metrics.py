@@ -12,7 +12,7 @@ from typing import Final, Self
 
 import msgspec
 
-from jurybox.documents.numbers import read_number, show_number
+from jurybox.documents.numbers import range_ends, read_number, show_number
 from jurybox.errors import ParseError
 
 OPERATORS: Final[dict[str, Callable[[float, float], bool]]] = {
@@ -94,6 +94,16 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
             return None
         above = value - self.number
         return round(above if self.upward else -above, _DECIMALS)
+
+
+def read_bound(text: str) -> tuple[Comparison, ...]:
+    """Read a bound such as ``<= 50``, or a range such as ``10-50``."""
+    low, *rest = range_ends(text) or [""]
+    parts = [f">= {low}", *(f"<= {high}" for high in rest)] if rest else [text]
+    bound = tuple(Comparison.parse(f"it {part}") for part in parts)
+    if rest and bound[0].number > bound[1].number:
+        raise ParseError(f"no number is within `{text}`", "write the lower end first")
+    return bound
 
 
 MEASURES: Final = (

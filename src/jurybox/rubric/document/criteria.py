@@ -10,7 +10,7 @@ import msgspec
 
 from jurybox.documents.field_reader import NAME, NAME_HINT, open_mapping
 from jurybox.documents.findings import Findings, Place
-from jurybox.documents.numbers import NUMBER, decimals_of, read_number, show_number
+from jurybox.documents.numbers import decimals_of, range_ends, read_number, show_number
 from jurybox.errors import ParseError
 from jurybox.rubric.document.blocks import (
     Block,
@@ -231,7 +231,6 @@ def _check_numbers(items: Sequence[Item], findings: Findings) -> None:
         findings.add(Place(items[0].line + 1), "list-numbers", problem, hint)
 
 
-_RANGE = re.compile(rf"({NUMBER})(?:\s*(?:\.\.|-|\u2013)\s*({NUMBER}))?")
 _TWO_COLUMNS, _THREE_COLUMNS = 2, 3
 _MOST_ROWS = 100
 
@@ -243,7 +242,7 @@ def read_levels(
     header, *rows = table.rows
     place, width = Place(header.line + 1), len(header.cells)
     problem = ""
-    if _RANGE.fullmatch(_bare_cell(header.cells[0])):
+    if range_ends(_bare_cell(header.cells[0])):
         problem = f"the first row, `{header.cells[0]}`, is the header of the table, not a level"
     elif width not in (_TWO_COLUMNS, _THREE_COLUMNS):
         problem = f"the table of levels has {counted(width, 'column')}"
@@ -262,9 +261,8 @@ def read_levels(
             findings.add(at, "bad-levels", error.problem, error.hint)
     decimals = 0
     if scale is not None and scale.continuous:
-        written = [_RANGE.fullmatch(_bare_cell(row.cells[0])) for row in rows]
-        numbers = [number for match in written if match for number in match.groups() if number]
-        decimals = max(map(decimals_of, numbers), default=0)
+        written = [end for row in rows for end in range_ends(_bare_cell(row.cells[0]))]
+        decimals = max(map(decimals_of, written), default=0)
     if scale is not None and len(levels) == len(rows):
         _check_cover([*levels], decimals, scale, place, findings)
     return {"levels": (*levels,), "level_columns": header.cells, "level_decimals": decimals}
@@ -296,13 +294,11 @@ def _read_level(
 
 
 def _read_range(text: str) -> tuple[float, float]:
-    match = _RANGE.fullmatch(_bare_cell(text))
-    low = read_number(match[1]) if match else None
-    high = read_number(match[2] or match[1]) if match else None
+    numbers = [read_number(end) for end in range_ends(_bare_cell(text))]
+    low, high = (numbers or [None])[0], (numbers or [None])[-1]
     if low is None or high is None:
-        raise ParseError(
-            f"`{text}` is not a score", "begin each row with a score such as `3` or `0.8-0.9`"
-        )
+        hint = "begin each row with a score such as `3` or `0.8-0.9`"
+        raise ParseError(f"`{text}` is not a score", hint)
     if low > high:
         raise ParseError(f"the range `{text}` runs downwards", "write the lower end first")
     return low, high

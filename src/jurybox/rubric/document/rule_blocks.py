@@ -3,12 +3,11 @@
 In a document that extends another one, a block lists changes to the base's block.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Final
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta
 
 from jurybox.documents.field_reader import (
     FieldReader,
@@ -21,8 +20,10 @@ from jurybox.documents.field_reader import (
 from jurybox.documents.findings import Findings, Place
 from jurybox.documents.numbers import show_number
 from jurybox.documents.plain_yaml import WORDS, Items, Node, Pairs, Scalar, value_of
+from jurybox.errors import ParseError
 from jurybox.rubric import rules
 from jurybox.rubric.checks import Check, read_check
+from jurybox.rubric.metrics import read_bound
 from jurybox.rubric.scale import Scale
 from jurybox.text_format import listed, nearest
 
@@ -45,11 +46,17 @@ _PHRASE_KEYS: Final[dict[str, tuple[rules.Source, bool]]] = {
 _SIGNAL_KEYS: Final = {"signal": True, "no_signal": False}
 CONDITION_KEYS: Final = (*_PHRASE_KEYS, *rules.WORD_COUNTS, *_SIGNAL_KEYS)
 
-_NUMBER = r"([0-9]{1,6}(?:\.[0-9]{1,6})?)"
-_SIGNED = _NUMBER.replace("(", "(-?", 1)
-_RANGE = re.compile(rf"\s*{_NUMBER}\s*[-\u2013]\s*{_NUMBER}\s*|\s*{_SIGNED}\s*\.\.\s*{_SIGNED}\s*")
-_BOUND = re.compile(rf"\s*(>=|<=|>|<|==)\s*{_SIGNED}\s*")
 Ends = tuple[float | None, float | None]
+Phrases = Annotated[tuple[str, ...], Meta(examples=["[first phrase, second]"])]
+
+
+class _LexiconText(msgspec.Struct, frozen=True, kw_only=True):
+    """A lexicon as written, or a change to the base's: phrases to add and to remove."""
+
+    match: rules.Match = "word-start"
+    phrases: Phrases = ()
+    add: Phrases = ()
+    remove: Phrases = ()
 
 
 def read_lexicons(
@@ -59,101 +66,67 @@ def read_lexicons(
     lexicons = {each.name: each for each in base}
     for key, value in node.pairs if isinstance(node, Pairs) else ():
         parse_at(key, "bad-name", parse_name, findings)
-        lexicon = _read_lexicon(key, value, lexicons, findings)
+        lexicon = _read_lexicon(key, value, lexicons, FieldReader(findings))
         if lexicon is not None:
+            _check_phrases(lexicon, f"the lexicon `{key.text}`", value, findings)
             lexicons[key.text] = lexicon
     return tuple(lexicons.values())
 
 
 def _read_lexicon(
-    key: Scalar, node: Node, known: dict[str, rules.Lexicon], findings: Findings
+    key: Scalar, node: Node, known: dict[str, rules.Lexicon], reader: FieldReader
 ) -> rules.Lexicon | None:
-    what = f"the lexicon `{key.text}`"
-    lexicon = rules.Lexicon(name=key.text, phrases=())
-    phrases: Node | None = node
-    if isinstance(node, Pairs):
-        note_unknown(node, what, (*LEXICON_KEYS, *(CHANGE_KEYS if known else ())), findings)
-        if any(node_at(node, each) for each in CHANGE_KEYS):
-            return _changed_lexicon(key, node, known, findings)
-        reader = FieldReader(findings)
+    what, old = f"the lexicon `{key.text}`", known.get(key.text)
+    if not isinstance(node, Pairs):
+        phrases = reader.value(Phrases, node, what)
+        return None if phrases is UNSET else rules.Lexicon(name=key.text, phrases=phrases)
+    note_unknown(node, what, (*LEXICON_KEYS, *(CHANGE_KEYS if known else ())), reader.findings)
+    given = reader.fields(_LexiconText, node)
+    if not any(node_at(node, each) for each in CHANGE_KEYS):
         reader.require(node, what, "phrases", "[first phrase, second]")
-        phrases = node_at(node, "phrases")
-        if (match := node_at(node, "match")) is not None:
-            chosen = reader.value(rules.Match, match, "`match`")
-            chosen = "word-start" if chosen is msgspec.UNSET else chosen
-            lexicon = msgspec.structs.replace(lexicon, match=chosen)
-    if phrases is None:
-        return None
-    listed_phrases = tuple(_read_phrases(phrases, what, (), findings))
-    return _checked(msgspec.structs.replace(lexicon, phrases=listed_phrases), phrases, findings)
-
-
-def _changed_lexicon(
-    key: Scalar, node: Pairs, known: dict[str, rules.Lexicon], findings: Findings
-) -> rules.Lexicon | None:
-    """Return a lexicon of the base without the phrases to remove and with those to add."""
-    old = known.get(key.text)
+        return rules.Lexicon(name=key.text, **given) if "phrases" in given else None
     if old is None:
         hint = nearest(key.text, known, f"use one of {listed(known)}")
         problem = f"there is no lexicon `{key.text}` to change"
-        findings.add(key.place, "unknown-lexicon", problem, hint)
+        reader.findings.add(key.place, "unknown-lexicon", problem, hint)
         return None
-    what = f"the lexicon `{key.text}`"
-    kept = list(old.phrases)
-    if (removed := node_at(node, "remove")) is not None:
-        for phrase in _read_phrases(
-            removed, f"the list of phrases to remove from {what}", (), findings
-        ):
-            left = [each for each in kept if each.casefold() != phrase.casefold()]
-            if len(left) == len(kept):
-                hint = nearest(phrase, kept, "leave it out")
-                problem = f"the base's version of {what} has no phrase `{phrase}`"
-                findings.add(removed.place, "unknown-phrase", problem, hint)
-            kept = left
-    if (added := node_at(node, "add")) is not None:
-        kept += _read_phrases(added, what, kept, findings)
-    if not kept:
-        findings.add(node.place, "bad-lexicon", f"{what} is empty", "keep at least one phrase")
-    return _checked(msgspec.structs.replace(old, phrases=tuple(kept)), node, findings)
+    kept = {each.casefold(): each for each in old.phrases}
+    for phrase in given.get("remove", ()):
+        if kept.pop(phrase.casefold(), None) is None:
+            problem = f"the base's version of {what} has no phrase `{phrase}`"
+            hint = nearest(phrase, kept.values(), "leave it out")
+            place = _phrase_place(node, phrase)
+            reader.findings.add(place, "unknown-phrase", problem, hint)
+    phrases = (*kept.values(), *given.get("add", ()))
+    return msgspec.structs.replace(old, phrases=phrases)
 
 
-def _read_phrases(node: Node, what: str, known: Iterable[str], findings: Findings) -> Iterator[str]:
-    """Yield the phrases of a list; report duplicates and empty ones instead."""
-    if not isinstance(node, Items) or not node.items:
-        problem = f"{what} is {'empty' if isinstance(node, Items) else kind_of(node)}"
-        hint = "list its phrases: `[first phrase, second]`"
-        findings.add(node.place, "bad-lexicon", problem, hint)
-        return
-    seen = {each.casefold() for each in known}
-    for item in node.items:
-        phrase = " ".join(item.text.split()) if isinstance(item, Scalar) else ""
-        if not phrase:
-            problem = f"a phrase of {what} is {kind_of(item)}"
-            findings.add(item.place, "bad-lexicon", problem, "write the phrase as text")
-        elif phrase.casefold() in seen:
-            hint = "remove one (case makes no difference)"
-            findings.add(item.place, "bad-lexicon", f"{what} lists `{phrase}` twice", hint)
-        else:
-            seen.add(phrase.casefold())
-            yield phrase
-
-
-def _checked(lexicon: rules.Lexicon, node: Node, findings: Findings) -> rules.Lexicon:
-    """Return the lexicon; report its phrases that would never be found in a text."""
+def _check_phrases(lexicon: rules.Lexicon, what: str, node: Node, findings: Findings) -> None:
+    """Report duplicate phrases, and those that would never be found in a text."""
+    if not lexicon.phrases:
+        findings.add(node.place, "bad-lexicon", f"{what} is empty", "list at least one phrase")
+    seen: set[str] = set()
     for phrase in lexicon.phrases:
-        parts = [part.strip() for part in phrase.split(rules.GAP)]
         problem, hint = "", ""
-        if lexicon.name in rules.WORD_LISTS and " " in phrase:
-            problem, hint = (
-                "several words, but the lexicon is matched word by word",
-                "list single words",
-            )
-        elif lexicon.match == "pattern" and not all(parts):
+        if phrase.casefold() in seen:
+            problem, hint = "a duplicate", "remove one (case makes no difference)"
+        elif lexicon.name in rules.WORD_LISTS and " " in phrase:
+            problem = "several words, but the lexicon is matched word by word"
+            hint = "list single words"
+        elif lexicon.match == "pattern" and not all(map(str.strip, phrase.split(rules.GAP))):
             problem, hint = "a gap without a word on one side", f"put `{rules.GAP}` between words"
         if problem:
-            problem = f"`{phrase}` of the lexicon `{lexicon.name}` has {problem}"
-            findings.add(node.place, "bad-lexicon", problem, hint)
-    return lexicon
+            problem = f"`{phrase}` of {what} has {problem}"
+            findings.add(_phrase_place(node, phrase), "bad-lexicon", problem, hint)
+        seen.add(phrase.casefold())
+
+
+def _phrase_place(node: Node, phrase: str) -> Place:
+    """Return the place of the last entry of a list, or of a mapping's lists, with this text."""
+    lists = [value for _, value in node.pairs] if isinstance(node, Pairs) else [node]
+    entries = [each for every in lists if isinstance(every, Items) for each in every.items]
+    found = (e for e in entries if isinstance(e, Scalar) and e.text.split() == phrase.split())
+    return max((each.place for each in found), default=node.place)
 
 
 class _ConditionReader:
@@ -175,43 +148,43 @@ class _ConditionReader:
             yield tuple(condition for condition in conditions if condition is not None)
 
     def _read(self, key: Scalar, value: Node) -> rules.Condition | None:
-        name = key.text
+        name, text = key.text, value.text if isinstance(value, Scalar) else ""
         if name in _PHRASE_KEYS:
-            text, present = _PHRASE_KEYS[name]
-            lexicon = self._read_lexicon(value)
-            return rules.HasPhrase(text=text, lexicon=lexicon, present=present) if lexicon else None
+            source, present = _PHRASE_KEYS[name]
+            lexicon = self._read_phrases(value) if isinstance(value, Items) else text
+            hint = "define it under `lexicons`, or list the phrases in place"
+            known = isinstance(value, Items) or self._knows("lexicon", value, self._lexicons, hint)
+            return rules.HasPhrase(text=source, lexicon=lexicon, present=present) if known else None
         if name in _SIGNAL_KEYS:
-            return self._read_signal(value, present=_SIGNAL_KEYS[name])
+            hint = f"use one of {listed(rules.SIGNALS)}"
+            if text in rules.NUMERIC_SIGNALS:
+                hint = f'it is a number, so give a bound: `{text}: ">= 1"`'
+            known = self._knows("signal", value, rules.SIGNALS, hint)
+            return rules.HasSignal(signal=text, present=_SIGNAL_KEYS[name]) if known else None
         if name in rules.NUMERIC_SIGNALS or name in rules.WORD_COUNTS:
             return self._read_number(key, value)
-        known = f"use one of {listed(CONDITION_KEYS)}"
-        hint = nearest(name, (*CONDITION_KEYS, *rules.NUMERIC_SIGNALS), known)
+        hint = f"use one of {listed(CONDITION_KEYS)}"
+        hint = nearest(name, (*CONDITION_KEYS, *rules.NUMERIC_SIGNALS), hint)
         self._findings.add(key.place, "unknown-key", f"there is no condition `{name}`", hint)
         return None
 
-    def _read_lexicon(self, value: Node) -> str | tuple[str, ...] | None:
-        if isinstance(value, Items):
-            return tuple(_read_phrases(value, "the list of phrases", (), self._findings))
-        name = value.text if isinstance(value, Scalar) else ""
-        if name in self._lexicons:
-            return name
-        hint = "define it under `lexicons`, or list the phrases in place"
-        problem = f"there is no lexicon {kind_of(value)}"
-        hint = nearest(name, self._lexicons, hint)
-        self._findings.add(value.place, "unknown-lexicon", problem, hint)
-        return None
+    def _read_phrases(self, node: Items) -> tuple[str, ...]:
+        found = FieldReader(self._findings).value(Phrases, node, "the list of phrases")
+        phrases: tuple[str, ...] = () if found is UNSET else found
+        lexicon = rules.Lexicon(name="", phrases=phrases)
+        _check_phrases(lexicon, "the list of phrases", node, self._findings)
+        return phrases
 
-    def _read_signal(self, value: Node, *, present: bool) -> rules.HasSignal | None:
-        name = value.text if isinstance(value, Scalar) else ""
-        if name in rules.SIGNALS:
-            return rules.HasSignal(signal=name, present=present)
-        problem = f"there is no signal {kind_of(value)}"
-        hint = f"use one of {listed(rules.SIGNALS)}"
-        hint = nearest(name, rules.SIGNALS, hint)
-        if name in rules.NUMERIC_SIGNALS:
-            problem, hint = f"the signal `{name}` is a number", f'give a bound: `{name}: ">= 1"`'
-        self._findings.add(value.place, "unknown-signal", problem, hint)
-        return None
+    def _knows(self, noun: str, node: Node, known: Iterable[str], hint: str) -> bool:
+        """Return whether a name is known; if not, note it."""
+        name = node.text if isinstance(node, Scalar) else ""
+        if name in known:
+            return True
+        hint = hint if name in rules.NUMERIC_SIGNALS else nearest(name, known, hint)
+        self._findings.add(
+            node.place, f"unknown-{noun}", f"there is no {noun} {kind_of(node)}", hint
+        )
+        return False
 
     def _read_number(self, key: Scalar, value: Node) -> rules.SignalWithin | None:
         for lexicon in rules.SIGNAL_LEXICONS.get(key.text, ()):
@@ -219,38 +192,29 @@ class _ConditionReader:
                 problem = f"the signal `{key.text}` needs a lexicon `{lexicon}`"
                 hint = "define it under `lexicons`"
                 self._findings.add(key.place, "unknown-lexicon", problem, hint)
-        ends = _ends_of(value, whole=key.text in rules.WORD_COUNTS)
+        whole = key.text in rules.WORD_COUNTS
+        ends = _ends_of(value.text, whole=whole) if isinstance(value, Scalar) else None
         if ends is None:
-            example = '`10-30`, `">= 10"` or `"< 30"`'
-            if key.text in rules.NUMERIC_SIGNALS:
-                example = '`0.2..0.5`, `">= 0.2"` or `"<= 3"`'
-            problem = f"`{key.text}` is {kind_of(value)}"
-            hint = f"give a range or a bound such as {example}"
+            example = '`10-30`, `">= 10"` or `"< 30"`' if whole else '`0.2..0.5` or `">= 0.2"`'
+            problem, hint = f"`{key.text}` is {kind_of(value)}", f"give a range such as {example}"
             self._findings.add(value.place, "bad-condition", problem, hint)
             return None
         return rules.SignalWithin(signal=key.text, low=ends[0], high=ends[1])
 
 
-def _ends_of(node: Node, *, whole: bool) -> Ends | None:
+def _ends_of(text: str, *, whole: bool) -> Ends | None:
     """Return the ends of a range of numbers, or of counts if ``whole``; None if not valid."""
-    written = node.text if isinstance(node, Scalar) else ""
-    ends: Ends | None = None
-    if match := _RANGE.fullmatch(written):
-        low, high = (float(end) for end in match.groups() if end is not None)
-        ends = (low, high) if low <= high else None
-    elif match := _BOUND.fullmatch(written):
-        number = float(match[2])
-        closed: dict[str, Ends] = {">=": (number, None), "<=": (None, number)}
-        counts: dict[str, Ends] = {
-            ">": (number + 1, None),
-            "<": (None, number - 1),
-            "==": (number, number),
-        }
-        ends = (closed | counts if whole else closed).get(match[1])
-    if ends is None or not whole:
-        return ends
-    is_count = all(end is None or (end.is_integer() and end >= 0) for end in ends)
-    return ends if is_count else None
+    ends: Ends = (None, None)
+    try:
+        for each in read_bound(text):
+            number = each.number
+            above: dict[str, Ends] = {">=": (number, ends[1]), "<=": (ends[0], number)}
+            counts = {">": (number + 1, None), "<": (None, number - 1), "==": (number, number)}
+            ends = (above | counts if whole else above)[each.operator]
+    except (ParseError, KeyError):
+        return None
+    is_count = all(end is None or (float(end).is_integer() and end >= 0) for end in ends)
+    return ends if is_count or not whole else None
 
 
 def build_rules(
@@ -300,7 +264,7 @@ def _read_base(
     given = node_at(node, "base")
     inherited = 0.0 if base is None else base.base
     number = inherited if given is None else reader.value(float, given, "`base`")
-    if number is msgspec.UNSET or given is None:
+    if number is UNSET or given is None:
         return inherited
     if scale is not None and scale.continuous and not scale.accepts(number):
         problem = f"the base {show_number(number)} is outside the scale {scale}"
