@@ -115,7 +115,7 @@ def test_show_into_a_pipe_is_the_document_to_the_byte(jurybox: Callable, name: s
 def test_show_json_has_all_that_the_document_says(jurybox: Callable) -> None:
     data = jurybox("rubric", "show", "answer-quality", "--json").json
     assert data["gates"][1:3] == ["pass_rate >= 0.85", "faithfulness_failure_rate <= 0.05"]
-    assert data["scale"] == [0, 2]
+    assert data["scale"] == "0-2"
     assert data["reply_format"] == "strict-json"
     assert data["metrics"]["latency_e2e_p95_ms"] == "p95 of latency_e2e_ms"
     assert [criterion["id"] for criterion in data["criteria"]] == [

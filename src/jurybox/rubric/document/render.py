@@ -182,31 +182,5 @@ def _fence(info: str, content: str) -> str:
 
 
 def rubric_as_data(rubric: Rubric) -> dict[str, Any]:
-    """Return all contents of ``rubric`` under the names used in its document."""
-    front = _as_data(front_matter_of(rubric), whole=True)
-    of_criteria = ("scales", "weights", "evidence", "sources", "extends")
-    return {
-        **{key: value for key, value in front.items() if key not in of_criteria},
-        "sha256": rubric.sha256,
-        "title": rubric.title,
-        "description": rubric.description,
-        "scale": list(rubric.scale.ends),
-        "criteria": [_criterion_data(each) for each in rubric.criteria],
-        "band_decimals": rubric.band_decimals,
-        "lexicons": msgspec.to_builtins(rubric.lexicons),
-        "judge_prompt": None if rubric.template is None else rubric.template.text,
-        "sections": msgspec.to_builtins(rubric.sections),
-    }
-
-
-def _criterion_data(criterion: Criterion) -> dict[str, Any]:
-    return msgspec.to_builtins(criterion) | {
-        "scale": list(criterion.scale.ends),
-        "continuous": criterion.scale.continuous,
-        "source": criterion.source,
-        "indicators": [
-            {"polarity": each.polarity, **msgspec.to_builtins(each)}
-            for each in criterion.indicators
-        ],
-        "checks": [msgspec.json.decode(each.entry) for each in criterion.checks],
-    }
+    """Return all contents of ``rubric``; scales, comparisons and formulas as texts."""
+    return _as_data(rubric, whole=True)
