@@ -2,8 +2,8 @@
 
 import hashlib
 from array import array
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
@@ -13,21 +13,19 @@ import msgspec
 
 from jurybox.datasets.fields import Columns, FieldError
 from jurybox.datasets.parquet_rows import group_sizes, read_between
-from jurybox.datasets.row_reader import FileContext, Needs, Record, RowReader
-from jurybox.datasets.source import Source, open_source, open_whole
+from jurybox.datasets.row_reader import ANSWERED, FileContext, Needs, Record, RowReader
+from jurybox.datasets.source import Source, open_source
 from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.errors import DocumentError, Finding, IncompleteError, InputError
 from jurybox.sample import Row
-from jurybox.text_format import printable
+from jurybox.text_format import listed, printable
 
 Format = Callable[[Source, FileContext], Iterator[tuple[int, Record]]]
 """Reads the records of a file, each with its line; notes invalid records and continues."""
 
 _MOST_WARNINGS: Final = 20
 _LONGEST_WARNING: Final = 300
-
-
-_NO_NEEDS: Final = Needs()
+_NAMED: Final = 5
 
 
 class Recorded(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +34,24 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     origin: str
     sha256: str
     answers: Mapping[str, Record]
+
+    def joined(
+        self, records: Iterable[tuple[int, Record]], context: FileContext
+    ) -> Iterator[tuple[int, Record]]:
+        """Yield records with these responses in place of their own."""
+        columns = context.columns
+        left = dict.fromkeys(self.answers)
+        for number, (line, record) in enumerate(records, start=1):
+            given = next((record[name] for name in record if columns.field(name) == "id"), None)
+            row_id = str(number if given is None else given)
+            # If a row has no recorded response, the row reader decides whether it needs one.
+            answer = self.answers.get(row_id, {})
+            left.pop(row_id, None)
+            asked = {n: value for n, value in record.items() if columns.field(n) not in ANSWERED}
+            yield line, asked | {columns.column(field): answer[field] for field in answer}
+        if left:
+            names = listed([*left][:_NAMED]) + (" and more" if len(left) > _NAMED else "")
+            context.warn(f"responses in {self.origin} answer no sample: {names}")
 
 
 FILE_LINES: Final = 1 << 40
@@ -93,26 +109,64 @@ class PartSurvey(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]  # warnings about probable mistakes
 
 
+class _PartFindings(Findings):
+    """Notes the faults of one of several files, with line numbers of the whole dataset."""
+
+    def __init__(self, whole: Findings, start: int) -> None:
+        super().__init__()
+        self._whole = whole
+        self._start = start
+
+    def add(self, place: Place, code: str, problem: str, hint: str) -> None:
+        self._whole.add(Place(self._start + place.line, place.column), code, problem, hint)
+
+
+Part = tuple[int, Path, Format]
+"""A file of a dataset: its index, its path and its reader."""
+
+
 class Pass:
-    """One pass over a dataset; its hash is complete after the last row."""
+    """One pass over files; its hash is complete after the last row."""
 
     def __init__(
-        self, source: Source, read: Format, findings: Findings, columns: Columns, needs: Needs
+        self, parts: Sequence[Part], findings: Findings, dataset: "Dataset", needs: Needs
     ) -> None:
-        self.source = source
+        self.bytes = self.size = 0
+        for _, path, _ in parts:
+            with open_source(path) as part:
+                self.size += part.size
+        self._parts = parts
+        self._digest = hashlib.sha256()
         self._warnings: dict[str, None] = {}
-        context = FileContext(findings, self._warn, columns)
-        self._records = read(source, context)
-        self.reader = RowReader(context, needs)
+        self._recorded = dataset.answers
+        self._context = FileContext(findings, self._warn, Columns(dataset.columns))
+        self.reader = RowReader(self._context, needs)
 
     def __iter__(self) -> Iterator[tuple[int, Row]]:
         """Yield every valid row with its line; note the faults of the others."""
-        read = self.reader.read
-        for line, record in self._records:
+        records, read = self._records(), self.reader.read
+        if self._recorded is not None:
+            records = self._recorded.joined(records, self._context)
+        for line, record in records:
             row = read(line, record)
             if row is not None:
                 yield line, row
         self.reader.finish()
+
+    def _records(self) -> Iterator[tuple[int, Record]]:
+        for index, path, read in self._parts:
+            start = index * FILE_LINES
+            findings = _PartFindings(self._context.findings, start)
+            context = FileContext(findings, self._warn, self._context.columns)
+            with open_source(path, self._digest) as part:
+                for line, record in read(part, context):
+                    yield start + line, record
+                self.bytes += part.bytes
+
+    @property
+    def sha256(self) -> str:
+        """The hash of all bytes read so far."""
+        return self._digest.hexdigest()
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -131,35 +185,32 @@ class Dataset:
     def __init__(
         self,
         path: Path,
-        read: Format,
+        parts: Sequence[Part],
         *,
-        files: Mapping[str, Path] | None = None,
+        names: Iterable[str] = (),
         recorded: Recorded | None = None,
         columns: Mapping[str, str] | None = None,
-        needs: Needs = _NO_NEEDS,
+        needs: Needs | None = None,
     ) -> None:
-        """Set the file to read; if ``path`` is a pattern, ``files`` are its matches by name.
+        """Set the files to read; if ``path`` is a pattern, ``names`` are those of its matches.
 
-        ``recorded`` are the responses that the reader joins to the rows, if any. ``columns`` maps
-        fields to column names. ``needs`` says which rows to read and which need a response.
+        ``recorded`` are the responses that are joined to the rows, if any. ``columns`` maps fields
+        to column names. ``needs`` says which rows to read and which need a response.
         """
         self.path = path
+        self.answers = recorded
         self.recorded = None if recorded is None else recorded.sha256
-        self.files = tuple(files or ())
+        self.files = tuple(names)
+        self.columns = columns
         self.origin = printable(str(path))
-        self._paths = [*files.values()] if files else [path]
-        self._read = read
-        self._needs = needs
-        self._columns = columns
+        self._parts = parts
+        self._needs = needs or Needs()
         self._kept: tuple[str, bool, list[tuple[int, Row]]] | None = None
 
-    @contextmanager
-    def begin(self, findings: Findings, *, needs_response: bool) -> Generator[Pass]:
-        """Open the files for one pass."""
-        several = open_whole(self._paths, self.origin) if self.files else None
-        with several or open_source(self.path) as source:
-            needs = msgspec.structs.replace(self._needs, responses=needs_response)
-            yield Pass(source, self._read, findings, Columns(self._columns), needs)
+    def begin(self, findings: Findings, *, needs_response: bool) -> Pass:
+        """Return a pass over all files."""
+        needs = msgspec.structs.replace(self._needs, responses=needs_response)
+        return Pass(self._parts, findings, self, needs)
 
     def rows(
         self, *, needs_response: bool, expected: Survey | None = None
@@ -172,85 +223,64 @@ class Dataset:
         if self._kept and expected and self._kept[:2] == (expected.sha256, needs_response):
             yield from self._kept[2]
             return
-        findings = _FirstFault()
-        with self.begin(findings, needs_response=needs_response) as going:
-            if expected is not None and going.source.size != expected.bytes:
-                raise self.changed("its size differs")
-            try:
-                yield from going
-            except TooManyError:
-                fault = findings.in_order()[0]
-                if expected is None:
-                    raise self.refused((fault,)) from None
-                raise self.changed(f"{self.where(fault.line)}: {fault.problem}") from None
-            except InputError as error:
-                if expected is None:
-                    raise
-                raise self.changed(f"{error.where}: {error.problem}") from None
-            if expected is not None and going.source.sha256 != expected.sha256:
-                raise self.changed("its SHA-256 differs")
+        going = self.begin(_FirstFault(self), needs_response=needs_response)
+        if expected is not None and going.size != expected.bytes:
+            raise self.changed("its size differs")
+        try:
+            yield from going
+        except InputError as error:
+            if expected is None:
+                raise
+            raise self.changed(str(error).partition("; ")[0]) from None
+        if expected is not None and going.sha256 != expected.sha256:
+            raise self.changed("its SHA-256 differs")
 
     def slices(self) -> list[range] | None:
         """Return the range of rows, from 0, of each row group in Parquet files.
 
         None if rows can be found only by reading all rows before them.
         """
-        sliced = all(path.suffix.lower() == ".parquet" for path in self._paths)
+        paths = [path for _, path, _ in self._parts]
+        sliced = all(path.suffix.lower() == ".parquet" for path in paths)
         if not sliced or self.recorded is not None or self._needs.filters:
             return None
-        sizes = chain.from_iterable(map(group_sizes, self._paths))
+        sizes = chain.from_iterable(map(group_sizes, paths))
         ends = [0, *accumulate(sizes)]
         return [range(start, end) for start, end in pairwise(ends) if end > start]
 
     def rows_between(self, rows: range, *, needs_response: bool) -> Iterator[Row]:
         """Yield a range of rows, counted from 0, without reading others; see `slices`."""
-        for each in self._files_of(rows, needs_response=needs_response):
-            with self._reading(*each) as going:
-                yield from (row for _, row in going)
+        for going in self._passes(rows, needs_response=needs_response):
+            yield from (row for _, row in going)
 
     def survey_between(self, rows: range, *, needs_response: bool, check: "Check") -> "PartSurvey":
         """Check a range of rows, counted from 0, without reading others; see `slices`."""
         ids = bytearray()
         has_ids: set[bool] = set()
-        unseen = set(self._columns or ())
+        unseen = set(self.columns or ())
         warnings: dict[str, None] = {}
-        for each in self._files_of(rows, needs_response=needs_response):
-            with self._reading(*each) as going:
-                for _, row in going:
-                    check(row)
-                    # Not `hash`, which differs between processes.
-                    ids += hashlib.blake2b(row.id.encode(), digest_size=8).digest()
-                has_ids.add(going.reader.has_ids)
-                unseen &= going.reader.unseen.keys()
-                warnings |= dict.fromkeys(going.warnings)
+        for going in self._passes(rows, needs_response=needs_response):
+            for _, row in going:
+                check(row)
+                # Not `hash`, which differs between processes.
+                ids += hashlib.blake2b(row.id.encode(), digest_size=8).digest()
+            has_ids.add(going.reader.has_ids)
+            unseen &= going.reader.unseen.keys()
+            warnings |= dict.fromkeys(going.warnings)
         return PartSurvey(ids=bytes(ids), has_ids=has_ids, unseen=unseen, warnings=(*warnings,))
 
-    def _files_of(self, rows: range, *, needs_response: bool) -> Iterator[tuple[int, range, Needs]]:
-        """Yield the index of each file with some of the rows, their range in it, and its needs."""
+    def _passes(self, rows: range, *, needs_response: bool) -> Iterator[Pass]:
+        """Yield a pass over each file's share of the rows."""
         before = 0
-        for index, path in enumerate(self._paths):
+        for index, path, _ in self._parts:
             size = sum(group_sizes(path))
             wanted = range(max(0, rows.start - before), min(size, rows.stop - before))
             if wanted:
+                part = (index, path, partial(read_between, rows=wanted))
                 first = before + wanted.start
-                yield (
-                    index,
-                    wanted,
-                    msgspec.structs.replace(self._needs, responses=needs_response, first=first),
-                )
+                needs = msgspec.structs.replace(self._needs, responses=needs_response, first=first)
+                yield Pass([part], _FirstFault(self), self, needs)
             before += size
-
-    @contextmanager
-    def _reading(self, index: int, rows: range, needs: Needs) -> Generator[Pass]:
-        findings = _FirstFault()
-        read = partial(read_between, rows=rows)
-        with open_source(self._paths[index]) as source:
-            try:
-                yield Pass(source, read, findings, Columns(self._columns), needs)
-            except TooManyError:
-                fault = findings.in_order()[0]
-                line = index * FILE_LINES + fault.line
-                raise self.refused([msgspec.structs.replace(fault, line=line)]) from None
 
     def keep(self, sha256: str, rows: list[tuple[int, Row]], *, needs_response: bool) -> None:
         """Keep the rows of a survey, so that a run needn't read them again."""
@@ -277,15 +307,16 @@ class Dataset:
     def _located(self, number: int) -> tuple[str, int]:
         """Return the file that a row's number belongs to, and the line in that file."""
         index, line = divmod(number, FILE_LINES)
-        return printable(str(self._paths[index])), line
+        return printable(str(self._parts[index][1])), line
 
     def hashed(self) -> tuple[str, int]:
         """Return the hash and size of the files' bytes, without reading rows."""
-        with open_whole(self._paths, self.origin) as whole:
-            for path in self._paths:
-                with open_source(path, whole) as part:
-                    part.read_whole()
-            return whole.sha256, whole.size
+        digest, size = hashlib.sha256(), 0
+        for _, path, _ in self._parts:
+            with open_source(path, digest) as part:
+                part.read_whole()
+                size += part.bytes
+        return digest.hexdigest(), size
 
     def changed(self, how: str) -> IncompleteError:
         """Return the error for files that have changed since the survey."""
@@ -296,11 +327,15 @@ class Dataset:
 
 
 class _FirstFault(Findings):
-    """Ends reading at the first fault."""
+    """Refuses a dataset at its first fault."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        super().__init__()
+        self._dataset = dataset
 
     def add(self, place: Place, code: str, problem: str, hint: str) -> None:
         super().add(place, code, problem, hint)
-        raise TooManyError
+        raise self._dataset.refused(self.in_order())
 
 
 # Bytes. The run reads larger files again, so that memory doesn't grow with a dataset.
@@ -322,11 +357,12 @@ def survey(dataset: Dataset, *, needs_response: bool, check: Check | None = None
     seen = array("q")  # eight bytes per id; a set of a million takes 76 MB
     rows = 0
     kept: list[tuple[int, Row]] = []
+    going = dataset.begin(findings, needs_response=needs_response)
     # Reading stops if there are too many findings.
-    with dataset.begin(findings, needs_response=needs_response) as going, suppress(TooManyError):
+    with suppress(TooManyError):
         for line, row in going:
             rows += 1
-            if going.source.size <= _SMALL:
+            if going.size <= _SMALL:
                 kept.append((line, row))
             try:
                 if check is not None:
@@ -344,13 +380,8 @@ def survey(dataset: Dataset, *, needs_response: bool, check: Check | None = None
     if faults := findings.in_order():
         raise dataset.refused(faults)
     if kept:
-        dataset.keep(going.source.sha256, kept, needs_response=needs_response)
-    return Survey(
-        rows=rows,
-        sha256=going.source.sha256,
-        bytes=going.source.bytes,
-        warnings=going.warnings,
-    )
+        dataset.keep(going.sha256, kept, needs_response=needs_response)
+    return Survey(rows=rows, sha256=going.sha256, bytes=going.bytes, warnings=going.warnings)
 
 
 def _note_repeats(
@@ -358,11 +389,10 @@ def _note_repeats(
 ) -> None:
     """Read again to report both lines of a duplicate id; equal hashes alone aren't a fault."""
     lines: dict[str, int] = {}
-    with dataset.begin(Findings(), needs_response=needs_response) as going:
-        for line, row in going:
-            if hash(row.id) not in suspects:
-                continue
-            first = lines.setdefault(row.id, line)
-            if first != line:
-                problem = f"the id `{row.id}` is given twice (first on {dataset.where(first)})"
-                findings.add(Place(line), "duplicate-id", problem, "give every row its own")
+    for line, row in dataset.begin(Findings(), needs_response=needs_response):
+        if hash(row.id) not in suspects:
+            continue
+        first = lines.setdefault(row.id, line)
+        if first != line:
+            problem = f"the id `{row.id}` is given twice (first on {dataset.where(first)})"
+            findings.add(Place(line), "duplicate-id", problem, "give every row its own")

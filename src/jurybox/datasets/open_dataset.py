@@ -6,7 +6,7 @@ from glob import glob
 from pathlib import Path
 from typing import Final
 
-from jurybox.datasets.dataset import FILE_LINES, Dataset, Format, Recorded, take_all
+from jurybox.datasets.dataset import Dataset, Format, Recorded, take_all
 from jurybox.datasets.fields import FIELDS, Columns, FieldError, read_id
 from jurybox.datasets.parquet_rows import read_parquet, require_pyarrow
 from jurybox.datasets.row_reader import ANSWERED, FileContext, Needs, Record
@@ -17,8 +17,6 @@ from jurybox.documents.findings import Findings, Place, decode
 from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar, read_yaml, value_of
 from jurybox.errors import InputError
 from jurybox.text_format import listed, printable
-
-_NAMED: Final = 5
 
 
 def read_recorded(path: Path, read: Format) -> Recorded:
@@ -46,56 +44,6 @@ def read_recorded(path: Path, read: Format) -> Recorded:
         records = read(source, FileContext(findings, columns=columns))
         take_all(records, take, findings, source.origin)
     return Recorded(origin=source.origin, sha256=source.sha256, answers=answers)
-
-
-def joined(read: Format, recorded: Recorded) -> Format:
-    """Return a reader that replaces the responses in rows with recorded responses."""
-
-    def joining(source: Source, context: FileContext) -> Iterator[tuple[int, Record]]:
-        columns = context.columns
-        left = dict.fromkeys(recorded.answers)
-        for number, (line, record) in enumerate(read(source, context), start=1):
-            given = next((record[name] for name in record if columns.field(name) == "id"), None)
-            row_id = str(number if given is None else given)
-            # If a row has no recorded response, the row reader decides whether it needs one.
-            answer = recorded.answers.get(row_id, {})
-            left.pop(row_id, None)
-            asked = {n: value for n, value in record.items() if columns.field(n) not in ANSWERED}
-            yield line, asked | {columns.column(field): answer[field] for field in answer}
-        if left:
-            names = listed([*left][:_NAMED]) + (" and more" if len(left) > _NAMED else "")
-            context.warn(f"responses in {recorded.origin} answer no sample: {names}")
-
-    return joining
-
-
-class _PartFindings(Findings):
-    """Notes the faults of one of several files, with line numbers of the whole dataset."""
-
-    def __init__(self, whole: Findings, start: int) -> None:
-        super().__init__()
-        self._whole = whole
-        self._start = start
-
-    def add(self, place: Place, code: str, problem: str, hint: str) -> None:
-        self._whole.add(Place(self._start + place.line, place.column), code, problem, hint)
-
-
-def _in_turn(paths: Sequence[Path]) -> Format:
-    """Return a reader that reads several files in sequence, each according to its extension."""
-    reads = [reader_of(path) for path in paths]
-
-    def reading(source: Source, context: FileContext) -> Iterator[tuple[int, Record]]:
-        for index, (path, read) in enumerate(zip(paths, reads, strict=True)):
-            start = index * FILE_LINES
-            findings = _PartFindings(context.findings, start)
-            with open_source(path, source) as part:
-                own = FileContext(findings, context.warn, context.columns)
-                for line, record in read(part, own):
-                    yield start + line, record
-                source.bytes += part.bytes
-
-    return reading
 
 
 def _matching(folder: Path, pattern: str) -> dict[str, Path]:
@@ -172,18 +120,16 @@ def open_dataset(
     and ``filters`` select rows by ``FIELD=VALUE``.
     """
     files = _matching(path, pattern) if pattern else {}
-    read = _in_turn([*files.values()]) if files else reader_of(path)
-    recorded = None
-    if responses is not None:
-        recorded = read_recorded(responses, reader_of(responses))
-        read = joined(read, recorded)
+    paths = [*files.values()] or [path]
+    parts = [(index, each, reader_of(each)) for index, each in enumerate(paths)]
+    recorded = None if responses is None else read_recorded(responses, reader_of(responses))
     wanted: dict[str, set[str]] = {}
     for field, _, value in (each.partition("=") for each in filters):
         wanted.setdefault(field, set()).add(value)
     recorded_in = None if recorded is None else recorded.origin
     needs = Needs(limit=limit, recorded_in=recorded_in, filters=wanted)
     opened = path / pattern
-    return Dataset(opened, read, files=files, recorded=recorded, columns=columns, needs=needs)
+    return Dataset(opened, parts, names=files, recorded=recorded, columns=columns, needs=needs)
 
 
 def names_file(name: str) -> bool:

@@ -4,15 +4,16 @@ import hashlib
 import os
 import stat
 import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from io import BytesIO
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from jurybox.documents.findings import Findings, Place
 from jurybox.errors import IncompleteError, InputError
 from jurybox.text_format import printable
+
+Digest = Any  # hashlib's type is private
 
 MAX_LINE: Final = 64_000_000
 """The maximum bytes per line; a longer one suggests another kind of file, and fills memory."""
@@ -33,23 +34,23 @@ class Source:
         *,
         size: int,
         most: int = MAX_LINE,
-        whole: "Source | None" = None,
+        digest: Digest = None,
     ) -> None:
         """Read from the beginning of ``file``; a line may have at most ``most`` bytes.
 
-        If the file is a part of a ``whole``, its bytes go into the hash of the whole.
+        The bytes are added to ``digest``, a hash that several files may share.
         """
         self.file = file
         self.origin = origin
         self.size = size
         self.most = most
         self.bytes = 0
-        self.digest = hashlib.sha256() if whole is None else whole.digest
+        self._digest = digest or hashlib.sha256()
 
     @property
     def sha256(self) -> str:
         """The hash of all bytes read so far."""
-        return self.digest.hexdigest()
+        return self._digest.hexdigest()
 
     def lines(self, findings: Findings) -> Iterator[tuple[int, bytes]]:
         """Yield every line with its number, without its line feed; note lines that are too long."""
@@ -83,14 +84,14 @@ class Source:
             reason = str(error.strerror or error).lower()
             problem = f"{self.origin}: reading failed ({reason}); check the disk"
             raise IncompleteError(problem) from None
-        self.digest.update(data)
+        self._digest.update(data)
         self.bytes += len(data)
         return data
 
 
 @contextmanager
-def open_source(path: Path, whole: Source | None = None) -> Generator[Source]:
-    """Open a file for a single pass; ``whole`` is the source it is part of, if any."""
+def open_source(path: Path, digest: Digest = None) -> Generator[Source]:
+    """Open a file for a single pass; its bytes are added to ``digest``, if there is one."""
     origin = printable(str(path))
     try:
         # Checked before opening, which blocks for a pipe.
@@ -107,17 +108,7 @@ def open_source(path: Path, whole: Source | None = None) -> Generator[Source]:
         reason = str(getattr(error, "strerror", None) or error).lower()
         raise InputError(f"can't be read ({reason})", "check the file", origin) from None
     with file:
-        yield Source(file, origin, size=os.fstat(file.fileno()).st_size, whole=whole)
-
-
-@contextmanager
-def open_whole(paths: Sequence[Path], origin: str) -> Generator[Source]:
-    """Begin a pass over several files, which are opened in sequence as its parts."""
-    size = 0
-    for path in paths:
-        with open_source(path) as part:
-            size += part.size
-    yield Source(BytesIO(), origin, size=size)
+        yield Source(file, origin, size=os.fstat(file.fileno()).st_size, digest=digest)
 
 
 @contextmanager

@@ -182,8 +182,7 @@ def mutated(draw: DrawFn) -> bytes:
 
 def all_rows(opened: Dataset) -> list[tuple[int, Row]]:
     """Every sound row, whatever is wrong with the others."""
-    with opened.begin(Findings(), needs_response=False) as going:
-        return list(going)
+    return list(opened.begin(Findings(), needs_response=False))
 
 
 @settings(max_examples=settings.default.max_examples * 4)

@@ -43,7 +43,7 @@ def test_all_ids_given_twice_are_cut_short() -> None:
         (TEXT.replace('"z"', '"w"'), "its SHA-256 differs"),
         (TEXT + "\n", "its size differs"),
         ("", "its size differs"),
-        (TEXT.replace('"b"', '""""'[:3]), "line 2: not valid JSON"),
+        (TEXT.replace('"b"', '""""'[:3]), r"rows.jsonl:2:10: not valid JSON"),
     ],
 )
 def test_a_large_dataset_that_changed_since_the_survey_is_refused(
