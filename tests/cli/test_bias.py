@@ -268,7 +268,7 @@ def test_a_probe_that_is_stopped_is_gone_on_with_by_the_same_command(
     for _ in range(2):
         done = jurybox("bias", runs["fair"], "--probe", "2", *nobody, "--json")
         assert done.code == 3
-        assert "run the same command to continue the probe" in done.err
+        assert "run the same command again to resume" in done.err
         assert done.json["probe"] is None
         assert _metrics(done.json)["position.swap_consistency"]["value"] == 1
         assert len(jurybox("runs", "--json").json["runs"]) == len(RUNS) + 1

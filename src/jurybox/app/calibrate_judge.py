@@ -1,7 +1,7 @@
 """Calibrate a judge against people's labels, and tune its rubric."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
@@ -15,7 +15,7 @@ from jurybox.app.ids import kept_dataset, new_id, now_utc
 from jurybox.app.metadata import RunIdentity
 from jurybox.app.model_session import checked_route
 from jurybox.app.prepare import Prepared, prepare_chosen, read_rubric
-from jurybox.app.run_suite import RunResult, Start, equal_run, start_or_resume
+from jurybox.app.run_suite import SAME_AGAIN, Watch, equal_run, finished_run
 from jurybox.app.suite_choice import ChosenSuite, RunOptions
 from jurybox.app.view_run import calibration_row, setting_of
 from jurybox.calibration import tuning_loop
@@ -37,24 +37,20 @@ from jurybox.datasets.row_reader import record_of
 from jurybox.engine.driver import drive
 from jurybox.engine.plan import DocumentPlan
 from jurybox.engine.ports import ModelError
-from jurybox.engine.records import RunRow
 from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.flow import ModelReply, ModelRequest, Outcome
 from jurybox.judging.protocol import way_of
 from jurybox.models.recorded import Recorder, ReplayModel
 from jurybox.reporting.output_file import whole_file
 from jurybox.reporting.stored import SampleRecord
-from jurybox.reporting.view import RunView, finished_view
+from jurybox.reporting.view import RunView
 from jurybox.rubric import parse_rubric, render_rubric
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.storage.store import Store
 from jurybox.suite import JudgeSpec, Suite
 from jurybox.suite.model_spec import ModelSpec
 
-Watch = Callable[[Start], RunResult]
-"""Starts or resumes a run, and shows its progress."""
 _FOLDER: Final = "calibrations"
-_SAME_AGAIN: Final = "nothing is lost; run the same command again to resume"
 
 
 class CalibrateOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,12 +113,12 @@ def ready(options: CalibrateOptions) -> Readied:
     )
 
 
-def calibrate(readied: Readied, store: Store, store_url: str | None, watch: Watch) -> Calibration:
+def calibrate(readied: Readied, store: Store, watch: Watch) -> Calibration:
     """Judge the gold set, compare it with its labels, tune if asked, and store the record.
 
     Samples that an identical calibration has judged, even if it was stopped, aren't judged again.
     """
-    record = _Calibrator(readied, store, store_url, watch).run()
+    record = _Calibrator(readied, store, watch).run()
     store.add_calibration(calibration_row(record))
     return record
 
@@ -130,7 +126,7 @@ def calibrate(readied: Readied, store: Store, store_url: str | None, watch: Watc
 class _Calibrator:
     """Runs one calibration: judges parts of the gold set, each in its own run."""
 
-    def __init__(self, readied: Readied, store: Store, store_url: str | None, watch: Watch) -> None:
+    def __init__(self, readied: Readied, store: Store, watch: Watch) -> None:
         self._options = readied.options
         self._document = readied.document
         self._base = parse_rubric(readied.document.text, readied.document.origin)
@@ -142,7 +138,7 @@ class _Calibrator:
         self._rows = {each.row.id: each for each in readied.gold.rows}
         self._parts = readied.parts
         self._files = {
-            part: kept_dataset(_FOLDER, part, _lines(rows), store_url)
+            part: kept_dataset(_FOLDER, part, _lines(rows), store.address)
             for part, rows in (readied.parts or {"gold": readied.gold.rows}).items()
         }
         version = next_version(self._base.version)
@@ -200,12 +196,10 @@ class _Calibrator:
         """Judge a part by a rubric, or reuse an identical run; return its id and samples."""
         prepared = self._prepared(rubric, part)
         known = equal_run(self._store, prepared.plan)
-        if known is None or known.status != "finished":
-            view = self._work_on(prepared, known)
-        elif any(map(_is_scored, self._cases(known.id, rubric))):
-            view = finished_view(known, self._store)
-        else:  # no sample was scored, so a new run judges all of them
-            view = self._work_on(prepared, None)
+        if known is not None and known.status == "finished":
+            scored = any(map(_is_scored, self._cases(known.id, rubric)))
+            known = known if scored else None  # without scores, a new run judges all samples
+        view = finished_run(prepared, self._store, known, self._watch)
         self._views[view.run_id] = view
         self._runs.append(
             JudgedRun(run_id=view.run_id, part=part, round=number, dollars=view.cost.get("dollars"))
@@ -215,13 +209,6 @@ class _Calibrator:
             what = f"run {view.run_id}: the judge scored no sample that people scored"
             raise IncompleteError(f"{what}; `jurybox show {view.run_id}` says why")
         return view.run_id, cases
-
-    def _work_on(self, prepared: Prepared, known: RunRow | None) -> RunView:
-        result = self._watch(start_or_resume(prepared, self._store, known))
-        if result.stopped is not None:
-            what = f"run {result.view.run_id} was stopped: {result.stopped}"
-            raise IncompleteError(f"{what}; {_SAME_AGAIN}")
-        return result.view
 
     def _prepared(self, rubric: Rubric, part: str) -> Prepared:
         options, file = self._options, self._files[part]
@@ -279,7 +266,7 @@ class _Calibrator:
                     with closing(Recorder(file)) as record:
                         record(asked, outcome)
                 elif outcome.fatal:
-                    raise IncompleteError(f"{outcome.message}; {_SAME_AGAIN}")
+                    raise IncompleteError(f"{outcome.message}; {SAME_AGAIN}")
                 return outcome
 
             return await drive(tuning_loop.suggest(spec.model, request), call)

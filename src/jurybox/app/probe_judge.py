@@ -12,9 +12,17 @@ from jurybox.app.ids import kept_dataset
 from jurybox.app.metadata import RunIdentity, judge_versions, recorded_versions
 from jurybox.app.model_session import plan_models
 from jurybox.app.prepare import Prepared, check_pinned
-from jurybox.app.run_suite import equal_run
+from jurybox.app.run_suite import Watch, equal_run, finished_run
 from jurybox.calibration import probes
-from jurybox.calibration.bias_results import CHANGE, Bias, BiasMetric, change_of, unmeasured
+from jurybox.calibration.bias_results import (
+    CHANGE,
+    Bias,
+    BiasMetric,
+    Probed,
+    ProbeRun,
+    change_of,
+    unmeasured,
+)
 from jurybox.datasets import open_dataset, survey
 from jurybox.datasets.fields import MAX_ID
 from jurybox.engine.plan import DatasetPlan, DocumentPlan, Plan
@@ -41,7 +49,6 @@ class ProbeOptions(msgspec.Struct, frozen=True, kw_only=True):
     judges: tuple[str, ...] = ()
     base_url: str | None = None
     allow_version_drift: bool = False
-    store_url: str | None = None
 
 
 class Picked(msgspec.Struct, frozen=True, kw_only=True):
@@ -178,7 +185,7 @@ def _trial(
 ) -> ProbeTrial:
     procedure = plan.procedure()
     data = b"".join(_lines(kinds, picked, procedure))
-    path = kept_dataset(_FOLDER, run_id, data, options.store_url)
+    path = kept_dataset(_FOLDER, run_id, data, store.address)
     dataset = open_dataset(path)
     plan_models(plan, read_settings(), options.base_url)
     found = survey(dataset, needs_response=True)
@@ -239,7 +246,27 @@ def _calls(
 _GROUPS: Final = ("stability", "injection")
 
 
-def read_probe(
+def run_probe(
+    store: Store, probe: ProbePlan, watch: Watch, level: float
+) -> tuple[tuple[Bias, ...], Probed]:
+    """Judge the changed samples, unless this was done before; return how scores changed."""
+    runs = tuple(
+        ProbeRun(
+            run_id=finished_run(each.prepared, store, each.known, watch).run_id,
+            kinds=tuple(kind.id for kind in each.kinds),
+        )
+        for each in probe.trials
+    )
+    probed = Probed(
+        samples=len(probe.picked),
+        judges=probe.judges,
+        baseline="run" if probe.comparable else "same",
+        runs=runs,
+    )
+    return _changes(store, probe, [each.run_id for each in runs], level), probed
+
+
+def _changes(
     store: Store, probe: ProbePlan, run_ids: Sequence[str], level: float
 ) -> tuple[Bias, ...]:
     """Return how scores changed, from the finished runs of all trials.

@@ -5,11 +5,11 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager, redirect_stdout
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
@@ -233,6 +233,11 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     stopped: str | None = None
 
 
+Watch = Callable[[Start], RunResult]
+"""Starts or resumes a run, and shows its progress."""
+SAME_AGAIN: Final = "nothing is lost; run the same command again to resume"
+
+
 def new_run(plan: Plan, procedure: Procedure, identity: RunIdentity = NAMELESS) -> RunRow:
     """Return the row of a run that starts now, with its metadata."""
     run_id, timestamp = new_id(), now_utc()
@@ -367,18 +372,25 @@ def _what_is_asked(plan: Plan) -> str:
     return plan_text(msgspec.structs.replace(plan, concurrency=None))
 
 
-def start_or_resume(prepared: Prepared, store: Store, known: RunRow | None) -> Start:
-    """Return the function that starts a run, or resumes ``known`` if it is given."""
-    if known is None:
-        return partial(start_run, prepared, store)
-    return partial(
-        resume_run,
-        known,
-        store,
-        base_url=prepared.base_url,
-        concurrency=prepared.plan.concurrency,
-        allow_version_drift=prepared.identity.allow_version_drift,
-    )
+def finished_run(prepared: Prepared, store: Store, known: RunRow | None, watch: Watch) -> RunView:
+    """Start a run, or resume ``known``, an equal one, and return it once it is finished."""
+    if known is not None and known.status == "finished":
+        return finished_view(known, store)
+    start = partial(start_run, prepared, store)
+    if known is not None:
+        start = partial(
+            resume_run,
+            known,
+            store,
+            base_url=prepared.base_url,
+            concurrency=prepared.plan.concurrency,
+            allow_version_drift=prepared.identity.allow_version_drift,
+        )
+    ended = watch(start)
+    if ended.stopped is not None:
+        what = f"run {ended.view.run_id} was stopped: {ended.stopped}"
+        raise IncompleteError(f"{what}; {SAME_AGAIN}")
+    return ended.view
 
 
 def _same_dataset(plan: Plan, store: Store, run_id: str, cluster: "RayCluster | None") -> Dataset:

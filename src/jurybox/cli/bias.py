@@ -7,13 +7,9 @@ import click
 import msgspec
 
 from jurybox.app.bias_report import measure_bias, measure_verdicts
-from jurybox.app.probe_judge import ProbeOptions, ProbePlan, plan_probe, read_probe
-from jurybox.app.run_suite import start_or_resume
+from jurybox.app.probe_judge import ProbeOptions, ProbePlan, plan_probe, run_probe
 from jurybox.calibration.bias_results import (
-    Bias,
     BiasReport,
-    Probed,
-    ProbeRun,
     check_bias_gates,
     check_gates,
     read_gates,
@@ -24,11 +20,9 @@ from jurybox.cli.run import run_with_progress
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE
 from jurybox.datasets.open_dataset import names_file
 from jurybox.documents.numbers import exact
-from jurybox.engine.records import RunRow
 from jurybox.errors import IncompleteError, InputError
 from jurybox.reporting.stored import rubric_of
 from jurybox.rubric.metrics import Comparison
-from jurybox.storage.store import Store
 from jurybox.text_format import counted
 
 
@@ -65,7 +59,6 @@ def command(  # noqa: PLR0917 - click passes them by name
     seed: int,
     level: float,
     gates: tuple[str, ...],
-    store_url: str | None,
     as_json: bool,
 ) -> int:
     """Measure the biases of a RUN's judges: position, length, self-preference, formatting.
@@ -101,7 +94,7 @@ def command(  # noqa: PLR0917 - click passes them by name
         report = measure_verdicts(Path(run), say, level=level)
         check_gates(wanted, (), report.metrics())
         return _shown(report, wanted, as_json)
-    with options.opened_run(run, store_url) as (store, row):
+    with options.opened_run(run) as (store, row):
         criteria = [each.id for each in rubric_of(row).criteria]
         report = measure_bias(store, row, gold, say, level=level, seed=seed)
         check_gates(wanted, criteria, report.metrics())
@@ -112,12 +105,13 @@ def command(  # noqa: PLR0917 - click passes them by name
                 judges=judges,
                 base_url=base_url,
                 allow_version_drift=allow_version_drift,
-                store_url=store_url,
             )
+            plan = plan_probe(store, row, chosen)
+            say(_announced(plan))
             try:
-                biases, probed = _probed(store, row, chosen, level)
+                biases, probed = run_probe(store, plan, run_with_progress, level)
             except IncompleteError as error:
-                say(f"stopped: {error}; run the same command to continue the probe")
+                say(f"stopped: {error}")
             else:
                 biases = (*report.biases, *biases)
                 report = msgspec.structs.replace(report, biases=biases, probe=probed)
@@ -134,31 +128,6 @@ def _shown(report: BiasReport, wanted: tuple[Comparison, ...], as_json: bool) ->
     else:
         _print(report)
     return FINE if report.passed else FAILED
-
-
-def _probed(
-    store: Store, row: RunRow, chosen: ProbeOptions, level: float
-) -> tuple[tuple[Bias, ...], Probed]:
-    """Judge samples again and return the metrics."""
-    probe = plan_probe(store, row, chosen)
-    say(_announced(probe))
-    runs: list[ProbeRun] = []
-    for trial in probe.trials:
-        run_id = trial.known.id if trial.known is not None and trial.is_done else None
-        if run_id is None:
-            start = start_or_resume(trial.prepared, store, trial.known)
-            ended = run_with_progress(start, chosen.store_url)
-            if ended.stopped is not None:
-                raise IncompleteError(ended.stopped)
-            run_id = ended.view.run_id
-        runs.append(ProbeRun(run_id=run_id, kinds=tuple(kind.id for kind in trial.kinds)))
-    probed = Probed(
-        samples=len(probe.picked),
-        judges=probe.judges,
-        baseline="run" if probe.comparable else "same",
-        runs=tuple(runs),
-    )
-    return read_probe(store, probe, [each.run_id for each in runs], level), probed
 
 
 def _announced(probe: ProbePlan) -> str:

@@ -65,7 +65,6 @@ _LONGEST: Final = 300
 def command(
     judges: tuple[str, ...],
     proposer: str | None,
-    store_url: str | None,
     as_json: bool,
     **given: Any,  # noqa: ANN401 - those of `CalibrateOptions`
 ) -> None:
@@ -96,10 +95,8 @@ def command(
     )
     for warning in readied.warnings:
         say(f"warning: {warning}")
-    with options.opened(store_url, create=True) as store:
-        made = calibrate(
-            readied, store, store_url, lambda start: run_with_progress(start, store_url)
-        )
+    with options.opened(create=True) as store:
+        made = calibrate(readied, store, run_with_progress)
     if as_json:
         print_json({**msgspec.to_builtins(made), "dollars": made.dollars})
     else:

@@ -81,7 +81,6 @@ def command(  # noqa: PLR0917 - click passes them by name
     limit: int | None,
     fail_on: str | None,
     gold: Path | None,
-    store_url: str | None,
     as_json: bool,
     **tests: Any,  # noqa: ANN401 - those of `CompareOptions`
 ) -> int:
@@ -110,7 +109,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     if output is not None and not output.endswith(".html"):
         raise click.UsageError("--output must be an .html file")
     usual = None if as_json else _LIMIT
-    with options.opened(store_url) as store:
+    with options.opened() as store:
         rows = [find_run(store, run) for run in (run_a, run_b, *more)]
         chosen = CompareOptions(
             limit=usual if limit is None else limit,

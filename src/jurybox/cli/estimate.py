@@ -29,7 +29,6 @@ def command(
     gold: Path | None,
     cluster: str | None,
     level: float,
-    store_url: str | None,
     as_json: bool,
 ) -> None:
     """Correct the metrics of a RUN using human labels for some of its samples.
@@ -53,7 +52,7 @@ def command(
       jurybox estimate last --gold labels.jsonl --cluster conversation
       jurybox estimate last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    with options.opened_run(run, store_url) as (store, row):
+    with options.opened_run(run) as (store, row):
         labels = labels_for_run(store, row, gold)
         for note in labels.notes:
             say(note)

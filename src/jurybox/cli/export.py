@@ -37,9 +37,7 @@ from jurybox.text_format import counted
 @click.option("--raw", is_flag=True, help="Add every stored request and reply.")
 @store_option
 @json_option
-def command(
-    run: str, output: str, gold: bool, raw: bool, store_url: str | None, as_json: bool
-) -> None:
+def command(run: str, output: str, gold: bool, raw: bool, as_json: bool) -> None:
     """Write the samples of a RUN to a file, one row per sample and repeat.
 
     RUN is a run's id, its name, a tag, or `last`. A row has the sample's texts, its scores and
@@ -67,11 +65,11 @@ def command(
     if gold and raw:
         raise click.UsageError("--gold and --raw exclude each other")
     if gold:
-        _export_gold(run, output, store_url, as_json=as_json)
+        _export_gold(run, output, as_json=as_json)
         return
     to_folder = output.endswith("/")
     write = write_json_lines if to_stdout or to_folder else export_writer(output)
-    with opened_run(run, store_url) as (store, row):
+    with opened_run(run) as (store, row):
         if to_folder:
             rows = export_parts(store, row, Path(output), raw=raw)
         else:
@@ -91,10 +89,10 @@ def _report_written(output: str, rows: int, *, as_json: bool) -> None:
         say(f"wrote {output}: {counted(rows, 'row')}")
 
 
-def _export_gold(run: str, output: str, store_url: str | None, *, as_json: bool) -> None:
+def _export_gold(run: str, output: str, *, as_json: bool) -> None:
     if output != "-" and not output.lower().endswith(".jsonl"):
         raise InputError("gold is written as JSON Lines", "end the name with .jsonl", output)
-    with opened_run(run, store_url) as (store, row):
+    with opened_run(run) as (store, row):
         found = gold_rows(ReviewDesk(store, row))
     with output_file(output) as file:
         write_json_lines(file, {}, found.rows)

@@ -44,7 +44,6 @@ def command(
     decision: str | None,
     corrected: bool,
     accept_unreviewed: bool,
-    store_url: str | None,
     as_json: bool,
 ) -> int:
     """Check a finished RUN against its rubric's gates.
@@ -61,7 +60,7 @@ def command(
       jurybox gate 20260301-0914 --decision deploy
       jurybox gate last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    with options.opened_run(run, store_url) as (store, row):
+    with options.opened_run(run) as (store, row):
         rubric = rubric_of(row)
         _check_decision(rubric, decision, row.id)
         # Without gates, only a missing review can fail the run; once accepted, nothing can.
@@ -72,7 +71,7 @@ def command(
         if row.status != "finished":
             if as_json:
                 print_json(_as_data(view_run(row, store), passed=False, wanted=decision))
-            hint = options.resume_line(row.id, store_url)
+            hint = options.resume_line(row.id)
             return fail(
                 f"{row.id}: the run isn't finished, so nothing can be decided; {hint}", INCOMPLETE
             )

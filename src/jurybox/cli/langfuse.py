@@ -34,7 +34,7 @@ def command() -> None:
 @command.command("status", short_help="Show how much of each run was delivered.")
 @store_option
 @json_option
-def show_status(store_url: str | None, as_json: bool) -> None:
+def show_status(as_json: bool) -> None:
     """Show how much of each run was delivered, is waiting, or was rejected.
 
     Only the store is read.
@@ -44,7 +44,7 @@ def show_status(store_url: str | None, as_json: bool) -> None:
       jurybox langfuse status
       jurybox langfuse status --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    with opened(store_url) as store:
+    with opened() as store:
         found = states(store)
     if as_json:
         print_json({"runs": found})
@@ -69,7 +69,7 @@ def show_status(store_url: str | None, as_json: bool) -> None:
 @click.option("--queue", metavar="NAME", help="Add flagged samples to this annotation queue.")
 @store_option
 @json_option
-def push_run(run: str | None, queue: str | None, store_url: str | None, as_json: bool) -> int:
+def push_run(run: str | None, queue: str | None, as_json: bool) -> int:
     """Deliver RUN, or everything pending: traces, scores, dataset runs, flagged samples.
 
     Parts that can't be delivered or are rejected are kept for the next push. Every part has a
@@ -83,7 +83,7 @@ def push_run(run: str | None, queue: str | None, store_url: str | None, as_json:
     """  # noqa: D301 - click reads \b as "keep these lines"
     if queue is not None and run is None:
         raise click.UsageError("--queue needs a RUN")
-    with opened(store_url) as store:
+    with opened() as store:
         row = None if run is None else find_run(store, run)
         done = push(store, row, queue=queue)
     if as_json:
@@ -98,7 +98,7 @@ def push_run(run: str | None, queue: str | None, store_url: str | None, as_json:
 @run_argument
 @store_option
 @json_option
-def pull_reviews(run: str, store_url: str | None, as_json: bool) -> None:
+def pull_reviews(run: str, as_json: bool) -> None:
     """Read human scores of RUN's traces from Langfuse, and store them as reviews.
 
     A score counts if it has the name of a criterion; a person's scores of one trace form one
@@ -108,7 +108,7 @@ def pull_reviews(run: str, store_url: str | None, as_json: bool) -> None:
     Examples:
       jurybox langfuse pull last
     """  # noqa: D301 - click reads \b as "keep these lines"
-    with opened_run(run, store_url) as (store, row):
+    with opened_run(run) as (store, row):
         done = pull(store, row)
     for line in done.skipped:
         say(f"skipped: {line}")

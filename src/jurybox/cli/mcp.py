@@ -4,13 +4,13 @@ from importlib.util import find_spec
 
 import click
 
-from jurybox.cli.options import store_option
+from jurybox.cli.options import named_store, store_option
 from jurybox.errors import InputError
 
 
 @click.command("mcp")
 @store_option
-def command(store_url: str | None) -> None:
+def command() -> None:
     """Serve jurybox to agents through the Model Context Protocol, on standard input and output.
 
     The tools are evaluate, compare, run, show, list_rubrics, check_rubric, prompt and check_reply.
@@ -25,4 +25,4 @@ def command(store_url: str | None) -> None:
         raise InputError("mcp is not installed", "install it with: pip install 'jurybox[mcp]'")
     from jurybox.mcp_server import mcp_server
 
-    mcp_server(store_url).run("stdio")
+    mcp_server(named_store()).run("stdio")

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -21,9 +21,18 @@ run_argument = click.argument("run", metavar="RUN")
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print only JSON on standard output."
 )
+_STORE: Final = "jurybox.store"
+
+
+def name_store(ctx: click.Context, _: click.Parameter | None, url: str | None) -> None:
+    """Remember which store the command uses."""
+    ctx.meta[_STORE] = url
+
+
 store_option = click.option(
     "--store",
-    "store_url",
+    expose_value=False,
+    callback=name_store,
     metavar="URL",
     help="Where runs are stored: a file, or postgresql://...; defaults to JURYBOX_STORE, then"
     " .jurybox/jurybox.db.",
@@ -159,35 +168,40 @@ class CommandGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
+def named_store() -> str | None:
+    """Return the store that the command line names, if any."""
+    return click.get_current_context().meta.get(_STORE)
+
+
 @contextmanager
-def opened(url: str | None, *, create: bool = False) -> Generator["Store"]:
-    """Open the store for a command."""
+def opened(*, create: bool = False) -> Generator["Store"]:
+    """Open the store of a command."""
     from jurybox.wiring import open_run_store
 
-    with closing(open_run_store(url, create=create)) as store:
+    with closing(open_run_store(named_store(), create=create)) as store:
         yield store
 
 
 @contextmanager
-def opened_run(name: str, url: str | None) -> Generator[tuple["Store", "RunRow"]]:
-    """Open the store for a command, and find a run in it."""
+def opened_run(name: str) -> Generator[tuple["Store", "RunRow"]]:
+    """Open the store of a command, and find a run in it."""
     from jurybox.wiring import find_run
 
-    with opened(url) as store:
+    with opened() as store:
         yield store, find_run(store, name)
 
 
-def shown_store(url: str | None) -> str:
+def shown_store() -> str:
     """Return where runs are stored, without the password of an address."""
     from jurybox.wiring import DEFAULT_STORE, without_secrets
 
-    return without_secrets(url or read_settings().store or DEFAULT_STORE)
+    return without_secrets(named_store() or read_settings().store or DEFAULT_STORE)
 
 
-def resume_line(run_id: str, url: str | None) -> str:
+def resume_line(run_id: str) -> str:
     """Return how to resume a stopped run."""
-    line = f"continue with: jurybox resume {run_id}"
+    line, url = f"continue with: jurybox resume {run_id}", named_store()
     if url is None:
         return line
-    shown = shown_store(url)
+    shown = shown_store()
     return f"{line} --store {shlex.quote(shown) if shown == url else 'URL'}"

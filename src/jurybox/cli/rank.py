@@ -26,7 +26,7 @@ _MOST_LINES: Final = 20
 @level_option
 @store_option
 @json_option
-def command(verdicts: tuple[str, ...], level: float, store_url: str | None, as_json: bool) -> None:
+def command(verdicts: tuple[str, ...], level: float, as_json: bool) -> None:
     """Rank models by verdicts on pairs of their answers, from files or runs.
 
     In a run of pairs, the target is compared with `response_b`, unless the rows' metadata name both
@@ -46,7 +46,7 @@ def command(verdicts: tuple[str, ...], level: float, store_url: str | None, as_j
       jurybox rank last
     """  # noqa: D301 - click reads \b as "keep these lines"
     # A run may be given under several names; its verdicts count once.
-    found = dict(_read(name, store_url) for name in verdicts).values()
+    found = dict(_read(name) for name in verdicts).values()
     ranking = rank([row for each in found for row in each.rows], level=level)
     missing = sum(each.without for each in found)
     have = "1 row has" if missing == 1 else f"{missing:,} rows have"
@@ -58,12 +58,12 @@ def command(verdicts: tuple[str, ...], level: float, store_url: str | None, as_j
         _print(ranking, warnings)
 
 
-def _read(name: str, store_url: str | None) -> tuple[str, Verdicts]:
+def _read(name: str) -> tuple[str, Verdicts]:
     """Return the path of a file or the id of a run, and its verdicts."""
     if names_file(name):
         return name, read_verdicts(Path(name))
 
-    with opened_run(name, store_url) as (store, run):
+    with opened_run(name) as (store, run):
         target = plan_of(run).target
         names = ("response" if target is None else target.model, "response_b")
         return run.id, run_verdicts(exported_rows(store, run), run.id, names)

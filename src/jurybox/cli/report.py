@@ -32,9 +32,7 @@ from jurybox.text_format import counted
 )
 @store_option
 @json_option
-def command(
-    run: str, output: str, named: ReportFormat | None, store_url: str | None, as_json: bool
-) -> None:
+def command(run: str, output: str, named: ReportFormat | None, as_json: bool) -> None:
     """Write a report on a RUN: the verdict first, then why, then what to look at.
 
     RUN is a run's id, its name, a tag, or `last`. The HTML report is one file for any browser:
@@ -53,7 +51,7 @@ def command(
     if to_stdout and as_json:
         raise click.UsageError("--json and --output - exclude each other; use --format json")
     form = named or ("md" if to_stdout else report_format(output))
-    with opened_run(run, store_url) as (store, row):
+    with opened_run(run) as (store, row):
         view = view_run(row, store)
         # Only some formats show these, and reading them takes time.
         more: dict[str, object] = {}

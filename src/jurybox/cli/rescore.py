@@ -12,7 +12,7 @@ from jurybox.cli.run import print_ended
 @click.option("--rubric", required=True, metavar="RUBRIC", help="A rubric's name or path.")
 @store_option
 @json_option
-def command(run: str, rubric: str, store_url: str | None, as_json: bool) -> int:
+def command(run: str, rubric: str, as_json: bool) -> int:
     """Score the stored replies of a RUN under another version of its rubric.
 
     RUN is a run's id, its name, a tag, or `last`. No model is called. The result is stored as
@@ -24,6 +24,6 @@ def command(run: str, rubric: str, store_url: str | None, as_json: bool) -> int:
       jurybox rescore last --rubric answer-quality-v2.md
       jurybox rescore 20260301-0914 --rubric stricter-gates.md --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    with opened_run(run, store_url) as (store, row):
+    with opened_run(run) as (store, row):
         ended = rescore_run(row, rubric, store)
-        return print_ended([ended], store, store_url, as_json=as_json)
+        return print_ended([ended], store, as_json=as_json)

@@ -36,7 +36,6 @@ def command(
     forget: bool,
     engine: str,
     address: str | None,
-    store_url: str | None,
     as_json: bool,
     **given: Any,  # noqa: ANN401 - those of `resume_run`
 ) -> int:
@@ -57,9 +56,9 @@ def command(
     """  # noqa: D301 - click reads \b as "keep these lines"
     with (
         options.cluster_of(engine, address) as cluster,
-        options.opened_run(run, store_url) as (store, row),
+        options.opened_run(run) as (store, row),
     ):
         if forget:
             forget_batches(row, store)
         start = partial(resume_run, row, store, cluster=cluster, **given)
-        return run_and_print({"": start}, store, store_url, as_json=as_json)
+        return run_and_print({"": start}, store, as_json=as_json)

@@ -110,7 +110,6 @@ def command(  # noqa: PLR0917 - click passes them by name
     engine: str,
     address: str | None,
     accept_unreviewed: bool,
-    store_url: str | None,
     as_json: bool,
     **given: Any,  # noqa: ANN401 - those of `RunOptions`
 ) -> int:
@@ -137,7 +136,7 @@ def command(  # noqa: PLR0917 - click passes them by name
       jurybox run suite.yaml --engine ray --address 10.0.0.5:6379
     """  # noqa: D301 - click reads \b as "keep these lines"
     identity = run_identity(
-        store_url,
+        options.named_store(),
         name=name,
         tags=tags,
         baseline=baseline,
@@ -151,14 +150,12 @@ def command(  # noqa: PLR0917 - click passes them by name
         if dry_run:
             _print_estimates(targets, as_json=as_json)
             return FINE
-        with options.opened(store_url, create=True) as store:
+        with options.opened(create=True) as store:
             starts = {
                 each.identity.target_name or "": partial(start_run, each, store, cluster=cluster)
                 for each in targets
             }
-            return run_and_print(
-                starts, store, store_url, as_json=as_json, accept=accept_unreviewed
-            )
+            return run_and_print(starts, store, as_json=as_json, accept=accept_unreviewed)
 
 
 def _print_estimates(targets: list[Prepared], *, as_json: bool) -> None:
@@ -200,7 +197,6 @@ def _range(low: float | None, high: float | None) -> str:
 def run_and_print(
     starts: Mapping[str, Start],
     store: Store,
-    store_url: str | None,
     *,
     as_json: bool,
     accept: bool = False,
@@ -213,14 +209,14 @@ def run_and_print(
     for name, start in starts.items():
         if name:
             say(f"target {name}")
-        result = run_with_progress(start, store_url)
+        result = run_with_progress(start)
         if accept and result.stopped is None:
             view = accept_unreviewed(result.view.row, store)
             result = msgspec.structs.replace(result, view=view)
         ended.append(result)
         if result.stopped is not None and was_interrupted(result.stopped):
             break
-    code = print_ended(ended, store, store_url, as_json=as_json, several=len(starts) > 1)
+    code = print_ended(ended, store, as_json=as_json, several=len(starts) > 1)
     # Delivered last, so that a verdict never waits for other systems.
     for each in ended:
         for line, _ in deliver_run(store, each.view.run_id) if each.stopped is None else ():
@@ -228,13 +224,13 @@ def run_and_print(
     return code if len(ended) == len(starts) else INCOMPLETE
 
 
-def run_with_progress(start: Start, store_url: str | None) -> RunResult:
+def run_with_progress(start: Start) -> RunResult:
     """Start or resume a run and show its progress."""
     with displayed() as display:
 
         def on_start(job: Job) -> None:
             plan = read_plan(job.row.plan)
-            say(f"run {job.row.id}: {_described(plan)}, saved to {options.shown_store(store_url)}")
+            say(f"run {job.row.id}: {_described(plan)}, saved to {options.shown_store()}")
             job.on_notice = lambda text: say(f"warning: {harmless(text)}")
             display.begin(plan.samples)
             stop_on_signals(job)
@@ -257,7 +253,6 @@ def _described(plan: Plan) -> str:
 def print_ended(
     ended: Sequence[RunResult],
     store: Store,
-    store_url: str | None,
     *,
     as_json: bool,
     several: bool = False,
@@ -272,7 +267,7 @@ def print_ended(
     for each in ended:
         if each.stopped is not None:
             say(f"stopped: {each.stopped}")
-            say(options.resume_line(each.view.run_id, store_url) + _resume_options(each.view))
+            say(options.resume_line(each.view.run_id) + _resume_options(each.view))
     return max(INCOMPLETE if each.stopped else _exit_code(each.view) for each in ended)
 
 

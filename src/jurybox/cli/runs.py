@@ -31,9 +31,7 @@ _WIDE: Final = 160
 @click.option("--yes", is_flag=True, help="Delete without asking.")
 @store_option
 @json_option
-def command(
-    limit: int, delete: str | None, yes: bool, store_url: str | None, as_json: bool
-) -> None:
+def command(limit: int, delete: str | None, yes: bool, as_json: bool) -> None:
     """List the runs in the store, newest first, or delete one.
 
     Deleting permanently removes a run's samples, replies and reviews, after confirmation or with
@@ -47,9 +45,9 @@ def command(
       jurybox runs --store postgresql://db.example/runs
     """  # noqa: D301 - click reads \b as "keep these lines"
     if delete is not None:
-        _delete(delete, store_url, yes=yes, as_json=as_json)
+        _delete(delete, yes=yes, as_json=as_json)
         return
-    with opened(store_url) as store:
+    with opened() as store:
         # One more than the limit, to know whether there are further runs.
         rows = store.runs(limit + 1)
         listed = [listed_run(row, store) for row in rows[:limit]]
@@ -70,8 +68,8 @@ def command(
         _print(listed, doubts, more=more)
 
 
-def _delete(name: str, store_url: str | None, *, yes: bool, as_json: bool) -> None:
-    with opened_run(name, store_url) as (store, row):
+def _delete(name: str, *, yes: bool, as_json: bool) -> None:
+    with opened_run(name) as (store, row):
         if not yes:
             if as_json or not sys.stdin.isatty():
                 raise click.UsageError("--delete needs --yes without a terminal")

@@ -70,7 +70,6 @@ def command(
     names: tuple[str, ...],
     overlap: int,
     reviewers: tuple[str, ...],
-    store_url: str | None,
 ) -> int:
     """Show the runs in the store as pages in a browser, and as JSON for programs.
 
@@ -102,10 +101,10 @@ def command(
 
     given = read_settings().token
     known, addresses = known_names(host, names)
-    with opened(store_url) as store, open_port(host, port) as door:
+    with opened() as store, open_port(host, port) as door:
         settings = ServeSettings(
             store=store,
-            store_name=shown_store(store_url),
+            store_name=shown_store(),
             names=known,
             addresses=addresses,
             port=door.getsockname()[1],

@@ -46,7 +46,6 @@ def command(
     sample_id: str | None,
     repeat: int | None,
     failed: bool,
-    store_url: str | None,
     as_json: bool,
 ) -> None:
     """Show a RUN: the verdict, why, and which samples to look at.
@@ -67,7 +66,7 @@ def command(
         raise click.UsageError("--repeat needs --sample")
     if sample_id is not None and failed:
         raise click.UsageError("--sample and --failed exclude each other")
-    with opened_run(run, store_url) as (store, row):
+    with opened_run(run) as (store, row):
         if sample_id is not None:
             _show_sample(store, row, sample_id, repeat, as_json=as_json)
         elif failed:

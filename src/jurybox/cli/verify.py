@@ -21,7 +21,7 @@ _DIGEST = re.compile(r"(?:sha256:)?([0-9a-f]{64})", re.IGNORECASE)
 @click.option("--digest", metavar="HEX", help="Also compare with a digest saved elsewhere.")
 @store_option
 @json_option
-def command(run: str, digest: str | None, store_url: str | None, as_json: bool) -> int:
+def command(run: str, digest: str | None, as_json: bool) -> int:
     """Verify that a RUN follows from its models' replies, and was not changed.
 
     RUN is a run's id, its name, a tag, or `last`. Every judge's conversation is replayed over
@@ -36,7 +36,7 @@ def command(run: str, digest: str | None, store_url: str | None, as_json: bool) 
       jurybox verify last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
     noted = None if digest is None else _read(digest)
-    with opened_run(run, store_url) as (store, row):
+    with opened_run(run) as (store, row):
         found = audit(store, row)
     problem = _problem(found, row, noted)
     if as_json:
