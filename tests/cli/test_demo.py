@@ -1,5 +1,6 @@
 """``jurybox demo``: what it shows without a model, and how the part with one is put together."""
 
+import json
 import os
 import subprocess
 import sys
@@ -37,8 +38,10 @@ def test_without_the_model_rules_and_words_judge_and_a_line_says_missing_model(
 def test_words_pass_a_wrong_answer_and_fail_a_right_one_in_other_words(jurybox: Callable) -> None:
     done = jurybox("demo", "there", "--model", "none", "--json")
     assert done.code == 0
-    (run,) = done.json["runs"]
-    passed = {each["id"]: each["passed"] for each in run["answers"]}
+    assert done.json["runs"][0]["stopped"] is None
+    exported = jurybox("export", "last", "-o", "-", "--store", "there/.jurybox/jurybox.db")
+    rows = map(json.loads, exported.out.splitlines())
+    passed = {each["id"]: each["passed"] for each in rows}
     assert list(passed) == ANSWERS
     assert (passed["right"], passed["wrong"], passed["other-words"]) == (True, True, False)
     assert (done.json["pair"], done.json["report"]) == (None, "there/report.html")
@@ -83,8 +86,8 @@ def test_with_a_real_model_answers_are_judged_and_both_orders_told(jurybox: Call
     done = jurybox("demo", "there", "--model", "smollm2-135m", "--json", JURYBOX_MODELS=folder)
     assert done.code == 0, done.err
     words, model = done.json["runs"]
-    assert [each["id"] for each in model["answers"]] == ANSWERS[:3]
-    assert model["judge"] == f"local/{real_models.SMALL}"
+    assert model["summary"]["samples"] == 3
+    assert model["metadata"]["evaluator_model_id"] == f"local/{real_models.SMALL}"
     assert words["run_id"] != model["run_id"]
     assert done.json["missing"] is None
     assert done.json["pair"]["winner"] in {"A", "B", "tie", None}

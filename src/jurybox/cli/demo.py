@@ -1,5 +1,7 @@
 """``jurybox demo``: replies scored by rules, answers by a judge, and a pair in both orders."""
 
+import contextlib
+import sys
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -10,10 +12,10 @@ import msgspec
 
 from jurybox.app.evaluate_once import evaluate
 from jurybox.app.prepare import prepare
-from jurybox.app.run_suite import start_run
+from jurybox.app.run_suite import RunResult, start_run
 from jurybox.app.suite_choice import RunOptions
 from jurybox.cli.evaluate import print_report
-from jurybox.cli.options import json_option, opened, resume_line
+from jurybox.cli.options import json_option, name_store, opened, resume_line
 from jurybox.cli.output import print_json, print_line, print_table, say, write_new_files, yes_or_no
 from jurybox.cli.run import run_with_progress
 from jurybox.cli.run_view import print_verdict, print_why
@@ -29,7 +31,7 @@ from jurybox.models.local.files import (
 from jurybox.reporting.output_file import whole_file
 from jurybox.reporting.reports import write_report
 from jurybox.reporting.stored import SampleRecord
-from jurybox.scoring.by_rules import RulesReport
+from jurybox.scoring.by_rules import RulesReport, SingleReport
 from jurybox.wiring import embedded_judge
 
 _FOLDER: Final = ".jurybox/demo"
@@ -43,8 +45,6 @@ _FILES: Final = {_SUITE: _DATA, "answers.jsonl": _DATA, "judge.py": "jurybox.cli
 _ORDERS: Final = """
 The better answer is B. Each vote is two calls, one for each order; if they favor different
 sides, the pair is unstable and is queued for human review."""
-
-Data = dict[str, Any]
 
 
 @click.command("demo")
@@ -75,25 +75,32 @@ def command(folder: str, model: str | None, as_json: bool) -> int:
     place = Path(folder)
     texts = {name: resources.files(where) / name for name, where in _FILES.items()}
     write_new_files(place, {name: each.read_text("utf-8") for name, each in texts.items()})
-    show = not as_json
-    scored = _rule_scores(show=show)
-    runs = [_run(place, _BY_WORDS, show=show)]
-    pair: Data | None = None
-    if judge is not None and runs[0]["stopped"] is None:
-        runs.append(_run(place, judge, show=show))
-        pair = _compared(judge, show=show) if runs[1]["stopped"] is None else None
-    missing = _missing_model() if judge is None else None
-    report = place / "report.html"
-    if missing is not None:
-        say(missing)
-    if as_json:
-        found = {"folder": folder, "report": str(report), "rules": scored, "runs": runs}
-        print_json({**found, "pair": pair, "missing": missing})
-    else:
+    with contextlib.redirect_stdout(sys.stderr if as_json else sys.stdout):
+        scored = _rule_scores()
+        runs = [_run(place, _BY_WORDS)]
+        pair: SingleReport | None = None
+        if judge is not None and runs[0].stopped is None:
+            runs.append(_run(place, judge))
+            pair = _compared(judge) if runs[1].stopped is None else None
+        missing = _missing_model() if judge is None else None
+        report = place / "report.html"
+        if missing is not None:
+            say(missing)
         where = "this folder" if place == Path() else folder
         click.echo(f"\nOpen {report} in a browser. Everything is in {where}: change it,")
         click.echo(f"and run it again there with `jurybox run {_SUITE}`.")
-    return FINE if all(run["stopped"] is None for run in runs) else INCOMPLETE
+    if as_json:
+        print_json(
+            {
+                "folder": folder,
+                "report": str(report),
+                "rules": [each.as_data() for each in scored],
+                "runs": [{**each.view.as_data(), "stopped": each.stopped} for each in runs],
+                "pair": None if pair is None else pair.as_data(),
+                "missing": missing,
+            }
+        )
+    return FINE if all(run.stopped is None for run in runs) else INCOMPLETE
 
 
 def _print_head(text: str) -> None:
@@ -101,84 +108,62 @@ def _print_head(text: str) -> None:
     print_line(text, style="bold")
 
 
-def _read(name: str) -> Data:
+def _read(name: str) -> dict[str, Any]:
     """Read a file that comes with the demo."""
     return msgspec.json.decode((resources.files(_DATA) / name).read_bytes())
 
 
-def _rule_scores(*, show: bool) -> list[Data]:
+def _rule_scores() -> list[SingleReport]:
     """Score replies by the rules of a rubric."""
     read = _read("replies.json")
     replies = read.pop("replies")
-    if show:
-        _print_head(f"Rules: the document `{read['rubric']}` scores a reply without a model.")
-        click.echo(f'To "{read["task"]}"')
-    scored: list[Data] = []
-    for reply in replies:
-        report = evaluate(**read, response=reply)
+    _print_head(f"Rules: the document `{read['rubric']}` scores a reply without a model.")
+    click.echo(f'To "{read["task"]}"')
+    scored = [evaluate(**read, response=reply) for reply in replies]
+    for reply, report in zip(replies, scored, strict=True):
         band = report.automated.band if isinstance(report, RulesReport) else None
-        scored.append({**read, "reply": reply, "overall": report.overall, "band": band})
-        if show:
-            click.echo(f'  {report.overall or 0:.2f}  {band or "":<12}  "{reply}"')
+        click.echo(f'  {report.overall or 0:.2f}  {band or "":<12}  "{reply}"')
     return scored
 
 
-def _run(place: Path, judge: str, *, show: bool) -> Data:
+def _run(place: Path, judge: str) -> RunResult:
     """Judge the answers in a stored run, and write the report on it."""
     limit, title = None, "Words: six answers, named for what they are, judged by their words."
     meaning = "Comparing words misses the meaning: `wrong` passes, and `other-words` doesn't."
     if judge != _BY_WORDS:
         limit, title = _JUDGED_BY_MODEL, f"A real model on this machine, {judge}, judges three."
         meaning = "A small model makes mistakes: compare its scores with the names of the answers."
-    if show:
-        _print_head(title)
+    _print_head(title)
     prepared = prepare(place / _SUITE, RunOptions(judges=(judge,), limit=limit))
     criteria = [each.id for each in prepared.procedure.judging.rubric.criteria]
-    url = str(place / ".jurybox/jurybox.db")
-    with opened(url, create=True) as store:
-        ended = run_with_progress(partial(start_run, prepared, store), url)
-        view = ended.view
-        records = [*map(SampleRecord, store.samples(view.run_id))]
+    name_store(click.get_current_context(), None, str(place / ".jurybox/jurybox.db"))
+    with opened(create=True) as store:
+        ended = run_with_progress(partial(start_run, prepared, store))
+        records = [*map(SampleRecord, store.samples(ended.view.run_id))]
         with whole_file(place / "report.html") as file:
-            write_report(file, "html", view, store)
+            write_report(file, "html", ended.view, store)
     if ended.stopped is not None:
         say(f"stopped: {ended.stopped}")
-        say(resume_line(view.run_id, url))
-    if show:
-        rows = (
-            (each.id, *(shown(each.scores.get(name)) for name in criteria), yes_or_no(each.passed))
-            for each in records
-        )
-        print_table(("answer", *criteria, "passes"), rows)
-        print_line()
-        print_verdict(view)
-        print_why(view)
-        click.echo(f"\n{meaning}")
-    return {
-        "run_id": view.run_id,
-        "judge": judge,
-        "answers": [
-            {
-                "id": each.id,
-                "scores": {name: each.scores.get(name) for name in criteria},
-                "passed": each.passed,
-            }
-            for each in records
-        ],
-        "gates": view.gates,
-        "stopped": ended.stopped,
-    }
+        say(resume_line(ended.view.run_id))
+    rows = (
+        (each.id, *(shown(each.scores.get(name)) for name in criteria), yes_or_no(each.passed))
+        for each in records
+    )
+    print_table(("answer", *criteria, "passes"), rows)
+    print_line()
+    print_verdict(ended.view)
+    print_why(ended.view)
+    click.echo(f"\n{meaning}")
+    return ended
 
 
-def _compared(judge: str, *, show: bool) -> Data:
+def _compared(judge: str) -> SingleReport:
     """Compare a pair of answers in both orders."""
-    if show:
-        _print_head("The model's bias: two answers, in both orders; which one does it prefer?")
+    _print_head("The model's bias: two answers, in both orders; which one does it prefer?")
     report = evaluate(**_read("pair.json"), judges=judge, votes=1)
-    if show:
-        print_report(report, 0.0)  # the model runs on this machine
-        click.echo(_ORDERS)
-    return report.as_data()
+    print_report(report, 0.0)  # the model runs on this machine
+    click.echo(_ORDERS)
+    return report
 
 
 def _judge(name: str | None) -> str | None:
