@@ -25,7 +25,7 @@ from jurybox.models.local.files import default_judge
 from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Response, Sample
 from jurybox.suite.model_spec import ModelSpec
-from jurybox.wiring import ModelBuilder, read_settings
+from jurybox.wiring import ModelBuilder
 
 ANSWERS = CASES / "answers.jsonl"
 # Whether each response is right.
@@ -94,7 +94,7 @@ def read() -> list[dict[str, Any]]:
 async def ask(judge: str, source: str, rows: Sequence[Case]) -> None:
     """Ask about all responses of some cases in the first wording, and keep the answers."""
     seat = Seat(vote=0, judge=judge, generation=Generation(), way="evidence")
-    model = ModelBuilder(read_settings()).build(ModelSpec(model=judge))
+    model = ModelBuilder().build(ModelSpec(model=judge))
     for case in rows:
         for side in SIDES[source]:
             if not case.get(side):

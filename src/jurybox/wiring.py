@@ -1,4 +1,4 @@
-"""Builds models, stores and clients from the settings, which only this module reads.
+"""Builds models, stores and clients from the environment, which only this module reads.
 
 Functions import what they build, so that a command loads only the parts that it uses.
 """
@@ -15,18 +15,22 @@ import msgspec
 
 from jurybox.errors import InputError
 from jurybox.models.local import files
-from jurybox.models.providers import PROVIDERS, HttpProvider, ModelName, OwnProvider
+from jurybox.models.providers import PROVIDERS, HttpProvider, ModelName, OwnProvider, load_prices
 from jurybox.settings import (
     CLIENT_CERT,
     CLIENT_KEY,
+    LANGFUSE_BASE_URL,
+    LANGFUSE_HOST,
     LANGFUSE_PUBLIC_KEY,
     LANGFUSE_SECRET_KEY,
+    MODELS,
     PATIENCE,
+    PRICES,
     REQUESTS_CA_BUNDLE,
     RUBRICS,
     SSL_CERT_FILE,
+    STORE,
     TIMEOUT,
-    Settings,
 )
 
 if TYPE_CHECKING:
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
     from jurybox.models.local.files import ModelFile
     from jurybox.rubric import Rubric
     from jurybox.rubric_files import RubricFiles
+    from jurybox.scoring.prices import Prices
     from jurybox.storage.store import Store
     from jurybox.suite.model_spec import ModelSpec
 
@@ -62,16 +67,21 @@ def environment() -> Mapping[str, str]:
     return {**own, **os.environ}
 
 
-def read_settings() -> Settings:
-    """Return the settings from the environment."""
-    return Settings.from_environment(environment())
+def setting(name: str) -> str | None:
+    """Return the value of an environment variable; None if it is empty or not set."""
+    return environment().get(name) or None
+
+
+def read_prices() -> "Prices":
+    """Return the bundled prices, overridden by the user's file."""
+    return load_prices(setting(PRICES))
 
 
 def rubric_files() -> "RubricFiles":
     """Return the bundled rubric documents and the user's."""
     from jurybox.rubric_files import RubricFiles
 
-    named = read_settings().rubrics
+    named = setting(RUBRICS)
     if named is not None and not Path(named).is_dir():
         raise InputError("no such folder", "create it or change the setting", f"{RUBRICS}={named}")
     return RubricFiles(_folder())
@@ -95,20 +105,16 @@ def load_rubric(name: str | os.PathLike[str]) -> "Rubric":
 
 
 def _folder() -> Path:
-    named = read_settings().rubrics
-    return _FOLDER if named is None else Path(named)
+    return Path(setting(RUBRICS) or _FOLDER)
 
 
 # One day, in seconds.
 _LONGEST_TIMEOUT: Final = 86_400
 
 
-def local_file(name: str, folder: str, settings: Settings | None = None) -> "ModelFile":
+def local_file(name: str, folder: str) -> "ModelFile":
     """Return the file of an embedded model; a relative path is relative to ``folder``."""
-    from jurybox.models.local.files import locate, models_folder
-
-    models = models_folder((settings or read_settings()).models, environment())
-    return locate(name, models, Path(folder))
+    return files.locate(name, models_folder(), Path(folder))
 
 
 class ModelBuilder:
@@ -118,10 +124,7 @@ class ModelBuilder:
     are looked for in ``folder``, by default the current one.
     """
 
-    def __init__(
-        self, settings: Settings, base_url: str | None = None, folder: str | None = None
-    ) -> None:
-        self._settings = settings
+    def __init__(self, base_url: str | None = None, folder: str | None = None) -> None:
         self._base_url = base_url
         self._folder = folder or os.getcwd()  # noqa: PTH109 - for sys.path
         self._clients: dict[object, HttpClient] = {}
@@ -134,8 +137,7 @@ class ModelBuilder:
             if spec.base_url is not None or spec.api_key_env is not None:
                 problem = f"`{name.provider}` models have no endpoint"
                 raise InputError(problem, "leave out `base_url` and `api_key_env`", spec.model)
-            models = files.models_folder(self._settings.models, environment())
-            return provider.build(name.name, self._folder, models)
+            return provider.build(name.name, self._folder, models_folder())
         shared = (name.provider, spec.base_url, spec.api_key_env, spec.timeout)
         if shared not in self._clients:
             self._clients[shared] = self._client(provider, spec)
@@ -156,7 +158,7 @@ class ModelBuilder:
         if key is None and (official or spec.api_key_env is not None):
             hint = "set it to your key, or set `base_url` to another endpoint"
             raise InputError(f"{variable} is not set", hint, spec.model)
-        options = http_options(self._settings, spec.timeout)
+        options = http_options(spec.timeout)
         options = msgspec.structs.replace(options, key_variable=variable if key else None)
         return provider.client(address, key, options)
 
@@ -198,26 +200,23 @@ def _host(address: str) -> str:
         return ""
 
 
-def http_options(settings: Settings, timeout: float | None = None) -> "HttpOptions":
+def http_options(timeout: float | None = None) -> "HttpOptions":
     """Return proxies, certificates and timeouts from the environment.
 
     A model's own ``timeout`` can only lengthen these timeouts; the model's caller enforces it.
     """
     from jurybox.models.connections import HttpOptions, Proxies, Tls
 
-    if settings.client_key is not None and settings.client_cert is None:
+    if setting(CLIENT_KEY) is not None and setting(CLIENT_CERT) is None:
         raise InputError(f"{CLIENT_CERT} is not set", "set both or neither", CLIENT_KEY)
     tls = Tls(
-        authorities=_read(SSL_CERT_FILE, settings.ssl_cert_file)
-        if settings.ssl_cert_file is not None
-        else _read(REQUESTS_CA_BUNDLE, settings.requests_ca_bundle),
-        certificate=_read(CLIENT_CERT, settings.client_cert),
+        authorities=_read(SSL_CERT_FILE if setting(SSL_CERT_FILE) else REQUESTS_CA_BUNDLE),
+        certificate=_read(CLIENT_CERT),
         # The certificate and its key may be in one file.
-        key=_read(CLIENT_KEY, settings.client_key or settings.client_cert),
+        key=_read(CLIENT_KEY if setting(CLIENT_KEY) else CLIENT_CERT),
     )
     options = HttpOptions(proxies=Proxies.from_environment(environment()), tls=tls)
-    if settings.timeout is not None:
-        seconds = _seconds(settings.timeout, TIMEOUT)
+    if (seconds := _seconds(TIMEOUT)) is not None:
         options = msgspec.structs.replace(options, read=seconds, total=seconds)
     if timeout is None:
         return options
@@ -226,8 +225,8 @@ def http_options(settings: Settings, timeout: float | None = None) -> "HttpOptio
     return msgspec.structs.replace(options, read=read, total=total)
 
 
-def _read(variable: str, path: str | None) -> bytes | None:
-    if path is None:
+def _read(variable: str) -> bytes | None:
+    if (path := setting(variable)) is None:
         return None
     try:
         return Path(path).read_bytes()
@@ -236,22 +235,22 @@ def _read(variable: str, path: str | None) -> bytes | None:
         raise InputError(problem, "give the path of a PEM file, or unset it", variable) from None
 
 
-def read_limits(
-    settings: Settings, *, concurrency: int | None = None, patience: float | None = None
-) -> "Limits":
+def read_limits(*, concurrency: int | None = None, patience: float | None = None) -> "Limits":
     """Return the limits of an endpoint; the setting for patience overrides ``patience``."""
     from jurybox.engine.limiter import Limits
 
     limits = Limits() if patience is None else Limits(patience=patience)
-    if settings.patience is not None:
-        limits = msgspec.structs.replace(limits, patience=_seconds(settings.patience, PATIENCE))
+    if (seconds := _seconds(PATIENCE)) is not None:
+        limits = msgspec.structs.replace(limits, patience=seconds)
     if concurrency is None:
         return limits
     # A configured concurrency is used at once, since ramping up takes seconds.
     return msgspec.structs.replace(limits, concurrency=concurrency, start=concurrency)
 
 
-def _seconds(text: str, variable: str) -> float:
+def _seconds(variable: str) -> float | None:
+    if (text := setting(variable)) is None:
+        return None
     try:
         seconds = float(text)
     except ValueError:
@@ -264,7 +263,7 @@ def _seconds(text: str, variable: str) -> float:
 
 def models_folder() -> Path:
     """Return the user's folder of models, shared by all projects."""
-    return files.models_folder(read_settings().models, environment())
+    return files.models_folder(setting(MODELS), environment())
 
 
 DEFAULT_STORE = ".jurybox/jurybox.db"
@@ -280,7 +279,7 @@ def open_run_store(url: str | None = None, *, create: bool = False) -> "Store":
     """Open the named store, or the one set in the environment, or the default."""
     from jurybox.storage import open_store
 
-    return open_store(url or read_settings().store or DEFAULT_STORE, create=create)
+    return open_store(url or setting(STORE) or DEFAULT_STORE, create=create)
 
 
 def without_secrets(address: str) -> str:
@@ -296,7 +295,7 @@ def without_secrets(address: str) -> str:
 
 def store_folder(url: str | None = None) -> Path:
     """Return the folder of the store's file; for a server, that of the default store."""
-    where = url or read_settings().store or DEFAULT_STORE
+    where = url or setting(STORE) or DEFAULT_STORE
     is_file = not where.lower().startswith("postgres")
     return Path(where.removeprefix("sqlite:///") if is_file else DEFAULT_STORE).parent
 
@@ -375,15 +374,14 @@ def langfuse_client() -> "LangfuseClient":
     from jurybox.integrations.langfuse_client import LangfuseClient
     from jurybox.models.model_errors import SecretMask, quoted
 
-    settings = read_settings()
-    public, secret = settings.langfuse_public_key, settings.langfuse_secret_key
+    public, secret = setting(LANGFUSE_PUBLIC_KEY), setting(LANGFUSE_SECRET_KEY)
     for name, key in {LANGFUSE_PUBLIC_KEY: public, LANGFUSE_SECRET_KEY: secret}.items():
         if key is None:
             raise InputError(f"{name} is not set", "set it to the key of your project", "langfuse")
     keys = (public or "", secret or "")
     # The keys are masked in the encoded form of the Authorization header too.
     mask = SecretMask((*keys, b64encode(":".join(keys).encode()).decode()))
-    address = settings.langfuse_base_url or settings.langfuse_host or _LANGFUSE_CLOUD
+    address = setting(LANGFUSE_BASE_URL) or setting(LANGFUSE_HOST) or _LANGFUSE_CLOUD
     return LangfuseClient(
         address,
         public_key=keys[0],

@@ -13,7 +13,7 @@ from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError
 from jurybox.models.connections import HttpOptions, Proxies, Tls
 from jurybox.models.http import HttpAnswer, HttpClient
-from jurybox.wiring import http_options, read_settings
+from jurybox.wiring import http_options
 from tls import Socks, Tunnel, certificate, serve_http2, serving
 
 FINE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
@@ -233,14 +233,10 @@ def test_a_bundle_of_authorities_is_taken_from_the_environment(
     trusted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(trusted))
-    assert (
-        ask("https://localhost:PORT/v1", Secure(trusted), http_options(read_settings())) == "fine"
-    )
+    assert ask("https://localhost:PORT/v1", Secure(trusted), http_options()) == "fine"
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", "missing.pem")
     monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
-    assert (
-        ask("https://localhost:PORT/v1", Secure(trusted), http_options(read_settings())) == "fine"
-    )
+    assert ask("https://localhost:PORT/v1", Secure(trusted), http_options()) == "fine"
 
 
 def test_a_client_certificate_is_taken_from_the_environment(
@@ -248,18 +244,18 @@ def test_a_client_certificate_is_taken_from_the_environment(
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
     monkeypatch.setenv("JURYBOX_CLIENT_CERT", str(trusted))
-    assert show(trusted, http_options(read_settings())) == "{}"
+    assert show(trusted, http_options()) == "{}"
     # The certificate without its key.
     monkeypatch.setenv("JURYBOX_CLIENT_CERT", "public.pem")
     monkeypatch.setenv("JURYBOX_CLIENT_KEY", str(trusted))
-    assert show(trusted, http_options(read_settings())) == "{}"
+    assert show(trusted, http_options()) == "{}"
 
 
 @pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "JURYBOX_CLIENT_CERT"])
 def test_a_file_that_is_missing_is_named(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(variable, "some/missing.pem")
     with pytest.raises(InputError) as caught:
-        http_options(read_settings())
+        http_options()
     said = f"{variable}: some/missing.pem can't be read (no such file or directory); "
     assert str(caught.value).startswith(said)
 
@@ -267,12 +263,12 @@ def test_a_file_that_is_missing_is_named(variable: str, monkeypatch: pytest.Monk
 def test_a_clients_key_without_its_certificate_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURYBOX_CLIENT_KEY", "key.pem")
     with pytest.raises(InputError, match="JURYBOX_CLIENT_KEY: JURYBOX_CLIENT_CERT is not set"):
-        http_options(read_settings())
+        http_options()
 
 
 def test_the_timeout_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURYBOX_TIMEOUT", "900")
-    options = http_options(read_settings())
+    options = http_options()
     # A model that sends nothing before its reply is done needs both.
     assert (options.read, options.total) == (900, 900)
 
@@ -281,7 +277,7 @@ def test_the_timeout_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPat
 def test_a_timeout_that_is_none_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURYBOX_TIMEOUT", text)
     with pytest.raises(InputError, match=f"JURYBOX_TIMEOUT: `{text}` isn't a number of seconds"):
-        http_options(read_settings())
+        http_options()
 
 
 # ---- through a proxy

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from commands import Done
-from jurybox.wiring import environment, read_settings
+from jurybox.wiring import environment, setting
 
 BOT = """
 def answer(prompt):
@@ -129,7 +129,8 @@ def test_dotenv_completes_the_environment_and_overrides_nothing(
     monkeypatch.setenv("JURYBOX_STORE", "from-environment")
     found = environment()
     assert [found[name] for name in ("A_KEY", "B", "EMPTY")] == ["sk-1#2", "two words", ""]
-    assert (read_settings().region, read_settings().store) == ("here # there", "from-environment")
+    stored = setting("JURYBOX_REGION"), setting("JURYBOX_STORE")
+    assert stored == ("here # there", "from-environment")
     assert "A_KEY" not in os.environ
 
 

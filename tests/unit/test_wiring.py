@@ -4,8 +4,8 @@ import pytest
 
 from jurybox import InputError, RubricError, load_rubric
 from jurybox.app.evaluate_once import evaluate
-from jurybox.settings import NO_COLOR, PATIENCE, RUBRICS, TRACEBACK, Settings
-from jurybox.wiring import read_settings, rubric_files
+from jurybox.settings import RUBRICS
+from jurybox.wiring import rubric_files, setting
 
 GOOD = "---\nid: tone\nversion: 1.0.0\nscale: 1-5\n---\n# Tone\n## Criteria\n### Warmth\n"
 JUDGE = "python/judges:one"
@@ -77,20 +77,11 @@ def test_without_a_folder_there_are_the_bundled_ones() -> None:
     assert "general" in rubric_files().bundled()
 
 
-def test_without_variables_the_settings_have_their_defaults() -> None:
-    assert Settings.from_environment({}) == Settings()
-    assert Settings.from_environment({RUBRICS: "", TRACEBACK: "", NO_COLOR: ""}) == Settings()
-
-
-def test_variables_are_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {RUBRICS: "team", TRACEBACK: "1", NO_COLOR: "0"}.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv(PATIENCE)
-    assert read_settings() == Settings(rubrics="team", traceback=True, color=False)
-
-
-def test_a_traceback_can_be_turned_off_by_a_zero() -> None:
-    assert not Settings.from_environment({TRACEBACK: "0"}).traceback
+def test_a_variable_that_is_empty_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(RUBRICS, "")
+    assert setting(RUBRICS) is None
+    monkeypatch.setenv(RUBRICS, "team")
+    assert setting(RUBRICS) == "team"
 
 
 @pytest.mark.parametrize(("named", "announced"), [((), [JUDGE]), ((JUDGE,), [])])

@@ -101,7 +101,7 @@ def ready(options: CalibrateOptions) -> Readied:
     if uneven_parts is not None:
         warnings = (*warnings, f"{options.gold}: {uneven_parts}")
     # Reports a missing key now instead of after the first round.
-    builder = wiring.ModelBuilder(wiring.read_settings(), options.base_url)
+    builder = wiring.ModelBuilder(options.base_url)
     for spec in (*options.judges, *filter(None, [options.proposer])):
         builder.build(spec)
     return Readied(

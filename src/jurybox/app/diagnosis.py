@@ -84,7 +84,7 @@ def _models() -> Iterable[DoctorCheck]:
     from jurybox.models.local.files import format_bytes, installed
     from jurybox.wiring import models_folder
 
-    setting = None if wiring.read_settings().models is None else MODELS
+    setting = MODELS if wiring.setting(MODELS) else None
     for kept in installed(models_folder()):
         pull = f"jurybox model pull {kept.entry.name}"
         size = format_bytes(kept.bytes)
@@ -99,7 +99,7 @@ def _models() -> Iterable[DoctorCheck]:
 
 
 def _store() -> DoctorCheck:
-    named = wiring.read_settings().store
+    named = wiring.setting(STORE)
     where = named or wiring.DEFAULT_STORE
     shown = wiring.without_secrets(where)
     setting = None if named is None else STORE
@@ -124,7 +124,7 @@ def _keys() -> Iterable[DoctorCheck]:
 
 def _settings(broken: set[str | None]) -> Iterable[DoctorCheck]:
     """Check every other variable that is set and not reported as broken yet."""
-    problems = {RUBRICS: _error(wiring.rubric_files), PRICES: _error(_check_prices)}
+    problems = {RUBRICS: _error(wiring.rubric_files), PRICES: _error(wiring.read_prices)}
     secret = {*API_KEYS, TOKEN}
     known = (*VARIABLES, *PROVIDER_VARIABLES)
     names = [name for name in known if wiring.environment().get(name) and name not in secret]
@@ -146,14 +146,6 @@ def _error(check: Callable[[], object]) -> JuryboxError | None:
     except JuryboxError as error:
         return error
     return None
-
-
-def _check_prices() -> None:
-    from jurybox.models.providers import load_prices
-
-    named = wiring.read_settings().prices
-    if named is not None:
-        load_prices(named)
 
 
 def _broken(about: str, name: str, error: JuryboxError, setting: str | None) -> DoctorCheck:

@@ -9,12 +9,11 @@ import msgspec
 
 from jurybox.app.prepare import Prepared
 from jurybox.judging.flow import ModelReply, ModelRequest
-from jurybox.models.providers import load_prices
 from jurybox.sample import Row, Usage
 from jurybox.scoring.evaluate_sample import Procedure, evaluate_sample
 from jurybox.scoring.prices import cost
 from jurybox.scoring.sample_result import Role
-from jurybox.wiring import read_settings
+from jurybox.wiring import read_prices
 
 _CHARACTERS_PER_TOKEN: Final = 4
 # Replaces a missing response in requests to judges.
@@ -86,7 +85,7 @@ def estimate_cost(prepared: Prepared) -> CostEstimate:
             made.calls += plan.repeats
             made.input_tokens += plan.repeats * math.ceil(letters / _CHARACTERS_PER_TOKEN)
             made.most_output_tokens += plan.repeats * request.generation.max_tokens
-    prices = load_prices(read_settings().prices)
+    prices = read_prices()
     for made in models.values():
         batched = plan.batch and made.role == "judge"
         for field, output in (("dollars", 0), ("most_dollars", made.most_output_tokens)):

@@ -20,13 +20,12 @@ from jurybox.engine.limiter import Share
 from jurybox.engine.plan import Plan
 from jurybox.engine.runner import Runner, Stop
 from jurybox.errors import IncompleteError
-from jurybox.models.providers import load_prices
 from jurybox.reporting.stored import reading
 from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.scoring.sample_result import SampleResult
 from jurybox.scoring.summary import RunTally
 from jurybox.storage.store import Store
-from jurybox.wiring import read_settings
+from jurybox.wiring import read_prices
 
 _PROGRESS_INTERVAL: Final = 0.1
 
@@ -148,7 +147,7 @@ class Job:
         self._held: dict[int, list[records.ExchangeRow]] = {number: [] for number in self._retry}
         self.not_retried = 0
         self._faults: dict[str, Exception] = {}
-        self._prices = load_prices(read_settings().prices)
+        self._prices = read_prices()
         self._on_progress = on_progress
         self._report = _Throttle(self._show_progress)
         self._batches = JudgeBatches(store, row.id, self._report, self._notify)
@@ -308,7 +307,7 @@ class Job:
         """Return the remaining budget of a run with a maximum cost."""
         if most is None:
             return None
-        budget = Budget(self._plan, read_settings(), most)
+        budget = Budget(self._plan, most)
         spent: float | None = run_cost(self._count.tally.uses(), self._prices)["dollars"]
         if spent is None:
             what = "the cost so far is unknown, because a reply didn't report its tokens"

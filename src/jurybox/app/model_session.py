@@ -20,15 +20,15 @@ from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.flow import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.model_versions import contradiction
 from jurybox.models.command import CommandModel
-from jurybox.models.providers import HTTP_PROVIDERS, ModelName, load_prices
+from jurybox.models.providers import HTTP_PROVIDERS, ModelName
 from jurybox.sample import Usage
 from jurybox.scoring.prices import cost
 from jurybox.scoring.sample_result import Role
-from jurybox.settings import PRICES, Settings
+from jurybox.settings import PRICES
 from jurybox.storage.store import Store
 from jurybox.suite.model_spec import ModelSpec
 from jurybox.text_format import listed
-from jurybox.wiring import ModelBuilder, known_keys, read_limits, read_settings
+from jurybox.wiring import ModelBuilder, known_keys, read_limits, read_prices
 
 if TYPE_CHECKING:
     from jurybox.models.batched import BatchedModel, OpenBatch
@@ -64,9 +64,9 @@ class PlanModels(msgspec.Struct, frozen=True, kw_only=True):
         return self.target if role == "target" and self.target else self.judges[name]
 
 
-def plan_models(plan: Plan, settings: Settings, base_url: str | None) -> PlanModels:
+def plan_models(plan: Plan, base_url: str | None) -> PlanModels:
     """Build the models of a plan; none connects before its first request."""
-    builder = ModelBuilder(settings, base_url or plan.base_url, plan.folder or None)
+    builder = ModelBuilder(base_url or plan.base_url, plan.folder or None)
     judges = {name: builder.build(spec) for name, spec in plan.judge_specs().items()}
     target = plan.target
     if target is None:
@@ -98,10 +98,9 @@ async def open_session(  # noqa: PLR0913 - a plan and what a run adds to it, by 
 
     ``share`` limits this process if others use the same endpoints.
     """
-    settings = read_settings()
-    models = plan_models(plan, settings, base_url)
+    models = plan_models(plan, base_url)
     judges: Mapping[str, Model] = batches.wrap(models.judges) if plan.batch else models.judges
-    limits = read_limits(settings, concurrency=plan.concurrency)
+    limits = read_limits(concurrency=plan.concurrency)
     callers = Callers(limits, on_failure=batches.on_change, share=share)
 
     @cache
@@ -137,10 +136,9 @@ async def checked_route(
     If a reply comes from a different version, the function raises `IncompleteError`. ``patience``
     is how many seconds an endpoint may keep failing.
     """
-    settings = read_settings()
-    builder = ModelBuilder(settings, base_url)
+    builder = ModelBuilder(base_url)
     models = {spec.model: builder.build(spec) for spec in specs}
-    route = Callers(read_limits(settings, patience=patience)).route(models, specs)
+    route = Callers(read_limits(patience=patience)).route(models, specs)
 
     async def call(request: ModelRequest) -> Outcome:
         outcome = await route(request)
@@ -164,7 +162,7 @@ class Budget:
     of the request, and the maximum tokens of a reply.
     """
 
-    def __init__(self, plan: Plan, settings: Settings, most: float) -> None:
+    def __init__(self, plan: Plan, most: float) -> None:
         """Limit the cost to ``most`` US dollars."""
         if plan.batch:
             problem = "a batch is paid for as a whole, so nothing can limit its cost"
@@ -172,7 +170,7 @@ class Budget:
         self.spent = 0.0
         self._in_flight = 0.0
         self._most = most
-        self._prices = load_prices(settings.prices)
+        self._prices = read_prices()
         self._changed = asyncio.Event()
         target = () if plan.target is None else (plan.target.model,)
         for model in (*target, *plan.judges):

@@ -30,7 +30,7 @@ from jurybox.engine.plan import (
 )
 from jurybox.errors import CombinedError, InputError, ParseError, RubricError
 from jurybox.judging.protocol import equal_votes, raised_votes
-from jurybox.models.providers import ModelName, load_prices
+from jurybox.models.providers import ModelName
 from jurybox.rubric import parse_rubric, render_rubric
 from jurybox.rubric.rubric_model import Protocol, Rubric
 from jurybox.rubric_files import RubricFile, read_path
@@ -284,12 +284,11 @@ def _checked_plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPl
     plan = _plan(chosen, options, document)
     if plan.batch:
         check_batchable(plan.judges, chosen.origin)
-    settings = wiring.read_settings()
     # Reports a missing key, function or file of prices now instead of after the first sample.
-    plan_models(plan, settings, options.base_url)
-    load_prices(settings.prices)
+    plan_models(plan, options.base_url)
+    wiring.read_prices()
     if options.identity.max_cost is not None:
-        Budget(plan, settings, options.identity.max_cost)
+        Budget(plan, options.identity.max_cost)
     return plan
 
 
@@ -399,7 +398,7 @@ def _plan_target(
         prompt=None if prompt is None else prompt.text,
         system_id=None if system is None else system.id,
         system=None if system is None else system.text,
-        price=price_of(model, load_prices(wiring.read_settings().prices)),
+        price=price_of(model, wiring.read_prices()),
     )
     # Uses the number types of a stored plan, because 0 and 0.0 make different requests.
     return msgspec.convert(msgspec.to_builtins(target), TargetPlan)

@@ -36,7 +36,7 @@ from jurybox.sample import Sample
 from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.storage.store import Store
 from jurybox.suite.model_spec import ModelSpec, chosen_models
-from jurybox.wiring import read_settings, without_secrets
+from jurybox.wiring import without_secrets
 
 _FOLDER: Final = "probes"
 
@@ -187,7 +187,7 @@ def _trial(
     data = b"".join(_lines(kinds, picked, procedure))
     path = kept_dataset(_FOLDER, run_id, data, store.address)
     dataset = open_dataset(path)
-    plan_models(plan, read_settings(), options.base_url)
+    plan_models(plan, options.base_url)
     found = survey(dataset, needs_response=True)
     described = DatasetPlan(
         id=path.name,

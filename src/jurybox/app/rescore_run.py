@@ -13,14 +13,13 @@ from jurybox.engine import records
 from jurybox.engine.plan import Plan
 from jurybox.engine.replay import derive
 from jurybox.errors import InputError
-from jurybox.models.providers import load_prices
 from jurybox.reporting.stored import plan_of, rubric_of
 from jurybox.reporting.view import finished_view
 from jurybox.rubric import parse_rubric
 from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.scoring.summary import RunTally
 from jurybox.storage.store import Store
-from jurybox.wiring import read_settings
+from jurybox.wiring import read_prices
 
 _BATCH: Final = 200
 
@@ -46,7 +45,7 @@ def rescore_run(row: records.RunRow, rubric: str, store: Store) -> RunResult:
         store.create_run(derived)
         tally = _copy(store, row.id, derived.id, plan, procedure)
         # No model was called, so nothing was paid.
-        cost = run_cost((), load_prices(read_settings().prices))
+        cost = run_cost((), read_prices())
         finished = finish_row(
             derived, records.StoredOutcome(conclusion=tally.conclude(), cost=cost), store
         )

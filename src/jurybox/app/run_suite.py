@@ -43,8 +43,9 @@ from jurybox.models.function import Function, function_names
 from jurybox.reporting.stored import plan_of
 from jurybox.reporting.view import RunView, finished_view
 from jurybox.scoring.evaluate_sample import Procedure
+from jurybox.settings import REGION
 from jurybox.storage.store import Store
-from jurybox.wiring import find_run, open_run_store, read_settings, takes_base_url
+from jurybox.wiring import find_run, open_run_store, setting, takes_base_url
 
 if TYPE_CHECKING:
     from jurybox.integrations.ray_engine import RayCluster
@@ -246,7 +247,7 @@ def new_run(plan: Plan, procedure: Procedure, identity: RunIdentity = NAMELESS) 
         timestamp=timestamp,
         plan=plan,
         procedure=procedure,
-        region=read_settings().region,
+        region=setting(REGION),
         identity=identity,
     )
     return sealed(

@@ -24,7 +24,7 @@ from jurybox.engine import records
 from jurybox.engine.plan import Plan, read_plan
 from jurybox.errors import IncompleteError, InputError, JuryboxError
 from jurybox.storage.store import Store, StoredRows
-from jurybox.wiring import open_run_store, read_limits, read_settings, worker_variables
+from jurybox.wiring import open_run_store, read_limits, worker_variables
 
 if TYPE_CHECKING:
     from jurybox.datasets import Dataset
@@ -152,7 +152,7 @@ class ShardedRun:
     ) -> None:
         """Prepare the cluster for a run; refuse a run that can't be split into shards."""
         _check_shardable(plan, store)
-        calls = read_limits(read_settings(), concurrency=plan.concurrency).concurrency
+        calls = read_limits(concurrency=plan.concurrency).concurrency
         cluster.begin_run(calls, _worker_secrets(store, plan, base_url))
         self._cluster = cluster
         self._store = store

@@ -18,7 +18,6 @@ from jurybox.calibration import calibration_record
 from jurybox.documents.numbers import exact, shown
 from jurybox.engine import records
 from jurybox.errors import IncompleteError, InputError, JuryboxError
-from jurybox.models.providers import load_prices
 from jurybox.reporting.export_rows import exported_rows
 from jurybox.reporting.metric_text import metrics_of
 from jurybox.reporting.stored import SampleRecord, outcome_of, plan_of, rubric_of
@@ -32,7 +31,7 @@ from jurybox.scoring.sample_result import POINTS_OF_B, ModelUse
 from jurybox.scoring.summary import Acceptance, check_gates
 from jurybox.storage.store import Store
 from jurybox.text_format import listed
-from jurybox.wiring import find_run, open_run_store, read_settings
+from jurybox.wiring import find_run, open_run_store, read_prices
 
 if TYPE_CHECKING:
     from jurybox.reporting.review_text import ReviewAgreement
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
 def single_cost(report: SingleReport) -> float | None:
     """Return what a single evaluation cost; None if a price isn't known."""
-    return run_cost(report.result.uses, load_prices(read_settings().prices))["dollars"]
+    return run_cost(report.result.uses, read_prices())["dollars"]
 
 
 def run_cost(uses: Iterable[ModelUse], prices: Prices, *, batched: bool = False) -> dict[str, Any]:
@@ -200,7 +199,7 @@ def corrected_by_reviews(row: records.RunRow, view: RunView, store: Store) -> Ru
 def view_unfinished(row: records.RunRow, store: Store, *, working: bool) -> RunView:
     """Return the view of an unfinished run, with its cost so far."""
     view = unfinished_view(row, store, working=working)
-    prices = load_prices(read_settings().prices)
+    prices = read_prices()
     found = run_cost(view.conclusion.uses, prices, batched=plan_of(row).batch)
     return msgspec.structs.replace(view, cost=found)
 

@@ -14,7 +14,7 @@ from jurybox.cli.signals import BAD_INPUT, FINE, INCOMPLETE, fail, guarded
 from jurybox.errors import IncompleteError, JuryboxError
 from jurybox.settings import TRACEBACK
 from jurybox.text_format import closest
-from jurybox.wiring import read_settings
+from jurybox.wiring import setting
 
 # NAME is the `command` of the module `jurybox.cli.NAME`; the order is that of the help. The module
 # of `check-reply` is `check_reply`; that of `import`, a keyword of Python, is `import_files`.
@@ -118,7 +118,7 @@ def _run(arguments: Sequence[str]) -> int:
     except OSError:
         raise
     except Exception as error:  # noqa: BLE001 - no user ever sees a traceback
-        if read_settings().traceback:
+        if setting(TRACEBACK) not in {None, "0"}:
             traceback.print_exc()
         what = harmless(f"{type(error).__name__}: {error}")
         line = f"jurybox: internal error, {what} ({TRACEBACK}=1 shows the traceback)"

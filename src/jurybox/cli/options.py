@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from jurybox.errors import InputError
+from jurybox.settings import STORE
 from jurybox.text_format import closest
-from jurybox.wiring import read_settings
+from jurybox.wiring import setting
 
 if TYPE_CHECKING:
     from jurybox.engine.records import RunRow
@@ -195,7 +196,7 @@ def shown_store() -> str:
     """Return where runs are stored, without the password of an address."""
     from jurybox.wiring import DEFAULT_STORE, without_secrets
 
-    return without_secrets(named_store() or read_settings().store or DEFAULT_STORE)
+    return without_secrets(named_store() or setting(STORE) or DEFAULT_STORE)
 
 
 def resume_line(run_id: str) -> str:

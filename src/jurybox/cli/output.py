@@ -11,8 +11,9 @@ import click
 import msgspec
 
 from jurybox.errors import InputError
+from jurybox.settings import NO_COLOR
 from jurybox.text_format import visible, visible_json
-from jurybox.wiring import read_settings
+from jurybox.wiring import setting
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -128,7 +129,7 @@ def console(*, stderr: bool = False) -> "Console":
     # Imported here, because only commands that draw need it.
     from rich.console import Console
 
-    color = "auto" if read_settings().color else None
+    color = None if setting(NO_COLOR) else "auto"
     made = Console(highlight=False, color_system=color, stderr=stderr)
     if not made.is_terminal:
         made.width = _WIDE

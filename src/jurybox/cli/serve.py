@@ -13,7 +13,8 @@ from jurybox.cli.options import opened, shown_store, store_option
 from jurybox.cli.output import say
 from jurybox.cli.signals import FINE, close_on_signals
 from jurybox.errors import InputError
-from jurybox.wiring import read_settings
+from jurybox.settings import TOKEN
+from jurybox.wiring import setting
 
 if TYPE_CHECKING:
     import socket
@@ -99,7 +100,7 @@ def command(
     from jurybox.web.app_state import ServeSettings
     from jurybox.web.server import choose_token, is_loopback, known_names, open_port
 
-    given = read_settings().token
+    given = setting(TOKEN)
     known, addresses = known_names(host, names)
     with opened() as store, open_port(host, port) as door:
         settings = ServeSettings(
@@ -129,7 +130,7 @@ async def _serve(settings: "ServeSettings", door: "socket.socket") -> None:
 
     def ready() -> None:
         say(f"{address_of(door)} shows the runs of {settings.store_name}; Ctrl-C ends it")
-        if settings.token is not None and read_settings().token is None:
+        if settings.token is not None and setting(TOKEN) is None:
             say(f"token  {settings.token}")
 
     await serve(app, door, ready, stopped)

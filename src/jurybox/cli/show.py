@@ -12,7 +12,6 @@ from jurybox.cli.run_view import print_view
 from jurybox.documents.numbers import shown
 from jurybox.engine.records import ExchangeRow, RunRow, read_outcome, read_request
 from jurybox.judging.flow import Failure
-from jurybox.models.providers import load_prices
 from jurybox.reporting.export_rows import record_as_data
 from jurybox.reporting.reasons import reasoning, why_failed
 from jurybox.reporting.release import read_reviews, sample_decision
@@ -22,7 +21,7 @@ from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import SampleResult
 from jurybox.storage.store import Store
 from jurybox.text_format import cut
-from jurybox.wiring import read_settings
+from jurybox.wiring import read_prices
 
 _LONGEST_REASONING: Final = 300
 
@@ -139,7 +138,7 @@ def _show_sample(
 
 def _judging_cost(result: SampleResult) -> float | None:
     judges = [use for use in result.uses if use.role == "judge"]
-    return run_cost(judges, load_prices(read_settings().prices))["dollars"]
+    return run_cost(judges, read_prices())["dollars"]
 
 
 def _print_inputs(record: SampleRecord, rubric: Rubric) -> None:
