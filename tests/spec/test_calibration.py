@@ -514,7 +514,7 @@ def test_pairs_are_held_against_people_too(calibrate: Calibrate) -> None:
     (metrics,) = made["metrics"]["criteria"]
     assert (metrics["criterion"], metrics["n"]) == ("winner", 32)
     assert metrics["exact"]["value"] == 0.75
-    assert metrics["confusion"]["labels"] == ["A", "B", "tie"]
+    assert metrics["confusion"]["labels"] == ["A", "tie", "B"]
 
 
 def test_an_existing_file_is_never_written_over(calibrate: Calibrate) -> None:

@@ -153,6 +153,10 @@ WHOLE: Final = ""
 WINNER: Final = "winner"
 """The name used for pairs instead of a criterion."""
 
+SIDE_NAMES: Final[tuple[Side, ...]] = ("A", "tie", "B")
+SIDE_SCALE: Final = Scale(low=0, high=len(SIDE_NAMES) - 1)
+"""The winners of pairs as numbers: a tie is between A and B."""
+
 WORST: Final = 1.0
 
 
@@ -180,6 +184,18 @@ class GoldCase(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str | None = None  # the group of dependent samples it is in
     # The hash of what the judge read; None if no other sample can have the same texts.
     words: str | None = None
+
+    def labels(self, name: str) -> dict[str, float]:
+        """Return people's scores on a criterion, or the winners that they chose."""
+        if name == WINNER:
+            return {who: SIDE_NAMES.index(side) for who, side in self.gold.winners.items()}
+        return self.gold.scores.get(name, {})
+
+    def judged(self, name: str) -> float | None:
+        """Return the judges' score on a criterion, or the winner that they chose."""
+        if name == WINNER:
+            return None if (side := self.verdict.winner) is None else SIDE_NAMES.index(side)
+        return self.verdict.scores.get(name)
 
     def comment(self, criterion: str) -> str:
         """Return people's comment on a criterion, or on the sample overall."""

@@ -13,17 +13,23 @@ from jurybox.calibration.calibration_record import (
     Disagreement,
     JudgeBias,
 )
-from jurybox.calibration.gold import WINNER, GoldCase, distance, gold_scales, losses, units_of
+from jurybox.calibration.gold import (
+    SIDE_NAMES,
+    SIDE_SCALE,
+    WINNER,
+    GoldCase,
+    distance,
+    gold_scales,
+    losses,
+    units_of,
+)
 from jurybox.documents.numbers import show_number
-from jurybox.judging.formats.reply_format import SIDES, Side
+from jurybox.judging.formats.reply_format import Side
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.statistics.agreement import PairAgreement, Ratings, agree, agree_all
 from jurybox.statistics.estimates import Estimate
 from jurybox.statistics.paired_comparison import PairedComparison, compare_paired
-
-SIDE_SCALE: Final = Scale(low=0, high=len(SIDES) - 1)
-"""A, B and tie as numbers, for metrics that only use whether two of them are equal."""
 
 _CONTINUOUS: Final = "on a continuous scale, scores are rarely exactly equal"
 _BANDS: Final = 10
@@ -45,27 +51,27 @@ def compare(cases: Sequence[GoldCase], rubric: Rubric, options: Options | None =
     named = [name for name in scales if any(name in case.gold.scores for case in cases)]
     # Criteria in the rubric's order, then the overall score.
     named.sort(key=lambda name: name == rubric.overall_name)
-    found = [_on_criterion(cases, name, scales[name], chosen) for name in named]
-    pairs = [case for case in cases if case.gold.winners]
-    if pairs:
-        found.append(_on_pairs(pairs, chosen))
+    if any(case.gold.winners for case in cases):
+        named.append(WINNER)
+    scales[WINNER] = SIDE_SCALE
+    found = [_agreement_on(cases, name, scales[name], chosen) for name in named]
     apart = losses(cases, scales).values()
     loss = sum(apart) / len(apart) if apart else None
     methods = sorted({case.verdict.method for case in cases if case.verdict.method is not None})
     return Agreement(n=len(cases), loss=loss, criteria=tuple(found), methods=tuple(methods))
 
 
-def _on_criterion(
+def _agreement_on(
     cases: Sequence[GoldCase], name: str, scale: Scale, options: Options
 ) -> CriterionAgreement:
-    asked = [case for case in cases if case.gold.scores.get(name)]
-    scored = [case for case in asked if case.verdict.scores.get(name) is not None]
+    """Return the agreement on a criterion, or on the winner of pairs."""
+    asked = [case for case in cases if case.labels(name)]
+    scored = [case for case in asked if case.judged(name) is not None]
     # Each person's label counts on its own; the labels of a sample are one cluster.
-    both = [(case, label) for case in scored for label in case.gold.scores[name].values()]
+    both = [(case, label) for case in scored for label in case.labels(name).values()]
     people = [label for _, label in both]
-    judge = [case.verdict.scores.get(name) or 0.0 for case, _ in both]
+    judge = [case.judged(name) or 0.0 for case, _ in both]
     clusters = clusters_of([case for case, _ in both])
-    made = agree(judge, people, scale, clusters=clusters, level=options.level)
     # A label or the mean of votes may lie between two points; this uses the nearest point.
     near = agree(
         [scale.nearest(each) for each in judge],
@@ -74,64 +80,40 @@ def _on_criterion(
         clusters=clusters,
         level=options.level,
     )
-    exact = near["exact"]
-    if scale.continuous:
-        exact = Estimate(value=None, n=len(both), reason=_CONTINUOUS)
-    apart = [abs(a - b) for a, b in zip(judge, people, strict=True)]
-    return CriterionAgreement(
+    pairs = name == WINNER
+    found = CriterionAgreement(
         criterion=name,
-        scale=scale.ends,
+        scale=None,
         n=len(scored),
         labels=len(both),
         unscored=len(asked) - len(scored),
-        exact=exact,
+        exact=near["exact"],
+        kappa=near["kappa"],
+        ceiling=ceiling_of(
+            {case.id: case.labels(name) for case in asked},
+            {case.id: score for (case, _), score in zip(both, judge, strict=True)},
+            scale,
+            options.level,
+            nominal=pairs,
+        ),
+        confusion=confusion_of(people, judge, scale, SIDE_NAMES if pairs else None),
+        worst=_worst(scored, name, scale, options.worst),
+        note=near.note,
+    )
+    if pairs:
+        unstable = sum(case.verdict.stable is False for case in asked)
+        return msgspec.structs.replace(found, unstable=unstable)
+    made = agree(judge, people, scale, clusters=clusters, level=options.level)
+    rarely = Estimate(value=None, n=len(both), reason=_CONTINUOUS)
+    apart = [abs(a - b) for a, b in zip(judge, people, strict=True)]
+    return msgspec.structs.replace(
+        found,
+        scale=scale.ends,
+        exact=rarely if scale.continuous else found.exact,
         kappa=made["kappa_quadratic"],
         spearman=made["spearman"],
         bias=_bias(name, people, judge, clusters, scale, options),
         error=sum(apart) / len(apart) if apart else None,
-        ceiling=ceiling_of(
-            {case.id: case.gold.scores[name] for case in asked},
-            {case.id: score for (case, _), score in zip(both, judge, strict=True)},
-            scale,
-            options.level,
-        ),
-        confusion=confusion_of(people, judge, scale),
-        worst=_worst(scored, name, scale, options.worst),
-        note=near.note,
-    )
-
-
-def _on_pairs(cases: Sequence[GoldCase], options: Options) -> CriterionAgreement:
-    decided: list[tuple[GoldCase, Side]] = [
-        (case, side) for case in cases if (side := case.verdict.winner) is not None
-    ]
-    known: list[tuple[GoldCase, Side, Side]] = [
-        (case, a, b) for case, b in decided for a in case.gold.winners.values()
-    ]
-    people = [code_of(a) for _, a, _ in known]
-    judge = [code_of(b) for _, _, b in known]
-    clusters = clusters_of([case for case, _, _ in known])
-    made = agree(judge, people, SIDE_SCALE, clusters=clusters, level=options.level)
-    counts = [
-        [sum(a == row and b == column for _, a, b in known) for column in SIDES] for row in SIDES
-    ]
-    codes = {
-        case.id: {who: code_of(side) for who, side in case.gold.winners.items()} for case in cases
-    }
-    said = {case.id: code_of(side) for case, side in decided}
-    return CriterionAgreement(
-        criterion=WINNER,
-        scale=None,
-        n=len(decided),
-        labels=len(known),
-        unscored=len(cases) - len(decided),
-        exact=made["exact"],
-        kappa=made["kappa"],
-        unstable=sum(case.verdict.stable is False for case in cases),
-        ceiling=ceiling_of(codes, said, SIDE_SCALE, options.level, nominal=True),
-        confusion=Confusion(labels=SIDES, counts=tuple(tuple(row) for row in counts)),
-        worst=_worst([case for case, _ in decided], WINNER, SIDE_SCALE, options.worst),
-        note=made.note,
     )
 
 
@@ -143,11 +125,6 @@ def clusters_of(cases: Sequence[GoldCase]) -> list[str] | None:
     units = units_of([(case.cluster, case.words or f"of {case.id}") for case in cases])
     alone = len(set(units)) == len(units)
     return None if alone and all(case.cluster is None for case in cases) else units
-
-
-def code_of(side: Side) -> float:
-    """Return a side as a number."""
-    return SIDES.index(side)
 
 
 def _bias(
@@ -220,10 +197,15 @@ def _way(value: float) -> str:
     return "lower" if value < 0 else "higher"
 
 
-def confusion_of(people: Sequence[float], judge: Sequence[float], scale: Scale) -> Confusion:
+def confusion_of(
+    people: Sequence[float],
+    judge: Sequence[float],
+    scale: Scale,
+    labels: tuple[str, ...] | None = None,
+) -> Confusion:
     """Return the confusion matrix of people and judge, by point, or by band on a long scale."""
     bins = scale.bins(_BANDS)
-    labels = bins.labels()
+    labels = labels or bins.labels()
     counts = [[0] * len(labels) for _ in labels]
     for a, b in zip(people, judge, strict=True):
         counts[bins.place(a)][bins.place(b)] += 1
@@ -242,13 +224,8 @@ def _worst(
 
 def _apart(case: GoldCase, name: str, scale: Scale) -> float:
     """Return the mean distance of the judge from people's labels, as a share of the scale."""
-    if name == WINNER:
-        # Opposite winners differ more than a tie and a winner.
-        sides = [{case.verdict.winner, side} for side in case.gold.winners.values()]
-        shares = [0.0 if len(both) == 1 else 0.5 if "tie" in both else 1.0 for both in sides]
-    else:
-        score = case.verdict.scores.get(name)
-        shares = [distance(label, score, scale) for label in case.gold.scores[name].values()]
+    score = case.judged(name)
+    shares = [distance(label, score, scale) for label in case.labels(name).values()]
     return sum(shares) / len(shares)
 
 
