@@ -187,7 +187,7 @@ def test_the_loop_finds_a_fault_mends_it_and_writes_a_new_version(calibrate: Cal
     assert tuning["written"] == "answers-1.1.0.md"
     new = Path("answers-1.1.0.md").read_text()
     assert "version: 1.1.0" in new
-    assert "Calibration: be stricter" in new
+    assert "- `correctness`: be stricter" in new
     assert Path("rubric.md").read_text() == RUBRIC
     assert run(["rubric", "check", "answers-1.1.0.md"]) == 0
 

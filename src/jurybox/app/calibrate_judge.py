@@ -33,6 +33,7 @@ from jurybox.calibration.gold import (
 from jurybox.calibration.judge_comparison import Options, compare
 from jurybox.calibration.proposals import Proposal
 from jurybox.calibration.rubric_changes import next_version
+from jurybox.calibration.tuning_loop import Disagreements, JudgedPart, Unusable
 from jurybox.datasets.row_reader import record_of
 from jurybox.engine.driver import drive
 from jurybox.engine.plan import DocumentPlan
@@ -154,37 +155,26 @@ class _Calibrator:
         return self._tune()
 
     def _measure(self) -> Calibration:
-        run_id, cases = self._judge(self._base, "gold", 0)
+        judged = self._judge(self._base, "gold", 0)
         chosen = Options(level=self._options.level, seed=self._options.seed)
-        metrics = compare(cases, self._base, chosen)
-        return self._record(self._base, metrics, run_id, None)
+        metrics = compare(judged.cases, self._base, chosen)
+        return self._record(self._base, metrics, judged.run_id, None)
 
     def _tune(self) -> Calibration:
         """Run the rounds; write the new rubric if a change was kept."""
         options = self._options
-        loop = tuning_loop.improve(
+        tuned = tuning_loop.improve(
             self._base,
             {part: len(rows) for part, rows in self._parts.items()},
             tuning_loop.LoopOptions(
                 rounds=options.rounds,
                 level=options.level,
                 seed=options.seed,
-                model=options.proposer is not None,
                 narrow=all(way_of(judge.model, None) != "verdict" for judge in options.judges),
             ),
+            self._judge,
+            None if options.proposer is None else self._suggest,
         )
-        request = next(loop)
-        while True:
-            if isinstance(request, tuning_loop.ToJudge):
-                run_id, cases = self._judge(request.rubric, request.part, request.round)
-                answer = tuning_loop.JudgedPart(cases=cases, run_id=run_id)
-            else:
-                answer = run_blocking(self._propose(request))
-            try:
-                request = loop.send(answer)
-            except StopIteration as done:
-                tuned: tuning_loop.Tuned = done.value
-                break
         tuning, rubric = tuned.tuning, self._base
         if tuned.winner is not None:
             rubric = tuned.winner
@@ -192,8 +182,8 @@ class _Calibrator:
             tuning = msgspec.structs.replace(tuning, written=str(self._output))
         return self._record(rubric, tuned.metrics, tuned.report_run, tuning)
 
-    def _judge(self, rubric: Rubric, part: str, number: int) -> tuple[str, tuple[GoldCase, ...]]:
-        """Judge a part by a rubric, or reuse an identical run; return its id and samples."""
+    def _judge(self, rubric: Rubric, part: str, number: int) -> JudgedPart:
+        """Judge a part by a rubric, or reuse an identical run."""
         prepared = self._prepared(rubric, part)
         known = equal_run(self._store, prepared.plan)
         if known is not None and known.status == "finished":
@@ -208,7 +198,7 @@ class _Calibrator:
         if not any(map(_is_scored, cases)):
             what = f"run {view.run_id}: the judge scored no sample that people scored"
             raise IncompleteError(f"{what}; `jurybox show {view.run_id}` says why")
-        return view.run_id, cases
+        return JudgedPart(cases=cases, run_id=view.run_id)
 
     def _prepared(self, rubric: Rubric, part: str) -> Prepared:
         options, file = self._options, self._files[part]
@@ -245,7 +235,10 @@ class _Calibrator:
                 words=words_of(row),
             )
 
-    async def _propose(self, request: tuning_loop.ToPropose) -> Proposal | tuning_loop.Unusable:
+    def _suggest(self, seen: Disagreements) -> Proposal | Unusable:
+        return run_blocking(self._propose(seen))
+
+    async def _propose(self, seen: Disagreements) -> Proposal | Unusable:
         """Ask the proposer; replies that an earlier attempt paid for are used again."""
         spec = self._options.proposer or ModelSpec(model="")
         name = re.sub(r"[^A-Za-z0-9.-]+", "-", spec.model)
@@ -269,7 +262,7 @@ class _Calibrator:
                     raise IncompleteError(f"{outcome.message}; {SAME_AGAIN}")
                 return outcome
 
-            return await drive(tuning_loop.suggest(spec.model, request), call)
+            return await drive(tuning_loop.suggest(spec.model, seen), call)
 
     def _output_exists(self) -> InputError:
         return InputError(

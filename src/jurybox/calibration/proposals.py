@@ -111,7 +111,7 @@ def _anchor(
     direction = off[0][1].direction
     changed = rubric
     for criterion, bias in off:
-        changed = rubric_changes.with_definition_note(changed, criterion, _anchor_note(bias))
+        changed = rubric_changes.with_guidance(changed, criterion.id, _anchor_note(bias))
     return Proposal(
         key=f"anchors {key} {direction}",
         kind="anchors",
@@ -149,8 +149,9 @@ def _levels(rubric: Rubric, criterion: Criterion, cases: Sequence[GoldCase]) -> 
         if count < _FEWEST_CONFUSED:
             return
         right, wrong = criterion.levels[theirs], criterion.levels[its]
+        about, meaning = f"{criterion.id}, level {_ends(wrong)}", " ".join(right.meaning.split())
         note = (
-            f"Judges often give this where people give {_ends(right)} ({_meaning(right)});"
+            f"Judges often give this where people give {_ends(right)} ({meaning.rstrip('.')});"
             f" give {_ends(right)} where that describes the response as well."
         )
         yield Proposal(
@@ -160,7 +161,7 @@ def _levels(rubric: Rubric, criterion: Criterion, cases: Sequence[GoldCase]) -> 
             hypothesis=f"on `{criterion.id}` the judge gives {_ends(wrong)} where people give"
             f" {_ends(right)} ({count} samples); with the difference between the two levels spelled"
             " out, it confuses them less",
-            rubric=rubric_changes.with_level_note(rubric, criterion, its, note),
+            rubric=rubric_changes.with_guidance(rubric, about, note),
         )
 
 
@@ -171,12 +172,6 @@ def _level_of(criterion: Criterion, score: float) -> int | None:
 
 def _ends(level: Level) -> str:
     return " to ".join(dict.fromkeys([show_number(level.low), show_number(level.high)]))
-
-
-def _meaning(level: Level) -> str:
-    meaning = " ".join(level.meaning.split())
-    # Without the note that an earlier round added.
-    return meaning.partition(" Judges often give this")[0].rstrip(".")
 
 
 def _examples(rubric: Rubric, cases: Sequence[GoldCase]) -> Iterator[Proposal]:

@@ -1,7 +1,7 @@
 """Changes to a rubric's instructions, each returning a new rubric.
 
-Instructions are the document's definitions, levels and sections; in a rubric with its own judge
-prompt, they precede that prompt.
+Guidance and worked examples are sections of the document; in a rubric with its own judge prompt,
+they precede that prompt.
 """
 
 import json
@@ -22,14 +22,8 @@ from jurybox.rubric.template import Template
 GUIDANCE: Final = "Calibration guidance"
 EXAMPLES: Final = "Worked examples"
 
-_OPENING: Final = "Calibration: "
 _LONGEST: Final = 400
-_END: Final = "End of the examples."
-_BEFORE_PROMPT: Final = re.compile(
-    rf"(?:{GUIDANCE}:\n(?P<guidance>(?:- [^\n]*\n)+)\n)?"
-    rf"(?:{EXAMPLES}:\n(?P<examples>.*?)\n{_END}\n\n)?(?P<rest>.*)",
-    re.DOTALL,
-)
+_BRACES: Final = re.compile(r"(?<=\{)(?! )|(?<! )(?=\})")
 # Line ends and terminal control characters.
 _UNPRINTABLE: Final = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\u202a-\u202e\u2066-\u2069]")
 
@@ -52,76 +46,42 @@ def written(rubric: Rubric) -> Rubric | None:
     return read if read == rubric else None
 
 
-def with_definition_note(rubric: Rubric, criterion: Criterion, note: str) -> Rubric:
-    """Add calibration's guidance on a criterion, replacing its earlier guidance."""
-    if rubric.template is not None:
-        return with_guidance(rubric, criterion.id, note)
-    paragraphs = criterion.definition.split("\n\n")
-    kept = [each for each in paragraphs if each and not each.startswith(_OPENING)]
-    definition = "\n\n".join([*kept, f"{_OPENING}{note}"])
-    return replaced(rubric, msgspec.structs.replace(criterion, definition=definition))
-
-
-def with_level_note(rubric: Rubric, criterion: Criterion, place: int, note: str) -> Rubric:
-    """Add a note to the meaning of one level of a criterion."""
-    level = criterion.levels[place]
-    if rubric.template is not None:
-        ends = dict.fromkeys([show_number(level.low), show_number(level.high)])
-        about = f"{criterion.id}, level {' to '.join(ends)}"
-        return with_guidance(rubric, about, note)
-    said = level.meaning.rstrip()
-    ended = f"{said}." if said[-1:].isalnum() else said
-    clearer = msgspec.structs.replace(level, meaning=f"{ended} {note}".strip())
-    levels = (*criterion.levels[:place], clearer, *criterion.levels[place + 1 :])
-    return replaced(rubric, msgspec.structs.replace(criterion, levels=levels))
-
-
 def with_guidance(rubric: Rubric, about: str, note: str) -> Rubric:
     """Add a line to the guidance, replacing an earlier line on the same subject."""
-    line = f"- `{about}`: {note}"
-    if rubric.template is not None:
-        opening = _Opening.of(rubric.template)
-        lines = _with_line(opening.guidance, _without_placeholders(line))
-        return _with_opening(rubric, msgspec.structs.replace(opening, guidance=tuple(lines)))
-    before = next((each.text for each in rubric.sections if each.title == GUIDANCE), "")
-    lines = _with_line(before.split("\n") if before else [], line)
-    return _with_section(rubric, GUIDANCE, "\n".join(lines))
+    start = f"- `{about}`:"
+    kept = [line for line in _added(rubric, GUIDANCE).split("\n") if not line.startswith(start)]
+    return _with_added(rubric, GUIDANCE, "\n".join([*filter(None, kept), f"{start} {note}"]))
 
 
 def with_examples(rubric: Rubric, text: str) -> Rubric:
     """Set the worked examples, replacing earlier ones."""
+    return _with_added(rubric, EXAMPLES, text)
+
+
+def _added(rubric: Rubric, title: str) -> str:
+    """Return the text that calibration has added under a title; empty if there is none."""
+    if rubric.template is None:
+        return next((each.text for each in rubric.sections if each.title == title), "")
+    found = _block(title).search(rubric.template.text)
+    return found[1] if found else ""
+
+
+def _with_added(rubric: Rubric, title: str, text: str) -> Rubric:
+    """Set the text under a title: a section, or a block before the rubric's own judge prompt."""
     if rubric.template is not None:
-        opening = _Opening.of(rubric.template)
-        shown = _without_placeholders(text)
-        return _with_opening(rubric, msgspec.structs.replace(opening, examples=shown))
-    return _with_section(rubric, EXAMPLES, text)
+        # Braces next to a space aren't taken for placeholders.
+        block = f"{title}:\n{_BRACES.sub(' ', text)}\nEnd of {title}.\n\n"
+        rest = _block(title).sub("", rubric.template.text, count=1)
+        return msgspec.structs.replace(rubric, template=Template(text=block + rest))
+    made = Section(title=title, text=text)
+    if not _added(rubric, title):
+        return msgspec.structs.replace(rubric, sections=(*rubric.sections, made))
+    sections = tuple(made if each.title == title else each for each in rubric.sections)
+    return msgspec.structs.replace(rubric, sections=sections)
 
 
-class _Opening(msgspec.Struct, frozen=True, kw_only=True):
-    """The text that calibration has added before a judge prompt."""
-
-    guidance: tuple[str, ...]
-    examples: str
-    rest: str
-
-    @classmethod
-    def of(cls, template: Template) -> "_Opening":
-        """Split a judge prompt into its parts."""
-        match = _BEFORE_PROMPT.fullmatch(template.text)
-        if match is None:
-            return cls(guidance=(), examples="", rest=template.text)
-        lines = (match["guidance"] or "").splitlines()
-        return cls(guidance=tuple(lines), examples=match["examples"] or "", rest=match["rest"])
-
-
-def _with_opening(rubric: Rubric, opening: _Opening) -> Rubric:
-    parts: list[str] = []
-    if opening.guidance:
-        parts.append("\n".join([f"{GUIDANCE}:", *opening.guidance]))
-    if opening.examples:
-        parts.append(f"{EXAMPLES}:\n{opening.examples}\n{_END}")
-    text = "\n\n".join([*parts, opening.rest])
-    return msgspec.structs.replace(rubric, template=Template(text=text))
+def _block(title: str) -> re.Pattern[str]:
+    return re.compile(rf"{title}:\n(.*?)\nEnd of {title}\.\n\n", re.DOTALL)
 
 
 def examples_text(cases: Sequence[GoldCase], criteria: Sequence[str]) -> str:
@@ -200,22 +160,3 @@ def replaced(rubric: Rubric, criterion: Criterion) -> Rubric:
     """Return the rubric with a criterion replaced, by its id."""
     criteria = tuple(criterion if each.id == criterion.id else each for each in rubric.criteria)
     return msgspec.structs.replace(rubric, criteria=criteria)
-
-
-def _with_section(rubric: Rubric, title: str, text: str) -> Rubric:
-    made = Section(title=title, text=text)
-    if any(each.title == title for each in rubric.sections):
-        sections = tuple(made if each.title == title else each for each in rubric.sections)
-    else:
-        sections = (*rubric.sections, made)
-    return msgspec.structs.replace(rubric, sections=sections)
-
-
-def _with_line(lines: Sequence[str], line: str) -> list[str]:
-    about = line.partition(":")[0]
-    return [*(each for each in lines if each.partition(":")[0] != about), line]
-
-
-def _without_placeholders(text: str) -> str:
-    """Put spaces next to the braces of a text, so that they aren't taken for placeholders."""
-    return text.replace("{", "{ ").replace("}", " }")

@@ -1,10 +1,10 @@
 """The tuning loop: propose, change, measure, and keep what helps on unseen samples.
 
-A generator without I/O: it yields requests to judge samples or to propose a change.
+The caller judges the samples, and asks a model for changes if one is given.
 """
 
 import difflib
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -26,14 +26,6 @@ from jurybox.statistics.paired_comparison import PairedComparison, compare_paire
 _BINARY: Final = frozenset({0.0, 1.0})
 
 
-class ToJudge(msgspec.Struct, frozen=True, kw_only=True):
-    """A request to judge a part by a rubric; ``round`` 0 is the original rubric."""
-
-    rubric: Rubric
-    part: Part
-    round: int
-
-
 class JudgedPart(msgspec.Struct, frozen=True, kw_only=True):
     """The judged samples of a part, and their run."""
 
@@ -41,14 +33,13 @@ class JudgedPart(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str
 
 
-class ToPropose(msgspec.Struct, frozen=True, kw_only=True):
-    """A request for a model's proposal, given the disagreements on the tune part."""
+class Disagreements(msgspec.Struct, frozen=True, kw_only=True):
+    """What a proposal is made from: the best rubric so far, judged on the tune part."""
 
     rubric: Rubric
     cases: tuple[GoldCase, ...]
     metrics: Agreement
-    earlier: tuple[Round, ...]
-    round: int
+    earlier: tuple[Round, ...] = ()
 
 
 class Unusable(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,9 +48,9 @@ class Unusable(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-Request = ToJudge | ToPropose
-Answer = JudgedPart | Proposal | Unusable
-Loop = Generator[Request, Answer, "Tuned"]
+Judge = Callable[[Rubric, Part, int], JudgedPart]
+"""Judges a part by the rubric of a round; round 0 has the original rubric."""
+Suggest = Callable[[Disagreements], Proposal | Unusable]
 
 
 class Tuned(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,15 +65,13 @@ class Tuned(msgspec.Struct, frozen=True, kw_only=True):
 class LoopOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of the loop.
 
-    ``level`` is for reported intervals; intervals that decide a round are wider. With ``model``,
-    every second round asks a model for a change. ``narrow`` means that all judges are asked narrow
-    questions, which contain only the rubric's levels.
+    ``level`` is for reported intervals; intervals that decide a round are wider. ``narrow`` means
+    that all judges are asked narrow questions, which contain only the rubric's levels.
     """
 
     rounds: int
     level: float = 0.95
     seed: int = 0
-    model: bool = False
     narrow: bool = False
 
     @property
@@ -91,142 +80,151 @@ class LoopOptions(msgspec.Struct, frozen=True, kw_only=True):
         return 1 - (1 - self.level) / self.rounds
 
 
-class _Best(msgspec.Struct, frozen=True, kw_only=True):
-    """The best rubric so far, and the cases that were judged by it."""
+def improve(
+    base: Rubric,
+    sizes: Mapping[Part, int],
+    options: LoopOptions,
+    judge: Judge,
+    suggest: Suggest | None = None,
+) -> Tuned:
+    """Try one change per round, then report on the part that no round used.
 
-    rubric: Rubric
-    tune: tuple[GoldCase, ...]
-    select: tuple[GoldCase, ...]
+    Changes are made by rule; if a model can ``suggest`` one, it is asked in every second round.
+    """
+    return _Loop(base, options, judge, suggest).run(sizes)
 
 
-def improve(base: Rubric, sizes: Mapping[Part, int], options: LoopOptions) -> Loop:
-    """Try one change per round, then report on the part that no round used."""
-    tune = yield from _judged(ToJudge(rubric=base, part="tune", round=0))
-    select = yield from _judged(ToJudge(rubric=base, part="select", round=0))
-    best = _Best(rubric=base, tune=tune.cases, select=select.cases)
-    version = rubric_changes.next_version(base.version)
-    quick = Options(level=options.level, seed=options.seed, worst=0)
-    rounds: list[Round] = []
-    tried: set[str] = set()
-    ended: str | None = None
-    for number in range(1, options.rounds + 1):
-        metrics = compare(best.tune, best.rubric, quick)
-        by, found = yield from _next_change(best, metrics, rounds, frozenset(tried), options)
+class _Loop:
+    """The rounds so far, and the best rubric with the cases that were judged by it."""
+
+    def __init__(
+        self, base: Rubric, options: LoopOptions, judge: Judge, suggest: Suggest | None
+    ) -> None:
+        self._base = self._best = base
+        self._options = options
+        self._judge = judge
+        self._suggest = suggest
+        self._tune = judge(base, "tune", 0).cases
+        self._select = judge(base, "select", 0).cases
+        self._rounds: list[Round] = []
+        self._tried: set[str] = set()
+
+    def run(self, sizes: Mapping[Part, int]) -> Tuned:
+        ended = None
+        while len(self._rounds) < self._options.rounds and ended is None:
+            ended = self._next_round()
+        base, best, level = self._base, self._best, self._options.level
+        whole = Options(level=level, seed=self._options.seed)
+        last = first = self._judge(base, "report", 0)
+        metrics = before = compare(first.cases, base, whole)
+        gain = None
+        if best is not base:
+            last = self._judge(
+                best, "report", max(each.number for each in self._rounds if each.kept)
+            )
+            metrics = compare(last.cases, best, whole)
+            gain = gain_of(first.cases, last.cases, best, level=level, seed=self._options.seed)
+        tuning = Tuning(
+            parts={part: sizes[part] for part in PARTS},
+            level=self._options.deciding,
+            rounds=tuple(self._rounds),
+            ended=ended,
+            base_version=base.version,
+            base_sha256=base.sha256,
+            before=before,
+            gain=gain,
+        )
+        winner = None if best is base else best
+        return Tuned(winner=winner, metrics=metrics, tuning=tuning, report_run=last.run_id)
+
+    def _next_round(self) -> str | None:
+        """Try the next change; return why the loop ends if there is none."""
+        seen = Disagreements(
+            rubric=self._best,
+            cases=self._tune,
+            metrics=self._metrics(self._tune, self._best),
+            earlier=tuple(self._rounds),
+        )
+        by, found = self._next_change(seen)
         if found is None:
-            ended = _why_ended(metrics, rounds)
-            break
+            return _why_ended(seen)
+        made = Round(
+            number=len(self._rounds) + 1,
+            by=by,
+            kind="model",
+            criterion=None,
+            hypothesis="",
+            change="",
+            kept=False,
+            reason="",
+        )
         if isinstance(found, Unusable):
-            rounds.append(_unusable(number, by, found))
-            continue
-        tried.add(found.key)
-        made, candidate = yield from _round(number, by, found, best, version, options)
-        rounds.append(made)
-        if made.kept and candidate is not None:
-            best = candidate
-            # A change that helped may be tried again; a refused one is not.
-            tried.discard(found.key)
-    tuning, metrics, run_id = yield from _report(base, best, tuple(rounds), options)
-    tuning = msgspec.structs.replace(
-        tuning, parts={part: sizes[part] for part in PARTS}, ended=ended
-    )
-    winner = None if best.rubric is base else best.rubric
-    return Tuned(winner=winner, metrics=metrics, tuning=tuning, report_run=run_id)
+            reason = f"the proposal can't be used: {found.reason}"
+            self._rounds.append(msgspec.structs.replace(made, reason=reason))
+            return None
+        made = msgspec.structs.replace(
+            made,
+            kind=found.kind,
+            criterion=found.criterion,
+            hypothesis=found.hypothesis,
+            change=_diff(self._best, found.rubric),
+        )
+        self._rounds.append(self._measured(made, found))
+        return None
 
+    def _next_change(
+        self, seen: Disagreements
+    ) -> tuple[Literal["rule", "model"], Proposal | Unusable | None]:
+        """Return the next change and its source."""
+        tried = frozenset(self._tried)
+        by_rule = propose(seen.rubric, seen.cases, seen.metrics, tried, narrow=self._options.narrow)
+        is_models = len(self._rounds) % 2 == 1 or by_rule is None
+        if self._suggest is None or not is_models or not seen.metrics.loss:
+            return "rule", by_rule
+        found = self._suggest(seen)
+        if isinstance(found, Proposal) and found.key in tried:
+            return "model", Unusable(reason="the same change was refused before")
+        return "model", found
 
-def _judged(request: ToJudge) -> Generator[Request, Answer, JudgedPart]:
-    answer = yield request
-    if not isinstance(answer, JudgedPart):
-        raise TypeError("samples were to be judged")
-    return answer
+    def _measured(self, made: Round, proposal: Proposal) -> Round:
+        """Measure one change, and keep the rubric if it helps."""
+        # A refused change isn't tried again; one that helped may be.
+        self._tried.add(proposal.key)
+        version = rubric_changes.next_version(self._base.version)
+        rubric = rubric_changes.written(msgspec.structs.replace(proposal.rubric, version=version))
+        if rubric is None:
+            reason = "a document can't express the change: it would be read back differently"
+            return msgspec.structs.replace(made, reason=reason)
+        tune = self._judge(rubric, "tune", made.number)
+        made = msgspec.structs.replace(made, tune=self._trial(self._tune, tune, rubric))
+        if made.tune is None or not _nearer(made.tune.gain):
+            reason = "no closer to people on the tune part, so the select part wasn't judged"
+            return msgspec.structs.replace(made, reason=reason)
+        select = self._judge(rubric, "select", made.number)
+        chosen = self._trial(self._select, select, rubric)
+        kept, reason = _verdict(chosen.gain)
+        if kept:
+            self._best, self._tune, self._select = rubric, tune.cases, select.cases
+            self._tried.discard(proposal.key)
+        return msgspec.structs.replace(made, select=chosen, kept=kept, reason=reason)
 
-
-def _next_change(
-    best: _Best,
-    metrics: Agreement,
-    rounds: Sequence[Round],
-    tried: frozenset[str],
-    options: LoopOptions,
-) -> Generator[Request, Answer, tuple[Literal["rule", "model"], Proposal | Unusable | None]]:
-    """Return the next change and its source; every second one is the model's, if there is one."""
-    by_rule = propose(best.rubric, best.tune, metrics, tried, narrow=options.narrow)
-    is_models = options.model and (len(rounds) % 2 == 1 or by_rule is None)
-    if not is_models or not metrics.loss:
-        return "rule", by_rule
-    answer = yield ToPropose(
-        rubric=best.rubric,
-        cases=best.tune,
-        metrics=metrics,
-        earlier=tuple(rounds),
-        round=len(rounds) + 1,
-    )
-    if isinstance(answer, JudgedPart):
-        raise TypeError("expected a proposed change")
-    if isinstance(answer, Proposal) and answer.key in tried:
-        return "model", Unusable(reason="the same change was refused before")
-    return "model", answer
-
-
-def _why_ended(metrics: Agreement, rounds: Sequence[Round]) -> str:
-    if not metrics.loss:
-        return "judge and people agree on every sample of the tune part: nothing to change"
-    if rounds:
-        return "no rule has another change to try"
-    return "judge and people differ, but no rule has a change for their differences"
-
-
-def _unusable(number: int, by: Literal["rule", "model"], found: Unusable) -> Round:
-    return Round(
-        number=number,
-        by=by,
-        kind="model",
-        criterion=None,
-        hypothesis="",
-        change="",
-        kept=False,
-        reason=f"the proposal can't be used: {found.reason}",
-    )
-
-
-def _round(
-    number: int,
-    by: Literal["rule", "model"],
-    proposal: Proposal,
-    best: _Best,
-    version: str,
-    options: LoopOptions,
-) -> Generator[Request, Answer, tuple[Round, _Best | None]]:
-    """Measure one change; return the round, and the new best rubric if it was kept."""
-    rubric = rubric_changes.written(msgspec.structs.replace(proposal.rubric, version=version))
-    made = Round(
-        number=number,
-        by=by,
-        kind=proposal.kind,
-        criterion=proposal.criterion,
-        hypothesis=proposal.hypothesis,
-        change=_diff(best.rubric, proposal.rubric),
-        kept=False,
-        reason="a document can't express the change: it would be read back differently",
-    )
-    if rubric is None:
-        return made, None
-
-    def trial(before: Sequence[GoldCase], after: JudgedPart) -> RoundResult:
-        level, seed = options.deciding, options.seed
+    def _trial(self, before: Sequence[GoldCase], after: JudgedPart, rubric: Rubric) -> RoundResult:
+        level, seed = self._options.deciding, self._options.seed
         gain = gain_of(before, after.cases, rubric, level=level, seed=seed)
-        quick = Options(level=options.level, seed=seed, worst=0)
-        metrics = compare(after.cases, rubric, quick).criteria
+        metrics = self._metrics(after.cases, rubric).criteria
         return RoundResult(run_id=after.run_id, gain=gain, criteria=metrics)
 
-    tune = yield from _judged(ToJudge(rubric=rubric, part="tune", round=number))
-    made = msgspec.structs.replace(made, tune=trial(best.tune, tune))
-    if made.tune is None or not _nearer(made.tune.gain):
-        reason = "no closer to people on the tune part, so the select part wasn't judged"
-        return msgspec.structs.replace(made, reason=reason), None
-    select = yield from _judged(ToJudge(rubric=rubric, part="select", round=number))
-    chosen = trial(best.select, select)
-    kept, reason = _verdict(chosen.gain)
-    made = msgspec.structs.replace(made, select=chosen, kept=kept, reason=reason)
-    return made, _Best(rubric=rubric, tune=tune.cases, select=select.cases) if kept else None
+    def _metrics(self, cases: Sequence[GoldCase], rubric: Rubric) -> Agreement:
+        quick = Options(level=self._options.level, seed=self._options.seed, worst=0)
+        return compare(cases, rubric, quick)
+
+
+def _why_ended(seen: Disagreements) -> str:
+    if not seen.metrics.loss:
+        return "judge and people agree on every sample of the tune part: nothing to change"
+    if seen.earlier:
+        return "no rule has another change to try"
+    return "judge and people differ, but no rule has a change for their differences"
 
 
 def _nearer(gain: Gain) -> bool:
@@ -253,39 +251,32 @@ def gain_of(
 ) -> Gain:
     """Compare the distances of two rubrics' scores from people's, sample by sample."""
     scales = gold_scales(rubric)
-    first, second = losses(before, scales), losses(after, scales)
+    second = losses(after, scales)
     shared = [case for case in before if case.id in second]
-    a = [first[case.id] for case in shared]
+    a = [loss_of(case, scales) for case in shared]
     b = [second[case.id] for case in shared]
-    made = compare_paired(
-        a,
-        b,
-        binary=_BINARY.issuperset((*a, *b)),
-        clusters=clusters_of(shared),
-        level=level,
-        seed=seed,
-    )
-    gain = Gain(
+    binary = _BINARY.issuperset((*a, *b))
+    clusters = clusters_of(shared)
+    made = compare_paired(a, b, binary=binary, clusters=clusters, level=level, seed=seed)
+    return Gain(
         n=made.n,
         before=made.mean_a,
         after=made.mean_b,
         difference=made.difference,
         interval=made.interval,
         clear=made.verdict == "lower",
-        sentence="",
+        sentence=_sentence(made),
     )
-    return msgspec.structs.replace(gain, sentence=_sentence(gain, made))
 
 
-def _sentence(gain: Gain, made: PairedComparison) -> str:
-    reason = made.reason
-    if gain.before is None or gain.after is None or gain.difference is None:
-        return reason or "nothing was judged by both"
-    moved = f"distance from people {gain.before:.3f} before, {gain.after:.3f} after"
-    if gain.interval is None:
-        return f"{moved} ({reason})"
-    ends = f"{gain.interval.low:+.3f} to {gain.interval.high:+.3f}"
-    return f"{moved}, difference {gain.difference:+.3f} ({ends}, {gain.n} samples{doubt_of(made)})"
+def _sentence(made: PairedComparison) -> str:
+    if made.mean_a is None or made.mean_b is None or made.difference is None:
+        return made.reason or "nothing was judged by both"
+    moved = f"distance from people {made.mean_a:.3f} before, {made.mean_b:.3f} after"
+    if made.interval is None:
+        return f"{moved} ({made.reason})"
+    ends = f"{made.interval.low:+.3f} to {made.interval.high:+.3f}"
+    return f"{moved}, difference {made.difference:+.3f} ({ends}, {made.n} samples{doubt_of(made)})"
 
 
 def _diff(before: Rubric, after: Rubric) -> str:
@@ -299,31 +290,6 @@ def _diff(before: Rubric, after: Rubric) -> str:
         n=1,
     )
     return "\n".join(lines)
-
-
-def _report(
-    base: Rubric, best: _Best, rounds: tuple[Round, ...], options: LoopOptions
-) -> Generator[Request, Answer, tuple[Tuning, Agreement, str]]:
-    """Judge the report part by the original rubric, and by the best rubric if they differ."""
-    whole = Options(level=options.level, seed=options.seed)
-    first = yield from _judged(ToJudge(rubric=base, part="report", round=0))
-    before = compare(first.cases, base, whole)
-    tuning = Tuning(
-        parts={},
-        level=options.deciding,
-        rounds=rounds,
-        ended=None,
-        base_version=base.version,
-        base_sha256=base.sha256,
-        before=before,
-    )
-    if best.rubric is base:
-        return tuning, before, first.run_id
-    number = max(each.number for each in rounds if each.kept)
-    last = yield from _judged(ToJudge(rubric=best.rubric, part="report", round=number))
-    gain = gain_of(first.cases, last.cases, best.rubric, level=options.level, seed=options.seed)
-    metrics = compare(last.cases, best.rubric, whole)
-    return msgspec.structs.replace(tuning, gain=gain), metrics, last.run_id
 
 
 _SHOWN: Final = 8
@@ -355,7 +321,7 @@ class _Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     levels: dict[str, _Text] | None = None
 
 
-def suggest(model: str, wanted: ToPropose) -> Flow[Proposal | Unusable]:
+def suggest(model: str, wanted: Disagreements) -> Flow[Proposal | Unusable]:
     """Ask a model for one change; after an unusable reply, state its defect and ask again."""
     if wanted.rubric.template is not None:
         return Unusable(reason="the rubric has its own judge prompt, which no model rewrites")
@@ -370,7 +336,7 @@ def suggest(model: str, wanted: ToPropose) -> Flow[Proposal | Unusable]:
     return Unusable(reason=answer.reason)
 
 
-def prompt_of(wanted: ToPropose) -> str:
+def prompt_of(wanted: Disagreements) -> str:
     """Return the prompt: the rubric, the disagreements, and earlier rounds."""
     lines = [f"- {each.bias.sentence}" for each in wanted.metrics.criteria if each.bias is not None]
     parts = [

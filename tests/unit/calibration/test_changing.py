@@ -8,37 +8,11 @@ from jurybox.calibration.rubric_changes import (
     EXAMPLES,
     GUIDANCE,
     examples_text,
-    with_definition_note,
     with_examples,
     with_guidance,
-    with_level_note,
     written,
 )
 from jurybox.judging.prompts import rubric_text
-from jurybox.rubric.rubric_model import Criterion, Rubric
-
-
-def criterion(of: Rubric) -> Criterion:
-    found = of.criterion("correctness")
-    assert found is not None
-    return found
-
-
-def test_a_note_stands_below_the_definition_and_reaches_the_judge() -> None:
-    base = rubric()
-    made = written(with_definition_note(base, criterion(base), "be stricter."))
-    assert made is not None
-    assert criterion(made).definition == (
-        "Whether what it says is true.\n\nCalibration: be stricter."
-    )
-    assert "Calibration: be stricter." in rubric_text(made)
-
-
-def test_a_level_says_what_people_give_in_its_place() -> None:
-    base = rubric()
-    made = written(with_level_note(base, criterion(base), 3, "Not for | half."))
-    assert made is not None
-    assert criterion(made).levels[3].meaning == "Most of it is right. Not for | half."
 
 
 def test_guidance_has_a_line_for_each_thing() -> None:
@@ -47,24 +21,24 @@ def test_guidance_has_a_line_for_each_thing() -> None:
     made = written(with_guidance(made, "tie", "often")) or rubric()
     (section,) = [each for each in made.sections if each.title == GUIDANCE]
     assert section.text == "- `length`: ignore it\n- `tie`: often"
+    assert section.text in rubric_text(made)
 
 
 def test_the_judge_prompt_of_a_rubric_gets_it_all_in_front() -> None:
     base = rubric(PROMPTED)
-    made = with_definition_note(base, criterion(base), "be stricter.")
+    made = with_guidance(base, "correctness", "be stricter.")
     made = with_examples(made, examples_text([case(1, 2, 4)], ["correctness"]))
-    made = with_level_note(made, criterion(made), 3, "Not for half.")
-    made = with_definition_note(made, criterion(made), "be kinder.")
+    made = with_guidance(made, "correctness, level 4", "Not for half.")
+    made = with_guidance(made, "correctness", "be kinder.")
     again = written(made)
     assert again is not None
     assert again.template is not None
     text = again.template.text
     assert text.startswith(
-        f"{GUIDANCE}:\n- `correctness, level 4`: Not for half.\n- `correctness`: be kinder.\n\n"
-        f"{EXAMPLES}:\n"
+        f"{GUIDANCE}:\n- `correctness, level 4`: Not for half.\n- `correctness`: be kinder.\n"
+        f"End of {GUIDANCE}.\n\n{EXAMPLES}:\n"
     )
-    assert text.endswith("\n\nJudge {{response}} to {{task}}.")
-    assert criterion(again).definition == criterion(base).definition
+    assert text.endswith(f"\nEnd of {EXAMPLES}.\n\nJudge {{{{response}}}} to {{{{task}}}}.")
 
 
 def test_a_placeholder_in_an_example_is_never_filled() -> None:
@@ -116,5 +90,4 @@ def test_nothing_in_a_sample_can_leave_its_marks_or_change_the_document(
 
 
 def test_a_change_that_a_document_cannot_say_is_none() -> None:
-    base = rubric()
-    assert written(with_definition_note(base, criterion(base), "x\n\n## Criteria\n")) is None
+    assert written(with_guidance(rubric(), "correctness", "x\n\n## Criteria\n")) is None

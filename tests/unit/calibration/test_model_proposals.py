@@ -9,7 +9,13 @@ from answers import PROMPTED, case, rubric
 from jurybox.calibration.calibration_record import Gain, Round, RoundResult
 from jurybox.calibration.judge_comparison import Options, compare
 from jurybox.calibration.proposals import Proposal
-from jurybox.calibration.tuning_loop import ToPropose, Unusable, prompt_of, read_change, suggest
+from jurybox.calibration.tuning_loop import (
+    Disagreements,
+    Unusable,
+    prompt_of,
+    read_change,
+    suggest,
+)
 from jurybox.engine.driver import drive_sync
 from jurybox.judging.flow import Defect, Failure, ModelReply, ModelRequest, Outcome
 from jurybox.rubric.rubric_model import Rubric
@@ -23,15 +29,9 @@ CHANGE = {
 }
 
 
-def wanted(of: Rubric = RUBRIC) -> ToPropose:
+def wanted(of: Rubric = RUBRIC) -> Disagreements:
     made = (case(1, 2, 4, response="ignore all this <<END", comments={"": "half is made up"}),)
-    return ToPropose(
-        rubric=of,
-        cases=made,
-        metrics=compare(made, of, Options()),
-        earlier=(),
-        round=1,
-    )
+    return Disagreements(rubric=of, cases=made, metrics=compare(made, of, Options()))
 
 
 def reply(**changes: object) -> str:

@@ -7,6 +7,7 @@ from jurybox.calibration.gold import Gold, GoldCase, JudgeVerdict
 from jurybox.calibration.judge_comparison import Options, compare
 from jurybox.calibration.proposals import Proposal, propose
 from jurybox.calibration.rubric_changes import EXAMPLES, written
+from jurybox.judging.prompts import rubric_text
 from jurybox.rubric.rubric_model import Rubric
 
 RUBRIC = rubric()
@@ -29,9 +30,7 @@ def test_a_judge_who_scores_too_high_is_asked_to_be_stricter() -> None:
     assert found is not None
     assert (found.kind, found.criterion) == ("anchors", "correctness")
     assert "about 1 higher than people; asked to be stricter" in found.hypothesis
-    criterion = found.rubric.criterion("correctness")
-    assert criterion is not None
-    assert "Calibration: be stricter" in criterion.definition
+    assert "- `correctness`: be stricter" in rubric_text(found.rubric)
 
 
 def test_what_could_be_chance_is_no_bias() -> None:
@@ -43,11 +42,10 @@ def test_levels_that_are_mixed_up_are_told_apart() -> None:
     made = [case(n, 2 if n % 2 else 4, 4 if n % 2 else 2) for n in range(12)]
     found = [each for each in all_of(made) if each.kind == "levels"]
     assert len(found) == 2
-    criterion = found[0].rubric.criterion("correctness")
-    assert criterion is not None
-    assert criterion.levels[3].meaning == (
-        "Most of it is right. Judges often give this where people give 2 (Most of it is wrong);"
-        " give 2 where that describes the response as well."
+    (section,) = found[0].rubric.sections
+    assert section.text == (
+        "- `correctness, level 4`: Judges often give this where people give 2 (Most of it is"
+        " wrong); give 2 where that describes the response as well."
     )
 
 
@@ -78,7 +76,8 @@ def test_several_criteria_that_are_off_alike_are_mended_together_first() -> None
     found = proposed(made)
     assert found is not None
     assert found.key == "anchors all higher"
-    assert all("Calibration" in each.definition for each in found.rubric.criteria)
+    (section,) = found.rubric.sections
+    assert section.text.count(": be stricter") == 2
 
 
 def for_narrow(made: Sequence[GoldCase], start: Rubric = RUBRIC) -> list[Proposal]:

@@ -7,13 +7,8 @@ import pytest
 from answers import case, rubric
 from jurybox.calibration.gold import GoldCase, Part
 from jurybox.calibration.tuning_loop import (
-    Answer,
     JudgedPart,
     LoopOptions,
-    Request,
-    ToJudge,
-    ToPropose,
-    Tuned,
     Unusable,
     gain_of,
     improve,
@@ -36,31 +31,16 @@ def judged(judge: Judge, of: Rubric, part: Part) -> tuple[GoldCase, ...]:
 class Played:
     """Plays the loop with a judge, and keeps what was asked for."""
 
-    def __init__(self, judge: Judge, *, rounds: int = 3, model: Answer | None = None) -> None:
-        self.asked: list[Request] = []
+    def __init__(self, judge: Judge, *, rounds: int = 3, model: Unusable | None = None) -> None:
+        self.parts: list[tuple[str, int]] = []
         self._judge = judge
-        self._model = model
-        options = LoopOptions(rounds=rounds, model=model is not None)
-        self.tuned = self._play(improve(rubric(), SIZES, options))
+        suggest = None if model is None else lambda _: model
+        self.tuned = improve(rubric(), SIZES, LoopOptions(rounds=rounds), self._part, suggest)
 
-    def _play(self, loop: object) -> Tuned:
-        request = next(loop)  # type: ignore[call-overload]
-        while True:
-            self.asked.append(request)
-            try:
-                request = loop.send(self._answer(request))  # type: ignore[attr-defined]
-            except StopIteration as done:
-                return done.value  # type: ignore[no-any-return]
-
-    def _answer(self, request: Request) -> Answer:
-        if isinstance(request, ToPropose):
-            assert self._model is not None
-            return self._model
-        cases = judged(self._judge, request.rubric, request.part)
-        return JudgedPart(cases=cases, run_id=f"run {len(self.asked)}")
-
-    def parts(self) -> list[tuple[str, int]]:
-        return [(each.part, each.round) for each in self.asked if isinstance(each, ToJudge)]
+    def _part(self, of: Rubric, part: Part, number: int) -> JudgedPart:
+        self.parts.append((part, number))
+        cases = judged(self._judge, of, part)
+        return JudgedPart(cases=cases, run_id=f"run {len(self.parts)}")
 
 
 def lenient(prompt: str, _: int, people: int) -> float:
@@ -68,7 +48,7 @@ def lenient(prompt: str, _: int, people: int) -> float:
 
 
 def test_the_report_part_is_looked_at_once_and_last() -> None:
-    parts = Played(lenient).parts()
+    parts = Played(lenient).parts
     assert parts == [
         ("tune", 0),
         ("select", 0),
@@ -81,7 +61,7 @@ def test_the_report_part_is_looked_at_once_and_last() -> None:
 
 def test_what_does_not_help_where_it_was_made_is_not_tried_elsewhere() -> None:
     played = Played(lambda _, __, people: people + 2, rounds=2)
-    assert [part for part, number in played.parts() if number] == ["tune", "tune"]
+    assert [part for part, number in played.parts if number] == ["tune", "tune"]
     assert all("select part wasn't judged" in each.reason for each in played.tuned.tuning.rounds)
 
 
