@@ -150,7 +150,7 @@ def test_a_judge_that_prefers_the_first_place_is_told_so(
 ) -> None:
     done = started("bias", runs["first"])
     assert done.code == 0, done.err
-    assert "The response shown first wins 100% (86% to 100%) of the decided calls" in done.out
+    assert "The response shown first wins 100% (87% to 100%) of the decided calls" in done.out
     assert "the judge favors the first position" in done.out
     assert "stays the same in 0% (0% to 18%) of the votes" in done.out
     metrics = _metrics(started("bias", runs["first"], "--json").json)
@@ -164,7 +164,7 @@ def test_e8_a_judge_that_sticks_to_its_winner_has_no_position_bias(
 ) -> None:
     metrics = _metrics(jurybox("bias", runs["fair"], "--json", "--level", "0.9").json)
     assert metrics["position.first_place_win_rate"]["value"] == 0.5
-    assert "no significant position bias" in metrics["position.first_place_win_rate"]["sentence"]
+    assert "no significant bias" in metrics["position.first_place_win_rate"]["sentence"]
     assert metrics["position.swap_consistency"]["value"] == 1
     assert metrics["position.swap_consistency"]["interval"]["level"] == 0.9
     assert metrics["verbosity.longer_win_excess"]["value"] == 0

@@ -16,15 +16,15 @@ from jurybox.calibration.observations import (
 )
 from jurybox.judging.formats.reply_format import Side
 from jurybox.statistics.cluster_regression import Numbers, coefficient, rank_correlation
-from jurybox.statistics.estimates import Estimate, Interval
-from jurybox.statistics.intervals import Values, codes_of, mean_of, proportion, t_quantile, wilson
+from jurybox.statistics.estimates import Estimate
+from jurybox.statistics.intervals import Values, mean_of, proportion, wilson
 
 FEWEST_SAMPLES: Final = 10
 """The minimum number of samples; with fewer, an interval would be meaningless."""
 
 _FEWEST_OF_A_KIND: Final = 5
 _TIE: Final = 0.5
-_CALLS: Final = 2.0  # of one vote
+_NAMED: Final = frozenset({"A", "B"})
 _HUNDRED: Final = 100
 _NO_PAIRS: Final = "the run compares no pairs"
 _NO_SCORES: Final = "the run scores no single responses"
@@ -38,11 +38,14 @@ _ANONYMOUS: Final = (
 
 def measure(seen: Observations, level: float = 0.95) -> tuple[Bias, ...]:
     """Return all metrics of the stored votes, with reasons for those that aren't measurable."""
-    return (
-        Bias(bias="position", metrics=tuple(position(seen, level))),
-        Bias(bias="verbosity", metrics=tuple(_verbosity(seen, level))),
-        Bias(bias="self_preference", metrics=tuple(_self_preference(seen, level))),
-        Bias(bias="formatting", metrics=tuple(_formatting(seen, level))),
+    found = {
+        "position": position,
+        "verbosity": _verbosity,
+        "self_preference": _self_preference,
+        "formatting": _formatting,
+    }
+    return tuple(
+        Bias(bias=name, metrics=tuple(metrics(seen, level))) for name, metrics in found.items()
     )
 
 
@@ -56,45 +59,38 @@ Compute = Callable[[Sequence[R], Sequence[str], float], Estimate]
 """Computes a metric from rows, their samples, and the confidence level."""
 
 
-class _Words(msgspec.Struct, frozen=True, kw_only=True):
-    """The wording of a metric's sentence.
-
-    ``needs`` names what samples must have; ``sentence`` has ``{}`` for the value. With a ``fair``
-    value, the sentence ends with ``none`` if the interval contains it, or else with ``above`` or
-    ``below``.
-    """
-
-    needs: str
-    sentence: str
-    share: bool = False
-    fair: float | None = None
-    none: str = "no significant bias"
-    above: str = ""
-    below: str = ""
+def _favors(what: str) -> tuple[str, str, str]:
+    """Return the verdicts on a fair judge, and on one that gives more or less for something."""
+    return "no significant bias", f"the judge favors {what}", f"the judge disfavors {what}"
 
 
-def _measured(
+def _measured(  # noqa: PLR0913 - the parts of a metric, all but the first four by name
     name: str,
-    words: _Words,
     rows: Sequence[R],
     compute: Compute[R],
     level: float,
-    reason: str | None = None,
+    *,
+    needs: str,
+    sentence: str,
+    share: bool = False,
+    verdicts: tuple[str, str, str] | None = None,
+    missing: str | None = None,
 ) -> BiasMetric:
-    """Return a metric of these rows; a ``reason`` or too few samples leave it without a value."""
+    """Return a metric of these rows; if it is ``missing``, or of too few samples, without a value.
+
+    ``needs`` names what samples must have; ``sentence`` has ``{}`` for the value. One of the
+    ``verdicts`` follows it, depending on where the fair value is: in the interval, below or above.
+    """
     samples = [row.sample for row in rows]
     count = len(set(samples))
-    reason = reason or _too_few(count, words.needs)
+    reason = missing or _too_few(count, needs)
     if reason is not None:
         return unmeasured(name, reason, n=len(rows), samples=count)
     found = compute(rows, samples, level)
     if found.value is None:
         return unmeasured(name, found.reason or "", n=found.n, samples=count)
-    shown = (percent if words.share else signed)(found.value, found.interval)
-    verdict = ""
-    if words.fair is not None:
-        verdicts = {0: words.none, 1: words.above, -1: words.below}
-        verdict = f": {verdicts[side_of(found.interval, words.fair)]}"
+    shown = sentence.format((percent if share else signed)(found.value, found.interval))
+    side = side_of(found.interval, _TIE if share else 0.0)
     return BiasMetric(
         name=name,
         value=found.value,
@@ -102,7 +98,7 @@ def _measured(
         samples=count,
         interval=found.interval,
         reason=found.reason,
-        sentence=f"{words.sentence.format(shown)}{verdict}.",
+        sentence=f"{shown}." if verdicts is None else f"{shown}: {verdicts[side]}.",
     )
 
 
@@ -123,22 +119,6 @@ def _rate_of(holds: Callable[[R], bool]) -> Compute[R]:
     return compute
 
 
-_FIRST_PLACE: Final = _Words(
-    needs="a pair with a winner",
-    sentence="The response shown first wins {} of the decided calls",
-    share=True,
-    fair=0.5,
-    none="no significant position bias",
-    above="the judge favors the first position",
-    below="the judge favors the second position",
-)
-_CONSISTENCY: Final = _Words(
-    needs="a vote in both orders",
-    sentence="The verdict stays the same in {} of the votes when the responses change places",
-    share=True,
-)
-
-
 def position(seen: Observations, level: float = 0.95) -> Iterator[BiasMetric]:
     """Yield the effect of the order of two responses.
 
@@ -148,69 +128,56 @@ def position(seen: Observations, level: float = 0.95) -> Iterator[BiasMetric]:
     """
     votes = seen.voted
     none = None if votes else _NO_PAIRS
-    decided = [vote for vote in votes if _calls(vote)]
     yield _measured(
-        "position.first_place_win_rate", _FIRST_PLACE, decided, _first_place, level, none
+        "position.first_place_win_rate",
+        [vote for vote in votes if _NAMED & {vote.straight, vote.swapped}],
+        _first_place,
+        level,
+        needs="a pair with a winner",
+        sentence="The response shown first wins {} of the decided calls",
+        share=True,
+        verdicts=_favors("the first position"),
+        missing=none,
     )
     stays: Compute[ObservedVote] = _rate_of(lambda vote: vote.straight == vote.swapped)
-    yield _measured("position.swap_consistency", _CONSISTENCY, votes, stays, level, none)
+    yield _measured(
+        "position.swap_consistency",
+        votes,
+        stays,
+        level,
+        needs="a vote in both orders",
+        sentence="The verdict stays the same in {} of the votes when the responses change places",
+        share=True,
+        missing=none,
+    )
     for name in dict.fromkeys((*seen.criteria, *(name for vote in votes for name in vote.kept))):
-        words = _Words(
+        flips: Compute[ObservedVote] = _rate_of(lambda vote, name=name: not vote.kept[name])
+        yield _measured(
+            f"position.flips.{name}",
+            [vote for vote in votes if name in vote.kept],
+            flips,
+            level,
             needs=f"a preference for `{name}` in both orders",
             sentence=f"The preference for `{name}` flips with the order in {{}} of the votes",
             share=True,
+            missing=none,
         )
-        asked = [vote for vote in votes if name in vote.kept]
-        flips: Compute[ObservedVote] = _rate_of(lambda vote, name=name: not vote.kept[name])
-        yield _measured(f"position.flips.{name}", words, asked, flips, level, none)
-
-
-def _calls(vote: ObservedVote) -> int:
-    """Return how many of a vote's two calls name a winner."""
-    return (vote.straight in {"A", "B"}) + (vote.swapped in {"A", "B"})
 
 
 def _first_place(votes: Sequence[ObservedVote], samples: Sequence[str], level: float) -> Estimate:
-    """Return ``p = sum(F) / sum(T)`` over the samples.
+    """Return the share of the decided calls that the first position wins.
 
-    ``F`` counts the calls won by the first position and ``T`` the decided calls; 0.5 is fair. A
-    vote has both orders, so a judge that keeps its winner has ``F = T / 2`` in every sample, and
-    only inconsistent votes move the value.
+    Both calls of a vote count as the share of it that the first position wins: a judge that keeps
+    its winner has 0.5 in every vote, so only inconsistent votes move the value.
     """
-    codes, m = codes_of(samples, len(votes))
-    won = [(vote.straight == "A") + (vote.swapped == "B") for vote in votes]
-    wins, calls = (
-        np.bincount(codes, each, m).astype(np.float64) for each in (won, [*map(_calls, votes)])
-    )
-    value, n = float(wins.sum() / calls.sum()), int(calls.sum())
-    return Estimate(value=value, n=n, interval=_ratio_interval(wins, calls, level))
-
-
-def _ratio_interval(wins: Values, calls: Values, level: float) -> Interval:
-    """Return ``p -+ t sqrt(m/(m - 1) sum((F - pT)^2)) / sum(T)`` over the samples.
-
-    Two pseudo-votes, one won by the first position in both orders and one by the second, keep the
-    interval valid if hardly any vote is inconsistent.
-
-    References: W. G. Cochran (1977), "Sampling Techniques", section 6.3 (ratios over clusters);
-    D. G. Bonett and R. M. Price (2012), "Adjusted Wald confidence interval for a difference of
-    binomial proportions based on paired data", Journal of Educational and Behavioral Statistics
-    37, 479-488 (the pseudo-observations).
-    """
-    value = float(wins.sum() / calls.sum())
-    won = np.concatenate([wins, [_CALLS, 0.0]])
-    asked = np.concatenate([calls, [_CALLS, _CALLS]])
-    m, total = len(asked), float(asked.sum())
-    center = float(won.sum()) / total
-    spread = m / (m - 1) * float(np.sum((won - center * asked) ** 2))
-    half = t_quantile((1 + level) / 2, m - 1) * spread**0.5 / total
-    return Interval(
-        # The pseudo-votes move the interval to the middle; it must contain the observed value.
-        low=max(0.0, min(value, center - half)),
-        high=min(1.0, max(value, center + half)),
-        level=level,
-        method=f"adjusted ratio, {m - 2:,} clusters",
-    )
+    shares: list[float] = []
+    clusters: list[str] = []
+    for vote, sample in zip(votes, samples, strict=True):
+        calls = ((vote.straight, "A"), (vote.swapped, "B"))
+        won = [winner == first for winner, first in calls if winner in _NAMED]
+        shares += [sum(won) / len(won)] * len(won)
+        clusters += [sample] * len(won)
+    return mean_of(shares, clusters=clusters, ends=(0.0, 1.0), level=level)
 
 
 class _Kind(NamedTuple):
@@ -220,16 +187,6 @@ class _Kind(NamedTuple):
     which: str
     favor: str
     pairs: str
-
-    def words(self, sentence: str, fair: float, needs: str = "") -> _Words:
-        return _Words(
-            needs=f"{self.pairs}{needs}",
-            sentence=sentence,
-            share=bool(fair),
-            fair=fair,
-            above=f"the judge favors {self.favor}",
-            below=f"the judge disfavors {self.favor}",
-        )
 
 
 _LONGER: Final = _Kind(
@@ -280,54 +237,41 @@ def _wins(
     votes: Sequence[ObservedVote],
     which: Callable[[ObservedVote], tuple[bool, bool]],
     level: float,
-    reason: str | None = None,
+    missing: str | None = None,
 ) -> Iterator[BiasMetric]:
     """Yield how often a kind of response wins, and how much more often than in people's verdicts.
 
-    The first metric leaves ties out; the second counts a tie as half a win. Its fair value is 0.
+    The first metric leaves ties out; the second counts a tie as half a win.
     """
     rows = _preferences(votes, which)
-    reason = reason or (None if votes else _NO_PAIRS)
-    words = kind.words(
-        f"Of two responses, {kind.which} wins {{}} of the decided votes", 0.5, " and a winner"
-    )
-    decided = [row for row in rows if row.share != _TIE]
+    missing = missing or (None if votes else _NO_PAIRS)
     won: Compute[_Preference] = _rate_of(lambda row: row.share > _TIE)
-    yield _measured(f"{kind.name}_win_rate", words, decided, won, level, reason)
-    sentence = f"Compared with people, the judge prefers {kind.which} by {{}} of the votes"
-    words = kind.words(sentence, 0.0, " and a winner by people")
-    known = [row for row in rows if row.people is not None]
-    no_gold = None if any(vote.gold for vote in votes) else _NO_GOLD
-    yield _measured(f"{kind.name}_win_excess", words, known, _excess, level, reason or no_gold)
+    yield _measured(
+        f"{kind.name}_win_rate",
+        [row for row in rows if row.share != _TIE],
+        won,
+        level,
+        needs=f"{kind.pairs} and a winner",
+        sentence=f"Of two responses, {kind.which} wins {{}} of the decided votes",
+        share=True,
+        verdicts=_favors(kind.favor),
+        missing=missing,
+    )
+    yield _measured(
+        f"{kind.name}_win_excess",
+        [row for row in rows if row.people is not None],
+        _excess,
+        level,
+        needs=f"{kind.pairs} and a winner by people",
+        sentence=f"Compared with people, the judge prefers {kind.which} by {{}} of the votes",
+        verdicts=_favors(kind.favor),
+        missing=missing or (None if any(vote.gold for vote in votes) else _NO_GOLD),
+    )
 
 
 def _excess(rows: Sequence[_Preference], samples: Sequence[str], level: float) -> Estimate:
     apart = [row.share - (row.people or 0.0) for row in rows]
     return mean_of(apart, clusters=samples, ends=(-1.0, 1.0), level=level)
-
-
-S = TypeVar("S", ScoredResponse, GradedResponse)
-
-
-def _without_gold(rows: Sequence[S]) -> list[S]:
-    return [msgspec.structs.replace(row, gold=None) for row in rows]
-
-
-_BY_LENGTH: Final = _Words(
-    needs="a score",
-    sentence="The correlation of score and length is {}",
-    fair=0.0,
-    none="no significant relation",
-    above="longer responses get higher scores",
-    below="longer responses get lower scores",
-)
-_BY_LENGTH_GIVEN_GOLD: Final = _Words(
-    needs="a score by people",
-    sentence="At equal human scores, the correlation of score and length is {}",
-    fair=0.0,
-    above="the judge favors longer responses",
-    below="the judge favors shorter responses",
-)
 
 
 def _verbosity(seen: Observations, level: float) -> Iterator[BiasMetric]:
@@ -336,12 +280,32 @@ def _verbosity(seen: Observations, level: float) -> Iterator[BiasMetric]:
     Longer responses may be better, so the correlation alone isn't a bias. With human scores, the
     partial rank correlation compares responses that people score equally.
     """
-    none = None if seen.scored else _NO_SCORES
-    name, rows = "verbosity.correlation", _without_gold(seen.scored)
-    yield _measured(name, _BY_LENGTH, rows, _correlation, level, none)
+    missing = None if seen.scored else _NO_SCORES
+    yield _measured(
+        "verbosity.correlation",
+        [msgspec.structs.replace(row, gold=None) for row in seen.scored],
+        _correlation,
+        level,
+        needs="a score",
+        sentence="The correlation of score and length is {}",
+        verdicts=(
+            "no significant relation",
+            "longer responses get higher scores",
+            "longer responses get lower scores",
+        ),
+        missing=missing,
+    )
     known = [row for row in seen.scored if row.gold is not None]
-    words, none = _BY_LENGTH_GIVEN_GOLD, none or (None if known else _NO_GOLD)
-    yield _measured(f"{name}_given_gold", words, known, _correlation, level, none)
+    yield _measured(
+        "verbosity.correlation_given_gold",
+        known,
+        _correlation,
+        level,
+        needs="a score by people",
+        sentence="At equal human scores, the correlation of score and length is {}",
+        verdicts=_favors("longer responses"),
+        missing=missing or (None if known else _NO_GOLD),
+    )
     yield from _wins(
         _LONGER,
         seen.voted,
@@ -359,32 +323,28 @@ def _correlation(rows: Sequence[ScoredResponse], samples: Sequence[str], level: 
     return found if found.value is not None else msgspec.structs.replace(found, reason=why)
 
 
-_OWN_SCORES: Final = _Words(
-    needs="a response by a known model",
-    sentence="Responses of the judge's own family get {} of the scale more than others",
-    fair=0.0,
-    none="no significant self-preference",
-    above="the judge favors its own family",
-    below="the judge is harder on its own family",
-)
-
-
 def _self_preference(seen: Observations, level: float) -> Iterator[BiasMetric]:
     """Yield how much higher a judge scores its own family's responses, and how often these win."""
-    why = _one_family({row.maker for row in seen.graded}) if seen.scored else _NO_SCORES
-    name, rows = "self_preference.score_difference", _without_gold(seen.graded)
-    yield _measured(name, _OWN_SCORES, rows, _own_difference, level, why)
+    missing = _one_family({row.maker for row in seen.graded}) if seen.scored else _NO_SCORES
     known = [row for row in seen.graded if row.gold is not None]
-    words = msgspec.structs.replace(
-        _OWN_SCORES,
-        needs=f"{_OWN_SCORES.needs} and gold",
-        sentence=f"{_OWN_SCORES.sentence} beyond what people give",
-    )
-    why = why or (None if known else _NO_GOLD)
-    yield _measured(f"{name}_given_gold", words, known, _own_difference, level, why)
+    for name, beyond, rows, needs in (
+        ("", "", [msgspec.structs.replace(row, gold=None) for row in seen.graded], ""),
+        ("_given_gold", " beyond what people give", known, " and gold"),
+    ):
+        yield _measured(
+            f"self_preference.score_difference{name}",
+            rows,
+            _own_difference,
+            level,
+            needs=f"a response by a known model{needs}",
+            sentence="Responses of the judge's own family get {} of the scale more than others"
+            + beyond,
+            verdicts=_favors("its own family"),
+            missing=missing or (None if rows else _NO_GOLD),
+        )
     makers = {maker for vote in seen.voted for maker in vote.makers or ()}
-    why = _one_family(makers) if seen.voted else None
-    yield from _wins(_OWN, seen.voted, _is_own, level, why)
+    missing = _one_family(makers) if seen.voted else None
+    yield from _wins(_OWN, seen.voted, _is_own, level, missing)
 
 
 def _one_family(makers: set[str]) -> str | None:
@@ -418,29 +378,29 @@ def _own_difference(
     return _difference(scores, own, columns, samples, kinds, level)
 
 
-_BY_LAYOUT: Final = _Words(
-    needs="a score",
-    sentence="At equal length, formatted responses get {} of the scale more than others",
-    fair=0.0,
-    above="the judge favors formatting",
-    below="the judge disfavors formatting",
-)
-_FORMATTED: Final = _Kind(
-    "formatting",
-    "the formatted response",
-    "formatting",
-    "one formatted and one unformatted response",
-)
-
-
 def _formatting(seen: Observations, level: float) -> Iterator[BiasMetric]:
     """Yield the effect of formatting at equal length, in scores and in pairs."""
-    none = None if seen.scored else _NO_SCORES
-    yield _measured("formatting.difference", _BY_LAYOUT, seen.scored, _by_layout, level, none)
-    words = _FORMATTED.words(f"At equal length, {_FORMATTED.which} wins {{}} of the votes", 0.5)
-    rows = _preferences(seen.voted, lambda vote: vote.formatted)
-    none = None if seen.voted else _NO_PAIRS
-    yield _measured("formatting.win_rate", words, rows, _rate_at_equal, level, none)
+    yield _measured(
+        "formatting.difference",
+        seen.scored,
+        _by_layout,
+        level,
+        needs="a score",
+        sentence="At equal length, formatted responses get {} of the scale more than others",
+        verdicts=_favors("formatting"),
+        missing=None if seen.scored else _NO_SCORES,
+    )
+    yield _measured(
+        "formatting.win_rate",
+        _preferences(seen.voted, lambda vote: vote.formatted),
+        _rate_at_equal,
+        level,
+        needs="one formatted and one unformatted response",
+        sentence="At equal length, the formatted response wins {} of the votes",
+        share=True,
+        verdicts=_favors("formatting"),
+        missing=None if seen.voted else _NO_PAIRS,
+    )
 
 
 def _by_layout(rows: Sequence[ScoredResponse], samples: Sequence[str], level: float) -> Estimate:

@@ -123,7 +123,7 @@ def test_a_strict_family_of_judges_isnt_taken_for_one_that_is_hard_on_its_own() 
     scored = _scored(FAIR, WORDS)
     found = _found("self_preference.score_difference", graded=graded, scored=scored)
     assert _holds(found, 0)
-    assert "no significant self-preference" in found.sentence
+    assert "no significant bias" in found.sentence
 
 
 def test_formatting_counts_at_equal_length_only() -> None:
