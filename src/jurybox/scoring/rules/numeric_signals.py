@@ -105,7 +105,7 @@ def _word_letters(reading: Conversation, _: Lists) -> Amount:
 
 def _hard_to_say(reading: Conversation, lists: Lists) -> Amount:
     text = reading.response.text
-    spans = [hit[1:] for hit in lists.hits]
+    spans = [hit[1:] for hit in lists.here]
     # Most responses lack these, so the fastest test comes first.
     if _DIGIT.search(text):
         spans += [match.span() for match in _NUMBER.finditer(text)]
@@ -219,12 +219,12 @@ def _sentiment(reading: Conversation, lists: Lists) -> Amount:
 
 def _distress(reading: Conversation, lists: Lists) -> Amount:
     """Return 1 if the message shows distress, and 0.5 if only a recent earlier one does."""
-    if lists.hits:
-        return Amount(1, reading.message.quoting_spans([hit[1:] for hit in lists.hits]))
-    if not lists.earlier:
+    if hits := lists.hits.get("user"):
+        return Amount(1, reading.message.quoting_spans([hit[1:] for hit in hits]))
+    if "earlier" not in lists.hits:
         return NONE
     start = reading.start_of_recent(_MOST_TURNS)
-    spans = [hit[1:] for hit in lists.earlier if hit[1] >= start]
+    spans = [hit[1:] for hit in lists.hits["earlier"] if hit[1] >= start]
     if not spans:
         return NONE
     return Amount(_FADED, Passage(reading.earlier, "earlier").quoting_spans(spans))
@@ -296,7 +296,7 @@ def _memories(reading: Conversation, lists: Lists, *, kept: bool) -> Amount:
     text = reading.response.text
     # Of overlapping claims ("as you told me", "you told me"), the first counts.
     claims: list[Hit] = []
-    for hit in sorted(lists.hits, key=lambda each: (each[1], -each[2])):
+    for hit in sorted(lists.here, key=lambda each: (each[1], -each[2])):
         if not claims or hit[1] >= claims[-1][2]:
             claims.append(hit)
     anybody, user = _heads(reading.before, lists), _heads(reading.from_user, lists)
@@ -319,11 +319,11 @@ def _memories(reading: Conversation, lists: Lists, *, kept: bool) -> Amount:
 
 
 def _kept_memory(reading: Conversation, lists: Lists) -> Amount:
-    return _memories(reading, lists, kept=True) if lists.hits else NONE
+    return _memories(reading, lists, kept=True) if lists.here else NONE
 
 
 def _false_memory(reading: Conversation, lists: Lists) -> Amount:
-    return _memories(reading, lists, kept=False) if lists.hits else NONE
+    return _memories(reading, lists, kept=False) if lists.here else NONE
 
 
 def _said_before(reading: Conversation, _: Lists) -> Amount:

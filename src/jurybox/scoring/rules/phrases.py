@@ -182,7 +182,14 @@ class Phrases:
         sorted_out: dict[Source, list[PhraseGroup]] = {}
         for group in groups:
             sorted_out.setdefault(group.text, []).append(group)
-        self._lookups = {text: _Lookup(each) for text, each in sorted_out.items()}
+        self._lookups: dict[Source, _Lookup] = {
+            text: _Lookup(each) for text, each in sorted_out.items()
+        }
+
+    @property
+    def texts(self) -> Iterable[Source]:
+        """The sources of text that phrases are searched for in."""
+        return self._lookups.keys()
 
     def find(self, text: str, source: Source) -> Found:
         """Return the matches of the rules' phrases in a folded text."""

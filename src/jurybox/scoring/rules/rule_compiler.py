@@ -53,63 +53,38 @@ from jurybox.scoring.rules.text_signals import LEAST, NUMERIC, OWN_PHRASES, TEXT
 
 DECIMALS: Final = 6
 """Scores are rounded to this many decimals before they are compared (C10)."""
-_NO_FACT: Final = 0
 _SEE: Final = {**TEXT, **NUMERIC}
 
+_Facts = tuple[int, ...]
 
-class AskedNumber(NamedTuple):
-    """A numeric signal that rules use, with its lexicons and the ranges that rules name.
 
-    ``marks`` is the fact that its phrases show in the response; ``user_marks`` and ``earlier`` are
-    the facts for the user's message and for the user's earlier messages.
+class AskedSignal(NamedTuple):
+    """A signal that rules use, with its lexicons and the ranges that rules name.
+
+    ``marks`` are the facts that its phrases show, with the texts that they are searched for in.
     """
 
     name: str
     see: NumericSignal
     lists: Lists
-    marks: int
-    user_marks: int
-    earlier: int
+    marks: tuple[tuple[Source, int], ...]
     ranges: list[tuple[float, float, int]]
-
-    def facts(self, number: float) -> list[int]:
-        """Return the facts that a number shows."""
-        return [fact for low, high, fact in self.ranges if low <= number <= high]
-
-
-class CompiledAdjustment(NamedTuple):
-    """An adjustment, with the facts that it needs and those that forbid it."""
-
-    fired: FiredRule
-    sets: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
-
-
-class Scored(NamedTuple):
-    """A criterion's score without quotes, and the facts that each fired rule needed."""
-
-    score: CriterionScore
-    needed: tuple[tuple[int, ...], ...]
-
-
-class RulesOutcome(NamedTuple):
-    """The scores that a set of facts gives under a rubric."""
-
-    criteria: tuple[Scored, ...]
-    overall: float | None
-    band: str | None
 
 
 class CompiledCriterion(NamedTuple):
-    """The rules of one criterion."""
+    """The rules of one criterion: each adjustment, with the facts that it needs or that forbid it.
+
+    An adjustment has several sets of facts if its conditions have alternatives.
+    """
 
     criterion: Criterion
     base: float
-    adjustments: tuple[CompiledAdjustment, ...]
+    adjustments: tuple[tuple[FiredRule, tuple[tuple[_Facts, _Facts], ...]], ...]
 
-    def score(self, facts: frozenset[int]) -> Scored:
-        """Return the score that some facts give."""
+    def score(self, facts: frozenset[int]) -> tuple[CriterionScore, tuple[_Facts, ...]]:
+        """Return the score that some facts give, without quotes, and what each rule needed."""
         trace: list[FiredRule] = []
-        shown: list[tuple[int, ...]] = []
+        shown: list[_Facts] = []
         for fired, sets in self.adjustments:
             holding = [
                 needed
@@ -129,36 +104,126 @@ class CompiledCriterion(NamedTuple):
             base=self.base,
             trace=tuple(trace),
         )
-        return Scored(result, tuple(shown))
+        return result, tuple(shown)
 
 
 class CompiledRules:
-    """A rubric's compiled rules; made by ``compile_rules``."""
+    """A rubric's rules: what to search for, and the points that each match gives."""
 
-    def __init__(
-        self, rubric: Rubric, criteria: tuple[CompiledCriterion, ...], facts: "_Facts"
-    ) -> None:
-        self.rubric = rubric
-        self._criteria = criteria
-        self.phrases = Phrases(facts.groups)
+    def __init__(self, rubric: Rubric) -> None:
+        """Number the distinct facts that the rules are about."""
+        self._rubric = rubric
+        self._known: dict[object, int] = {}
+        self._lists: dict[Lexicon, WordList] = {}
+        self._asked: dict[object, AskedSignal] = {}
+        self.sources: dict[int, tuple[Source, Lexicon]] = {}
+        """The text and the lexicon of the facts that phrases show."""
+        self._criteria = tuple(
+            self._criterion(each, each.rules) for each in rubric.criteria if each.rules is not None
+        )
+        self.phrases = Phrases(
+            PhraseGroup(fact, text, lexicon.phrases, lexicon.match)
+            for fact, (text, lexicon) in self.sources.items()
+        )
         # Among the measures, signals come first, then word counts.
         first = (*SIGNALS, *WORD_COUNTS)
-        self.numbers = sorted(
-            facts.numbers, key=lambda asked: (asked.name not in SIGNALS, asked.name not in first)
+        self.signals = sorted(
+            self._asked.values(),
+            key=lambda each: (each.name not in SIGNALS, each.name not in first),
         )
-        self.sources = facts.sources
-        self.reads_earlier = any(group.text == "earlier" for group in facts.groups)
-        self.scans = any(asked.name == UNSAFE_CONTENT for asked in facts.numbers)
+        self.scans = any(asked.name == UNSAFE_CONTENT for asked in self.signals)
         # Cached, because the same few sets of facts recur; uncached, a run by rules alone takes
         # 30% more CPU time.
         self.outcome = lru_cache(4096)(self._outcome)
 
-    def _outcome(self, facts: frozenset[int]) -> RulesOutcome:
-        """Return the scores that a set of facts gives."""
-        scored = tuple(criterion.score(facts) for criterion in self._criteria)
-        overall = overall_score(self.rubric, {each.score.id: each.score.score for each in scored})
-        band = None if overall is None else self.rubric.band(overall)
-        return RulesOutcome(scored, overall, None if band is None else band.label)
+    def _outcome(
+        self, facts: frozenset[int]
+    ) -> tuple[AutomatedReport, tuple[tuple[_Facts, ...], ...]]:
+        """Return the scores that a set of facts gives, and the facts that the rules needed."""
+        scored = [criterion.score(facts) for criterion in self._criteria]
+        criteria = tuple([score for score, _ in scored])
+        overall = overall_score(self._rubric, {each.id: each.score for each in criteria})
+        band = None if overall is None else self._rubric.band(overall)
+        report = AutomatedReport(
+            criteria=criteria,
+            overall=overall,
+            band=None if band is None else band.label,
+            measures={},
+        )
+        return report, tuple([needed for _, needed in scored])
+
+    def _criterion(self, criterion: Criterion, rules: Rules) -> CompiledCriterion:
+        named = {lexicon.name: lexicon for lexicon in (*self._rubric.lexicons, *rules.lexicons)}
+        adjustments = tuple(
+            (
+                FiredRule(index=index, rule=rule_text(each), why=each.why, amount=each.add),
+                tuple(self._conditions(conditions, named) for conditions in each.when),
+            )
+            for index, each in enumerate(rules.adjustments)
+        )
+        return CompiledCriterion(criterion, rules.base, adjustments)
+
+    def _conditions(
+        self, conditions: Iterable[Condition], lexicons: dict[str, Lexicon]
+    ) -> tuple[_Facts, _Facts]:
+        """Return the facts that a set of conditions needs, and those that forbid it."""
+        facts: dict[bool, list[int]] = {True: [], False: []}
+        for condition in conditions:
+            match condition:
+                case HasPhrase(text=text, lexicon=named):
+                    in_place = isinstance(named, tuple)
+                    listed = Lexicon(name="", phrases=named) if in_place else lexicons[named]
+                    fact = self._phrases(text, listed)
+                case HasSignal(signal=name):
+                    least = SignalWithin(signal=name, low=LEAST.get(name, 1), high=None)
+                    fact = self._signal(least, lexicons)
+                case SignalWithin():
+                    fact = self._signal(condition, lexicons)
+            facts[isinstance(condition, SignalWithin) or condition.present].append(fact)
+        return tuple(sorted(facts[True])), tuple(sorted(facts[False]))
+
+    def _phrases(self, text: Source, lexicon: Lexicon) -> int:
+        """Return the fact that a text has a phrase of a lexicon."""
+        fact = self._known.setdefault((text, lexicon), len(self._known) + 1)
+        self.sources[fact] = text, lexicon
+        return fact
+
+    def _signal(self, within: SignalWithin, lexicons: dict[str, Lexicon]) -> int:
+        """Return the fact that a signal is within a range."""
+        name = within.signal
+        named = tuple(lexicons[each] for each in SIGNAL_LEXICONS.get(name, ()))
+        by = named or OWN_PHRASES.get(name, ())
+        if (name, by) not in self._asked:
+            self._asked[name, by] = self._ask(name, by)
+        if (within, by) not in self._known:
+            fact = self._known[within, by] = len(self._known) + 1
+            low = -inf if within.low is None else within.low
+            high = inf if within.high is None else within.high
+            self._asked[name, by].ranges.append((low, high, fact))
+        return self._known[within, by]
+
+    def _ask(self, name: str, by: tuple[Lexicon, ...]) -> AskedSignal:
+        words: list[WordList] = []
+        families: Families | None = None
+        marks: list[tuple[Source, int]] = []
+        for lexicon in by:  # each signal has at most one lexicon of phrases
+            if lexicon.name in WORD_LISTS:
+                words.append(self._lists.setdefault(lexicon, WordList(lexicon)))
+            elif lexicon.name in FAMILIES:
+                families = Families(lexicon)
+            else:
+                heard = lexicon.name in HEARD_LEXICONS
+                texts: tuple[Source, ...] = ("user", "earlier") if heard else ("response",)
+                marks.extend((text, self._phrases(text, lexicon)) for text in texts)
+        lists = Lists(tuple(words), families=families)
+        return AskedSignal(name, _SEE[name], lists, tuple(marks), [])
+
+
+def compile_rules(rubric: Rubric) -> CompiledRules | None:
+    """Compile a rubric's rules; None if no criterion has any."""
+    return (
+        CompiledRules(rubric) if any(each.rules is not None for each in rubric.criteria) else None
+    )
 
 
 def overall_score(rubric: Rubric, scores: Mapping[str, float]) -> float | None:
@@ -168,132 +233,6 @@ def overall_score(rubric: Rubric, scores: Mapping[str, float]) -> float | None:
         return None
     shares = (each.scale.normalize(scores[each.id]) for each in counting)
     return round(weighted_mean([each.weight for each in counting], shares), DECIMALS)
-
-
-def compile_rules(rubric: Rubric) -> CompiledRules | None:
-    """Compile a rubric's rules; None if no criterion has any."""
-    ruled = [(each, each.rules) for each in rubric.criteria if each.rules is not None]
-    if not ruled:
-        return None
-    facts = _Facts()
-    criteria = tuple(_compile_criterion(*each, rubric.lexicons, facts) for each in ruled)
-    return CompiledRules(rubric, criteria, facts)
-
-
-def _compile_criterion(
-    criterion: Criterion, rules: Rules, shared: Sequence[Lexicon], facts: "_Facts"
-) -> CompiledCriterion:
-    lexicons = {lexicon.name: lexicon for lexicon in (*shared, *rules.lexicons)}
-    adjustments = tuple(
-        CompiledAdjustment(
-            FiredRule(
-                index=index,
-                rule=rule_text(adjustment),
-                why=adjustment.why,
-                amount=adjustment.add,
-            ),
-            tuple(facts.compile(conditions, lexicons) for conditions in adjustment.when),
-        )
-        for index, adjustment in enumerate(rules.adjustments)
-    )
-    return CompiledCriterion(criterion, rules.base, adjustments)
-
-
-class _Facts:
-    """The distinct facts that rules use."""
-
-    def __init__(self) -> None:
-        self.groups: list[PhraseGroup] = []
-        self.numbers: list[AskedNumber] = []
-        self.sources: dict[int, tuple[Source, str]] = {}
-        """The text and the lexicon of the facts that phrases show."""
-        self._known: dict[object, int] = {}
-        self._asked: dict[object, AskedNumber] = {}
-        self._lists: dict[Lexicon, WordList] = {}
-
-    def compile(
-        self, conditions: Iterable[Condition], lexicons: dict[str, Lexicon]
-    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the facts that a set of conditions needs, and those that forbid it."""
-        needed: list[int] = []
-        forbidden: list[int] = []
-        for condition in conditions:
-            match condition:
-                case HasPhrase(text=text, lexicon=named, present=present):
-                    listed = lexicons[named] if isinstance(named, str) else _in_place(named)
-                    fact = self._phrases(text, listed)
-                case HasSignal(signal=name, present=present):
-                    least = SignalWithin(signal=name, low=LEAST.get(name, 1), high=None)
-                    fact = self._number(least, lexicons)
-                case SignalWithin():
-                    fact, present = self._number(condition, lexicons), True
-            (needed if present else forbidden).append(fact)
-        return tuple(sorted(needed)), tuple(forbidden)
-
-    def _new(self, key: object) -> int:
-        fact = self._known[key] = len(self._known) + 1
-        return fact
-
-    def _phrases(self, text: Source, lexicon: Lexicon) -> int:
-        key = (text, lexicon)
-        if key in self._known:
-            return self._known[key]
-        fact = self._new(key)
-        self.groups.append(PhraseGroup(fact, text, lexicon.phrases, lexicon.match))
-        self.sources[fact] = text, lexicon.name
-        return fact
-
-    def _number(self, condition: SignalWithin, lexicons: dict[str, Lexicon]) -> int:
-        name = condition.signal
-        named = tuple(lexicons[each] for each in SIGNAL_LEXICONS.get(name, ()))
-        by = named or OWN_PHRASES.get(name, ())
-        key = (condition, by)
-        if key in self._known:
-            return self._known[key]
-        fact = self._new(key)
-        asked = self._asked.get((name, by))
-        if asked is None:
-            asked = self._ask(name, by)
-            self._asked[name, by] = asked
-            self.numbers.append(asked)
-        asked.ranges.append((*_ends(condition), fact))
-        return fact
-
-    def _ask(self, name: str, by: tuple[Lexicon, ...]) -> AskedNumber:
-        words: list[WordList] = []
-        families: Families | None = None
-        marks = user_marks = earlier = _NO_FACT
-        for lexicon in by:  # each signal has at most one lexicon of phrases
-            if lexicon.name in WORD_LISTS:
-                words.append(self._word_list(lexicon))
-            elif lexicon.name in FAMILIES:
-                families = Families(lexicon)
-            elif lexicon.name in HEARD_LEXICONS:
-                user_marks, earlier = self._marks(lexicon, "user"), self._marks(lexicon, "earlier")
-            else:
-                marks = self._marks(lexicon, "response")
-        lists = Lists(tuple(words), families=families)
-        return AskedNumber(name, _SEE[name], lists, marks, user_marks, earlier, [])
-
-    def _word_list(self, lexicon: Lexicon) -> WordList:
-        return self._lists.setdefault(lexicon, WordList(lexicon))
-
-    def _marks(self, lexicon: Lexicon, text: Source) -> int:
-        key = ("marks", text, lexicon)
-        if key in self._known:
-            return self._known[key]
-        marks = self._new(key)
-        self.groups.append(PhraseGroup(marks, text, lexicon.phrases, lexicon.match))
-        return marks
-
-
-def _ends(within: SignalWithin) -> tuple[float, float]:
-    low = -inf if within.low is None else within.low
-    return low, inf if within.high is None else within.high
-
-
-def _in_place(phrases: tuple[str, ...]) -> Lexicon:
-    return Lexicon(name="", phrases=phrases)
 
 
 def rule_text(adjustment: Adjustment) -> str:
@@ -323,14 +262,9 @@ def score_by_rules(
     ``task`` is the user's message; ``messages`` is the conversation before it.
     """
     findings = scan(response) if compiled.scans else ()
-    evidence = _Evidence(compiled, Conversation(fold(response), fold(task), messages, findings))
-    outcome = compiled.outcome(frozenset(evidence.facts))
-    return AutomatedReport(
-        criteria=tuple([evidence.quote(*each) for each in outcome.criteria]),
-        overall=outcome.overall,
-        band=outcome.band,
-        measures=evidence.measures,
-    )
+    return _Evidence(
+        compiled, Conversation(fold(response), fold(task), messages, findings)
+    ).report()
 
 
 class _Evidence:
@@ -339,45 +273,41 @@ class _Evidence:
     def __init__(self, compiled: CompiledRules, reading: Conversation) -> None:
         self._compiled = compiled
         self._reading = reading
-        find = compiled.phrases.find
         self._found: dict[Source, Found] = {
-            "response": find(reading.response.text, "response"),
-            "user": find(reading.user.text, "user"),
-            "earlier": find(reading.earlier.text, "earlier") if compiled.reads_earlier else {},
+            text: compiled.phrases.find(reading.text(text).text, text)
+            for text in compiled.phrases.texts
         }
-        sources = compiled.sources
-        self.facts = {fact for each in self._found.values() for fact in each if fact in sources}
-        self.measures: dict[str, int | float] = {}
+        self._facts = {fact for found in self._found.values() for fact in found}
+        self._measures: dict[str, int | float] = {}
         self._signals: dict[int, str] = {}
         """The name of the signal that shows a fact."""
         self._quoting: dict[str, Quoting] = {}
         """The function that quotes the words a signal matched."""
         self._quotes: dict[int | str, tuple[Quote, ...]] = {}
-        self._see_numbers()
-
-    def _see_numbers(self) -> None:
-        for asked in self._compiled.numbers:
-            number, quote = asked.see(self._reading, self._lists(asked))
+        for asked in compiled.signals:
+            number, quote = asked.see(reading, self._lists(asked) if asked.marks else asked.lists)
             if isinstance(number, float):
                 number = round(number, DECIMALS)
-            self.measures[asked.name] = number
-            shown = asked.facts(number)
-            self.facts.update(shown)
+            self._measures[asked.name] = number
+            shown = [fact for low, high, fact in asked.ranges if low <= number <= high]
+            self._facts.update(shown)
             if quote is not None:
                 self._quoting[asked.name] = quote
                 for fact in shown:
                     self._signals[fact] = asked.name
 
-    def _lists(self, asked: AskedNumber) -> Lists:
-        """Return the lexicons of a numeric signal, with the matches of its phrases."""
-        here, user_marks, earlier = self._found.values()
-        if hits := here.get(asked.marks) or user_marks.get(asked.user_marks):
-            return asked.lists._replace(hits=hits)
-        hits = earlier.get(asked.earlier)
-        return asked.lists._replace(earlier=hits) if hits else asked.lists
+    def _lists(self, asked: AskedSignal) -> Lists:
+        """Return the lexicons of a signal, with the matches of its phrases."""
+        hits = {text: hits for text, fact in asked.marks if (hits := self._found[text].get(fact))}
+        return asked.lists._replace(hits=hits) if hits else asked.lists
 
-    def quote(self, score: CriterionScore, needed: Sequence[tuple[int, ...]]) -> CriterionScore:
-        """Return a score with the words that triggered its rules."""
+    def report(self) -> AutomatedReport:
+        """Return the scores, with the words that triggered each rule."""
+        report, needed = self._compiled.outcome(frozenset(self._facts))
+        criteria = tuple(map(self._quoted, report.criteria, needed))
+        return replace(report, criteria=criteria, measures=self._measures)
+
+    def _quoted(self, score: CriterionScore, needed: Sequence[_Facts]) -> CriterionScore:
         if not score.trace:
             return score
         trace: list[FiredRule] = []
@@ -395,16 +325,15 @@ class _Evidence:
         """Return the words that show a fact or a signal; a word count has none."""
         if isinstance(key, str):
             return self._quoting[key](key)
-        source = self._compiled.sources.get(key)
-        return () if source is None else self._quote_phrases(key, *source)
-
-    def _quote_phrases(self, fact: int, text: Source, lexicon: str) -> tuple[Quote, ...]:
+        if key not in self._compiled.sources:
+            return ()
+        text, lexicon = self._compiled.sources[key]
         folded = self._reading.text(text)
         quotes: list[Quote] = []
-        for _, start, end in self._found[text][fact][:MOST_QUOTES]:
+        for _, start, end in self._found[text][key][:MOST_QUOTES]:
             first, last = folded.span(start, _word_end(folded.text, end))
             words = folded.original[first:last]
-            quotes.append(Quote(text=text, words=words, start=first, source=lexicon))
+            quotes.append(Quote(text=text, words=words, start=first, source=lexicon.name))
         return tuple(quotes)
 
 

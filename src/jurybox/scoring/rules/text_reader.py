@@ -7,7 +7,7 @@ n't", "it 's", a space before each comma) is read like the original text.
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 
@@ -299,14 +299,17 @@ Span = tuple[int, int]
 class Lists(NamedTuple):
     """The lexicons of a numeric signal: its word lists, and the matches of its phrases.
 
-    The word lists are in the order of the signal's definition. ``earlier`` has the matches in the
-    user's earlier turns, for a signal that reads the user's messages.
+    The word lists are in the order of the signal's definition.
     """
 
     words: tuple[WordList, ...] = ()
-    hits: Sequence[Hit] = ()
+    hits: Mapping[Source, Sequence[Hit]] = {}
     families: Families | None = None
-    earlier: Sequence[Hit] = ()
+
+    @property
+    def here(self) -> Sequence[Hit]:
+        """The matches in the response."""
+        return self.hits.get("response", ())
 
 
 class Amount(NamedTuple):

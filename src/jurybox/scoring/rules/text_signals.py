@@ -42,7 +42,7 @@ _CLOSING = re.compile(r"(?<=[^\s_])_+(?!\w)")
 
 
 def _formatting(reading: Conversation, lists: Lists) -> Amount:
-    folded, marks = reading.response, lists.hits
+    folded, marks = reading.response, lists.here
     text = folded.original
     if folded.one_line and not marks and "_" not in text and text[:1].isalpha():
         return NONE  # most responses are like this
@@ -88,9 +88,9 @@ def _question(reading: Conversation, _: Lists) -> Amount:
 
 def _helpful_question(reading: Conversation, lists: Lists) -> Amount:
     folded = reading.response
-    if not lists.hits or "?" not in folded.text:
+    if not lists.here or "?" not in folded.text:
         return NONE
-    spans = _addressed(folded.text, lists.hits)
+    spans = _addressed(folded.text, lists.here)
     shown = [folded.span(*span) for span in spans[:MOST_QUOTES]]
     return Amount(len(spans), _quoting(reading, shown))
 

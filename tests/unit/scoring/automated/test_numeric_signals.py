@@ -70,10 +70,11 @@ def see(name: str, response: str, user: str = "", turns: tuple[Turn, ...] = ()) 
         elif name_of in FAMILIES:
             lists = lists._replace(families=Families(lexicon))
         elif name_of in HEARD_LEXICONS:
-            hits = (find(each.text, "response").get(1, ()) for each in (heard, earlier))
-            lists = lists._replace(hits=next(hits), earlier=next(hits))
+            texts = {"user": heard, "earlier": earlier}
+            hits = {name: find(each.text, "response").get(1) for name, each in texts.items()}
+            lists = lists._replace(hits={name: each for name, each in hits.items() if each})
         else:
-            lists = lists._replace(hits=find(folded.text, "response").get(1, ()))
+            lists = lists._replace(hits={"response": find(folded.text, "response").get(1, ())})
     reading = Conversation(folded, heard, turns, ())
     return NUMERIC[name](reading, lists._replace(words=tuple(words)))
 

@@ -15,7 +15,7 @@ from jurybox.scoring.rules.text_signals import OWN_PHRASES, TEXT
 def see(name: str, response: str, user: str = "") -> tuple[int, tuple[Quote, ...]]:
     folded = fold(response)
     reading = Conversation(folded, fold(user), (), scan(response))
-    count, quote = TEXT[name](reading, Lists(hits=hits(name, folded)))
+    count, quote = TEXT[name](reading, Lists(hits={"response": hits(name, folded)}))
     return count, () if quote is None else quote(name)
 
 
@@ -110,6 +110,6 @@ def test_a_long_text_takes_time_in_proportion(name: str) -> None:
         # A square of this length would take a minute.
         folded = fold(text * (30_000 // len(text)))
         reading = Conversation(folded, folded, (), ())
-        count, quote = TEXT[name](reading, Lists(hits=hits(name, folded)))
+        count, quote = TEXT[name](reading, Lists(hits={"response": hits(name, folded)}))
         assert count >= 0
         assert quote is None or len(quote(name)) <= MOST_QUOTES
