@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 from processes import endpoint, machine, replies_of
 
-from jurybox.app.shards import take_over_shards
 from jurybox.engine.records import ExchangeRow, SampleRow
 from jurybox.storage import open_store
 from jurybox.storage.store import Store
@@ -189,7 +188,7 @@ def print_workers(place: Path, samples: int, workers: list[int], replies: dict[s
 
 
 def print_storing(place: Path, samples: int, replies: dict[str, Any], server: str | None) -> None:
-    """Print what it takes to store a judged sample, and to take one over from a shard."""
+    """Print what it takes to store a judged sample."""
     suite, whole = write_judged(place, samples, CALLS), place / "whole.db"
     with endpoint(replies, place) as url:
         command = [JURYBOX, "run", str(suite), "--store", str(whole), "--base-url", url]
@@ -205,12 +204,6 @@ def print_storing(place: Path, samples: int, replies: dict[str, Any], server: st
             with closing(open_store(address)) as copy:
                 copy.create_run(run)
                 print_timed(f"stored in {name}", samples, lambda: append(copy, rows, exchanges))
-    file = place / "taken.db-shards" / run.id / "000000.db"
-    file.parent.mkdir(parents=True)
-    whole.rename(file)
-    with closing(open_store(str(place / "taken.db"))) as taken:
-        taken.create_run(run)
-        print_timed("taken over from a shard", samples, lambda: take_over_shards(taken, run))
 
 
 def append(store: Store, rows: list[SampleRow], exchanges: list[ExchangeRow]) -> None:

@@ -233,7 +233,6 @@ def test_a_node_and_then_the_driver_are_killed(
     store.close()
     finish("resume", "last", *ray)
     assert digest("spread.db") == expected
-    assert not Path("spread.db-shards").exists()
     # Those in flight when the node died, and those when the driver did.
     assert repeated(judge) <= 2 * CALLS
     assert len(judge.asked) == judge.requests - repeated(judge)

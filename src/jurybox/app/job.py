@@ -63,7 +63,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 OnProgress = Callable[[Progress], None]
 Known = Mapping[int, Sequence[records.ExchangeRow]]
 """Stored replies for unfinished samples, by sample number."""
-Spread = Callable[["Job", Dataset, Known], Awaitable[None]]
+Spread = Callable[["Job", Dataset], Awaitable[None]]
 """Lets other processes finish the missing samples of a job, until it is stopped."""
 OnStart = Callable[["Job"], None]
 """Called with the job before it starts, so that the caller can stop it."""
@@ -183,7 +183,7 @@ class Job:
         try:
             known = self._read_stored()
             if spread is not None:
-                await spread(self, dataset, known)
+                await spread(self, dataset)
             await self._run(self.remaining(dataset), known, base_url)
         except IncompleteError as error:
             # Even if all samples are stored, their dataset may have changed.

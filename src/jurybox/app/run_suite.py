@@ -30,7 +30,7 @@ from jurybox.app.metadata import (
 )
 from jurybox.app.model_session import close_batches
 from jurybox.app.prepare import Prepared, prepare, prepare_all
-from jurybox.app.shards import ShardedRun, forget_shards, take_over_shards
+from jurybox.app.shards import ShardedRun
 from jurybox.app.suite_choice import RunOptions
 from jurybox.app.view_run import Run, view_run, view_unfinished
 from jurybox.app.view_run import accept_unreviewed as accept_reviews
@@ -336,7 +336,6 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
         current = store.run(row.id) or row
         if current.status == "finished" and not retry_failed:
             return RunResult(view=finished_view(current, store))
-        take_over_shards(store, row)
         failed = _failed_samples(store, row.id)
         if current.status == "finished" and not failed:
             hint = "`jurybox show` shows it"
@@ -446,7 +445,6 @@ def delete_run(row: RunRow, store: Store) -> None:
     with store.claim(row.id) as mine:
         if not mine:
             raise InputError("another process is working on the run", "stop it first", row.id)
-        forget_shards(store, row.id)
         store.delete_run(row.id)
 
 

@@ -10,6 +10,7 @@ import importlib
 import logging
 import os
 import pickle
+import secrets
 import socket
 import time
 from collections import deque
@@ -97,6 +98,29 @@ class Coordinator:
         return [*self._reports.values()]
 
 
+class Host:
+    """An object on the driver's node, whose methods workers call one at a time; an actor.
+
+    If two workers have the same part, because one of them only seemed to be lost, the later one
+    keeps it.
+    """
+
+    def __init__(self, make: Callable[[], object]) -> None:
+        self._object = make()
+        self._workers: dict[str, str] = {}
+
+    def take(self, part: str, worker: str) -> None:
+        """Give a part to a worker."""
+        self._workers[part] = worker
+
+    def call(self, part: str, worker: str, name: str, given: Sequence[object]) -> object:
+        """Call a method for a worker."""
+        if self._workers[part] != worker:
+            raise IncompleteError(f"another worker has part {part}")
+        found: Any = getattr(self._object, name)(*given)
+        return list(found) if isinstance(found, Iterator) else found  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
 class _WorkerShare:
     """This worker's share of an endpoint; asks for several requests' start times at once."""
 
@@ -157,9 +181,13 @@ def _resolve(turn: asyncio.Future[None]) -> None:
 class WorkerLink:
     """A worker's connection to its run: its shares, its reports, and the order to stop."""
 
-    def __init__(self, coordinator: Ray, holder: str) -> None:
+    def __init__(self, coordinator: Ray, host: Ray, holder: str) -> None:
         self._coordinator = coordinator
+        self._host = host
         self._holder = holder
+        self._worker = secrets.token_hex(8)
+        if host is not None:
+            _library().get(host.take.remote(holder, self._worker))
         self._shares: dict[str, _WorkerShare] = {}
         self._changed = asyncio.Event()
 
@@ -172,6 +200,14 @@ class WorkerLink:
     async def secrets(self) -> bytes:
         """Return the secrets that the driver gave to all workers."""
         return await self._coordinator.secrets.remote()
+
+    def call_host(self, name: str, *given: object) -> Any:  # noqa: ANN401 - what it returned
+        """Call a method of the object that the driver's node hosts."""
+        ray = _library()
+        try:
+            return ray.get(self._host.call.remote(self._holder, self._worker, name, given))
+        except ray.exceptions.RayTaskError as error:
+            raise error.cause from None
 
     @asynccontextmanager
     async def connected(
@@ -208,13 +244,14 @@ PartWork = Callable[[P, WorkerLink], str]
 """Processes a part in a worker; returns why it is unfinished, or "". A module-level function."""
 
 
-def _do_part(work: PartWork[P], coordinator: Ray, holder: str, part: P) -> str:
-    return work(part, WorkerLink(coordinator, holder))
+def _do_part(work: PartWork[P], coordinator: Ray, host: Ray, holder: str, part: P) -> str:
+    return work(part, WorkerLink(coordinator, host, holder))
 
 
-def _do_row(row: dict[str, Any], work: PartWork[Any], coordinator: Ray) -> dict[str, str]:
+def _do_row(row: dict[str, Any], work: PartWork[Any], actors: Sequence[Ray]) -> dict[str, str]:
     part = pickle.loads(row["part"])  # noqa: S301 - made by the driver
-    return {"name": row["name"], "reason": _do_part(work, coordinator, row["name"], part)}
+    coordinator, host = actors
+    return {"name": row["name"], "reason": _do_part(work, coordinator, host, row["name"], part)}
 
 
 def _worker_failed(error: Exception) -> IncompleteError:
@@ -236,6 +273,7 @@ class RayCluster:
         """Remember the address; the first use connects."""
         self._address = address
         self._coordinator: Ray = None
+        self._host: Ray = None
 
     @cached_property
     def _ray(self) -> Ray:
@@ -258,20 +296,24 @@ class RayCluster:
         """The number of parts that can run at once."""
         return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
-    def begin_run(self, calls: int, secrets: bytes) -> None:
-        """Start a run with at most ``calls`` concurrent calls per endpoint."""
-        self._coordinator = (
-            self._ray.remote(Coordinator)
-            .options(num_cpus=0, scheduling_strategy=self._here())
-            .remote(calls)
-        )
+    def begin_run(
+        self, calls: int, secrets: bytes, host: Callable[[], object] | None = None
+    ) -> None:
+        """Start a run with at most ``calls`` concurrent calls per endpoint.
+
+        ``host`` makes the object that workers call on the driver's node.
+        """
+        self._coordinator = self._actor(Coordinator, calls)
+        self._host = None if host is None else self._actor(Host, host)
         self._ray.get(self._coordinator.keep.remote(secrets))  # before any worker asks for them
 
-    def _here(self) -> Ray:
-        # On the driver's node, so that the coordinator and the driver are lost together.
-        strategies: Ray = importlib.import_module("ray.util.scheduling_strategies")
+    def _actor(self, kind: type, *given: object) -> Ray:
+        # On the driver's node, so that it and the driver are lost together.
         node = self._ray.get_runtime_context().get_node_id()
-        return strategies.NodeAffinitySchedulingStrategy(node, soft=False)
+        strategies: Ray = importlib.import_module("ray.util.scheduling_strategies")
+        here = strategies.NodeAffinitySchedulingStrategy(node, soft=False)
+        remote = self._ray.remote(kind).options(num_cpus=0, scheduling_strategy=here)
+        return remote.remote(*given)
 
     def call(self, function: Callable[..., object], *given: object) -> Ray:
         """Call a module-level function in a worker; if the worker is lost, in another one."""
@@ -280,7 +322,7 @@ class RayCluster:
 
     def submit(self, work: PartWork[P], name: str, part: P) -> Ray:
         """Process a part of the run in a worker."""
-        return self.call(_do_part, work, self._coordinator, name, part)
+        return self.call(_do_part, work, self._coordinator, self._host, name, part)
 
     def map(self, work: PartWork[P], parts: Mapping[str, P]) -> Iterator[tuple[str, str]]:
         """Process parts through Ray Data; yield each one's name and why it is unfinished, or ""."""
@@ -290,9 +332,8 @@ class RayCluster:
             [{"name": name, "part": pickle.dumps(part)} for name, part in parts.items()],
             override_num_blocks=len(parts),
         )
-        done = named.map(
-            _do_row, fn_kwargs={"work": work, "coordinator": self._coordinator}, num_cpus=1
-        )
+        actors = (self._coordinator, self._host)
+        done = named.map(_do_row, fn_kwargs={"work": work, "actors": actors}, num_cpus=1)
         logging.getLogger("ray.data").setLevel(logging.ERROR)
         try:
             for row in done.iter_rows():
