@@ -72,6 +72,13 @@ def test_the_queue_has_what_needs_a_person_until_the_reviewer_has_seen_it(
     assert desk.progress("ben").reviewers == ("anna",)
 
 
+def test_a_reviewer_who_changes_a_review_takes_no_other_reviewers_place(desk: ReviewDesk) -> None:
+    two = ReviewDesk(desk.store, desk.run, overlap=2)
+    for concern in (None, False):
+        two.submit(3, "ben", {**scores(4), "safety_concern": concern}, shown=SEEN)
+    assert two.next("anna").number == 3
+
+
 def test_what_is_passed_over_comes_back_at_the_end(desk: ReviewDesk) -> None:
     assert desk.next("anna", after=3).sample_id == "s13"
     assert desk.next("anna", after=23).sample_id == "s3"

@@ -177,10 +177,11 @@ class ReviewDesk:
         name = read_reviewer(reviewer)
         if read_queue(kind) == "picked":
             raise InputError("`picked` isn't a queue", "use `flagged` or `random`", "queue")
-        rows = active_rows(self._rows())
+        # A review that its author replaced is the same reviewer's, and counts once.
+        given = {(row.number, row.reviewer) for row in active_rows(self._rows())}
         undecided = self.undecided() if kind == "flagged" else frozenset[int]()
-        known = {row.number for row in rows if row.reviewer == name}
-        others = Counter(row.number for row in rows if row.reviewer != name)
+        known = {number for number, reviewed_by in given if reviewed_by == name}
+        others = Counter(number for number, reviewed_by in given if reviewed_by != name)
         enough = {number for number, count in others.items() if count >= self.overlap}
         known |= enough - undecided
         queue = self.store.queued_numbers(self.run.id) if kind == "flagged" else self._random()
