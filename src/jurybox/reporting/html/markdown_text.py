@@ -1,13 +1,18 @@
-"""Renders Markdown as harmless HTML: HTML tags, images and links in it become text."""
+"""Renders Markdown as harmless HTML: HTML tags, images and links in it become text.
+
+No word is lost, because people decide on what they see.
+"""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from typing import Any, Final
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock, table
+from markdown_it.rules_block.table import escapedSplit, getLine
 from markdown_it.token import Token
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from jurybox.text_format import visible
 
@@ -64,12 +69,37 @@ def _is_light(text: str) -> bool:
 def _parser() -> MarkdownIt:
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
     markdown.disable(["image", "reference"])
+    markdown.block.ruler.at("table", _whole_table, {"alt": ["paragraph", "reference"]})
     markdown.validateLink = lambda url: url != ""  # every link becomes text anyway
     # A wide table scrolls within the text, also by keyboard.
     scroll = '<div class="scroll" role="group" aria-label="Table" tabindex="0">'
     markdown.add_render_rule("table_open", lambda *_: f"{scroll}<table>\n")
     markdown.add_render_rule("table_close", lambda *_: "</table></div>\n")
+    markdown.add_render_rule("fence", _fence)
     return markdown
+
+
+def _whole_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001
+    """Parse a table; what a line has beyond the table's columns is put into its last cell."""
+    first = len(state.tokens)
+    found = table(state, start, end, silent)
+    cells: list[Token] = []
+    for token in state.tokens[first:]:
+        if token.type == "inline":
+            cells.append(token)
+        elif token.type == "tr_close" and cells[0].map:
+            written = escapedSplit(getLine(state, cells[0].map[0]).strip())
+            extra = map(str.strip, written[len(cells) + (written[0] == "") :])
+            cells[-1].content = " | ".join((cells[-1].content, *filter(None, extra)))
+            cells = []
+    return found
+
+
+def _fence(_: object, tokens: Sequence[Token], place: int, *__: object) -> str:
+    """Return a code block, with the words of its first line."""
+    said, code = tokens[place].info.strip(), escape(tokens[place].content)
+    head = f"<small>{escape(said)}</small>\n" if said else ""
+    return f"{head}<pre><code>{code}</code></pre>\n"
 
 
 @lru_cache(maxsize=32)
@@ -91,7 +121,8 @@ def _unlink(children: Iterable[Token]) -> None:
     for child in children:
         if child.type == "link_open":
             # If the text of a link is its address, the address is shown once.
-            address = "" if child.markup == "autolink" else f" ({child.attrGet('href')})"
+            said = " ".join(str(each) for each in child.attrs.values())
+            address = "" if child.markup == "autolink" else f" ({said})"
             child.type, child.tag, child.nesting, child.content = "text", "", 0, ""
         elif child.type == "link_close":
             child.type, child.tag, child.nesting, child.content = "text", "", 0, address

@@ -467,6 +467,22 @@ def test_a_wide_table_of_a_text_can_be_scrolled_by_keyboard() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "| a | b |\n| --- | --- |\n| 1 | 2 | Kind **regards** |",
+        "> | a | b |\n> | --- | --- |\n> 1 | 2 | Kind | regards.",
+        "- see\n\n  | a |\n  | --- |\n  | 1 | 2 | Kind regards",
+        "```json Kind regards\n{}\n```",
+        '[a](http://b "Kind regards") ![c](d "Kind")',
+        "*Kind* regards\n\n[a]: http://b 'Kind regards'",
+    ],
+)
+def test_no_word_of_a_document_is_hidden(text: str) -> None:
+    shown = str(rendered(text).striptags())
+    assert set(re.findall(r"\w+", text)) == set(re.findall(r"\w+", shown))
+
+
 def test_a_run_that_passes_says_ship(made: Callable, report: Callable) -> None:
     text = report(made("calm"))
     assert outline(text).headings[0] == "Ship"
