@@ -150,19 +150,25 @@ def test_a_dataset_without_parquet_is_taken_as_the_hub_converted_it(
 @pytest.mark.parametrize(
     ("dataset", "problem"),
     [
-        ("hf://org/chats", "hf://org/chats: the dataset has several splits; add one of `test`,"),
-        ("hf://org/chats/dev", "hf://org/chats/dev: there is no split `dev`; add one of `test`,"),
-        ("hf://org/none/train", "hf://org/none/train: the hub refused it ("),
-        ("hf://org/../chats", "hf://org/../chats: it names no dataset; write `hf://OWNER/NAME"),
-        ("hf://-org/chats", "hf://-org/chats: it names no dataset; write `hf://OWNER/NAME"),
-        ("hf://chats", "hf://chats: it names no dataset; write `hf://OWNER/NAME/SPLIT`"),
+        ("org/chats", "the dataset has several splits; add one of `test`,"),
+        ("org/chats/dev", "there is no split `dev`; add one of `test`,"),
+        ("org/none/train", "the hub refused it ("),
     ],
 )
 @pytest.mark.usefixtures("hub")
 def test_what_the_hub_has_not_is_named(started: Callable, dataset: str, problem: str) -> None:
-    done = started("run", write_suite(dataset))
+    done = started("run", write_suite(f"hf://{dataset}"))
     assert done.code == 2
-    assert done.err.startswith(problem)
+    assert done.err.startswith(f"hf://{dataset}: {problem}")
+    assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("dataset", ["org/../chats", "-org/chats", "chats"])
+def test_a_name_that_no_dataset_can_have_is_refused(jurybox: Callable, dataset: str) -> None:
+    done = jurybox("run", write_suite(f"hf://{dataset}"))
+    assert done.code == 2
+    problem = "it names no dataset; write `hf://OWNER/NAME/SPLIT`"
+    assert done.err.startswith(f"hf://{dataset}: {problem}")
     assert done.err.count("\n") == 1
 
 

@@ -2,6 +2,7 @@
 
 # ruff: noqa: ANN401 - parts of rows and of questions are of all types
 
+import functools
 import random
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -120,7 +121,7 @@ def any_query(rng: random.Random) -> SampleQuery:
 
 def plainly(samples: list[SampleRow], query: SampleQuery) -> tuple[list[int], int]:
     """Answer a question the simple way."""
-    kept = [row for row in samples if holds(row, facets_of(row), query)]
+    kept = [row for row in samples if holds(row, query)]
     kept.sort(key=lambda row: row.number)
     metric = query.sort.removeprefix("metric:")
     order: dict[str, Any] = {
@@ -134,7 +135,7 @@ def plainly(samples: list[SampleRow], query: SampleQuery) -> tuple[list[int], in
         kept.sort(key=order[query.sort], reverse=query.descending)
     else:
         if query.missing_first:
-            kept.sort(key=lambda row: (-facets_of(row).urgency, losses(row)))
+            kept.sort(key=lambda row: (-known(row).urgency, losses(row)))
         having = [row for row in kept if metric in metrics_of(row)]
         having.sort(key=lambda row: metrics_of(row)[metric], reverse=query.descending)
         without = [row for row in kept if metric not in metrics_of(row)]
@@ -146,31 +147,45 @@ def plainly(samples: list[SampleRow], query: SampleQuery) -> tuple[list[int], in
 
 
 def losses(row: SampleRow) -> int:
-    return {"B": 0, "tie": 1}.get(str(facets_of(row).winner), 2)
+    return {"B": 0, "tie": 1}.get(str(known(row).winner), 2)
 
 
 def urgency_of(row: SampleRow, query: SampleQuery) -> int:
     if row.number in query.concerned:
         return 9
-    return 0 if row.number in query.settled else facets_of(row).urgency
+    return 0 if row.number in query.settled else known(row).urgency
 
 
 def flags_of(facets: Facets, query: SampleQuery) -> int:
     return facets.flags | (FLAGS["safety"] if facets.number in query.concerned else 0)
 
 
+# Each is asked of every sample for every question.
+known = functools.cache(facets_of)
+
+
+@functools.cache
 def metrics_of(row: SampleRow) -> dict[str, float]:
-    return msgspec.json.decode(facets_of(row).metrics)
+    return msgspec.json.decode(known(row).metrics)
 
 
-def holds(row: SampleRow, facets: Facets, query: SampleQuery) -> bool:
-    metrics = metrics_of(row)
-    result = msgspec.json.decode(row.result, type=SampleResult)
+@functools.cache
+def result_of(row: SampleRow) -> SampleResult:
+    return msgspec.json.decode(row.result, type=SampleResult)
+
+
+@functools.cache
+def words_of(row: SampleRow) -> list[str]:
     inputs, responses = msgspec.json.decode(row.inputs), msgspec.json.decode(row.responses)
     texts = [row.sample_id, inputs["task"], inputs.get("context"), responses["response"]["text"]]
+    return [text.casefold() for text in texts if text]
+
+
+def holds(row: SampleRow, query: SampleQuery) -> bool:
+    metrics, result, facets = metrics_of(row), result_of(row), known(row)
     wanted = query.search.casefold()
     return (
-        (not wanted or any(wanted in text.casefold() for text in texts if text))
+        (not wanted or any(wanted in words for words in words_of(row)))
         and all(flags_of(facets, query) & FLAGS[name] for name in query.flags)
         and query.scenario in {None, result.scenario}
         and query.demographic in {None, result.demographic}
@@ -199,7 +214,7 @@ def test_a_store_finds_what_looking_at_every_sample_finds(
         page = store.find_samples("run-1", query)
         assert ([row.number for row in page.rows], page.total) == plainly(samples, query), query
         whole = plainly(samples, msgspec.structs.replace(query, offset=0, limit=1000))[0]
-        every = [row for row in map(facets_of, samples) if row.number in whole]
+        every = [known(row) for row in samples if row.number in whole]
         counts = {name: sum(flags_of(row, query) & bit > 0 for row in every) for name, bit in BITS}
         assert page.flags == {name: count for name, count in counts.items() if count}, query
         if not query.search:

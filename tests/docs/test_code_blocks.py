@@ -1,5 +1,6 @@
 """Every code block in the documentation is executed, page by page, each in an empty folder."""
 
+import functools
 import json
 import re
 import shlex
@@ -200,6 +201,7 @@ def test_the_comparison_of_output_can_fail(expected: str, printed: str, *, same:
     assert matches(expected, printed) is same
 
 
+@functools.cache
 def anchors(page: Path) -> set[str]:
     """Return what links may name behind a ``#``: the headings, as they are shown on the web."""
     tokens = MarkdownIt("commonmark").parse(page.read_text(encoding="utf-8"))
@@ -213,7 +215,7 @@ def test_a_page_links_only_to_what_is_there() -> None:
     for page in PAGES:
         links = re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", page.read_text(encoding="utf-8"))
         for target, anchor in links:
-            there = page.parent / target if target else page
+            there = (page.parent / target).resolve() if target else page
             assert there.exists(), f"{page.relative_to(ROOT)} links to {target}"
             if anchor:
                 assert anchor in anchors(there), f"{page.relative_to(ROOT)}: {target}#{anchor}"
