@@ -1,10 +1,15 @@
 """A browser's part of the conversation with the pages, in the test's own process."""
 
 import asyncio
+import functools
 from collections.abc import Mapping
 
 import httpx
 from fastapi import FastAPI
+
+from jurybox.storage.store import Store
+from jurybox.web.app_state import AppState, ServeSettings
+from jurybox.web.site import application
 
 
 class PagesClient:
@@ -39,3 +44,19 @@ class PagesClient:
     def post(self, path: str, **more: object) -> httpx.Response:
         """Send a form (``data``) or JSON (``json``)."""
         return self.request("POST", path, **more)
+
+
+def pages_of(store: Store, **more: object) -> PagesClient:
+    """Show a store with the usual settings; other tests show theirs by the same application.
+
+    FastAPI works out the routes of an application at its first request, which takes longer than
+    most pages.
+    """
+    app = _usual()
+    app.state.place = AppState(ServeSettings(store=store, **more))
+    return PagesClient(app)
+
+
+@functools.cache
+def _usual() -> FastAPI:
+    return application(ServeSettings(store=None))  # type: ignore[arg-type] - each test gives its own

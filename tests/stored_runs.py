@@ -1,6 +1,7 @@
 """Runs as they are stored, made by the runner itself with judges that answer at once."""
 
 import asyncio
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from jurybox.app.metadata import RunIdentity, run_metadata
 from jurybox.engine.driver import SampleState
-from jurybox.engine.plan import DatasetPlan, DocumentPlan, Plan, plan_text
+from jurybox.engine.plan import DatasetPlan, DocumentPlan, Plan, Procedure, plan_text, read_plan
 from jurybox.engine.records import (
     ENCODER,
     RunRow,
@@ -127,6 +128,16 @@ def _plan(rows: Sequence[Row], judge: Judge | None, rubric: str, repeats: int, v
     )
 
 
+def procedure_of(plan: Plan) -> Procedure:
+    """Return how a plan judges; to read its documents takes longer than the run."""
+    return _procedure_of(plan_text(plan))
+
+
+@functools.cache
+def _procedure_of(text: str) -> Procedure:
+    return read_plan(text).procedure()
+
+
 def _document(name: str) -> DocumentPlan:
     if "\n" in name:
         return DocumentPlan(origin="own.md", text=name)
@@ -139,7 +150,7 @@ def _begun(run_id: str, plan: Plan, identity: RunIdentity) -> RunRow:
         run_id=run_id,
         timestamp=WHEN,
         plan=plan,
-        procedure=plan.procedure(),
+        procedure=procedure_of(plan),
         region=None,
         identity=identity,
     )
@@ -170,7 +181,7 @@ async def _run(
 
     runner = Runner(
         run_id=run_id,
-        procedure=plan.procedure(),
+        procedure=procedure_of(plan),
         session=ModelSession(call=ask, endpoint=lambda _, model: model),
         store=store,
         observer=_Observer(),
@@ -180,7 +191,7 @@ async def _run(
 
 
 def _finished(row: RunRow, plan: Plan, store: Store) -> RunRow:
-    tally = RunTally(plan.procedure().judging.rubric, plan.repeats)
+    tally = RunTally(procedure_of(plan).judging.rubric, plan.repeats)
     for number, repeat, _, result in store.results(row.id):
         tally.add(read_result(result), repeat, number)
     conclusion = tally.conclude()

@@ -15,10 +15,8 @@ import pytest
 
 from commands import JURYBOX, call
 from judge_server import general_verdict
-from jurybox.web.app_state import ServeSettings
-from jurybox.web.site import application
 from jurybox.wiring import open_run_store
-from pages_client import PagesClient
+from pages_client import pages_of
 
 JUDGE_KEY = "kanari-judge/Zq8+Lw3Vx0Tn5Rb7Yp2"
 TARGET_KEY = "kanari-target-Hd4Kc9Mf6Js1Ug3"
@@ -182,7 +180,7 @@ def test_no_part_of_a_key_that_an_endpoint_repeats_is_stored_or_shown(
         assert done.code in {0, 1, 3}, done.err
         sinks.seen[verb] = (done.out + done.err).encode()
     sinks.look_at_files()
-    pages = PagesClient(application(ServeSettings(store=store)))
+    pages = pages_of(store)
     paths = ["/", *(f"/runs/{run.id}{more}" for run in runs for more in ("", "/samples"))]
     paths += [f"/runs/{runs[1].id}/samples/{number}" for number in range(SAMPLES)]
     paths += [f"/api{path}" for path in paths if path != "/"]

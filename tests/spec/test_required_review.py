@@ -15,9 +15,7 @@ from commands import Done, call
 from jurybox.reporting.html.run_verdict import Verdict, verdict_of
 from jurybox.reporting.view import finished_view
 from jurybox.storage import open_store
-from jurybox.web.app_state import ServeSettings
-from jurybox.web.site import application
-from pages_client import PagesClient
+from pages_client import pages_of
 
 ITEMS = ("position", "verbosity", "self_enhancement", "formatting", "authority")
 JUDGES = f"""
@@ -99,7 +97,7 @@ def shown(jurybox: Jurybox, *more: str) -> dict[str, Any]:
 def review(number: int, *, reviewer: str = "anna", **verdict: object) -> None:
     """Give a verdict as a program does: by the API of `jurybox serve`."""
     store = open_store(".jurybox/jurybox.db")
-    pages = PagesClient(application(ServeSettings(store=store)))
+    pages = pages_of(store)
     token = pages.get("/api/session").json()["csrf"]
     run = store.runs()[0]
     given = {"scores": {"help": 4}, **verdict}
@@ -115,7 +113,7 @@ def review(number: int, *, reviewer: str = "anna", **verdict: object) -> None:
 def samples_of(query: str) -> list[str]:
     """Return the ids of the samples that a link leads to."""
     store = open_store(".jurybox/jurybox.db")
-    pages = PagesClient(application(ServeSettings(store=store)))
+    pages = pages_of(store)
     text = pages.get(f"/runs/{store.runs()[0].id}/samples?{query}").text
     store.close()
     return re.findall(r"<bdi>(q\d)</bdi></a>", text)
@@ -124,7 +122,7 @@ def samples_of(query: str) -> list[str]:
 def page_of(place: str) -> str:
     """Return the page of a sample of the last run, or their list."""
     store = open_store(".jurybox/jurybox.db")
-    pages = PagesClient(application(ServeSettings(store=store)))
+    pages = pages_of(store)
     text = pages.get(f"/runs/{store.runs()[0].id}/samples{place}").text
     store.close()
     return text
@@ -221,7 +219,7 @@ def test_e11_dismissed_flags_release_and_a_confirmed_one_never_does(jurybox: Jur
 def needs_attention() -> list[str]:
     """Return the lines under "Needs attention" on the page of the last run, without links."""
     store = open_store(".jurybox/jurybox.db")
-    pages = PagesClient(application(ServeSettings(store=store)))
+    pages = pages_of(store)
     text = pages.get(f"/runs/{store.runs()[0].id}").text
     store.close()
     part = text[text.index('id="attention"') :].partition("</section>")[0]

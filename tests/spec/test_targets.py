@@ -1,21 +1,19 @@
 """D5: several targets in one suite, one run each, compared side by side."""
 
-import asyncio
+import contextlib
 import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from commands import Done, call
 from judge_server import JudgeServer
 from jurybox.suite import SuiteError, parse_suite
-from jurybox.web.app_state import ServeSettings
-from jurybox.web.site import application
 from jurybox.wiring import open_run_store
+from pages_client import pages_of
 
 Jurybox = Callable[..., Done]
 VERDICT = '{{"accuracy_score": {0}, "faithfulness_score": {0}, "rationale": "So it is."}}'
@@ -117,24 +115,16 @@ def test_the_report_has_the_outputs_in_columns(jurybox: Jurybox) -> None:
     assert data["samples"][0]["outputs"][0]["response"] == "BRIEF"
 
 
-async def page_of(path: str) -> httpx.Response:
-    store = open_run_store()
-    transport = httpx.ASGITransport(app=application(ServeSettings(store=store)))
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
-        answer = await client.get(path)
-    store.close()
-    return answer
-
-
 def test_the_web_page_has_the_outputs_in_columns(jurybox: Jurybox) -> None:
     runs = json.loads(jurybox("run", "suite.yaml", "--json").out)["runs"]
     query = "&".join(f"run={run['run_id']}" for run in runs)
-    page = asyncio.run(page_of(f"/side-by-side?{query}"))
+    with contextlib.closing(open_run_store()) as store:
+        page = pages_of(store).get(f"/side-by-side?{query}")
+        alone = pages_of(store).get(f"/side-by-side?run={runs[0]['run_id']}")
     assert page.status_code == 200
     for text in ("BRIEF", "A long story", "&lt;b&gt;Old 3&lt;/b&gt;", "Where they differ"):
         assert text in page.text
     assert f'href="/runs/{runs[0]["run_id"]}/samples/0?beside=' in page.text
-    alone = asyncio.run(page_of(f"/side-by-side?run={runs[0]['run_id']}"))
     assert (alone.status_code, alone.headers["location"][:12]) == (303, "/compare?run")
 
 

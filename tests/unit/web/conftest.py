@@ -9,7 +9,7 @@ from jurybox.storage.store import Store
 from jurybox.web import app_state
 from jurybox.web.app_state import ServeSettings
 from jurybox.web.site import application
-from pages_client import PagesClient
+from pages_client import PagesClient, pages_of
 from stored_runs import make_run, row, store
 
 __all__ = ["make_run", "row", "store"]
@@ -36,6 +36,8 @@ def said() -> list[str]:
 @pytest.fixture
 def open_pages(store: Store, said: list[str]) -> Open:
     def make(**settings: object) -> PagesClient:
+        if not settings:
+            return pages_of(store, say=said.append)
         return PagesClient(application(ServeSettings(store=store, say=said.append, **settings)))
 
     return make
