@@ -1,7 +1,9 @@
 """Both stores keep what people say of samples, in order, and lose none of it."""
 
+import itertools
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
 from jurybox.engine.records import ReviewRow
@@ -53,30 +55,29 @@ def test_reviews_come_back_in_the_order_in_which_they_were_made(store: Store) ->
     assert store.reviews_of("run-1", 1) == []
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        review_row("x", sample_row(7)),
-        review_row("x", sample_row(0, "nobody's")),
-        review_row("x", record_sha256="0" * 63 + "1"),
-        withdrawal("x", "nobody's"),
-        withdrawal("x", "of another sample"),
-        withdrawal("x", "of another run"),
-        withdrawal("x", "taken back"),
-        withdrawal("x", None),
-        review_row("x", of="good"),
-        review_row("x", action="else"),
-    ],
-    ids=lambda row: f"{row.action} of {row.of} on {row.run_id} {row.number}",
-)
-def test_a_review_must_be_of_what_is_there(store: Store, row: ReviewRow) -> None:
+OF_NOTHING = [
+    review_row("x", sample_row(7)),
+    review_row("x", sample_row(0, "nobody's")),
+    review_row("x", record_sha256="0" * 63 + "1"),
+    withdrawal("x", "nobody's"),
+    withdrawal("x", "of another sample"),
+    withdrawal("x", "of another run"),
+    withdrawal("x", "taken back"),
+    withdrawal("x", None),
+    review_row("x", of="good"),
+    review_row("x", action="else"),
+]
+
+
+def test_a_review_must_be_of_what_is_there(store: Store) -> None:
     store.add_review(review_row("good"))
     store.add_review(review_row("of another sample", SAMPLES[1]))
     store.add_review(review_row("of another run", sample_row(0, "other")))
     store.add_review(withdrawal("taken back", "good"))
     before = store.reviews("run-1")
-    with pytest.raises(InputError):
-        store.add_review(row)
+    for row in OF_NOTHING:
+        with pytest.raises(InputError):
+            store.add_review(row)
     assert store.reviews("run-1") == before
 
 
@@ -87,17 +88,13 @@ def test_a_review_is_added_once(store: Store) -> None:
     assert store.reviews("run-1") == [review_row()]
 
 
-@pytest.mark.parametrize("text", ["a\0b", "\ud800"])
-@pytest.mark.parametrize("field", ["id", "reviewer", "verdict", "comment", "of"])
-def test_what_cant_be_stored_is_refused(store: Store, field: str, text: str) -> None:
-    row = ReviewRow(
-        **{name: getattr(review_row(), name) for name in ReviewRow.__struct_fields__}
-        | {field: text}
-    )
-    with pytest.raises(InputError):
-        store.add_review(row)
-    assert store.reviews("run-1") == []
-    assert store.reviews(text) == []
+def test_what_cant_be_stored_is_refused(store: Store) -> None:
+    fields = ("id", "reviewer", "verdict", "comment", "of")
+    for field, text in itertools.product(fields, ("a\0b", "\ud800")):
+        with pytest.raises(InputError):
+            store.add_review(msgspec.structs.replace(review_row(), **{field: text}))
+        assert store.reviews("run-1") == []
+        assert store.reviews(text) == []
 
 
 def test_hostile_texts_come_back_as_they_are(store: Store) -> None:

@@ -59,33 +59,29 @@ def described_commands() -> dict[str, str]:
     return {re.sub(r"(?: \[?[A-Z][\w.]*\]?)+$", "", title): text for title, text in whole.items()}
 
 
-@pytest.mark.parametrize("path", COMMANDS)
-def test_every_command_and_option_is_documented(path: str) -> None:
-    described = described_commands()
-    assert path in described
-    for parameter in COMMANDS[path].params:
-        if isinstance(parameter, click.Option):
-            for option in (*parameter.opts, *parameter.secondary_opts):
-                assert re.search(rf"`(?:\S+ )*{option}\b", described[path]), f"{path} {option}"
+def options_of(command: click.Command) -> set[str]:
+    options = [each for each in command.params if isinstance(each, click.Option)]
+    return {name for each in options for name in (*each.opts, *each.secondary_opts)}
 
 
-@pytest.mark.parametrize("path", COMMANDS)
-def test_every_option_documented_exists(path: str) -> None:
-    options = [each for each in COMMANDS[path].params if isinstance(each, click.Option)]
-    known = {name for option in options for name in (*option.opts, *option.secondary_opts)}
-    rows = re.findall(r"^\| (`-.*?) \| ", described_commands()[path], re.MULTILINE)
-    assert {name for row in rows for name in re.findall(r"`(-[\w-]+)", row)} - known == set()
-
-
-@pytest.mark.parametrize("path", COMMANDS)
-def test_every_command_has_help_with_an_example(path: str) -> None:
-    text = COMMANDS[path].help or ""
-    assert "Examples:" in text
-    assert path in text
-
-
-def test_every_command_documented_exists() -> None:
+def test_every_command_is_documented_and_no_other() -> None:
     assert set(described_commands()) == set(COMMANDS)
+
+
+def test_every_option_is_documented_and_no_other() -> None:
+    for path, text in described_commands().items():
+        known = options_of(COMMANDS[path])
+        rows = re.findall(r"^\| (`-.*?) \| ", text, re.MULTILINE)
+        named = {name for row in rows for name in re.findall(r"`(-[\w-]+)", row)}
+        missing = {name for name in known if not re.search(rf"`(?:\S+ )*{name}\b", text)}
+        assert (path, missing, named - known) == (path, set(), set())
+
+
+def test_every_command_has_help_with_an_example() -> None:
+    for path, command in COMMANDS.items():
+        text = command.help or ""
+        assert "Examples:" in text, path
+        assert path in text
 
 
 def test_every_setting_is_documented_and_no_other() -> None:
