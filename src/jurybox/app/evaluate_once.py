@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
@@ -15,7 +15,7 @@ from jurybox.judging.flow import Defect, ModelReply, ModelRequest
 from jurybox.judging.protocol import Judging, Way
 from jurybox.models.function import Function, function_names
 from jurybox.rubric import Rubric
-from jurybox.sample import Response, Row, Sample, Timing, Turn, Usage, emptiness
+from jurybox.sample import Response, Row, Timing, Turn, Usage, emptiness
 from jurybox.scoring.by_rules import SingleReport, single_report
 from jurybox.scoring.evaluate_sample import Procedure, SampleOutcome, decide, evaluate_sample
 from jurybox.scoring.rules import compile_rules
@@ -299,36 +299,28 @@ class AgentPrompt(msgspec.Struct, frozen=True, kw_only=True):
         return self.messages[-1].content
 
 
-class InvalidReply(msgspec.Struct, frozen=True, kw_only=True):
-    """A reply that can't be used; ``number`` counts replies from 1."""
-
-    number: int
-    asks: str
-    defect: str
-
-
 class AgentTurn(msgspec.Struct, frozen=True, kw_only=True):
     """The agent's turn to answer ``prompts``; ``number`` is the number of its next reply."""
 
     number: int
     prompts: tuple[AgentPrompt, ...]
-    invalid: tuple[InvalidReply, ...]
 
     def as_data(self) -> dict[str, Any]:
         """Return the turn as plain data for JSON."""
         prompts = [{**msgspec.to_builtins(each), "text": each.text} for each in self.prompts]
-        return {"complete": False, "invalid": self.invalid, "prompts": prompts}
+        return {"complete": False, "prompts": prompts}
 
     def error(self) -> InputError:
         """Return why the replies don't make a vote yet: their defects, or a missing reply."""
         following = "answer the next prompt, and add its reply after the others"
-        if not self.invalid:
+        errors = [
+            InputError(each.defect.removesuffix("."), following, each.asks or "the last reply")
+            for each in self.prompts
+            if each.defect is not None
+        ]
+        if not errors:
             asks = f" ({self.prompts[0].asks})" if self.prompts[0].asks else ""
             return InputError(f"reply {self.number} is missing{asks}", following)
-        errors: list[InputError] = []
-        for each in self.invalid:
-            where = f"reply {each.number}" + (f" ({each.asks})" if each.asks else "")
-            errors.append(InputError(each.defect.removesuffix("."), following, where))
         return errors[0] if len(errors) == 1 else CombinedError(errors)
 
 
@@ -344,18 +336,24 @@ def judge_by_agent(
     if sample is None or sample.failure is not None:
         problem = "there is no response" if sample is None else str(sample.failure)
         raise InputError(problem, "give a response to judge")
-    pair = row.response_b is not None
+    pair, both = row.response_b is not None, ("response A", "response B")
     procedure = single_procedure(rubric, (judge,), votes=1, pair=pair, way="verdict")
-    asking = _Asking(procedure.judging, sample)
+    read: Callable[[str, Sequence[str]], object] = procedure.judging.score_form.read
+    if pair and row.reference is None:
+        read, both = procedure.judging.pair_form.read, ("A before B", "B before A")
     flow = evaluate_sample(procedure, row)
-    used = 0
+    used, defects = 0, dict[str, str]()
     try:
         asked = next(flow)
+        # A request that is repeated begins with the original question.
+        names = dict(zip(map(_question, asked), both if pair else ("",), strict=False))
         while True:
             given = replies[used : used + len(asked)]
-            asking.read(asked, given, used)
+            for request, text in zip(asked, given, strict=False):
+                if isinstance(found := read(text, sample.texts), Defect):
+                    defects[_question(request)] = found.problem
             if len(given) < len(asked):
-                return asking.turn(asked[len(given) :], used + len(given) + 1)
+                break
             used += len(given)
             asked = flow.send(tuple(ModelReply(text=text) for text in given))
     except StopIteration as done:
@@ -365,58 +363,16 @@ def judge_by_agent(
         return outcome_report(procedure, row, done.value)
     finally:
         flow.close()
+    prompts = [
+        AgentPrompt(
+            asks=names[_question(each)],
+            messages=each.messages,
+            defect=defects.get(_question(each)),
+        )
+        for each in asked[len(given) :]
+    ]
+    return AgentTurn(number=used + len(given) + 1, prompts=tuple(prompts))
 
 
-class _Asking:
-    """The agent's prompts, and the defects of its replies."""
-
-    def __init__(self, judging: Judging, sample: Sample) -> None:
-        self._names = dict(_names(judging, sample))
-        pair = sample.response_b is not None and sample.reference is None
-        form = judging.pair_form if pair else judging.score_form
-        self._read: Callable[[str, Sequence[str]], object] = form.read
-        self._material = sample.texts
-        self._defects: dict[str, str] = {}
-        self._invalid: tuple[InvalidReply, ...] = ()
-
-    def read(self, asked: Sequence[ModelRequest], given: Sequence[str], before: int) -> None:
-        """Note which replies of a round are invalid."""
-        invalid: list[InvalidReply] = []
-        for number, (request, text) in enumerate(zip(asked, given, strict=False), start=before + 1):
-            found = self._read(text, self._material)
-            if isinstance(found, Defect):
-                self._defects[_first(request)] = found.problem
-                asks = self._names.get(_first(request), "")
-                invalid.append(InvalidReply(number=number, asks=asks, defect=found.problem))
-        if given:
-            self._invalid = tuple(invalid)
-
-    def turn(self, asked: Sequence[ModelRequest], number: int) -> AgentTurn:
-        """Return the prompts that the agent has to answer now."""
-        prompts = [
-            AgentPrompt(
-                asks=self._names.get(_first(each), ""),
-                messages=each.messages,
-                defect=self._defects.get(_first(each)),
-            )
-            for each in asked
-        ]
-        return AgentTurn(number=number, prompts=tuple(prompts), invalid=self._invalid)
-
-
-def _first(request: ModelRequest) -> str:
-    """Return the original question, with which every repeated request begins."""
+def _question(request: ModelRequest) -> str:
     return request.messages[0].content
-
-
-def _names(judging: Judging, sample: Sample) -> Iterator[tuple[str, str]]:
-    """Yield each question about a pair, with the name of the order or response it asks about."""
-    if sample.response_b is None:
-        return
-    a, b = sample.response.text, sample.response_b.text
-    if sample.reference is None:
-        yield judging.pair_question(sample, a, b).text, "A before B"
-        yield judging.pair_question(sample, b, a).text, "B before A"
-    else:
-        yield judging.score_question(sample, a).text, "response A"
-        yield judging.score_question(sample, b).text, "response B"
