@@ -247,14 +247,13 @@ async def check_reply(
     response_b: Annotated[str | None, Field(description="a second response to compare")] = None,
     reference: ReferenceArgument = None,
     context: ContextArgument = None,
-    judge: Annotated[str, Field(description="who you are, for the report")] = evaluate_once.AGENT,
 ) -> Data:
     """Check your replies to `prompt`: returns the report, or the defects and what to answer now."""
     loaded = load_rubric(rubric)
     row = evaluate_once.single_row(
         task=task, response=response, response_b=response_b, reference=reference, context=context
     )
-    judged = evaluate_once.judge_by_agent(loaded, row, replies, judge)
+    judged = evaluate_once.judge_by_agent(loaded, row, replies)
     if isinstance(judged, evaluate_once.AgentTurn):
         return judged.as_data()
     return evaluate_once.conclude_single(judged, loaded).as_data()

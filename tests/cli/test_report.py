@@ -78,28 +78,10 @@ def test_a_junit_report_has_a_case_for_every_sample(jurybox: Callable, tmp_path:
     assert (root.get("tests"), root.get("failures")) == ("2", "1")
 
 
-@pytest.mark.parametrize(
-    ("form", "begins"),
-    [
-        ((), "# talk"),
-        (("--format", "html"), "<!DOCTYPE html>"),
-        (("--format", "json"), "{"),
-        (("--format", "junit"), "<?xml"),
-    ],
-)
-def test_a_report_can_go_to_standard_output(
-    jurybox: Callable, form: tuple[str, ...], begins: str
-) -> None:
-    done = jurybox("report", "last", "-o", "-", *form)
+def test_a_report_can_go_to_standard_output(jurybox: Callable) -> None:
+    done = jurybox("report", "last", "-o", "-")
     assert (done.code, done.err) == (0, "")
-    assert done.out.startswith(begins)
-
-
-def test_the_form_may_be_named_whatever_the_file_is_called(
-    jurybox: Callable, tmp_path: Path
-) -> None:
-    assert jurybox("report", "last", "-o", "summary", "--format", "md").code == 0
-    assert (tmp_path / "summary").read_text().startswith("# talk")
+    assert done.out.startswith("# talk")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +90,6 @@ def test_the_form_may_be_named_whatever_the_file_is_called(
         (("last", "-o", "x.pdf"), "x.pdf: `.pdf` isn't a report format"),
         (("nosuch", "-o", "x.md"), "nosuch: no such run"),
         (("last", "-o", "-", "--json"), "exclude each other"),
-        (("last", "-o", "x.md", "--format", "pdf"), "'pdf' is not one of"),
     ],
 )
 def test_what_cannot_be_done_is_one_line_and_2(

@@ -139,7 +139,6 @@ def test_the_trace_of_the_rules_is_shown(jurybox: Callable, tmp_path: Path) -> N
         (("resume", "last"), "{run}: the run is finished; `jurybox show` shows it"),
         (("runs", "--store", "none.db"), "no store at none.db; run a suite first"),
         (("gate", "last", "--decision", "deploy"), "{run}: the rubric has no decisions"),
-        (("verify", "last", "--digest", "12"), "--digest: not a digest"),
         (("rescore", "last", "--rubric", "companion"), "{run}: the judges replied in the format"),
         (("rescore", "last"), "jurybox rescore: missing option '--rubric'"),
     ],

@@ -201,9 +201,6 @@ def test_a_stopped_run_can_be_looked_at_and_is_not_decided_on(
     verified = jurybox("verify", "last")
     assert verified.code == 0
     assert verified.out.startswith("verified so far: 3 samples, 3 exchanges; the run isn't")
-    digest = jurybox("verify", "last", "--digest", "0" * 64)
-    assert digest.code == 3
-    assert "isn't finished" in digest.err
 
 
 def test_whoever_has_ctrl_c_ignored_is_not_stopped_by_it(start: Callable[..., Started]) -> None:

@@ -279,7 +279,7 @@ def check_checks(rubric: Rubric, *, judges: bool, pair: bool) -> None:
         raise InputError(problem, "leave one out, or use a rubric without checks", rubric.id)
 
 
-AGENT: Final = "agent"
+_AGENT: Final = "agent"
 
 
 class AgentPrompt(msgspec.Struct, frozen=True, kw_only=True):
@@ -324,9 +324,7 @@ class AgentTurn(msgspec.Struct, frozen=True, kw_only=True):
         return errors[0] if len(errors) == 1 else CombinedError(errors)
 
 
-def judge_by_agent(
-    rubric: Rubric, row: Row, replies: Sequence[str], judge: str = AGENT
-) -> SingleReport | AgentTurn:
+def judge_by_agent(rubric: Rubric, row: Row, replies: Sequence[str]) -> SingleReport | AgentTurn:
     """Return the report from an agent's replies, or the prompts that it has to answer next.
 
     ``replies`` are all replies so far, including invalid ones, in the order of their prompts. The
@@ -337,7 +335,7 @@ def judge_by_agent(
         problem = "there is no response" if sample is None else str(sample.failure)
         raise InputError(problem, "give a response to judge")
     pair, both = row.response_b is not None, ("response A", "response B")
-    procedure = single_procedure(rubric, (judge,), votes=1, pair=pair, way="verdict")
+    procedure = single_procedure(rubric, (_AGENT,), votes=1, pair=pair, way="verdict")
     read: Callable[[str, Sequence[str]], object] = procedure.judging.score_form.read
     if pair and row.reference is None:
         read, both = procedure.judging.pair_form.read, ("A before B", "B before A")

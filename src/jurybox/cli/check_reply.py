@@ -22,20 +22,12 @@ from jurybox.wiring import load_rubric
     type=TEXT,
     help="An agent's reply; repeat it for all replies so far, in the order of their prompts.",
 )
-@click.option(
-    "--judge",
-    default="agent",
-    show_default=True,
-    metavar="NAME",
-    help="The name of the judge in the report.",
-)
 @with_options(*MEASURED)
 @accept_option
 @json_option
 def command(
     rubric: str,
     replies: tuple[str, ...],
-    judge: str,
     accept_unreviewed: bool,
     as_json: bool,
     **material: Any,  # noqa: ANN401 - the parts of a sample
@@ -55,7 +47,7 @@ def command(
           --reply @a-before-b.json --reply @b-before-a.json --json
     """  # noqa: D301 - click reads \b as "keep these lines"
     loaded = load_rubric(rubric)
-    judged = judge_by_agent(loaded, single_row(**material), replies, judge)
+    judged = judge_by_agent(loaded, single_row(**material), replies)
     if not isinstance(judged, AgentTurn):
         return print_single_report(
             judged, loaded, None, accept_unreviewed=accept_unreviewed, as_json=as_json

@@ -11,7 +11,7 @@ from jurybox.app.view_run import (
 )
 from jurybox.cli.options import json_option, opened_run, run_argument, store_option
 from jurybox.cli.output import output_file, print_json, say
-from jurybox.reporting.reports import ReportFormat, report_format, write_report
+from jurybox.reporting.reports import report_format, write_report
 from jurybox.text_format import counted
 
 
@@ -22,17 +22,11 @@ from jurybox.text_format import counted
     "--output",
     required=True,
     metavar="FILE",
-    help="Where to write, as .html, .md, .json or .junit.xml; - for standard output.",
-)
-@click.option(
-    "--format",
-    "named",
-    type=click.Choice(["html", "md", "json", "junit"]),
-    help="The format of the report, regardless of the file's name; for standard output, md.",
+    help="Where to write, as .html, .md, .json or .junit.xml; - for Markdown on standard output.",
 )
 @store_option
 @json_option
-def command(run: str, output: str, named: ReportFormat | None, as_json: bool) -> None:
+def command(run: str, output: str, as_json: bool) -> None:
     """Write a report on a RUN: the verdict first, then why, then what to look at.
 
     RUN is a run's id, its name, a tag, or `last`. The HTML report is one file for any browser:
@@ -45,12 +39,12 @@ def command(run: str, output: str, named: ReportFormat | None, as_json: bool) ->
       jurybox report last -o report.html
       jurybox report last -o report.md
       jurybox report 20260301-0914 -o results.junit.xml
-      jurybox report last -o - --format json
+      jurybox report last -o -
     """  # noqa: D301 - click reads \b as "keep these lines"
     to_stdout = output == "-"
     if to_stdout and as_json:
-        raise click.UsageError("--json and --output - exclude each other; use --format json")
-    form = named or ("md" if to_stdout else report_format(output))
+        raise click.UsageError("--json and --output - exclude each other")
+    form = "md" if to_stdout else report_format(output)
     with opened_run(run) as (store, row):
         view = view_run(row, store)
         # Only some formats show these, and reading them takes time.
