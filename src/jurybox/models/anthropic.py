@@ -3,21 +3,18 @@
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final, cast
-from urllib.parse import quote
 
 import msgspec
 
 from jurybox.engine.ports import ModelError
 from jurybox.judging.flow import ModelReply, ModelRequest
 from jurybox.models import http
-from jurybox.models.chat_model import Accepted, BatchStatus, ChatModel, listed_batches
+from jurybox.models.chat_model import Accepted, ChatModel, ProviderBatch, sent_generation
 from jurybox.models.model_errors import quoted, read_refusal, status_error
-from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Usage
 
 VERSION: Final = "2023-06-01"
 _PATH: Final = "/v1/messages"
-_BATCHES: Final = "/v1/messages/batches"
 # The HTTP status of each error type, because errors in a batch have only a type.
 _STATUSES: Final[Mapping[str, int]] = {
     "invalid_request_error": 400,
@@ -33,8 +30,6 @@ _STATUSES: Final[Mapping[str, int]] = {
 _INTERNAL: Final = 500
 
 _OPTIONAL: Final = ("temperature", "top_p")
-# Anthropic's defaults, which apply to parameters that aren't sent.
-_DEFAULT_TEMPERATURE: Final = 1.0
 _DEFAULT_TOP_P: Final = 1.0
 
 _REASONS: Final[Mapping[str, str]] = {
@@ -69,6 +64,9 @@ class AnthropicModel(ChatModel):
     """A model of the Messages API."""
 
     path = _PATH
+    batches = "/v1/messages/batches"
+    cursor = "after_id"
+    marked = False
     # The token limit is required, and has no other name to try.
     needed = frozenset({"max_tokens"})
     within = frozenset({_MARK})
@@ -84,11 +82,7 @@ class AnthropicModel(ChatModel):
         return ModelReply(
             text=self.client.mask.text("".join(texts)),
             usage=_usage(reply.usage),
-            sent=Generation(
-                temperature=cast("float", payload.get("temperature", _DEFAULT_TEMPERATURE)),
-                top_p=cast("float", payload.get("top_p", _DEFAULT_TOP_P)),
-                max_tokens=cast("int", payload["max_tokens"]),
-            ),
+            sent=sent_generation(payload),
             # The API has no seed.
             seed_sent=False,
             refused=tuple([name for name in _OPTIONAL if name in self.accepted.without]),
@@ -122,30 +116,13 @@ class AnthropicModel(ChatModel):
         """Submit the requests; ``mark`` isn't sent, because the API has no field for it."""
         del mark
         body = b"".join((b'{"requests":[', b",".join(lines), b"]}"))
-        answer = await self.client.send(http.HttpCall(method="POST", path=_BATCHES, body=body))
-        return http.decode(answer, _AnthropicBatch).id
+        answer = await self.client.send(http.HttpCall(method="POST", path=self.batches, body=body))
+        return http.decode(answer, ProviderBatch).id
 
-    async def find_batches(self, mark: str, since: str, requests: int) -> Sequence[str]:
-        """Return the ids of batches created since a given time with this many requests."""
-        del mark
-        listed = await listed_batches(self.client, _BATCHES, "after_id", since)
-        return [each.id for each in listed if sum(each.request_counts.values()) == requests]
-
-    async def batch_status(self, batch_id: str) -> BatchStatus:
-        """Return the state of a batch."""
-        path = f"{_BATCHES}/{quote(batch_id, safe='')}"
-        batch = http.decode(await self.client.send(http.HttpCall(path=path)), _AnthropicBatch)
-        counts = batch.request_counts
-        answered = sum(counts.values()) - counts.get("processing", 0)
-        match batch.processing_status:
-            case "in_progress" | "canceling":
-                return BatchStatus(state="open", answered=answered)
-            case "ended":
-                # Not the address in the answer, because the key must be sent only to the endpoint.
-                return BatchStatus(state="ended", answered=answered, paths=(f"{path}/results",))
-            case status:
-                what = f"batch {quoted(batch_id)} has the unknown status `{quoted(status)}`"
-                raise ModelError("unreadable", what, retry=False)
+    def batch_results(self, batch: ProviderBatch, path: str) -> tuple[str, ...]:
+        """Return the path below the batch's; not the address in it, which would get the key."""
+        del batch
+        return (f"{path}/results",)
 
     def batch_answer(self, line: bytes) -> bytes:
         """Return the body of the answer in a line of the results."""
@@ -209,12 +186,6 @@ def _usage(usage: object) -> Usage:
         cached_tokens=cached,
         written_tokens=written or msgspec.UNSET,
     )
-
-
-class _AnthropicBatch(msgspec.Struct):
-    id: str
-    processing_status: str = ""
-    request_counts: dict[str, int] = {}
 
 
 class _BatchResult(msgspec.Struct):

@@ -12,14 +12,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
-from typing import ClassVar, Final, Literal, get_args
-from urllib.parse import urlencode
+from typing import Any, ClassVar, Final, Literal, get_args
+from urllib.parse import quote, urlencode
 
 import msgspec
 
+from jurybox.engine.ports import ModelError
 from jurybox.judging.flow import ModelReply, ModelRequest
 from jurybox.models.http import HttpAnswer, HttpCall, HttpClient, decode
-from jurybox.models.model_errors import Refusal, StatusError
+from jurybox.models.model_errors import Refusal, StatusError, quoted
+from jurybox.rubric.rubric_model import Generation
 
 Payload = dict[str, object]
 _PAGE: Final = 100
@@ -91,12 +93,67 @@ def _names(refusal: Refusal, parameter: str) -> bool:
     return re.search(rf"(?<!\w){parameter}(?!\w)", refusal.message) is not None
 
 
-class BatchStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The status of a batch, as reported by its provider."""
+BatchState = Literal["open", "ended", "refused"]
+"""A batch is ``refused`` if none of its requests will be tried."""
+# The states of all providers.
+_STATES: Final[Mapping[str, BatchState]] = {
+    **dict.fromkeys(("validating", "in_progress", "finalizing"), "open"),
+    **dict.fromkeys(("cancelling", "canceling"), "open"),
+    **dict.fromkeys(("completed", "expired", "cancelled", "ended"), "ended"),
+    "failed": "refused",
+}
+# Counts of requests that aren't done.
+_NOT_DONE: Final = {"total", "processing"}
+BATCH_MARK: Final = "jurybox_batch"
+"""The key of a batch's mark in its metadata."""
 
-    # ``refused`` if none of its requests will be tried.
-    state: Literal["open", "ended", "refused"]
-    answered: int | None = None  # how many requests are done, if the provider reports it
+
+class BatchError(msgspec.Struct):
+    """Why a provider refused a batch or one of its requests."""
+
+    code: str | None = None
+    message: str | None = None
+
+    @property
+    def shown(self) -> str:
+        """The reason in words; empty if there is none."""
+        return quoted(self.message or self.code or "")
+
+
+class _BatchErrors(msgspec.Struct):
+    data: list[BatchError] | None = None
+
+
+class ProviderBatch(msgspec.Struct):
+    """A batch as its provider describes it; without a creation time, it counts as new."""
+
+    id: str
+    status: str = ""
+    processing_status: str = ""  # instead of `status`
+    created_at: float | str = math.inf  # in seconds, or as ISO 8601
+    metadata: dict[str, str] | None = None
+    request_counts: dict[str, int] = {}
+    output_file_id: str | None = None
+    error_file_id: str | None = None
+    errors: _BatchErrors | None = None
+
+    @property
+    def seconds(self) -> float:
+        """When it was created, in seconds since 1970."""
+        at = self.created_at
+        return datetime.fromisoformat(at).timestamp() if isinstance(at, str) else at
+
+
+class _Page(msgspec.Struct):
+    data: list[ProviderBatch]
+    has_more: bool = False
+
+
+class BatchStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The status of a batch."""
+
+    state: BatchState
+    answered: int  # how many requests are done
     problem: str = ""  # why it was refused
     too_large: bool = False  # whether a smaller batch might have been accepted
     paths: tuple[str, ...] = ()  # where the results are
@@ -107,6 +164,9 @@ class ChatModel(ABC):
 
     Attributes:
         path: where requests are posted.
+        batches: where batches are listed and created.
+        cursor: the parameter of the list that names the last batch of the page before.
+        marked: whether a batch can have a mark, by which it is found again.
         needed: required parameters.
         within: parameters nested in others.
         accepted: the parameters known to be accepted; learned once, then reused.
@@ -114,6 +174,9 @@ class ChatModel(ABC):
     """
 
     path: ClassVar[str]
+    batches: ClassVar[str]
+    cursor: ClassVar[str]
+    marked: ClassVar[bool]
     needed: ClassVar[frozenset[str]] = frozenset()
     within: ClassVar[frozenset[str]] = frozenset()
 
@@ -181,52 +244,59 @@ class ChatModel(ABC):
         """Submit a batch, with ``mark`` if the provider supports it; return its id."""
 
     @abstractmethod
-    async def find_batches(self, mark: str, since: str, requests: int) -> Sequence[str]:
-        """Return the ids of the batches that were possibly submitted with ``mark``."""
-
-    @abstractmethod
-    async def batch_status(self, batch_id: str) -> BatchStatus:
-        """Return the state of a batch."""
+    def batch_results(self, batch: ProviderBatch, path: str) -> tuple[str, ...]:
+        """Return the paths of the results of the batch at ``path``."""
 
     @abstractmethod
     def batch_answer(self, line: bytes) -> bytes:
         """Return the body of the answer in a line of the results."""
 
+    async def find_batches(self, mark: str, since: str, requests: int) -> Sequence[str]:
+        """Return the ids of the batches that were possibly submitted with ``mark``.
 
-class ListedBatch(msgspec.Struct):
-    """A batch in a provider's list; without a creation time, it counts as new."""
+        If the provider has no marks, these are batches of as many requests created since then.
+        """
+        listed = await self._list_batches(since)
+        if self.marked:
+            return [each.id for each in listed if (each.metadata or {}).get(BATCH_MARK) == mark]
+        return [each.id for each in listed if sum(each.request_counts.values()) == requests]
 
-    id: str
-    created_at: float | str = math.inf  # in seconds, or as ISO 8601
-    metadata: dict[str, str] | None = None
-    request_counts: dict[str, int] = {}
+    async def _list_batches(self, since: str) -> list[ProviderBatch]:
+        oldest = datetime.fromisoformat(since).timestamp() - _SKEW
+        found: list[ProviderBatch] = []
+        after: dict[str, str] = {}
+        for _ in range(_MOST_PAGES):
+            query = urlencode({"limit": _PAGE, **after})
+            page = decode(await self.client.send(HttpCall(path=f"{self.batches}?{query}")), _Page)
+            recent = [each for each in page.data if each.seconds >= oldest]
+            found += recent
+            # The list begins with the newest batch.
+            if not page.has_more or not recent:
+                break
+            after = {self.cursor: page.data[-1].id}
+        return found
 
-    @property
-    def seconds(self) -> float:
-        """When it was created, in seconds since 1970."""
-        at = self.created_at
-        return datetime.fromisoformat(at).timestamp() if isinstance(at, str) else at
+    async def batch_status(self, batch_id: str) -> BatchStatus:
+        """Return the state of a batch."""
+        path = f"{self.batches}/{quote(batch_id, safe='')}"
+        batch = decode(await self.client.send(HttpCall(path=path)), ProviderBatch)
+        status = batch.status or batch.processing_status
+        if status not in _STATES:
+            what = f"batch {quoted(batch_id)} has the unknown status `{quoted(status)}`"
+            raise ModelError("unreadable", what, retry=False)
+        error = ((batch.errors and batch.errors.data) or [BatchError()])[0]
+        return BatchStatus(
+            state=_STATES[status],
+            answered=sum(n for name, n in batch.request_counts.items() if name not in _NOT_DONE),
+            problem=error.shown or "it doesn't say why",
+            too_large=error.code == "token_limit_exceeded",
+            paths=self.batch_results(batch, path) if _STATES[status] == "ended" else (),
+        )
 
 
-class _Page(msgspec.Struct):
-    data: list[ListedBatch]
-    has_more: bool = False
-
-
-async def listed_batches(
-    client: HttpClient, path: str, cursor: str, since: str
-) -> list[ListedBatch]:
-    """Return a provider's batches that were created since a given time."""
-    oldest = datetime.fromisoformat(since).timestamp() - _SKEW
-    found: list[ListedBatch] = []
-    after: dict[str, str] = {}
-    for _ in range(_MOST_PAGES):
-        query = urlencode({"limit": _PAGE, **after})
-        page = decode(await client.send(HttpCall(path=f"{path}?{query}")), _Page)
-        recent = [each for each in page.data if each.seconds >= oldest]
-        found += recent
-        # The list begins with the newest batch.
-        if not page.has_more or not recent:
-            break
-        after = {cursor: page.data[-1].id}
-    return found
+def sent_generation(payload: Mapping[str, Any]) -> Generation:
+    """Return the parameters in a payload; where one isn't sent, the APIs' default applies."""
+    sent = {"temperature": 1.0, "top_p": 1.0, **payload}
+    limit: int = sent.get("max_completion_tokens") or sent["max_tokens"]
+    names = [name for name in ("temperature", "top_p", "seed") if name in sent]
+    return Generation(max_tokens=limit, **{name: sent[name] for name in names})

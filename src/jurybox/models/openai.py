@@ -13,24 +13,21 @@ from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError
 from jurybox.judging.flow import FailureKind, ModelReply, ModelRequest
 from jurybox.models import http
-from jurybox.models.chat_model import Accepted, BatchStatus, ChatModel, listed_batches
+from jurybox.models.chat_model import (
+    BATCH_MARK,
+    Accepted,
+    BatchError,
+    ChatModel,
+    ProviderBatch,
+    sent_generation,
+)
 from jurybox.models.model_errors import Refusal, measured, quoted, read_refusal, status_error
-from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Usage
 
 _PATH: Final = "/chat/completions"
 _BATCH_URL: Final = "/v1/chat/completions"
 _FILES: Final = "/files"
-_BATCHES: Final = "/batches"
-_BATCH_MARK: Final = "jurybox_batch"
-_OPEN_STATES: Final = {"validating", "in_progress", "finalizing", "cancelling"}
-_ENDED_STATES: Final = {"completed", "expired", "cancelled"}
-
 _ALWAYS_SENT: Final = ("temperature", "top_p", "seed")
-# The API's defaults, which apply to parameters that aren't sent.
-_DEFAULT_TEMPERATURE: Final = 1.0
-_DEFAULT_TOP_P: Final = 1.0
-
 # Stop reasons that explain a reply without text: it is kept, not reported as unreadable.
 _SAYS_WHY: Final = {"length", "content_filter"}
 
@@ -56,6 +53,9 @@ class OpenAIModel(ChatModel):
     """One model at an endpoint."""
 
     path = _PATH
+    batches = "/batches"
+    cursor = "after"
+    marked = True
 
     def payload(self, request: ModelRequest, accepted: Accepted) -> dict[str, object]:
         """Return the request body, limited to accepted parameters."""
@@ -93,7 +93,7 @@ class OpenAIModel(ChatModel):
         return ModelReply(
             text=self.client.mask.text(text or refusal or ""),
             usage=_usage(completion.usage),
-            sent=_sent(payload),
+            sent=sent_generation(payload),
             seed_sent="seed" in payload,
             refused=tuple([name for name in _ALWAYS_SENT if name not in payload]),
             model=_string(completion.model),
@@ -123,40 +123,21 @@ class OpenAIModel(ChatModel):
             "input_file_id": file.id,
             "endpoint": _BATCH_URL,
             "completion_window": "24h",
-            "metadata": {_BATCH_MARK: mark},
+            "metadata": {BATCH_MARK: mark},
         }
-        return http.decode(await self.client.post(_BATCHES, batch), _OpenAIBatch).id
+        return http.decode(await self.client.post(self.batches, batch), ProviderBatch).id
 
-    async def find_batches(self, mark: str, since: str, requests: int) -> Sequence[str]:
-        """Return the ids of the batches with the mark, at most one."""
-        del requests
-        listed = await listed_batches(self.client, _BATCHES, "after", since)
-        return [each.id for each in listed if (each.metadata or {}).get(_BATCH_MARK) == mark]
-
-    async def batch_status(self, batch_id: str) -> BatchStatus:
-        """Return the state of a batch."""
-        path = f"{_BATCHES}/{quote(batch_id, safe='')}"
-        batch = http.decode(await self.client.send(http.HttpCall(path=path)), _OpenAIBatch)
-        answered = sum(batch.request_counts.get(each, 0) for each in ("completed", "failed"))
-        if batch.status in _OPEN_STATES:
-            return BatchStatus(state="open", answered=answered)
-        if batch.status in _ENDED_STATES:
-            files = [batch.output_file_id, batch.error_file_id]
-            paths = tuple(f"{_FILES}/{quote(each, safe='')}/content" for each in files if each)
-            return BatchStatus(state="ended", answered=answered, paths=paths)
-        if batch.status == "failed":
-            errors = (batch.errors.data if batch.errors else None) or [_BatchError()]
-            what = quoted(errors[0].message or errors[0].code or "it doesn't say why")
-            too_large = errors[0].code == "token_limit_exceeded"
-            return BatchStatus(state="refused", problem=what, too_large=too_large)
-        what = f"batch {quoted(batch_id)} has the unknown status `{quoted(batch.status)}`"
-        raise ModelError("unreadable", what, retry=False)
+    def batch_results(self, batch: ProviderBatch, path: str) -> tuple[str, ...]:
+        """Return the paths of the files of answers and of errors."""
+        del path
+        files = [batch.output_file_id, batch.error_file_id]
+        return tuple(f"{_FILES}/{quote(each, safe='')}/content" for each in files if each)
 
     def batch_answer(self, line: bytes) -> bytes:
         """Return the body of the answer in a line of the results."""
         result = http.decode_body(line, _OpenAIBatchLine)
         if result.response is None:
-            raise _unanswered(result.error or _BatchError())
+            raise _unanswered(result.error or BatchError())
         body = bytes(result.response.body)
         if result.response.status_code >= HTTPStatus.MULTIPLE_CHOICES:
             refusal = read_refusal(body, "application/json", ())
@@ -222,16 +203,6 @@ def _text(content: str | list[dict[str, Any]] | None) -> str | None:
     return "".join(found) if found else None
 
 
-def _sent(payload: Mapping[str, object]) -> Generation:
-    limit = payload.get("max_tokens", payload.get("max_completion_tokens"))
-    return Generation(
-        temperature=cast("float", payload.get("temperature", _DEFAULT_TEMPERATURE)),
-        top_p=cast("float", payload.get("top_p", _DEFAULT_TOP_P)),
-        max_tokens=cast("int", limit),
-        seed=cast("int", payload.get("seed", Generation().seed)),
-    )
-
-
 def _usage(usage: object) -> Usage:
     if not isinstance(usage, dict):
         return Usage()
@@ -265,24 +236,6 @@ class _File(msgspec.Struct):
     id: str
 
 
-class _BatchError(msgspec.Struct):
-    code: str | None = None
-    message: str | None = None
-
-
-class _BatchErrors(msgspec.Struct):
-    data: list[_BatchError] | None = None
-
-
-class _OpenAIBatch(msgspec.Struct):
-    id: str
-    status: str = ""
-    output_file_id: str | None = None
-    error_file_id: str | None = None
-    errors: _BatchErrors | None = None
-    request_counts: dict[str, int] = {}
-
-
 class _BatchResponse(msgspec.Struct):
     status_code: int = HTTPStatus.OK
     body: msgspec.Raw = msgspec.Raw(b"null")
@@ -290,11 +243,11 @@ class _BatchResponse(msgspec.Struct):
 
 class _OpenAIBatchLine(msgspec.Struct):
     response: _BatchResponse | None = None
-    error: _BatchError | None = None
+    error: BatchError | None = None
 
 
-def _unanswered(error: _BatchError) -> ModelError:
-    what = quoted(error.message or error.code or "the line has neither an answer nor an error")
+def _unanswered(error: BatchError) -> ModelError:
+    what = error.shown or "the line has neither an answer nor an error"
     kinds: dict[str | None, FailureKind] = {
         "batch_expired": "timeout",
         "batch_cancelled": "unreachable",
