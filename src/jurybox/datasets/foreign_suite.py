@@ -8,16 +8,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from jurybox.datasets.fields import Columns, FieldError
 from jurybox.datasets.ratings import verdicts_of
 from jurybox.datasets.row_reader import FileContext, Needs, Record, RowReader
 from jurybox.documents.findings import Findings
-from jurybox.documents.numbers import show_number
-from jurybox.documents.plain_yaml import as_yaml
-from jurybox.errors import RubricError
-from jurybox.rubric import parse_rubric
-from jurybox.rubric.checks import read_check
+from jurybox.errors import InputError, RubricError
+from jurybox.rubric import Criterion, Level, Rubric, Scale, parse_rubric, render_rubric
+from jurybox.rubric.checks import Check, read_check
+from jurybox.rubric.metrics import Comparison
 from jurybox.text_format import as_text, counted, printable
 
 _ROLES: Final = ("system", "user", "assistant")
@@ -320,84 +320,79 @@ _RESPONSE: Final = re.compile(r"\s*\{\{\s*sample\.output_text\s*\}\}\s*")
 # The parts of a row that a judge sees, in words.
 _SHOWN: Final = {"task": "the task", "reference": "the reference answer", "context": "the context"}
 _FILLED: Final = (*_SHOWN, "id", "scenario")
+_YES_OR_NO: Final = Scale(low=0, high=1)
 _OPERATIONS: Final = {"eq": "equals", "like": "contains", "ilike": "contains"}
-
-
-class _Criterion(msgspec.Struct, kw_only=True):
-    """A grader as a part of a rubric document."""
-
-    name: str
-    text: str
-    scale: str = "0-1"
-    least: float | None = 1
-    """The passing threshold; None if the grader doesn't have one."""
 
 
 def read_openai_graders(value: Mapping[str, Any], read: ForeignSuite) -> None:
     """Read an eval's graders, or a single grader, as a rubric document."""
     read.name = as_text(value.get("name") or "graders")
-    criteria: dict[str, _Criterion] = {}
+    criteria: dict[str, Criterion] = {}
+    rules: list[Comparison] = []
     for grader in read.each(value.get("testing_criteria", value)):
-        if grader["type"] != "multi":
-            _add(grader, as_text(grader.get("name") or "grader"), criteria, read)
-            continue
-        for name, part in mapping(grader.get("graders")).items():
-            _add(part, name, criteria, read, alone=False)
-        formula = as_text(grader.get("calculate_output"))
-        read.lose("multi grader", f"with `{formula}`", "write `weights` and `pass` in the rubric")
-    read.rubric = _document(read.name, criteria) if criteria else ""
+        named = {as_text(grader.get("name") or "grader"): grader}
+        several = grader["type"] == "multi"
+        if several:
+            formula = f"with `{as_text(grader.get('calculate_output'))}`"
+            read.lose("multi grader", formula, "write `weights` and `pass` in the rubric")
+            named = mapping(grader.get("graders"))
+        for name, part in named.items():
+            plain = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "grader"
+            key = plain if plain not in criteria else f"{plain}_{len(criteria) + 1}"
+            try:
+                criterion = _criterion(part, key, name, read)
+                rule = [] if several or criterion is None else _rules(part, key)
+                if criterion is not None:
+                    parse_rubric(_document("Grader", [criterion], rule))
+                    criteria[key] = criterion
+                    rules += rule
+            except InputError as error:
+                problem = (
+                    error.findings[0].problem if isinstance(error, RubricError) else error.problem
+                )
+                read.lose("grader", f"`{name}`", f"left out, {problem}")
+    read.rubric = _document(read.name, [*criteria.values()], rules) if criteria else ""
 
 
-def _add(
-    grader: Mapping[str, Any],
-    name: str,
-    criteria: dict[str, _Criterion],
-    read: ForeignSuite,
-    *,
-    alone: bool = True,
-) -> None:
-    """Add a grader as a criterion; its threshold becomes a pass rule only if it is ``alone``."""
-    criterion = _criterion(grader, name, read)
-    if criterion is None:
-        return
-    criterion.least = criterion.least if alone else None
-    plain = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "grader"
-    key = plain if plain not in criteria else f"{plain}_{len(criteria) + 1}"
-    try:
-        parse_rubric(_document("Grader", {key: criterion}))
-    except RubricError as error:
-        read.lose("grader", f"`{name}`", f"left out, {error.findings[0].problem}")
-    else:
-        criteria[key] = criterion
+def _rules(grader: Mapping[str, Any], key: str) -> list[Comparison]:
+    """Return the pass rule of a grader, if it has one; all but score models pass with 1."""
+    least = grader.get("pass_threshold") if grader["type"] == "score_model" else 1
+    return [] if least is None else [Comparison(name=key, operator=">=", number=least)]
 
 
-def _criterion(grader: Mapping[str, Any], name: str, read: ForeignSuite) -> _Criterion | None:
+def _criterion(
+    grader: Mapping[str, Any], key: str, name: str, read: ForeignSuite
+) -> Criterion | None:
     """Return a grader as a criterion; None, with a noted loss, if there is no counterpart."""
     kind = as_text(grader["type"])
+    criterion = Criterion(id=key, name=_plain(name), scale=_YES_OR_NO)
     if kind in {"string_check", "text_similarity"}:
         check = _check(grader)
         if check is not None:
-            return _Criterion(name=name, text=f"```yaml checks\n- {as_yaml(check)}\n```")
+            return replace(criterion, checks=(check,))
     elif kind in {"label_model", "score_model"}:
         model = f"openai/{as_text(grader['model'])}"
         read.judges = read.judges or [model]
         if read.judges != [model]:
             read.lose("grader", f"`{name}` with another model", "the first model judges")
-        text = _fenced(_instructions(grader, name, read))
+        criterion = replace(criterion, definition=_fenced(_instructions(grader, name, read)))
         if kind == "score_model":
             low, high = map(float, grader.get("range") or (0, 1))
-            least = grader.get("pass_threshold")
-            return _Criterion(name=name, text=text, scale=f"{low}..{high}", least=least)
+            return replace(criterion, scale=Scale.parse(f"{low}..{high}"))
         passing = listing(grader["passing_labels"])
         failing = [label for label in listing(grader["labels"]) if label not in passing]
-        return _Criterion(name=name, text=f"{text}\n\n{_levels(passing, failing)}")
+        levels = tuple(
+            Level(low=score, high=score, meaning=f"labeled {', '.join(map(_plain, labels))}")
+            for score, labels in ((1, passing), (0, failing or ["otherwise"]))
+        )
+        return replace(criterion, levels=levels, level_columns=("Score", "Meaning"))
     how = grader.get("operation") or grader.get("evaluation_metric")
     which = f"`{name}` of type `{kind}`" + (f" with `{as_text(how)}`" if how else "")
     read.lose("grader", which, "no counterpart; write a criterion")
     return None
 
 
-def _check(grader: Mapping[str, Any]) -> Record | None:
+def _check(grader: Mapping[str, Any]) -> Check | None:
     """Return the check that is equivalent to a grader, if there is one."""
     given, wanted = as_text(grader["input"]), as_text(grader["reference"])
     operation = as_text(grader.get("operation"))
@@ -410,8 +405,8 @@ def _check(grader: Mapping[str, Any]) -> Record | None:
         check |= {"ignore_case": True} if operation == "ilike" else {}
     elif grader.get("evaluation_metric") == "fuzzy_match":
         check = {"similarity": value, "at_least": grader.get("pass_threshold")}
-    unreadable = check is None or _GRADER_VALUE.search(value) or read_check(check)[1]
-    return None if unreadable or not _RESPONSE.fullmatch(given) else check
+    unreadable = _GRADER_VALUE.search(value) or not _RESPONSE.fullmatch(given)
+    return None if check is None or unreadable else read_check(check)[0]
 
 
 def _row_value(found: re.Match[str]) -> str:
@@ -447,31 +442,21 @@ def _fenced(text: str) -> str:
     return f"{fence}text\n{text}\n{fence}"
 
 
-def _levels(passing: list[str], failing: list[str]) -> str:
-    lines = ["| Score | Meaning |", "| --- | --- |"]
-    for score, labels in ((1, passing), (0, failing)):
-        named = ", ".join(re.sub(r"[\s|`\\]+", " ", as_text(label)) for label in labels)
-        lines += [f"| {score} | labeled {named or 'otherwise'} |"]
-    return "\n".join(lines)
-
-
-def _document(title: str, criteria: Mapping[str, _Criterion]) -> str:
+def _document(title: str, criteria: list[Criterion], rules: list[Comparison]) -> str:
     """Return the rubric document."""
-    rules = [
-        f"{key} >= {show_number(each.least)}"
-        for key, each in criteria.items()
-        if each.least is not None
-    ]
-    scales = {key: each.scale for key, each in criteria.items()}
-    front = {"id": "imported", "version": "1.0.0", "scale": "0-1", "scales": scales, "votes": 1}
-    front |= {"pass": rules} if rules else {}
-    lines = ["---", *(f"{key}: {as_yaml(value)}" for key, value in front.items()), "---"]
-    lines += [f"# {_plain(title)}", "", "## Criteria"]
-    for key, each in criteria.items():
-        lines += ["", f"### {_plain(each.name)} `{key}`", "", each.text]
-    return "\n".join([*lines, ""])
+    return render_rubric(
+        Rubric(
+            id="imported",
+            version="1.0.0",
+            title=_plain(title),
+            scale=_YES_OR_NO,
+            criteria=tuple(criteria),
+            votes=1,
+            pass_rules=tuple(rules),
+        )
+    )
 
 
-def _plain(name: str) -> str:
+def _plain(name: object) -> str:
     """Return a name without Markdown syntax."""
-    return re.sub(r"[^\w .,:()-]+", " ", name).strip(" .-") or "Grader"
+    return re.sub(r"[^\w .,:()-]+", " ", as_text(name)).strip(" .-") or "Grader"

@@ -296,7 +296,7 @@ class ChatModel(ABC):
 
 def sent_generation(payload: Mapping[str, Any]) -> Generation:
     """Return the parameters in a payload; where one isn't sent, the APIs' default applies."""
-    sent = {"temperature": 1.0, "top_p": 1.0, **payload}
+    sent: dict[str, Any] = {"temperature": 1.0, "top_p": 1.0, **payload}
     limit: int = sent.get("max_completion_tokens") or sent["max_tokens"]
     names = [name for name in ("temperature", "top_p", "seed") if name in sent]
     return Generation(max_tokens=limit, **{name: sent[name] for name in names})
