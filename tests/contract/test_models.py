@@ -19,9 +19,10 @@ from jurybox.models.function import FunctionModel
 from jurybox.models.local.files import ModelFile
 from jurybox.models.local.local_model import LocalModel
 from jurybox.models.openai import OpenAIModel, openai_client
-from jurybox.models.recorded import Recorder, ReplayModel, ScriptedModel
+from jurybox.models.recorded import Recorder, ReplayModel
 from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn, Usage
+from scripted_model import ScriptedModel
 
 REQUEST = ModelRequest(
     model="provider/m",

@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import click
 import pytest
@@ -19,7 +20,7 @@ from jurybox.rubric.check_kinds import CHECKS
 from jurybox.rubric.document import front_matter, rule_blocks
 from jurybox.rubric.metrics import MEASURES, OPERATORS, RATES, run_metrics, sample_metrics
 from jurybox.rubric.rubric_model import REPLY_FORMATS, Band, Component, Decision, Generation
-from jurybox.rubric.rules import MATCHES, NUMERIC_SIGNALS, SIGNAL_LEXICONS, SIGNALS
+from jurybox.rubric.rules import NUMERIC_SIGNALS, SIGNAL_LEXICONS, SIGNALS, Match
 from jurybox.rubric.template import PLACEHOLDERS
 from jurybox.settings import VARIABLES
 from jurybox.storage import schema
@@ -147,7 +148,7 @@ def test_the_table_of_placeholders_is_the_list_in_the_code() -> None:
         ("Bands", Band.__struct_encode_fields__),
         ("Decisions", Decision.__struct_fields__),
         ("Automated rules", rule_blocks.LEXICON_KEYS),
-        ("Automated rules", MATCHES[1:]),
+        ("Automated rules", get_args(Match)[1:]),
         ("Front matter", tuple(REPLY_FORMATS)),
     ],
 )

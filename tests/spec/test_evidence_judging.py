@@ -19,10 +19,10 @@ from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.judging.flow import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.jury import jury
 from jurybox.judging.protocol import Judging
-from jurybox.models.recorded import ScriptedModel
 from jurybox.sample import Response, Sample
 from jurybox.storage.audit import audit
 from jurybox.wiring import find_run, open_run_store
+from scripted_model import ScriptedModel
 
 EMBEDDED = "local/qwen2.5-coder-1.5b-instruct-q4_k_m"
 CHECKLIST = load_rubric("bias-awareness")

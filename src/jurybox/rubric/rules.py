@@ -1,6 +1,6 @@
 """Automated scoring as data: a base score, conditional adjustments, and lexicons."""
 
-from typing import Final, Literal, get_args
+from typing import Final, Literal
 
 import msgspec
 
@@ -73,7 +73,6 @@ WORD_COUNTS: Final = ("response_words", "user_words")
 Source = Literal["response", "user", "earlier"]
 """The texts that phrases are matched in; ``earlier`` is the user's earlier messages."""
 Match = Literal["word-start", "whole-word", "pattern"]
-MATCHES: Final[tuple[Match, ...]] = get_args(Match)
 GAP: Final = "..."
 """Matches a few words in a phrase of a lexicon with ``match: pattern``."""
 EXCEPT: Final = "!"

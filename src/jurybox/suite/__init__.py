@@ -100,8 +100,6 @@ _REQUIRED: Final = {
 }
 SUITE_KEYS: Final = Suite.__struct_fields__
 """Every key of a suite file."""
-LANGFUSE_KEYS: Final = LangfuseSpec.__struct_fields__
-"""Every key of `langfuse`."""
 JUDGE_KEYS: Final = ("model", *JudgeSpec.__struct_fields__, *EndpointFields.__struct_fields__)
 """Every key of `judge`."""
 

@@ -10,10 +10,10 @@ from jurybox.engine.driver import Callers
 from jurybox.engine.limiter import Limits
 from jurybox.engine.ports import ModelError
 from jurybox.judging.flow import Failure, FailureKind, ModelReply, ModelRequest, Outcome
-from jurybox.models.recorded import Line, ScriptedModel
 from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn, Usage
 from jurybox.suite.model_spec import ModelSpec
+from scripted_model import Line, ScriptedModel
 
 REQUEST = ModelRequest(
     model="m", messages=(Turn(role="user", content="x"),), generation=Generation()
