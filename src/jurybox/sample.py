@@ -18,10 +18,6 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     cached_tokens: int | None = None
     written_tokens: int | msgspec.UnsetType = msgspec.UNSET
 
-    def __add__(self, other: "Usage") -> "Usage":
-        """Add the known counts; a sum is unknown only if both parts are."""
-        return added_usage((self, other))
-
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """How long a response took; None if not measured.

@@ -22,7 +22,6 @@ from jurybox.models.openai import OpenAIModel, openai_client
 from jurybox.models.recorded import Recorder, ReplayModel
 from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn, Usage
-from scripted_model import ScriptedModel
 
 REQUEST = ModelRequest(
     model="provider/m",
@@ -70,12 +69,6 @@ async def replay(state: State) -> AsyncGenerator[Model]:
 
 
 @asynccontextmanager
-async def scripted(state: State) -> AsyncGenerator[Model]:
-    trouble = ModelError("refused", "no", retry=False)
-    yield ScriptedModel(lambda _: REPLY if state == "working" else trouble)
-
-
-@asynccontextmanager
 async def local(state: State) -> AsyncGenerator[Model]:
     file = real_models.file_of(real_models.SMALL)
     yield LocalModel(real_models.SMALL, file if state == "working" else half(file))
@@ -93,7 +86,6 @@ MODELS: dict[str, Making] = {
     "local": local,
     "function": function,
     "replay": replay,
-    "scripted": scripted,
 }
 every_model = pytest.mark.parametrize("making", MODELS.values(), ids=MODELS.keys())
 

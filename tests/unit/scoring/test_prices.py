@@ -8,7 +8,7 @@ import pytest
 from jurybox.app.view_run import run_cost
 from jurybox.errors import InputError
 from jurybox.models.providers import load_prices
-from jurybox.sample import Usage
+from jurybox.sample import Usage, added_usage
 from jurybox.scoring.prices import Price, cost
 from jurybox.scoring.sample_result import ModelUse
 
@@ -40,9 +40,9 @@ def test_input_that_is_written_into_a_cache_has_its_own_price_too() -> None:
 
 def test_use_that_nobody_told_of_stays_untold_in_a_sum() -> None:
     told = Usage(input_tokens=5, output_tokens=1, written_tokens=3)
-    assert (told + told).written_tokens == 6
-    assert (told + Usage()).written_tokens == 3
-    assert "written_tokens" not in msgspec.to_builtins(Usage() + Usage())
+    assert added_usage([told, told]).written_tokens == 6
+    assert added_usage([told, Usage()]).written_tokens == 3
+    assert "written_tokens" not in msgspec.to_builtins(added_usage([Usage(), Usage()]))
 
 
 def test_what_is_asked_in_a_batch_costs_its_share_of_all_prices() -> None:
