@@ -31,6 +31,7 @@ from jurybox.errors import ParseError
 from jurybox.text_format import listed, nearest
 
 S = TypeVar("S", bound=msgspec.Struct)
+N = TypeVar("N", Items, Pairs)
 T = TypeVar("T")
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -90,32 +91,6 @@ def plain_number(node: Node) -> float | None:
     return read_number(node.text) if isinstance(node, Scalar) and not node.quoted else None
 
 
-def parse_at(node: Scalar, code: str, parse: Callable[[str], T], findings: Findings) -> T | None:
-    """Read a scalar with ``parse``; if it raises `ParseError`, note the fault and return None."""
-    try:
-        return parse(node.text)
-    except ParseError as error:
-        findings.add(node.place, code, error.problem, error.hint)
-        return None
-
-
-def note_unknown(node: Pairs, what: str, known: Iterable[str], findings: Findings) -> None:
-    """Note every unknown key."""
-    known = list(known)
-    for key, _ in node.pairs:
-        if key.text not in known:
-            hint = nearest(key.text, known, f"use one of {listed(known)}")
-            findings.add(key.place, "unknown-key", f"{what} has no key `{key.text}`", hint)
-
-
-def open_mapping(node: Node | None, what: str, hint: str, findings: Findings) -> Pairs | None:
-    """Return the node if it is a mapping; otherwise note the fault."""
-    if node is None or isinstance(node, Pairs):
-        return node
-    findings.add(node.place, "wrong-type", f"{what} is {kind_of(node)}", hint)
-    return None
-
-
 @cache
 def fields_of(kind: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
     """Return the fields of a struct; cached, because resolving its types is slow."""
@@ -133,10 +108,34 @@ class FieldReader:
         """Return the place of a struct that this reader read; for any other, ``otherwise``."""
         return self._places.get(id(value), (value, otherwise))[1]
 
+    def parse(self, node: Scalar, code: str, parse: Callable[[str], T]) -> T | None:
+        """Read a scalar with ``parse``; if it raises `ParseError`, note the fault."""
+        try:
+            return parse(node.text)
+        except ParseError as error:
+            self.findings.add(node.place, code, error.problem, error.hint)
+            return None
+
+    def note_unknown(self, node: Pairs, what: str, known: Iterable[str]) -> None:
+        """Note every unknown key."""
+        known = list(known)
+        for key, _ in node.pairs:
+            if key.text not in known:
+                hint = nearest(key.text, known, f"use one of {listed(known)}")
+                problem = f"{what} has no key `{key.text}`"
+                self.findings.add(key.place, "unknown-key", problem, hint)
+
+    def open(self, kind: type[N], node: Node | None, what: str, hint: str) -> N | None:
+        """Return the node if it is a list or a mapping, as wanted; otherwise note the fault."""
+        if node is None or isinstance(node, kind):
+            return node
+        self.findings.add(node.place, "wrong-type", f"{what} is {kind_of(node)}", hint)
+        return None
+
     def struct(self, kind: type[S], node: Pairs, what: str) -> S | None:
         """Read a struct from a mapping; None if a required field is missing or wrong."""
         fields = fields_of(kind)
-        note_unknown(node, what, [field.encode_name for field in fields], self.findings)
+        self.note_unknown(node, what, [field.encode_name for field in fields])
         values = self.fields(kind, node)
         required = [field for field in fields if field.required]
         for field in required:
@@ -169,7 +168,7 @@ class FieldReader:
         text = next((mark for mark in marks if isinstance(mark, TextForm)), None)
         match node:
             case Scalar() if text is not None:
-                value = parse_at(node, text.code, text.parse, self.findings)
+                value = self.parse(node, text.code, text.parse)
                 return UNSET if value is None else self._placed(value, node)
             case Scalar() if get_origin(kind) is Literal:
                 return self._choice(get_args(kind), node, what)
@@ -184,11 +183,14 @@ class FieldReader:
                 values = [self.value(entry, each, f"an entry of {what}") for each in node.items]
                 return tuple(value for value in values if value is not UNSET)
             case Pairs() if get_origin(kind) is dict:
-                each = get_args(kind)[1]
-                named = (
-                    (k.text, self.value(each, v, f"{what} of `{k.text}`")) for k, v in node.pairs
-                )
-                return {key: value for key, value in named if value is not UNSET}
+                name, each = get_args(kind)
+                named = {
+                    self.value(name, k, f"a key of {what}"): self.value(
+                        each, v, f"{what} of `{k.text}`"
+                    )
+                    for k, v in node.pairs
+                }
+                return {k: v for k, v in named.items() if UNSET not in (k, v)}
             case Pairs() if text is None and _is_struct(kind):
                 value = self.struct(cast("type[msgspec.Struct]", kind), node, what)
                 return UNSET if value is None else value

@@ -219,10 +219,10 @@ class RubricSettings(Protocol, frozen=True, kw_only=True):
     require_review: Annotated[tuple[ReviewReason, ...], Meta(examples=["[safety]"])] = ("safety",)
     pass_rules: Comparisons = msgspec.field(name="pass", default=())
     components: Annotated[
-        dict[str, Component], Meta(examples=["{accuracy: {of: correctness, weight: 1}}"])
+        dict[Name, Component], Meta(examples=["{accuracy: {of: correctness, weight: 1}}"])
     ] = {}
     metrics: Annotated[
-        dict[str, FormulaText], Meta(examples=["{full_rate: share of correctness == 5}"])
+        dict[Name, FormulaText], Meta(examples=["{full_rate: share of correctness == 5}"])
     ] = {}
     gates: Annotated[tuple[ComparisonText, ...], Meta(examples=['["overall_mean >= 0.7"]'])] = ()
     bands: Annotated[tuple[Band, ...], Meta(examples=["[{label: Good, from: 0.7}]"])] = ()

@@ -6,14 +6,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from jurybox.documents.field_reader import (
-    FieldReader,
-    key_place,
-    kind_of,
-    node_at,
-    note_unknown,
-    open_mapping,
-)
+from jurybox.documents.field_reader import FieldReader, key_place, node_at
 from jurybox.documents.findings import Findings, Place, TooManyError, decode
 from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar, read_yaml
 from jurybox.errors import DocumentError
@@ -123,7 +116,8 @@ def parse_suite(data: bytes, origin: str) -> Suite:
 def _read(data: bytes, findings: Findings) -> Suite | None:
     text = decode(data, findings)
     given = None if text is None else read_yaml(text, Place(1), findings)
-    node = open_mapping(given, "the suite", "write `key: value` lines", findings)
+    reader = FieldReader(findings)
+    node = reader.open(Pairs, given, "the suite", "write `key: value` lines")
     if node is None:
         return None
     if node_at(node, "suite") is None and node_at(node, "providers") is not None:
@@ -132,15 +126,14 @@ def _read(data: bytes, findings: Findings) -> Suite | None:
         return None
     # A missing key is reported for the whole file, not at its first key.
     node = msgspec.structs.replace(node, place=Place(1))
-    note_unknown(node, "the suite", SUITE_KEYS, findings)
-    reader = FieldReader(findings)
-    rows = _count_rows(node, findings)
+    reader.note_unknown(node, "the suite", SUITE_KEYS)
+    rows = _count_rows(node, reader)
     for key, example in _REQUIRED.items():
         if key != "dataset" or node_at(node, "rows") is None:
             reader.require(node, "the suite", key, example)
     columns = node_at(node, "columns")
     if isinstance(columns, Pairs):
-        note_unknown(columns, "`columns`", ROW_FIELDS, findings)
+        reader.note_unknown(columns, "`columns`", ROW_FIELDS)
     return Suite(
         **reader.fields(Suite, node, _READ_APART),
         rows=rows,
@@ -151,21 +144,19 @@ def _read(data: bytes, findings: Findings) -> Suite | None:
     )
 
 
-def _count_rows(node: Pairs, findings: Findings) -> int:
+def _count_rows(node: Pairs, reader: FieldReader) -> int:
     """Count the suite's own `rows`, which are read later like a dataset's."""
-    rows = node_at(node, "rows")
+    hint = "give a list of rows, each with `task: ...`"
+    rows = reader.open(Items, node_at(node, "rows"), "`rows`", hint)
     if rows is None:
         return 0
-    if not isinstance(rows, Items):
-        hint = "give a list of rows, each with `task: ...`"
-        findings.add(rows.place, "wrong-type", f"`rows` is {kind_of(rows)}", hint)
-        return 0
+    place = key_place(node, "rows")
     if node_at(node, "dataset") is not None:
         problem = "the suite has both `rows` and a `dataset`"
-        findings.add(key_place(node, "rows"), "two-datasets", problem, "keep one of them")
+        reader.findings.add(place, "two-datasets", problem, "keep one of them")
     elif not rows.items:
         hint = "give at least one, or name a `dataset` instead"
-        findings.add(key_place(node, "rows"), "no-rows", "`rows` is empty", hint)
+        reader.findings.add(place, "no-rows", "`rows` is empty", hint)
     return len(rows.items)
 
 
@@ -183,7 +174,7 @@ def _read_judge(node: Node | None, reader: FieldReader) -> JudgeSpec | None:
         return None
     if not isinstance(node, Pairs):
         return JudgeSpec(models=read_models(node, reader, {}))
-    note_unknown(node, "`judge`", JUDGE_KEYS, reader.findings)
+    reader.note_unknown(node, "`judge`", JUDGE_KEYS)
     named, single = node_at(node, "models"), node_at(node, "model")
     if single is None:
         reader.require(node, "`judge`", "models", "[openai/gpt-4.1-2025-04-14]")

@@ -6,16 +6,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from jurybox.documents.field_reader import (
-    FieldReader,
-    TextForm,
-    key_place,
-    kind_of,
-    node_at,
-    note_unknown,
-    open_mapping,
-    parse_at,
-)
+from jurybox.documents.field_reader import FieldReader, TextForm, key_place, kind_of, node_at
 from jurybox.documents.findings import Findings
 from jurybox.documents.plain_yaml import Items, Node, Pairs, Scalar
 from jurybox.errors import ParseError
@@ -144,10 +135,10 @@ def _read_target(
     if isinstance(node, Scalar):
         model = read_model(node, reader)
         return None if model is None else TargetSpec(model=model)
-    inner = open_mapping(node, what, "give a model, or `{model: ...}`", reader.findings)
+    inner = reader.open(Pairs, node, what, "give a model, or `{model: ...}`")
     if inner is None:
         return None
-    note_unknown(inner, what, keys, reader.findings)
+    reader.note_unknown(inner, what, keys)
     _check_kind(inner, reader.findings)
     own = reader.fields(TargetSpec, inner, ("model", "command", "generation", "timeout"))
     named = node_at(inner, "model")
@@ -155,13 +146,13 @@ def _read_target(
     model = None if named is None else read_model(named, reader, endpoint)
     timeout = endpoint.get("timeout") if model is None else model.timeout
     generation = node_at(inner, "generation")
-    pairs = open_mapping(generation, "`generation`", "give a mapping", reader.findings)
+    pairs = reader.open(Pairs, generation, "`generation`", "give a mapping")
     if pairs is not None:
-        note_unknown(pairs, "`generation`", Generation.__struct_fields__, reader.findings)
+        reader.note_unknown(pairs, "`generation`", Generation.__struct_fields__)
     return TargetSpec(
         **own,
         model=model,
-        command=_read_command(node_at(inner, "command"), reader.findings),
+        command=_read_command(node_at(inner, "command"), reader),
         generation={} if pairs is None else reader.fields(Generation, pairs),
         timeout=60.0 if timeout is None else timeout,
     )
@@ -184,21 +175,21 @@ def _check_kind(inner: Pairs, findings: Findings) -> None:
             findings.add(key.place, "unused-key", problem, "remove it")
 
 
-def _read_command(node: Node | None, findings: Findings) -> tuple[str, ...] | None:
+def _read_command(node: Node | None, reader: FieldReader) -> tuple[str, ...] | None:
     match node:
         case None:
             return None
         case Scalar():
-            return parse_at(node, "bad-command", _split, findings)
+            return reader.parse(node, "bad-command", _split)
         case Items(items=items) if items and all(isinstance(each, Scalar) for each in items):
             words = tuple(each.text for each in items if isinstance(each, Scalar))
             if not words[0].strip():
                 problem = "the command is empty"
-                findings.add(node.place, "bad-command", problem, f"give {_COMMAND}")
+                reader.findings.add(node.place, "bad-command", problem, f"give {_COMMAND}")
             return words
         case _:
             problem = f"`command` is {kind_of(node)}, not all of it text"
-            findings.add(node.place, "wrong-type", problem, f"give {_COMMAND}")
+            reader.findings.add(node.place, "wrong-type", problem, f"give {_COMMAND}")
             return None
 
 

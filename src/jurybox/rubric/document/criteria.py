@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from jurybox.documents.field_reader import NAME, NAME_HINT, open_mapping
+from jurybox.documents.field_reader import NAME, NAME_HINT
 from jurybox.documents.findings import Findings, Place
 from jurybox.documents.numbers import decimals_of, range_ends, read_number, show_number
 from jurybox.errors import ParseError
@@ -96,9 +96,8 @@ class CriterionReader:
         if checks is not None and (node := read_fence(body, checks, findings)) is not None:
             parts["checks"] = build_checks(node, findings)
         if rules is not None:
-            what, hint = "the rules block", "write `key: value` lines"
-            block = open_mapping(read_fence(body, rules, findings), what, hint, findings)
-            parts["rules"] = build_rules(block, criterion.rules, scale, self._lexicons, findings)
+            node = read_fence(body, rules, findings)
+            parts["rules"] = build_rules(node, criterion.rules, scale, self._lexicons, findings)
         return msgspec.structs.replace(
             criterion,
             name=name,

@@ -6,16 +6,7 @@ from typing import Annotated, Any, Final, get_args
 import msgspec
 from msgspec import Meta
 
-from jurybox.documents.field_reader import (
-    FieldReader,
-    TextForm,
-    key_place,
-    node_at,
-    note_unknown,
-    open_mapping,
-    parse_at,
-    parse_name,
-)
+from jurybox.documents.field_reader import FieldReader, TextForm, key_place, node_at
 from jurybox.documents.findings import Findings, Place
 from jurybox.documents.numbers import decimals_of, show_number
 from jurybox.documents.plain_yaml import Items, Pairs, Scalar, read_yaml
@@ -60,7 +51,8 @@ _MERGED: Final = ("scales", "weights", "evidence", "without_response", "metrics"
 def open_front_matter(text: str | None, first_line: int, findings: Findings) -> Pairs | None:
     """Read the front matter's YAML, which begins on ``first_line``."""
     node = None if text is None else read_yaml(text, Place(first_line), findings)
-    pairs = open_mapping(node, _WHAT, "write `key: value` lines such as `id: my-rubric`", findings)
+    hint = "write `key: value` lines such as `id: my-rubric`"
+    pairs = FieldReader(findings).open(Pairs, node, _WHAT, hint)
     if pairs is None or pairs.pairs:
         return pairs
     # An empty front matter has no place of its own; its opening line is used instead.
@@ -69,7 +61,7 @@ def open_front_matter(text: str | None, first_line: int, findings: Findings) -> 
 
 def read_front_matter(node: Pairs, base: FrontMatter | None, reader: FieldReader) -> FrontMatter:
     """Read all valid values; missing keys of an overlay come from its base."""
-    note_unknown(node, _WHAT, KEYS, reader.findings)
+    reader.note_unknown(node, _WHAT, KEYS)
     for key, example in _REQUIRED.items():
         if base is None or key != "scale":
             reader.require(node, _WHAT, key, example)
@@ -193,7 +185,6 @@ class FrontMatterCheck:
         known = (*self._criteria, *metrics.MEASURES)
         for name, component in self._front.components.items():
             of, place = component.of, self._place("components", name)
-            self._check_name("components", name)
             if self._criteria and of not in known:
                 hint = nearest(of, known, "name a criterion or a measure")
                 problem = f"a component can't be made of `{of}`"
@@ -213,16 +204,9 @@ class FrontMatterCheck:
             place = self._key_place("components")
             self._findings.add(place, "bad-weight", problem, "make them sum to 1")
 
-    def _check_name(self, *path: str) -> None:
-        node = node_at(self._node, *path[:-1])
-        for key, _ in node.pairs if isinstance(node, Pairs) else ():
-            if key.text == path[-1]:
-                parse_at(key, "bad-name", parse_name, self._findings)
-
     def _check_metrics(self) -> None:
         sample, run = self._sample_ends(), self._run_ends()
         for name, formula in self._front.metrics.items():
-            self._check_name("metrics", name)
             if name in run or name in metrics.SUMMARY_PARTS:
                 problem = f"`{name}` is a part of every run's summary"
                 place, hint = self._key_place("metrics", name), "remove it or choose another name"

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from jurybox.documents.field_reader import FieldReader, node_at, open_mapping
+from jurybox.documents.field_reader import FieldReader, node_at
 from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.documents.plain_yaml import Node, Pairs
 from jurybox.errors import Finding, InputError, RubricError
@@ -313,7 +313,7 @@ class _Document:
             return None
         node = read_fence(self._body, fence, self._findings)
         hint = "list phrases, such as `greetings: [hello, hi]`"
-        block = open_mapping(node, "the lexicons block", hint, self._findings)
+        block = FieldReader(self._findings).open(Pairs, node, "the lexicons block", hint)
         if block is not None and not block.pairs:
             place = Place(fence.start + 1)
             self._findings.add(place, "bad-lexicon", "the lexicons block is empty", hint)

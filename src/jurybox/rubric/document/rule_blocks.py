@@ -9,14 +9,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import UNSET, Meta
 
-from jurybox.documents.field_reader import (
-    FieldReader,
-    kind_of,
-    node_at,
-    note_unknown,
-    parse_at,
-    parse_name,
-)
+from jurybox.documents.field_reader import FieldReader, kind_of, node_at, parse_name
 from jurybox.documents.findings import Findings, Place
 from jurybox.documents.numbers import show_number
 from jurybox.documents.plain_yaml import WORDS, Items, Node, Pairs, Scalar, value_of
@@ -63,10 +56,10 @@ def read_lexicons(
     node: Node | None, base: Sequence[rules.Lexicon], findings: Findings
 ) -> tuple[rules.Lexicon, ...]:
     """Read lexicons by name: the base's, changed or replaced, and new ones."""
-    lexicons = {each.name: each for each in base}
+    lexicons, reader = {each.name: each for each in base}, FieldReader(findings)
     for key, value in node.pairs if isinstance(node, Pairs) else ():
-        parse_at(key, "bad-name", parse_name, findings)
-        lexicon = _read_lexicon(key, value, lexicons, FieldReader(findings))
+        reader.parse(key, "bad-name", parse_name)
+        lexicon = _read_lexicon(key, value, lexicons, reader)
         if lexicon is not None:
             _check_phrases(lexicon, f"the lexicon `{key.text}`", value, findings)
             lexicons[key.text] = lexicon
@@ -80,7 +73,7 @@ def _read_lexicon(
     if not isinstance(node, Pairs):
         phrases = reader.value(Phrases, node, what)
         return None if phrases is UNSET else rules.Lexicon(name=key.text, phrases=phrases)
-    note_unknown(node, what, (*LEXICON_KEYS, *(CHANGE_KEYS if known else ())), reader.findings)
+    reader.note_unknown(node, what, (*LEXICON_KEYS, *(CHANGE_KEYS if known else ())))
     given = reader.fields(_LexiconText, node)
     if not any(node_at(node, each) for each in CHANGE_KEYS):
         reader.require(node, what, "phrases", "[first phrase, second]")
@@ -218,26 +211,26 @@ def _ends_of(text: str, *, whole: bool) -> Ends | None:
 
 
 def build_rules(
-    node: Pairs | None,
+    given: Node | None,
     base: rules.Rules | None,
     scale: Scale | None,
     shared: Sequence[rules.Lexicon],
     findings: Findings,
 ) -> rules.Rules | None:
     """Return the rules of a block, or the base's rules as changed by the block."""
+    reader = FieldReader(findings)
+    node = reader.open(Pairs, given, "the rules block", "write `key: value` lines")
     if node is None:
         return base
-    reader = FieldReader(findings)
-    note_unknown(node, "a rules block", RULES_KEYS, findings)
+    reader.note_unknown(node, "a rules block", RULES_KEYS)
     if scale is not None and not scale.continuous:
         problem = f"automated rules give fractions, and the scale {scale} has whole numbers only"
         hint = f"use a continuous scale such as `{scale.as_continuous}`"
         findings.add(node.place, "rules-scale", problem, hint)
     if base is None:
         reader.require(node, "a rules block", "base", "0.5")
-    lexicons = read_lexicons(
-        _mapping(node, "lexicons", findings), () if base is None else base.lexicons, findings
-    )
+    block = reader.open(Pairs, node_at(node, "lexicons"), "`lexicons`", "give a mapping")
+    lexicons = read_lexicons(block, () if base is None else base.lexicons, findings)
     for each in lexicons:
         if any(each.name == other.name for other in shared):
             problem = f"`{each.name}` is a shared lexicon already"
@@ -248,14 +241,6 @@ def build_rules(
         adjustments=_read_adjustments(node, base, conditions, reader),
         lexicons=lexicons,
     )
-
-
-def _mapping(node: Pairs, key: str, findings: Findings) -> Node | None:
-    given = node_at(node, key)
-    if given is not None and not isinstance(given, Pairs):
-        problem = f"`{key}` is {kind_of(given)}"
-        findings.add(given.place, "wrong-type", problem, "give a mapping")
-    return given
 
 
 def _read_base(
@@ -286,17 +271,14 @@ def _read_adjustments(
     """Return the base's adjustments with changes applied, then the new ones."""
     inherited = () if base is None else base.adjustments
     kept: list[rules.Adjustment | None] = [*inherited]
-    given = node_at(node, "adjust")
-    if given is not None and not isinstance(given, Items):
-        problem = f"`adjust` is {kind_of(given)}"
-        reader.findings.add(given.place, "wrong-type", problem, "give a list of adjustments")
-    for item in given.items if isinstance(given, Items) else ():
+    given = reader.open(Items, node_at(node, "adjust"), "`adjust`", "give a list of adjustments")
+    for item in () if given is None else given.items:
         if not isinstance(item, Pairs):
             problem, hint = f"an adjustment is {kind_of(item)}", "write `{add: 0.2, when: {...}}`"
             reader.findings.add(item.place, "bad-adjustment", problem, hint)
             continue
         keys = (*ADJUSTMENT_KEYS, *(RULE_CHANGE_KEYS if base else ()))
-        note_unknown(item, "an adjustment", keys, reader.findings)
+        reader.note_unknown(item, "an adjustment", keys)
         changed = next((key for key in RULE_CHANGE_KEYS if node_at(item, key) and base), None)
         if changed is None:
             kept.append(_read_adjustment(item, None, conditions, reader))
