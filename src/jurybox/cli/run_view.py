@@ -10,7 +10,7 @@ from jurybox.app.view_run import baseline_diff, calibration_of_run, reviewer_agr
 from jurybox.cli.output import console, plain, print_line, print_table, yes_or_no
 from jurybox.documents.numbers import dollars, metric_value
 from jurybox.reporting.attention import Concern, concerns_of
-from jurybox.reporting.metric_text import failures_of, gate_margin, gate_value, key_metric
+from jurybox.reporting.metric_text import failures_of, gate_margin, gate_value
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import SAMPLES, WIN_RATE
 from jurybox.scoring.summary import GateOutcome
@@ -72,10 +72,9 @@ def print_verdict(view: RunView) -> None:
         print_line(f"release ready  {word}", style="bold green" if ready else "bold red")
     elif conclusion.decision is None:
         print_line(_result(view), style="bold")
-    overall: float | None = view.summary.get(f"{rubric.overall_name}_mean")
-    band = rubric.level(overall, conclusion.decision)
-    if band is not None:
-        print_line(f"quality level  {band.label}", f": {band.meaning}" if band.meaning else "")
+    level = view.level
+    if level is not None:
+        print_line(f"quality level  {level.label}", f": {level.meaning}" if level.meaning else "")
 
 
 def _release_reasons(view: RunView) -> list[str]:
@@ -93,7 +92,7 @@ def _result(view: RunView) -> str:
     held = "".join(f"; {each}" for each in view.release.blockers)
     passed = view.summary["pass_rate"]
     if passed is None:
-        name = key_metric(view.rubric)
+        name = view.key_metric
         return f"{name}  {metric_value(name, view.summary.get(name))}{held}"
     samples: int = view.summary[SAMPLES]
     return f"passed  {round(passed * samples)} of {counted(samples, 'sample')}{held}"
@@ -124,7 +123,7 @@ def _print_baseline(view: RunView, store: Store) -> None:
     if diff is None:
         print_line(f"the baseline, run {baseline}, was deleted", style="yellow")
         return
-    key = key_metric(view.rubric)
+    key = view.key_metric
     a, b = (metric_value(key, each.summary.get(key)) for each in (diff.a, diff.b))
     name = diff.a.metadata.get("name") or baseline
     style = "bold red" if diff.tone == "fails" else "bold"
@@ -139,7 +138,8 @@ def print_why(view: RunView, most: int | None = None) -> None:
         if most is not None and len(gates) > 2 * most:
             gates = sorted(gates, key=lambda gate: gate.passed)[: 2 * most]
         print_line()
-        print_table(("gate", "value", "passes", "margin"), map(_gate, gates))
+        passes = "passes" if view.status == "finished" else "passes so far"
+        print_table(("gate", "value", passes, "margin"), map(_gate, gates))
         if left := len(view.gates) - len(gates):
             print_line(f"  and {left} more", style="dim")
     winners: dict[str, int] = view.summary.get("winners") or {}
@@ -165,7 +165,7 @@ def _gate(gate: GateOutcome) -> Iterator[str | Text]:
 
 def _print_look_at(view: RunView, concerns: Sequence[Concern]) -> None:
     """Print which samples to look at, and the commands that show them."""
-    queued: int = view.conclusion.review["queued"]
+    queued = view.queued
     commands = [] if view.status == "finished" else [f"resume {view.run_id}"]
     if failures_of(view.summary):
         commands.append(f"show {view.run_id} --failed")
@@ -202,7 +202,7 @@ def _print_in_short(view: RunView) -> None:
     """Print the most informative metrics and the cost, in a line or two."""
     rubric = view.rubric
     means = (rubric.mean_of(criterion.id) for criterion in rubric.criteria)
-    names = dict.fromkeys((key_metric(rubric), "pass_rate", *means))
+    names = dict.fromkeys((view.key_metric, "pass_rate", *means))
     values = {name: view.summary.get(name) for name in names}
     parts = [
         f"{name} {metric_value(name, each)}" for name, each in values.items() if each is not None

@@ -84,7 +84,8 @@ def metric_value(name: str, value: float | None) -> str:
         return f"{show_number(round(100 * rounded(value), 1))}%"
     if name.endswith("_ms"):
         return show_number(round(value, 1))
-    return show_number(rounded(value)) if rounded(value) or not value else f"{value:.2g}"
+    # A small value has two digits, unless it is too small for the precision of comparisons.
+    return show_number(rounded(value) or float(f"{round(value, _COMPARED):.2g}"))
 
 
 def short(value: float | None) -> str:

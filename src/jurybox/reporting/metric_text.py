@@ -12,7 +12,15 @@ from jurybox.documents.numbers import (
     rounding_misleads,
     show_number,
 )
-from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLE_SCORE, SAMPLES, Comparison, run_metrics
+from jurybox.rubric.metrics import (
+    AGGREGATE_SCORE,
+    PERCENTILES,
+    SAMPLE_SCORE,
+    SAMPLES,
+    Comparison,
+    Statistic,
+    run_metrics,
+)
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.summary import GateOutcome
 
@@ -54,26 +62,41 @@ def metric_title(name: str, rubric: Rubric) -> str:
     return titles.get(name) or plain_words(name)
 
 
+# What a rule requires, and what fails it.
 _REQUIRED: Final = {
-    ">=": "at least",
-    "<=": "at most",
-    ">": "more than",
-    "<": "less than",
-    "==": "exactly",
-    "!=": "other than",
+    ">=": ("at least", "below"),
+    "<=": ("at most", "above"),
+    ">": ("more than", "at most"),
+    "<": ("less than", "at least"),
+    "==": ("exactly", "other than"),
+    "!=": ("other than", "exactly"),
 }
 
 
-def required_value(rule: Comparison) -> str:
-    """Return what a rule requires, such as ``at least 85%``."""
-    rate, number = rule.name.endswith("_rate"), rule.number
-    shown = f"{show_number(round(100 * number, 4))}%" if rate else show_number(number)
-    return f"{_REQUIRED[rule.operator]} {shown}"
+def required_value(rule: Comparison, *, failed: bool = False) -> str:
+    """Return what a rule requires, such as ``at least 85%``; or what fails it: ``below 85%``."""
+    return f"{_REQUIRED[rule.operator][failed]} {_with_unit(rule.name, rule.number)}"
+
+
+def _with_unit(name: str, number: float) -> str:
+    if name.endswith("_rate"):
+        return f"{show_number(round(100 * number, 4))}%"
+    if name.endswith("_ms"):
+        return f"{int(number) if number == int(number) else number:,} ms"
+    return show_number(number)
+
+
+def ruled_title(name: str, rubric: Rubric) -> str:
+    """Return the title of a rule's metric; the unit is with the rule's number."""
+    formula = rubric.metrics.get(name)
+    if isinstance(formula, Statistic) and formula.by in PERCENTILES:
+        return f"{formula.by} of {ruled_title(formula.of, rubric)}"
+    return metric_title(name, rubric).removesuffix(" (ms)")
 
 
 def rules_text(rules: Iterable[Comparison], rubric: Rubric, link: str = "and") -> str:
     """Return rules in words, such as ``Tone is at least 3 and pass rate is at least 85%``."""
-    each = [f"{metric_title(rule.name, rubric)} is {required_value(rule)}" for rule in rules]
+    each = [f"{ruled_title(rule.name, rubric)} is {required_value(rule)}" for rule in rules]
     return f" {link} ".join([*filter(None, [", ".join(each[:-1])]), *each[-1:]])
 
 
@@ -126,6 +149,7 @@ def gate_margin(gate: GateOutcome) -> str:
     return metric_change(rule.name, apart)
 
 
+NO_RESPONSE: Final = "no response"
 _CAUSES: Final = {
     "failed_samples": "why samples fail",
     "target_errors": "why the target gave no response",
@@ -145,14 +169,22 @@ def causes_of(summary: Mapping[str, Any]) -> Iterator[str]:
 def failures_of(summary: Mapping[str, Any]) -> list[tuple[str, int]]:
     """Return the reasons why samples failed, with counts: pass rules and missing responses."""
     failed: dict[str, int] = dict(summary.get("failed_samples", {}))
-    causes: Mapping[str, int] = summary.get("target_errors", {})
-    if failed.pop("no response", 0):
-        failed |= {f"no response: {cause}": count for cause, count in causes.items()}
+    if count := failed.pop(NO_RESPONSE, 0):
+        # One reason, because samples can't be filtered by the cause.
+        causes = listed_counts(summary.get("target_errors", {}))
+        failed[f"{NO_RESPONSE}: {causes.removeprefix(f'{count} x ')}"] = count
     return sorted(failed.items(), key=lambda each: (-each[1], each[0]))
 
 
 def listed_counts(counts: Mapping[str, int]) -> str:
-    """Return causes with their counts in one line, the most frequent first.
+    """Return causes with their counts in one line, the most frequent first."""
+    return "; ".join(
+        f"{count} x {cause}{judges and f' ({judges})'}" for count, cause, judges in ranked(counts)
+    )
+
+
+def ranked(counts: Mapping[str, int]) -> list[tuple[int, str, str]]:
+    """Return causes with their counts and judges, the most frequent first.
 
     A cause that several judges share is listed once, with their names.
     """
@@ -161,9 +193,14 @@ def listed_counts(counts: Mapping[str, int]) -> str:
         judge, _, cause = text.partition(": ")
         named = cause != "" and "/" in judge and " " not in judge
         found.setdefault(cause if named else text, {})[judge if named else ""] = count
-    merged = {
-        cause + (f" ({', '.join(judges)})" if "" not in judges else ""): sum(judges.values())
+    merged = [
+        (sum(judges.values()), _as_clause(cause), "" if "" in judges else ", ".join(judges))
         for cause, judges in found.items()
-    }
-    ranked = sorted(merged.items(), key=lambda each: (-each[1], each[0]))
-    return "; ".join(f"{count} x {cause}" for cause, count in ranked)
+    ]
+    return sorted(merged, key=lambda each: (-each[0], each[1]))
+
+
+def _as_clause(cause: str) -> str:
+    """Return a defect of a reply so that it can be read without the sentence before it."""
+    cause = cause.removesuffix(".")
+    return f"the reply {cause.removeprefix('it ')}" if cause.startswith("it ") else cause

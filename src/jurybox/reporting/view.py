@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
+from jurybox.documents.numbers import short, show_number
 from jurybox.engine import records
 from jurybox.engine.plan import RECORDED, Metadata, Plan, read_plan
 from jurybox.engine.replay import role_of
@@ -25,7 +26,7 @@ from jurybox.reporting.release import (
 )
 from jurybox.reporting.stored import outcome_of, plan_of, reading, rubric_of
 from jurybox.rubric.metrics import WIN_RATE
-from jurybox.rubric.rubric_model import Rubric
+from jurybox.rubric.rubric_model import Band, Rubric
 from jurybox.scoring.evaluate_sample import model_uses
 from jurybox.scoring.sample_result import WIN, Exchange, sent_parameters
 from jurybox.scoring.summary import Conclusion, GateOutcome, RunTally
@@ -115,6 +116,38 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
             for kind, (one, many) in _NOT_PASSED.items()
             if (count := counts.get(kind))
         )
+
+    @property
+    def key_metric(self) -> str:
+        """The name of the run's most informative metric."""
+        name = key_metric(self.rubric)
+        pairs = self.summary.get(name) is None and WIN_RATE in self.summary
+        return WIN_RATE if pairs else name  # pairs have no mean score
+
+    @property
+    def none_scored(self) -> bool:
+        """Whether there are samples without a score, and none with one."""
+        counts: Mapping[str, int] = self.summary.get("n", {})
+        scored = counts.get(f"{self.rubric.overall_name}_mean") or counts.get(WIN_RATE)
+        lacking = (self.summary.get(name) for name in ("unscored_rate", "target_error_rate"))
+        return not scored and any(lacking)
+
+    @property
+    def queued(self) -> int:
+        """How many samples to review; none if no sample has a score, because reviews give none."""
+        return 0 if self.none_scored else self.conclusion.review["queued"]
+
+    @property
+    def level(self) -> Band | None:
+        """The band of a finished run's overall score; samples so far promise nothing."""
+        overall: float | None = self.summary.get(f"{self.rubric.overall_name}_mean")
+        if self.status != "finished" or overall is None:
+            return None
+        band = self.rubric.level(overall, self.conclusion.decision)
+        if band is None or overall >= band.low:
+            return band
+        meaning = f"{short(overall)} rounded to {show_number(band.low)}; gates don't round"
+        return msgspec.structs.replace(band, meaning=meaning)
 
     @property
     def worst_first(self) -> SampleQuery:
@@ -404,17 +437,14 @@ def _unfinished(row: records.RunRow, store: Store) -> dict[str, Any]:
 
 def _finished(row: records.RunRow, store: Store) -> dict[str, Any]:
     view = finished_view(row, store)
-    metric = key_metric(view.rubric)
-    if view.summary.get(metric) is None and WIN_RATE in view.summary:
-        metric = WIN_RATE  # pairs have no mean score
     return {
         "samples": view.summary["samples"],
-        "metric": metric,
-        "value": view.summary.get(metric),
+        "metric": view.key_metric,
+        "value": view.summary.get(view.key_metric),
         "gates_passed": sum(gate.passed for gate in view.gates) if view.gates else None,
         "gates": len(view.gates) or None,
         "decision": view.conclusion.decision,
         "blockers": view.release.blockers,
-        "queued": view.conclusion.review["queued"],
+        "queued": view.queued,
         "dollars": view.cost.get("dollars"),
     }

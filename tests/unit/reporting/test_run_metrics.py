@@ -2,7 +2,7 @@
 
 import pytest
 
-from jurybox.documents.numbers import difference, exact, shown, signed
+from jurybox.documents.numbers import difference, exact, short, shown, signed
 from jurybox.reporting.metric_text import listed_counts
 
 
@@ -23,6 +23,13 @@ from jurybox.reporting.metric_text import listed_counts
 )
 def test_a_number_is_as_long_as_it_has_to_be(value: float | None, text: str) -> None:
     assert shown(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.00043, "0.00043"), (0.00001, "0.00001"), (3.2e-08, "0"), (-3e-8, "0")]
+)
+def test_a_page_shows_no_more_digits_than_are_compared(value: float, text: str) -> None:
+    assert short(value) == text
 
 
 def test_a_value_just_below_its_gate_does_not_look_like_the_gate() -> None:

@@ -334,6 +334,70 @@ def test_a_run_that_goes_on_is_watched(
     assert pages.get("/api/runs/run-a").json()["summary"]["samples"] == 4
 
 
+BANDS = """bands:
+  - {label: Good, from: 0.7, meaning: Fine for users}
+  - {label: Poor, from: 0}
+"""
+
+
+def test_a_stopped_run_promises_nothing_and_says_how_to_go_on(
+    make_run: MakeRun, pages: PagesClient
+) -> None:
+    rubric = RUBRIC.replace("gates:", f"{BANDS}gates:").replace("accuracy >= 3", "accuracy >= 2")
+    rows = [answered(f"s{n}") for n in range(6)]
+
+    def best(prompt: str) -> str:
+        return str(judge(prompt)).replace(": 3", ": 5").replace(": 4", ": 5")
+
+    make_run(rows, best, rubric=rubric, left_out=2)
+    page = pages.get("/runs/run-a").text
+    assert "Fine for users" not in page
+    assert "Good" not in page
+    assert '<span class="badge">passes so far</span>' in page
+    assert "<code>jurybox resume <bdi>run-a</bdi></code>" in page
+    assert ">jurybox resume run-a</code>" in pages.get("/").text
+    make_run(rows, best, rubric=rubric, run_id="run-b")
+    assert "Fine for users" in pages.get("/runs/run-b").text
+    assert "jurybox resume" not in pages.get("/runs/run-b").text
+
+
+def test_a_level_that_is_reached_by_rounding_says_so(make_run: MakeRun, pages: PagesClient) -> None:
+    rubric = RUBRIC.replace("gates:", f"{BANDS}gates:").replace("1-5", "0-100")
+
+    def close(prompt: str) -> str:
+        return str(judge(prompt)).replace(": 3", ": 69").replace(": 4", ": 69")
+
+    make_run([answered("s1")], close, rubric=rubric)
+    assert "0.69 rounded to 0.7; gates don't round" in html.unescape(pages.get("/runs/run-a").text)
+    assert "Good from 0.7, Poor from 0" in pages.get("/rubrics/answers").text
+
+
+def test_reviews_are_not_offered_where_they_give_no_score(
+    make_run: MakeRun, pages: PagesClient
+) -> None:
+    make_run([answered("s1")], lambda _: "no verdict", rubric=RUBRIC)
+    page = html.unescape(pages.get("/runs/run-a").text)
+    assert "repair the judge and run the suite again: a review gives no sample a score" in page
+    assert "/runs/run-a/review" not in page
+    assert "1 sample to review" not in page
+    assert "review=open" not in pages.get("/").text
+
+
+def test_each_reason_for_failing_leads_to_as_many_samples_as_it_counts(
+    make_run: MakeRun, pages: PagesClient
+) -> None:
+    errors = [answered(f"e{n}", response=Response(text="", error=f"error {n}")) for n in range(2)]
+    make_run([*errors, answered("s1"), answered("s3")], judge, rubric=RUBRIC)
+    page = html.unescape(pages.get("/runs/run-a").text)
+    why = page.partition('id="failures-head"')[2].partition("</table>")[0]
+    assert "no response: 1 x error 0; 1 x error 1" in why
+    assert "Accuracy below 3" in why
+    links = re.findall(r'href="([^"]*)">(\d+) samples?<', why)
+    assert len(links) == 2
+    for address, count in links:
+        assert f" of {count} sample" in pages.get(address).text
+
+
 def test_a_run_that_is_stopped_is_watched_too(make_run: MakeRun, pages: PagesClient) -> None:
     make_run([answered("a"), answered("b")], judge, rubric=RUBRIC, left_out=1)
     page = pages.get("/runs/run-a").text
@@ -567,7 +631,7 @@ def test_e6_a_sample_without_a_score_says_why_and_what_was_replied(
 ) -> None:
     make_run([answered("s1", task="word " * 400)], lambda _: "no verdict", rubric=RUBRIC)
     page = pages.get("/runs/run-a/samples/0").text
-    assert "<dd>No judge gave a valid vote: 1 x it contains no JSON object" in page
+    assert "<dd>No judge gave a valid vote: 1 x the reply contains no JSON object" in page
     assert '<q dir="auto">no verdict</q>' in page
     assert "<dt>What to do</dt><dd>Repair the judge and run the suite again" in page
     assert "Not measured" not in page
@@ -576,7 +640,7 @@ def test_e6_a_sample_without_a_score_says_why_and_what_was_replied(
     assert ">fails<" not in page
     run = pages.get("/runs/run-a").text
     assert "Why samples don't pass <small>1 sample has no score</small>" in run
-    why = "No sample could be scored: the judge's replies could not be read (it contains"
+    why = "No sample could be scored: the judge's replies could not be read (the reply contains"
     assert why in html.unescape(run)
     assert "; <bdi>1 of 1 gate fails</bdi>." in run
     assert '<span class="tile-name"><bdi>pass rate' not in run
@@ -727,7 +791,7 @@ def test_a_judge_that_replied_before_a_request_failed_is_not_called_mute(
     make_run([answered("s0")], lambda _: next(replies), rubric=RUBRIC)
     for path in ("/runs/run-a", "/runs/run-a/samples/0"):
         page = html.unescape(pages.get(path).text)
-        assert re.search(r"(missing|valid vote): (1 x )?down", page)
+        assert re.search(r"(1 x |valid vote: )down", page)
         assert "gave no reply" not in page
     assert '<q dir="auto">I would rather not say.</q>' in html.unescape(page)
 

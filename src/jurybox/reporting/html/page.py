@@ -42,16 +42,18 @@ from jurybox.reporting.html.run_verdict import (
     Verdict,
     corrected_gates,
     failed_gates,
-    none_scored,
     verdict_of,
 )
 from jurybox.reporting.metric_text import (
+    NO_RESPONSE,
     causes_of,
     failures_of,
     key_metric,
     metric_title,
     metrics_of,
+    ranked,
     required_value,
+    ruled_title,
 )
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.view import RunView, lost_votes
@@ -153,11 +155,21 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
         return self.view.metadata.get("evaluator_model_id")
 
     @property
-    def notes(self) -> tuple[Part, ...]:
-        """Notes that the verdict doesn't mention, each with the query for its samples."""
-        blockers, lost = self.view.release.blockers, lost_votes(self.view.summary)
-        notes = [note for note in self.view.notes if note not in blockers]
-        return tuple((note, "flag=lost_votes" if note in lost else "") for note in notes)
+    def notes(self) -> tuple[str, ...]:
+        """Notes that the verdict doesn't mention, without the one on missing votes."""
+        known = {*self.view.release.blockers, *lost_votes(self.view.summary)}
+        return tuple(note for note in self.view.notes if note not in known)
+
+    @property
+    def lost_votes(self) -> tuple[str, ...]:
+        """Why votes are missing, one line for each cause; that votes are missing comes first."""
+        summary = self.view.summary
+        notes = [note.partition(":")[0] for note in lost_votes(summary)]
+        causes = ranked(summary.get("unscored_causes", {})) if notes else ()
+        return (
+            *notes,
+            *(f"{judges and f'{judges}: '}{count} x {cause}" for count, cause, judges in causes),
+        )
 
     @property
     def causes(self) -> tuple[Part, ...]:
@@ -169,7 +181,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def queued(self) -> int:
         """The number of samples that need review."""
-        return self.view.conclusion.review["queued"]
+        return self.view.queued
 
     @property
     def repeats(self) -> dict[str, Any]:
@@ -182,13 +194,6 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
         conclusion = self.view.conclusion
         meanings = {each.decide: each.meaning for each in self.rubric.decisions}
         return meanings.get(conclusion.decision or "", "")
-
-    @property
-    def level(self) -> str:
-        """What the rubric says that the quality level means; empty if it says nothing."""
-        mean = self.view.summary.get(f"{self.rubric.overall_name}_mean")
-        level = self.rubric.level(mean, self.view.conclusion.decision)
-        return "" if level is None else level.meaning
 
     def corrected(self, metric: PlottedMetric) -> str:
         """Describe a metric as corrected by the run's reviews; empty if not corrected."""
@@ -246,7 +251,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     def calm(self) -> bool:
         """Whether there are no notes, failed gates, concerns or samples to review."""
         failed = any(not gate.outcome.passed for gate in self.gates)
-        return not (self.notes or failed or self.concerns or self.queued)
+        return not (self.notes or self.lost_votes or failed or self.concerns or self.queued)
 
 
 def run_page(
@@ -298,7 +303,7 @@ def _headlines(view: RunView, rubric: Rubric, estimates: RunMetrics) -> tuple[Pl
     overall = f"{rubric.overall_name}_mean"
     names = dict.fromkeys(("pass_rate", WIN_RATE, key_metric(rubric), overall))
     # If no sample has a score, a pass rate of 0% says nothing about the responses.
-    found = () if none_scored(view) else (estimates.of(name) for name in names)
+    found = () if view.none_scored else (estimates.of(name) for name in names)
     return tuple(each for each in found if each.value is not None)
 
 
@@ -307,12 +312,12 @@ def _in_words(cause: str, rubric: Rubric) -> str:
         rule = Comparison.parse(cause)
     except ParseError:
         return cause
-    return f"{metric_title(rule.name, rubric)} is not {required_value(rule)}"
+    return f"{ruled_title(rule.name, rubric)} {required_value(rule, failed=True)}"
 
 
 def _failed_by(cause: str) -> str:
     """Return the query for the samples that failed a rule."""
-    if cause.startswith("no response"):
+    if cause.startswith(NO_RESPONSE):
         return "flag=target_error"
     try:
         rule = Comparison.parse(cause)

@@ -16,6 +16,7 @@ from jurybox.reporting.metric_text import (
     metric_title,
     plain_words,
     required_value,
+    ruled_title,
 )
 from jurybox.reporting.release import ReleaseReview
 from jurybox.reporting.review_text import ReviewAgreement
@@ -143,24 +144,18 @@ def _verdict(word: str, tone: str, *reasons: Iterable[Part]) -> Verdict:
 
 def _unscored(view: RunView) -> Iterator[Part]:
     """Yield why samples have no score, if none has one."""
-    if none_scored(view):
+    if view.none_scored:
         summary = view.summary
         judges: Mapping[str, int] = summary.get("evaluator_errors") or {}
         causes: dict[str, int] = dict(summary.get("target_errors") or {})
         causes |= {plain_words(cause): count for cause, count in judges.items()}
         flag = "unscored" if summary["unscored_rate"] else "target_error"
         why = listed_counts(causes) if len(causes) > 1 else "".join(causes)
-        votes = listed_counts(summary.get("unscored_causes") or {}).rstrip(".")
+        votes = listed_counts(summary.get("unscored_causes") or {})
         votes = votes.removeprefix(f"{summary['unscored_votes']} x ")
         yield f"no sample could be scored: {why}{votes and f' ({votes})'}", f"flag={flag}"
-
-
-def none_scored(view: RunView) -> bool:
-    """Return whether a run has samples without a score, and none with one."""
-    counts: Mapping[str, int] = view.summary.get("n", {})
-    scored = counts.get(f"{view.rubric.overall_name}_mean") or counts.get(WIN_RATE)
-    lacking = (view.summary.get(name) for name in ("unscored_rate", "target_error_rate"))
-    return not scored and any(lacking)
+        what = "judge" if summary["unscored_rate"] else "system under test"
+        yield f"repair the {what} and run the suite again: a review gives no sample a score", ""
 
 
 def _confirmed(release: ReleaseReview) -> Iterator[Part]:
@@ -246,4 +241,4 @@ def failed_gates(gates: Iterable[GateOutcome], rubric: Rubric) -> Iterator[Part]
         rule = Comparison.parse(gate.gate)
         value = "unknown" if gate.value is None else gate_value(gate)
         text = f"is {value} and has to be {required_value(rule)}"
-        yield f"{metric_title(rule.name, rubric)} {text}", ""
+        yield f"{ruled_title(rule.name, rubric)} {text}", ""

@@ -141,7 +141,7 @@ def test_the_gravest_comes_first(made: Callable, report: Callable) -> None:
     kinds = re.findall(r'class="kind">(?:<bdi>)?([a-z ]+)', text)
     assert kinds == [
         "not scored",
-        "note",
+        "lost votes",
         "no response",
         "failed",
         "causes",
