@@ -15,6 +15,7 @@ from operator import itemgetter
 from typing import Final
 
 import msgspec
+from ahocorasick_rs import AhoCorasick, BytesAhoCorasick
 
 from jurybox.judging.safety.clauses import Clauses, Grammar, Span
 from jurybox.judging.safety.phrasebook import (
@@ -52,14 +53,16 @@ def _has_at(text: str) -> bool:
 _has_number = re.compile(r"\d(?:[\d ().-]{8}|(?<=[A-Z]{2}\d)\d)").search
 
 
-_KEY_STARTS: Final = (
-    *("sk-", "AKIA", "ASIA", "gho_", "ghp_", "ghs_", "ghu_", "ghr_", "github_pat_", "glpat-"),
-    *("k_live_", "AIza", "xox", "eyJ", "-----BEGIN "),
+_KEY_STARTS: Final = AhoCorasick(
+    [
+        *("sk-", "AKIA", "ASIA", "gho_", "ghp_", "ghs_", "ghu_", "ghr_", "github_pat_", "glpat-"),
+        *("k_live_", "AIza", "xox", "eyJ", "-----BEGIN "),
+    ]
 )
 
 
 def _has_key_start(text: str) -> bool:
-    return any(map(text.__contains__, _KEY_STARTS))
+    return bool(_KEY_STARTS.find_matches_as_indexes(text))
 
 
 SHAPES: Final[tuple[tuple[Callable[[str], object], tuple[SecretShape, ...]], ...]] = (
@@ -89,8 +92,6 @@ class Prefilter:
     """Finds the entries that a text may match."""
 
     def __init__(self, tables: Iterable[Entries], parts: Mapping[str, str]) -> None:
-        from ahocorasick_rs import BytesAhoCorasick
-
         known: dict[str, _Needs] = {}
         for name, part in parts.items():
             known[f"<{name}>"] = _NeedsReader(part, known).choice()
