@@ -307,13 +307,11 @@ def _compared(criterion: Criterion, votes: Sequence[PairVote], requested: int) -
     )
 
 
-def _remarks(ballot: Ballot | PairBallot) -> tuple[Remarks, ...]:
+def _remarks(ballot: Answer[Scores] | PairVote) -> tuple[Remarks, ...]:
     if isinstance(ballot, Answer):
         return (ballot.value.remarks,)
-    if isinstance(ballot, PairVote):
-        # The second call swaps A and B, so they are also swapped in its remarks.
-        return (ballot.first.remarks, _shown_swapped(ballot.second.remarks))
-    return ()
+    # The second call swaps A and B, so they are also swapped in its remarks.
+    return (ballot.first.remarks, _shown_swapped(ballot.second.remarks))
 
 
 def _shown_swapped(remarks: Remarks) -> Remarks:
@@ -332,24 +330,29 @@ def _completed(
 ) -> EvaluationReport:
     """Complete a verdict with the parts that all methods share."""
     requested = len(panel.seats)
-    # A jury that was decided early has fewer votes than seats.
-    given = [each for cast in ballots for each in zip(panel.seats, cast, strict=False)]
-    lost = [(seat, ballot) for seat, ballot in given if isinstance(ballot, Unscored)]
+    replies: list[ModelReply] = []
+    remarks: list[Remarks] = []
+    lost: list[LostVote] = []
+    answers: list[tuple[Seat, ModelReply]] = []
+    for cast in ballots:
+        # A jury that was decided early has fewer votes than seats.
+        for seat, ballot in zip(panel.seats, cast, strict=False):
+            replies += ballot.replies
+            if isinstance(ballot, Unscored):
+                lost.append(
+                    LostVote(
+                        vote=seat.vote, judge=seat.judge, reason=ballot.reason, cause=ballot.cause
+                    )
+                )
+            else:
+                remarks += _remarks(ballot)
+                answers += [(seat, reply) for reply in ballot.replies]
     unscored = [sum([isinstance(each, Unscored) for each in cast]) for cast in ballots]
     # For two responses, report the valid votes of the one that has fewer.
     valid = min([len(cast) - count for cast, count in zip(ballots, unscored, strict=True)])
-    replies = [reply for _, ballot in given for reply in ballot.replies]
-    remarks = [each for _, ballot in given for each in _remarks(ballot)]
     findings, response_findings = _safety(judging, sample, replies, remarks)
     reasons = _review_reasons(verdict, findings, response_findings, unscored=not valid)
-    are_independent = independent(
-        [
-            (seat, reply)
-            for seat, ballot in given
-            if not isinstance(ballot, Unscored)
-            for reply in ballot.replies
-        ]
-    )
+    are_independent = independent(answers)
     if not are_independent:
         sides = {name: _at_most_moderate(each) for name, each in (verdict.responses or {}).items()}
         verdict = msgspec.structs.replace(_at_most_moderate(verdict), responses=sides or None)
@@ -368,12 +371,7 @@ def _completed(
         review_reasons=reasons,
         usage=added_usage([reply.usage for reply in replies]),
         judges=panel.judges,
-        lost_votes=tuple(
-            [
-                LostVote(vote=seat.vote, judge=seat.judge, reason=each.reason, cause=each.cause)
-                for seat, each in lost
-            ]
-        ),
+        lost_votes=tuple(lost),
         overrides=panel.sent_overrides(replies),
         reported_models=tuple([name for each in reported_models(replies) if (name := str(each))]),
         judge_fallback=any(each.fallback for each in remarks) if fallback else None,
