@@ -16,7 +16,6 @@ _NORMAL: Final = NormalDist()
 # exp(-700) is close to the smallest float.
 _FARTHEST: Final = 700.0
 _MOST_STEPS: Final = 200
-_MANY_DEGREES: Final = 10_000
 _EPSILON: Final = 1e-15
 _TINY: Final = 1e-300
 _MOST_TERMS: Final = 100_000
@@ -50,10 +49,7 @@ def t_quantile(p: float, df: float) -> float:
     tail = min(p, 1 - p)
     if tail <= 0:
         return math.inf if p > 0 else -math.inf
-    if df > _MANY_DEGREES:
-        t = _near_normal(-normal_quantile(tail), df)
-    else:
-        t = math.sqrt(df) * math.exp(-_log_odds_below(2 * tail, df / 2, 0.5) / 2)
+    t = math.sqrt(df) * math.exp(-_log_odds_below(2 * tail, df / 2, 0.5) / 2)
     return -t if p == tail else t
 
 
@@ -127,28 +123,12 @@ def _log_odds_below(p: float, a: float, b: float) -> float:
     return at
 
 
-def _near_normal(z: float, df: float) -> float:
-    """Return the quantile of t with many degrees of freedom from the normal quantile ``z``.
-
-    R. A. Fisher and E. A. Cornish (1960), "The percentile points of distributions having known
-    cumulants", Technometrics 2, 209-225.
-    """
-    return (
-        z
-        + (z**3 + z) / (4 * df)
-        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * df**2)
-        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * df**3)
-    )
-
-
 Values = NDArray[np.float64]
 Codes = NDArray[np.intp]
 Ends = tuple[float, float]
 """The lowest and the highest possible value."""
 
 _ROUNDING: Final = 1e-9
-# With parameters above this, a beta distribution is normal to four digits.
-_NEARLY_NORMAL: Final = 10_000.0
 
 
 def codes_of(clusters: Sequence[Hashable], n: int) -> tuple[Codes, int]:
@@ -226,10 +206,7 @@ def bounded_mean(
     t = t_quantile((1 + level) / 2, degrees)
     weight = center * (1 - center) / spread - 1
     a, b = center * weight, (1 - center) * weight
-    if min(a, b) > _NEARLY_NORMAL:
-        lower, upper = center - t * spread**0.5, center + t * spread**0.5
-    else:
-        lower, upper = beta_quantile(normal_cdf(-t), a, b), beta_quantile(normal_cdf(t), a, b)
+    lower, upper = beta_quantile(normal_cdf(-t), a, b), beta_quantile(normal_cdf(t), a, b)
     return Interval(
         # The interval includes the mean, even at an end of the scale.
         low=low + width * max(0.0, min(lower, at)),
