@@ -174,8 +174,12 @@ FIRST: Final = 5
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """A reason to look at a sample, and its urgency."""
+    """A reason to look at a sample, and its urgency.
 
+    ``bit`` is the number of its bit in the index, which is stored and so must not change.
+    """
+
+    bit: int
     meaning: str
     concerns: Callable[[SampleResult], bool]
     urgency: int = 0
@@ -193,37 +197,43 @@ def _only_fails(result: SampleResult) -> bool:
 
 
 KINDS: Final[dict[str, Kind]] = {
-    "safety": Kind("a judge sees a danger", lambda result: result.safety_flag, 5),
+    "safety": Kind(0, "a judge sees a danger", lambda result: result.safety_flag, 5),
     "forged_prompt": Kind(
+        11,
         "the response addresses the judge or forges lines of its prompt",
         lambda result: "forged_prompt" in result.review_reasons,
     ),
     "unstable": Kind(
+        1,
         "the winner changed with the order of the responses",
         lambda result: result.stable is False,
         4,
     ),
     "low_confidence": Kind(
+        2,
         "the votes have no majority, most change with the order, or a fallback score is used",
         lambda result: result.confidence == "low" and result.votes_valid > 0,
         3,
     ),
     "unscored": Kind(
-        "no judge gave a valid vote", lambda result: result.judged and not result.votes_valid, 2
+        3, "no judge gave a valid vote", lambda result: result.judged and not result.votes_valid, 2
     ),
     "judge_disagrees": Kind(
+        10,
         "the judge's score and the rules' differ by more than 0.3",
         lambda result: "judge_disagrees" in result.review_reasons,
     ),
     "target_error": Kind(
+        4,
         "the system under test failed or timed out",
         lambda result: result.target_error is not None,
     ),
     "judge_fallback": Kind(
+        5,
         "a reply could not be read, so the rubric's fallback score is used",
         lambda result: result.judge_fallback is True,
     ),
-    "failed": Kind("a pass rule fails", _only_fails),
+    "failed": Kind(6, "a pass rule fails", _only_fails),
 }
 """The reasons to look at a sample, most serious first."""
 
@@ -263,49 +273,34 @@ class Notice:
         )
 
 
-_BITS: Final = (
-    "safety",
-    "unstable",
-    "low_confidence",
-    "unscored",
-    "target_error",
-    "judge_fallback",
-    "failed",
-    "needs_review",
-    "passed",
-    "split",
-    "judge_disagrees",
-    "forged_prompt",
-    "lost_votes",
-    "high_confidence",
-    "moderate_confidence",
-    "stable",
-)
 MARKS: Final[dict[str, Kind]] = {
-    "needs_review": Kind("a person should look at it", lambda result: result.needs_review, 1),
-    "passed": Kind("every pass rule passes", lambda result: result.passed is True),
+    "needs_review": Kind(7, "a person should look at it", lambda result: result.needs_review, 1),
+    "passed": Kind(8, "every pass rule passes", lambda result: result.passed is True),
     "split": Kind(
+        9,
         "there are several votes, but their confidence isn't high",
         lambda result: result.votes_valid > 1 and result.confidence in {"low", "moderate"},
     ),
-    "lost_votes": Kind("a requested vote is missing", lambda result: result.votes_lost > 0),
+    "lost_votes": Kind(12, "a requested vote is missing", lambda result: result.votes_lost > 0),
     "high_confidence": Kind(
+        13,
         "several independent votes agree, and none is missing",
         lambda result: result.confidence == "high" and result.votes_valid > 0,
     ),
     "moderate_confidence": Kind(
+        14,
         "most votes agree, or there is only one",
         lambda result: result.confidence == "moderate" and result.votes_valid > 0,
     ),
     "stable": Kind(
+        15,
         "the winner is the same in both orders of the responses",
         lambda result: result.stable is True,
     ),
 }
 """The other flags that samples can be filtered by."""
-FLAGS: Final = {name: 1 << _BITS.index(name) for name in (*KINDS, *MARKS)}
-"""The bit of each flag. Bits are stored, so they must not change."""
-_KIND_OF_BIT: Final = {FLAGS[name]: kind for name, kind in (KINDS | MARKS).items()}
+FLAGS: Final = {name: 1 << kind.bit for name, kind in (KINDS | MARKS).items()}
+"""The bit of each flag."""
 
 _LONGEST: Final = 300
 _METRICS: Final = msgspec.json.Decoder(dict[str, float])
@@ -388,8 +383,8 @@ def label(text: str | None) -> str | None:
 
 def _flags(result: SampleResult) -> tuple[int, int]:
     flags = urgency = 0
-    for bit, kind in _KIND_OF_BIT.items():
+    for kind in (*KINDS.values(), *MARKS.values()):
         if kind.concerns(result):
-            flags |= bit
+            flags |= 1 << kind.bit
             urgency = max(urgency, kind.urgency)
     return flags, urgency

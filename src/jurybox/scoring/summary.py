@@ -1,15 +1,16 @@
 """Computes a run's summary, gates and decision from its samples."""
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
+from statistics import fmean, stdev
 from typing import Any, Final
 
 import msgspec
 
 from jurybox.judging.evaluation_report import CONFIDENCES, Method
 from jurybox.judging.flow import ReportedModel
+from jurybox.judging.formats.reply_format import SIDES
 from jurybox.judging.model_versions import check_version
 from jurybox.rubric.metrics import AGGREGATE_SCORE, LOWEST_SCENARIO, Comparison
 from jurybox.rubric.rubric_model import Decision, Rubric
@@ -200,14 +201,11 @@ class RunTally:
         self._repeats = [MetricTally(rubric) for _ in range(repeats)] if repeats > 1 else []
         self._scenarios = _Groups(rubric, "scenarios", attrgetter("scenario"))
         self._demographics = _Groups(rubric, "demographics", attrgetter("demographic"))
-        self._reasons: Counter[str] = Counter()
-        self._errors: Counter[str] = Counter()
-        self._winners: Counter[str] = Counter()
+        self._counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._lost_causes, self._target_errors = _Causes(), _Causes()
-        self._failed: Counter[str] = Counter()
         self._confidence: dict[str, int] = dict.fromkeys(CONFIDENCES, 0)
         self._stable = {"stable": 0, "unstable": 0}
-        self._votes = {"requested": 0, "valid": 0, "skipped": 0, "lost": 0}
+        self._votes = Counter(requested=0, valid=0, skipped=0, lost=0)
         self._judged = self._dependent = 0
         self._methods: set[Method] = set()
         self._notice = Notice()
@@ -243,17 +241,18 @@ class RunTally:
         return self._whole.flags[rate]
 
     def _count(self, result: SampleResult) -> None:
+        counts = self._counts
         if result.needs_review:
-            self._reasons.update(result.review_reasons)
+            counts["reasons"].update(result.review_reasons)
         if result.evaluator_error is not None:
-            self._errors[result.evaluator_error] += 1
+            counts["evaluator_errors"][result.evaluator_error] += 1
         self._lost_causes.add(result.lost_causes)
         if result.target_error is not None:
             self._target_errors.add({cause_of(result.target_error): 1})
         if result.passed is False:
-            self._failed.update(_why_failed(result))
+            counts["failed_samples"].update(_why_failed(result))
         if result.winner is not None:
-            self._winners[result.winner] += 1
+            counts["winners"][result.winner] += 1
         if result.method is not None:
             self._methods.add(result.method)
         self._judged += result.judged
@@ -262,10 +261,8 @@ class RunTally:
             self._confidence[result.confidence] += 1
         if result.stable is not None:
             self._stable["stable" if result.stable else "unstable"] += 1
-        self._votes["requested"] += result.votes_requested
-        self._votes["valid"] += result.votes_valid
-        self._votes["skipped"] += result.votes_skipped
-        self._votes["lost"] += result.votes_lost
+        for name in self._votes:
+            self._votes[name] += getattr(result, f"votes_{name}")
 
     def _add_use(self, use: ModelUse) -> None:
         key = (use.role, use.model)
@@ -303,7 +300,10 @@ class RunTally:
             release_ready=all(gate.passed for gate in gates) if gates else None,
             decision=None if decision is None else decision.decide,
             decision_reasons=self._why(decision, metrics),
-            review={"queued": self.queued, "reasons": dict(sorted(self._reasons.items()))},
+            review={
+                "queued": self.queued,
+                "reasons": dict(sorted(self._counts["reasons"].items())),
+            },
             uses=self.uses(),
             reported=reported,
             versions_changed=any(len(each) > 1 for each in self._reported.values()),
@@ -359,13 +359,12 @@ class RunTally:
         causes = {
             "unscored_causes": self._lost_causes.most_frequent(),
             "target_errors": self._target_errors.most_frequent(),
-            "failed_samples": dict(sorted(self._failed.items())),
+            "failed_samples": dict(sorted(self._counts["failed_samples"].items())),
+            "evaluator_errors": dict(sorted(self._counts["evaluator_errors"].items())),
         }
         extras |= {name: counts for name, counts in causes.items() if counts}
-        if self._errors:
-            extras["evaluator_errors"] = dict(sorted(self._errors.items()))
-        if self._winners:
-            extras["winners"] = {side: self._winners[side] for side in ("A", "B", "tie")}
+        if winners := self._counts["winners"]:
+            extras["winners"] = {side: winners[side] for side in SIDES}
         if self._repeats:
             extras["repeats"] = self._spreads()
         return extras | self._scenarios.extras() | self._demographics.extras()
@@ -426,10 +425,7 @@ def spread(values: Sequence[float | None]) -> Spread:
     If a repeat lacks the metric, both are unknown.
     """
     known = [value for value in values if value is not None]
-    whole = len(known) == len(values) and bool(known)
-    mean = math.fsum(known) / len(known) if whole else None
-    sd = None
-    if mean is not None and len(known) > 1:
-        squares = math.fsum((value - mean) ** 2 for value in known)
-        sd = math.sqrt(squares / (len(known) - 1))
-    return Spread(mean=mean, sd=sd, values=tuple(values))
+    if not known or len(known) < len(values):
+        return Spread(mean=None, sd=None, values=tuple(values))
+    sd = stdev(known) if len(known) > 1 else None
+    return Spread(mean=fmean(known), sd=sd, values=tuple(values))

@@ -8,7 +8,7 @@ first value. Memory grows only by eight bytes per sample for each metric with a 
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Final
 
@@ -31,7 +31,7 @@ from jurybox.rubric.metrics import (
 )
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import UNIT_SCALE, ScoreBins
-from jurybox.scoring.sample_result import JUDGE_SCORE, WIN, SampleResult
+from jurybox.scoring.sample_result import JUDGE_SCORE, KINDS, MARKS, WIN, SampleResult
 
 CHUNK: Final = 1024
 """The number of values that are added up at a time."""
@@ -224,8 +224,9 @@ class MetricTally:
         self._judged += result.judged and result.votes_valid > 0
         self._judge.add(result.judge_score, repeat)
         self._wins.add(result.win, repeat)
-        for name in _flags_of(result, self._rubric.overall_name):
-            self.flags[name] += 1
+        self.flags["unscored_rate"] += _is_unscored(result, self._rubric.overall_name)
+        for name, holds in _HOLDS.items():
+            self.flags[name] += holds(result)
 
     def spreads(self) -> dict[str, MetricSpread]:
         """Return the spreads of the scores and of `MEASURED`; a metric without values has none."""
@@ -298,26 +299,21 @@ def _bins_of(rubric: Rubric) -> dict[str, ScoreBins]:
     return bins | dict.fromkeys(MEASURED, _MEASURE_BINS)
 
 
-def _flags_of(result: SampleResult, overall: str) -> Iterator[str]:  # noqa: C901 - a line per rate
-    """Yield the names of the rates that count this sample."""
-    if result.passed is True:
-        yield "pass_rate"
-    unmeasured = result.by_rules and result.metrics.get(overall, 0) is None
-    if unmeasured or (result.judged and not result.votes_valid and not result.by_rules):
-        yield "unscored_rate"
-    if result.evaluator_error is not None:
-        yield "evaluator_error_rate"
-    if result.judge_fallback is True:
-        yield "judge_fallback_rate"
-    if result.needs_review:
-        yield "review_rate"
-    if result.safety_flag:
-        yield "safety_rate"
-    if result.stable is False:
-        yield "unstable_rate"
-    if result.confidence == "low" and result.votes_valid > 0:
-        yield "low_confidence_rate"
-    if result.timed_out:
-        yield "timeout_rate"
-    if result.target_error is not None:
-        yield "target_error_rate"
+_HOLDS: Final[Mapping[str, Callable[[SampleResult], bool]]] = {
+    "pass_rate": MARKS["passed"].concerns,
+    "evaluator_error_rate": lambda result: result.evaluator_error is not None,
+    "judge_fallback_rate": KINDS["judge_fallback"].concerns,
+    "review_rate": MARKS["needs_review"].concerns,
+    "safety_rate": KINDS["safety"].concerns,
+    "unstable_rate": KINDS["unstable"].concerns,
+    "low_confidence_rate": KINDS["low_confidence"].concerns,
+    "timeout_rate": lambda result: result.timed_out,
+    "target_error_rate": KINDS["target_error"].concerns,
+}
+"""Whether a rate counts a sample; `_is_unscored` decides for the remaining one."""
+
+
+def _is_unscored(result: SampleResult, overall: str) -> bool:
+    if result.by_rules:
+        return result.metrics.get(overall, 0) is None
+    return result.judged and not result.votes_valid
