@@ -27,7 +27,6 @@ from jurybox.calibration.gold import (
     read_comments,
     read_verdict,
     split,
-    uneven,
     words_of,
 )
 from jurybox.calibration.judge_comparison import Options, compare
@@ -98,9 +97,6 @@ def ready(options: CalibrateOptions) -> Readied:
         raise InputError("a proposer needs at least one round", "set it to 1 or more", "--rounds")
     gold = read_gold_set(Path(options.gold), rubric, limit=options.limit, cluster=options.cluster)
     parts = split(gold.rows, rubric, options.seed) if options.rounds else {}
-    uneven_parts = uneven(parts)
-    if uneven_parts is not None:
-        warnings = (*warnings, f"{options.gold}: {uneven_parts}")
     # Reports a missing key now instead of after the first round.
     builder = wiring.ModelBuilder(options.base_url)
     for spec in (*options.judges, *filter(None, [options.proposer])):

@@ -309,7 +309,6 @@ FEWEST: Final = 30
 _DEAL: Final[tuple[Part, ...]] = (
     "tune", "select", "report", "tune", "select", "report", "tune", "select", "report", "tune",
 )  # fmt: skip
-_BANDS: Final = 5
 
 
 class GoldRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -321,61 +320,35 @@ class GoldRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def split(rows: Sequence[GoldRow], rubric: Rubric, seed: int) -> dict[Part, tuple[GoldRow, ...]]:
-    """Split rows 40/30/30, with similar labels in each part and clusters kept together.
+    """Split rows 40/30/30, with similar labels in each part.
 
-    Rows with the same texts are kept together too, so that no part contains copies of another's
-    rows. Rows of each kind (by mean human score or winner) are shuffled by the seed and dealt to
-    the parts in turn.
+    Rows of one cluster stay in one part, or without a cluster, those with the same texts. In the
+    order of their labels, and of a hash with the seed, they are dealt to the parts in turn.
     """
     units: dict[str, list[GoldRow]] = {}
-    names = units_of([(each.cluster, words_of(each.row)) for each in rows])
-    for name, each in zip(names, rows, strict=True):
-        units.setdefault(name, []).append(each)
+    for each in rows:
+        units.setdefault(each.cluster or words_of(each.row), []).append(each)
     if len(units) < FEWEST:
         what = "rows with gold" if len(units) == len(rows) else "independent rows with gold"
         problem = f"{len(units)} {what} are too few to tune, select and report on"
         raise InputError(problem, f"give at least {FEWEST}, or leave --rounds out", "--gold")
-    order = sorted(
-        units, key=lambda name: (_stratum(units[name], rubric), _digest(f"{seed} {name}"))
-    )
+    scales = gold_scales(rubric)
+    order = sorted(units, key=lambda name: (_label(units[name], scales), _digest(f"{seed} {name}")))
     dealt: dict[Part, list[GoldRow]] = {part: [] for part in PARTS}
     for place, name in enumerate(order):
         dealt[_DEAL[place % len(_DEAL)]] += units[name]
     return {part: tuple(sorted(each, key=lambda each: each.row.id)) for part, each in dealt.items()}
 
 
-def uneven(parts: Mapping[Part, Sequence[GoldRow]]) -> str | None:
-    """Return a warning if a part has less than half of its intended rows."""
-    total = sum(map(len, parts.values()))
-    short = [
-        f"{len(rows)} of {total} rows to {part}, which should have about {total * share:.0f}"
-        for part, rows in parts.items()
-        if len(rows) < (share := _DEAL.count(part) / len(_DEAL)) * total / 2
+def _label(unit: Iterable[GoldRow], scales: Mapping[str, Scale]) -> tuple[str, float]:
+    """Return people's winner, or their mean score to a tenth of the scale."""
+    gold = min(unit, key=lambda each: each.row.id).gold
+    shares = [
+        scale.normalize(score)
+        for name, scale in scales.items()
+        if (score := gold.score(name)) is not None
     ]
-    if not short:
-        return None
-    why = "rows with the same cluster or texts stay in one part, and some groups are large"
-    return f"there are only {'; '.join(short)}: {why}"
-
-
-def _stratum(members: Iterable[GoldRow], rubric: Rubric) -> str:
-    """Return the stratum of a unit: the band of people's mean score, or their winner."""
-    winners: list[str] = []
-    shares: list[float] = []
-    for each in members:
-        if each.gold.winner is not None:
-            winners.append(each.gold.winner)
-        for criterion in rubric.criteria:
-            score = each.gold.score(criterion.id)
-            if score is not None:
-                shares.append(criterion.scale.normalize(score))
-        overall = each.gold.score(rubric.overall_name)
-        if overall is not None and not shares:
-            shares.append(overall)
-    if winners:
-        return f"winner {min(winners)}"
-    mean = sum(shares) / len(shares) if shares else 0.0
-    return f"band {min(int(mean * _BANDS), _BANDS - 1)}"
+    return gold.winner or "", round(math.fsum(shares) / max(len(shares), 1), 1)
 
 
 def words_of(row: Row) -> str:
@@ -388,30 +361,6 @@ def words_of(row: Row) -> str:
     )
     turns = [(turn.role, _folded(turn.content)) for turn in row.messages]
     return _digest(repr((_folded(row.task), _folded(row.context or ""), responses, turns)))
-
-
-def units_of(members: Sequence[tuple[str | None, str]]) -> list[str]:
-    """Group members that share a cluster or words; return the name of each member's group.
-
-    Groups that share a member are merged. The name depends only on the members, not on their order.
-    """
-    above: dict[str, str] = {}
-
-    def top(name: str) -> str:
-        while above.setdefault(name, name) != name:
-            above[name] = above[above[name]]
-            name = above[name]
-        return name
-
-    named: list[str] = []
-    for cluster, words in members:
-        name = top(f"text {words}")
-        if cluster is not None:
-            # The smallest name becomes the group's.
-            name, other = sorted((name, top(f"cluster {cluster}")))
-            above[other] = name
-        named.append(name)
-    return [top(name) for name in named]
 
 
 def _digest(text: str) -> str:

@@ -21,7 +21,6 @@ from jurybox.calibration.gold import (
     distance,
     gold_scales,
     losses,
-    units_of,
 )
 from jurybox.documents.numbers import show_number
 from jurybox.judging.formats.reply_format import Side
@@ -118,11 +117,8 @@ def _agreement_on(
 
 
 def clusters_of(cases: Sequence[GoldCase]) -> list[str] | None:
-    """Return the cluster of each case; None without clusters.
-
-    Copies of a text belong to one cluster.
-    """
-    units = units_of([(case.cluster, case.words or f"of {case.id}") for case in cases])
+    """Return the cluster of each case, or without one its texts; None if no two are the same."""
+    units = [case.cluster or case.words or f"of {case.id}" for case in cases]
     alone = len(set(units)) == len(units)
     return None if alone and all(case.cluster is None for case in cases) else units
 
