@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import Final
 
 import msgspec
-from ahocorasick_rs import AhoCorasick, BytesAhoCorasick
+from ahocorasick_rs import BytesAhoCorasick
 
 from jurybox.judging.safety.clauses import Clauses, Grammar, Span
 from jurybox.judging.safety.phrasebook import (
@@ -53,16 +53,16 @@ def _has_at(text: str) -> bool:
 _has_number = re.compile(r"\d(?:[\d ().-]{8}|(?<=[A-Z]{2}\d)\d)").search
 
 
-_KEY_STARTS: Final = AhoCorasick(
+_KEY_STARTS: Final = BytesAhoCorasick(
     [
-        *("sk-", "AKIA", "ASIA", "gho_", "ghp_", "ghs_", "ghu_", "ghr_", "github_pat_", "glpat-"),
-        *("k_live_", "AIza", "xox", "eyJ", "-----BEGIN "),
+        *(b"sk-", b"AKIA", b"ASIA", b"gho_", b"ghp_", b"ghs_", b"ghu_", b"ghr_", b"github_pat_"),
+        *(b"glpat-", b"k_live_", b"AIza", b"xox", b"eyJ", b"-----BEGIN "),
     ]
 )
 
 
 def _has_key_start(text: str) -> bool:
-    return bool(_KEY_STARTS.find_matches_as_indexes(text))
+    return bool(_KEY_STARTS.find_matches_as_indexes(text.encode(errors="replace")))
 
 
 SHAPES: Final[tuple[tuple[Callable[[str], object], tuple[SecretShape, ...]], ...]] = (
