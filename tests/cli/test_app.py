@@ -58,7 +58,7 @@ def test_help_is_fine(jurybox: Callable, arguments: tuple[str, ...]) -> None:
         (["rubric", "show", "x" * 300], f"{'x' * 300}: no such rubric; see `jurybox rubric list`"),
         (
             ["rubric", "new", "general"],
-            "general: this is the name of a bundled rubric; choose another name",
+            "general: this is the name of a bundled rubric; choose another name, and extend it:",
         ),
     ],
 )

@@ -241,13 +241,3 @@ def test_new_prints_the_document_where_the_output_is_a_dash(
     rubric = parse_rubric(done.out)
     assert (rubric.id, rubric.title) == ("support-answers", "Support answers")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_new_never_takes_the_name_of_a_bundled_rubric(jurybox: Callable, tmp_path: Path) -> None:
-    done = jurybox("rubric", "new", "companion")
-    assert done.code == 2
-    assert done.err == (
-        "companion: this is the name of a bundled rubric; choose another name, and extend it:"
-        " `extends: companion`\n"
-    )
-    assert list(tmp_path.iterdir()) == []

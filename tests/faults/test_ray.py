@@ -197,6 +197,14 @@ def digest(store: str) -> str:
     return found.stdout.split()[-1]
 
 
+def wait_until_nothing_is_asked(judge: JudgeServer) -> None:
+    """Wait for the end of workers that have lost their driver."""
+    asked = -1
+    while asked != judge.requests:
+        asked = judge.requests
+        time.sleep(0.5)
+
+
 def repeated(judge: JudgeServer) -> int:
     return sum(count - 1 for count in judge.asked.values())
 
@@ -216,7 +224,7 @@ def test_a_cluster_that_is_not_there_is_said_at_once(judge: JudgeServer, tmp_pat
     assert err.endswith("); check --address and `ray status`\n")
 
 
-def test_a_node_and_then_the_driver_are_killed(
+def test_a_node_and_a_driver_are_killed_and_ctrl_c_finishes_what_is_under_way(
     nodes: RayNodes, judge: JudgeServer, expected: str, tmp_path: Path
 ) -> None:
     write_suite(tmp_path, judge)
@@ -225,40 +233,31 @@ def test_a_node_and_then_the_driver_are_killed(
     judge.wait_for(50)
     nodes.kill_node()
     nodes.add_node()
-    judge.wait_for(130)
+    judge.wait_for(100)
     driver.send_signal(signal.SIGKILL)
     driver.communicate()
     with sqlite3.connect("spread.db") as store:
         assert store.execute("select status from runs").fetchall() == [("running",)]
     store.close()
-    finish("resume", "last", *ray)
-    assert digest("spread.db") == expected
-    # Those in flight when the node died, and those when the driver did.
-    assert repeated(judge) <= 2 * CALLS
-    assert len(judge.asked) == judge.requests - repeated(judge)
-    assert most_per_second(judge) <= PER_SECOND
-    assert judge.most_at_once <= CALLS
-
-
-def test_ctrl_c_finishes_what_is_under_way(
-    nodes: RayNodes, judge: JudgeServer, expected: str, tmp_path: Path
-) -> None:
-    write_suite(tmp_path, judge)
-    ray = ("--engine", "ray", "--address", nodes.address, "--store", "spread.db")
-    driver = start("run", "suite.yaml", *ray)
-    judge.wait_for(40)
+    wait_until_nothing_is_asked(judge)
+    driver = start("resume", "last", *ray)
+    judge.wait_for(judge.requests + 30)
     driver.send_signal(signal.SIGINT)
     out, err = driver.communicate(timeout=60)
     assert driver.returncode == 3, err
-    done = json.loads(out)["summary"]["samples"]
-    assert 0 < done < SAMPLES
+    assert 0 < json.loads(out)["summary"]["samples"] < SAMPLES
+    assert not Path("spread.db-shards").exists()
     asked = judge.requests
     time.sleep(0.5)
     assert judge.requests == asked
     # The local engine takes it up where the cluster left it.
     finish("resume", "last", "--store", "spread.db")
     assert digest("spread.db") == expected
-    assert repeated(judge) == 0
+    # Those in flight when the node died, and those when the driver did.
+    assert repeated(judge) <= 2 * CALLS
+    assert len(judge.asked) == judge.requests - repeated(judge)
+    assert most_per_second(judge) <= PER_SECOND
+    assert judge.most_at_once <= CALLS
 
 
 def test_postgresql_is_killed_and_comes_back(
