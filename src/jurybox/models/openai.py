@@ -12,15 +12,8 @@ import msgspec
 from jurybox.engine.ports import ModelError
 from jurybox.errors import InputError
 from jurybox.judging.flow import FailureKind, ModelReply, ModelRequest
+from jurybox.models import chat_model as chat
 from jurybox.models import http
-from jurybox.models.chat_model import (
-    BATCH_MARK,
-    Accepted,
-    BatchError,
-    ChatModel,
-    ProviderBatch,
-    sent_generation,
-)
 from jurybox.models.model_errors import Refusal, measured, quoted, read_refusal, status_error
 from jurybox.sample import Usage
 
@@ -49,7 +42,7 @@ def openai_client(
     return http.HttpClient(address, headers, secrets=secrets, options=options)
 
 
-class OpenAIModel(ChatModel):
+class OpenAIModel(chat.ChatModel):
     """One model at an endpoint."""
 
     path = _PATH
@@ -57,7 +50,7 @@ class OpenAIModel(ChatModel):
     cursor = "after"
     marked = True
 
-    def payload(self, request: ModelRequest, accepted: Accepted) -> dict[str, object]:
+    def payload(self, request: ModelRequest, accepted: chat.Accepted) -> dict[str, object]:
         """Return the request body, limited to accepted parameters."""
         generation = request.generation
         payload: dict[str, object] = {
@@ -93,7 +86,7 @@ class OpenAIModel(ChatModel):
         return ModelReply(
             text=self.client.mask.text(text or refusal or ""),
             usage=_usage(completion.usage),
-            sent=sent_generation(payload),
+            sent=chat.sent_generation(payload),
             seed_sent="seed" in payload,
             refused=tuple([name for name in _ALWAYS_SENT if name not in payload]),
             model=_string(completion.model),
@@ -123,11 +116,11 @@ class OpenAIModel(ChatModel):
             "input_file_id": file.id,
             "endpoint": _BATCH_URL,
             "completion_window": "24h",
-            "metadata": {BATCH_MARK: mark},
+            "metadata": {chat.BATCH_MARK: mark},
         }
-        return http.decode(await self.client.post(self.batches, batch), ProviderBatch).id
+        return http.decode(await self.client.post(self.batches, batch), chat.ProviderBatch).id
 
-    def batch_results(self, batch: ProviderBatch, path: str) -> tuple[str, ...]:
+    def batch_results(self, batch: chat.ProviderBatch, path: str) -> tuple[str, ...]:
         """Return the paths of the files of answers and of errors."""
         del path
         files = [batch.output_file_id, batch.error_file_id]
@@ -137,7 +130,7 @@ class OpenAIModel(ChatModel):
         """Return the body of the answer in a line of the results."""
         result = http.decode_body(line, _OpenAIBatchLine)
         if result.response is None:
-            raise _unanswered(result.error or BatchError())
+            raise _unanswered(result.error or chat.BatchError())
         body = bytes(result.response.body)
         if result.response.status_code >= HTTPStatus.MULTIPLE_CHOICES:
             refusal = read_refusal(body, "application/json", ())
@@ -146,7 +139,7 @@ class OpenAIModel(ChatModel):
 
 
 @lru_cache(maxsize=16)
-def _response_format(schema: str, accepted: Accepted) -> dict[str, object]:
+def _response_format(schema: str, accepted: chat.Accepted) -> dict[str, object]:
     if accepted.form == "json_object":
         return {"type": "json_object"}
     described = {"name": "reply", "strict": True, "schema": msgspec.Raw(schema.encode())}
@@ -243,10 +236,10 @@ class _BatchResponse(msgspec.Struct):
 
 class _OpenAIBatchLine(msgspec.Struct):
     response: _BatchResponse | None = None
-    error: BatchError | None = None
+    error: chat.BatchError | None = None
 
 
-def _unanswered(error: BatchError) -> ModelError:
+def _unanswered(error: chat.BatchError) -> ModelError:
     what = error.shown or "the line has neither an answer nor an error"
     kinds: dict[str | None, FailureKind] = {
         "batch_expired": "timeout",

@@ -17,16 +17,8 @@ from typing import Any, Final
 import msgspec
 
 from jurybox.judging.flow import ModelRequest
+from jurybox.models.local import prompt_cache
 from jurybox.models.local.files import PACKAGE, cores
-from jurybox.models.local.prompt_cache import (
-    CacheState,
-    Piece,
-    Prompts,
-    ReadPlan,
-    ReadStep,
-    UnanswerableError,
-    plan,
-)
 
 # More tokens than any rubric needs; memory grows with the context. Some models support fewer.
 _CONTEXT: Final = 8192
@@ -120,9 +112,9 @@ class AnswerStream:
         if self._was_stopped and self._finish is None:
             raise RequestCancelledError
         if self._error is not None:
-            raise UnanswerableError(f"the runtime refused the request: {self._error}")
+            raise prompt_cache.UnanswerableError(f"the runtime refused the request: {self._error}")
         if self._finish is None:
-            raise UnanswerableError("the runtime ended in the middle of the answer")
+            raise prompt_cache.UnanswerableError("the runtime ended in the middle of the answer")
 
     def completion(self, kept: int, *, with_logprobs: bool) -> Completion:
         """Return the whole answer.
@@ -169,7 +161,7 @@ def _entry(token: _Token) -> dict[str, object]:
     """Return a token as OpenAI writes it."""
     # The server turns NaN into equal probabilities, which no working model has.
     if len(token.top_logprobs) > 1 and len({each.logprob for each in token.top_logprobs}) == 1:
-        raise UnanswerableError(NO_NUMBERS)
+        raise prompt_cache.UnanswerableError(NO_NUMBERS)
     return _probability(token) | {
         "top_logprobs": [_probability(each) for each in token.top_logprobs]
     }
@@ -177,7 +169,7 @@ def _entry(token: _Token) -> dict[str, object]:
 
 def _probability(token: _Token) -> dict[str, object]:
     if token.logprob is None:
-        raise UnanswerableError(NO_NUMBERS)
+        raise prompt_cache.UnanswerableError(NO_NUMBERS)
     return {"token": token.token, "logprob": token.logprob}
 
 
@@ -213,8 +205,8 @@ class Engine:
             # The runtime's own error says only that loading failed.
             problem = "it is damaged, or of a type that the runtime doesn't support"
             raise LoadError(problem) from error
-        self._cache = CacheState()
-        self._prompts = Prompts(self._rendered, self._tokenized)
+        self._cache = prompt_cache.CacheState()
+        self._prompts = prompt_cache.Prompts(self._rendered, self._tokenized)
         self._keeps = True
         try:
             self._context = self._context_length()
@@ -234,13 +226,15 @@ class Engine:
         shared = request.shared_ends if self._keeps else ()
         wanted = self._prompts.segments(request.messages, shared, most=self._context)
         try:
-            return self._answer(request, plan(self._cache, wanted), stopped)
+            return self._answer(request, prompt_cache.plan(self._cache, wanted), stopped)
         except _CacheMismatchError:
-            self._cache = CacheState()
+            self._cache = prompt_cache.CacheState()
             try:
-                return self._answer(request, plan(self._cache, wanted), stopped)
+                return self._answer(request, prompt_cache.plan(self._cache, wanted), stopped)
             except _CacheMismatchError as error:
-                raise UnanswerableError("the runtime's cache doesn't behave as expected") from error
+                raise prompt_cache.UnanswerableError(
+                    "the runtime's cache doesn't behave as expected"
+                ) from error
 
     def close(self) -> None:
         """Stop the server and free the memory."""
@@ -248,10 +242,10 @@ class Engine:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _answer(
-        self, request: ModelRequest, reading: ReadPlan, stopped: Callable[[], bool]
+        self, request: ModelRequest, reading: prompt_cache.ReadPlan, stopped: Callable[[], bool]
     ) -> Completion:
         # Until this succeeds, the server's cache is unknown.
-        self._cache = CacheState()
+        self._cache = prompt_cache.CacheState()
         for step in reading.steps[:-1]:
             self._run(step, {"n_predict": 0, **_FIRST}, stopped)
         answer = self._run(reading.steps[-1], _sampling(request), stopped)
@@ -259,7 +253,10 @@ class Engine:
         return answer.completion(reading.kept, with_logprobs=request.logprobs > 0)
 
     def _run(
-        self, step: ReadStep, parameters: dict[str, object], stopped: Callable[[], bool]
+        self,
+        step: prompt_cache.ReadStep,
+        parameters: dict[str, object],
+        stopped: Callable[[], bool],
     ) -> AnswerStream:
         answer = AnswerStream(stopped)
         body = {
@@ -280,14 +277,14 @@ class Engine:
 
         Some types of models can't keep only a part of their cache; they read every prompt anew.
         """
-        reading = plan(CacheState(), _PROBE)
+        reading = prompt_cache.plan(prompt_cache.CacheState(), _PROBE)
         try:
             for step in reading.steps:
                 answer = self._run(step, {"n_predict": 1, **_FIRST, "logprobs": 5}, lambda: False)
                 answer.completion(0, with_logprobs=True)
         except _CacheMismatchError:
             self._keeps = False
-        except UnanswerableError as error:
+        except prompt_cache.UnanswerableError as error:
             raise LoadError(str(error)) from error
         else:
             self._cache = reading.cache
@@ -300,14 +297,18 @@ class Engine:
     def _rendered(self, messages: Sequence[dict[str, str]]) -> str:
         status, answer = self._call("POST", "/apply-template", {"messages": messages})
         if status != _OK:
-            raise UnanswerableError(f"the model's chat template fails: {error_message(answer)}")
+            raise prompt_cache.UnanswerableError(
+                f"the model's chat template fails: {error_message(answer)}"
+            )
         return answer["prompt"]
 
-    def _tokenized(self, piece: Piece) -> tuple[int, ...]:
+    def _tokenized(self, piece: prompt_cache.Piece) -> tuple[int, ...]:
         body = {"content": piece.text, "parse_special": piece.marks, "add_special": piece.opens}
         status, answer = self._call("POST", "/tokenize", body)
         if status != _OK:
-            raise UnanswerableError(f"the runtime can't read the prompt: {error_message(answer)}")
+            raise prompt_cache.UnanswerableError(
+                f"the runtime can't read the prompt: {error_message(answer)}"
+            )
         return tuple(answer["tokens"])
 
     def _call(self, method: str, path: str, body: object = None) -> tuple[int, Any]:

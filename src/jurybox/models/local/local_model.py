@@ -15,7 +15,7 @@ import msgspec
 
 from jurybox.engine.ports import ModelError
 from jurybox.judging.flow import ModelReply, ModelRequest
-from jurybox.models.local import llama
+from jurybox.models.local import llama, prompt_cache
 from jurybox.models.local.files import ModelFile, locate, runtime
 from jurybox.sample import Usage
 
@@ -185,7 +185,7 @@ class LocalModel:
 
     def _error(self, error: Exception) -> ModelError:
         match error:
-            case llama.UnanswerableError():
+            case prompt_cache.UnanswerableError():
                 return ModelError("refused", str(error), retry=False)
             case llama.RequestCancelledError():
                 return ModelError("refused", "the model was closed meanwhile", retry=False)

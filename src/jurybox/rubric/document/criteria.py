@@ -12,18 +12,7 @@ from jurybox.documents.field_reader import NAME, NAME_HINT
 from jurybox.documents.findings import Findings, Place
 from jurybox.documents.numbers import decimals_of, range_ends, read_number, show_number
 from jurybox.errors import ParseError
-from jurybox.rubric.document.blocks import (
-    Block,
-    Body,
-    Fence,
-    Heading,
-    Item,
-    Listing,
-    Table,
-    TableRow,
-    Text,
-    without_closing_hashes,
-)
+from jurybox.rubric.document import blocks as md
 from jurybox.rubric.document.front_matter import FrontMatter
 from jurybox.rubric.document.outline import CHECKS_INFO, RULES_INFO, SCENARIOS, below, read_fence
 from jurybox.rubric.document.rule_blocks import build_checks, build_rules
@@ -32,7 +21,7 @@ from jurybox.rubric.rules import Lexicon
 from jurybox.rubric.scale import Scale
 from jurybox.text_format import counted
 
-B = TypeVar("B", bound=Block)
+B = TypeVar("B", bound=md.Block)
 
 _BACKTICKED = re.compile(r"(.*?)\s*\(?`([^`]*)`\)?")
 _ANY_SCALE: Final = Scale(low=0, high=1)
@@ -49,7 +38,7 @@ def snake_case(heading: str) -> str:
 def heading_id(text: str) -> tuple[str, str]:
     """Return the name and the id of a heading; the id is in backticks, or derived from the name."""
     if match := _BACKTICKED.fullmatch(text):
-        return without_closing_hashes(match[1]) or match[2], match[2]
+        return md.without_closing_hashes(match[1]) or match[2], match[2]
     return text, snake_case(text)
 
 
@@ -62,7 +51,7 @@ class CriterionReader:
 
     def __init__(
         self,
-        body: Body,
+        body: md.Body,
         front: FrontMatter,
         base: Rubric | None,
         lexicons: Sequence[Lexicon],
@@ -74,14 +63,14 @@ class CriterionReader:
         self._lexicons = lexicons
         self._findings = findings
         self.places: dict[str, Place] = {}
-        self.seen: list[Block] = []
+        self.seen: list[md.Block] = []
 
-    def read(self, heading: Heading, blocks: Sequence[Block], end: int) -> Criterion:
+    def read(self, heading: md.Heading, blocks: Sequence[md.Block], end: int) -> Criterion:
         """Read the blocks below one ``###`` heading."""
         body, findings = self._body, self._findings
         name, criterion_id = self._read_heading(heading)
-        tables = [block for block in blocks if isinstance(block, Table)]
-        fences = [block for block in blocks if isinstance(block, Fence) and self._is_read(block)]
+        tables = [block for block in blocks if isinstance(block, md.Table)]
+        fences = [block for block in blocks if isinstance(block, md.Fence) and self._is_read(block)]
         self.seen += [*tables, *fences]
         table = self._only(tables, "table")
         rules = self._only([each for each in fences if each.info == RULES_INFO], "rules block")
@@ -118,7 +107,7 @@ class CriterionReader:
     def _scale(self, criterion_id: str) -> Scale | None:
         return self._front.scales.get(criterion_id, self._front.scale)
 
-    def _read_heading(self, heading: Heading) -> tuple[str, str]:
+    def _read_heading(self, heading: md.Heading) -> tuple[str, str]:
         """Return the name and the id of a criterion."""
         place, text = self._body.place(heading.start), heading.text
         name, criterion_id = heading_id(text)
@@ -136,7 +125,7 @@ class CriterionReader:
             self._findings.add(place, "duplicate-criterion", problem, hint)
         return name, criterion_id
 
-    def _is_read(self, fence: Fence) -> bool:
+    def _is_read(self, fence: md.Fence) -> bool:
         if fence.info.lower() in {"yaml", "yml"}:
             problem = f"a fenced block `{fence.info}` in a criterion is not read"
             hint = f"call it `{RULES_INFO}` or `{CHECKS_INFO}` if it holds the automated scoring"
@@ -153,12 +142,12 @@ class CriterionReader:
 
 
 def read_indicators(
-    body: Body,
-    blocks: Sequence[Block],
+    body: md.Body,
+    blocks: Sequence[md.Block],
     end: int,
-    structure: Sequence[Block],
+    structure: Sequence[md.Block],
     findings: Findings,
-) -> tuple[list[Block], tuple[Indicators, ...]]:
+) -> tuple[list[md.Block], tuple[Indicators, ...]]:
     """Return the blocks of a criterion that aren't its definition, and its lists by label.
 
     A heading labels the lists, and the text around them, down to the next heading. Lists with
@@ -166,19 +155,19 @@ def read_indicators(
     """
     items: dict[str, list[str]] = {}
     texts: dict[str, list[str]] = {}
-    taken: list[Block] = []
-    headings = [block for block in blocks if isinstance(block, Heading)]
+    taken: list[md.Block] = []
+    headings = [block for block in blocks if isinstance(block, md.Heading)]
     lead = blocks[: blocks.index(headings[0])] if headings else blocks
     for heading, inside, stop in ((None, lead, end), *below(headings, blocks, end)):
         label = UNLABELED if heading is None else _bare_label(heading.text) or UNLABELED
-        lists = [block for block in inside if isinstance(block, Listing)]
-        without = [block for block in inside if block in structure or isinstance(block, Listing)]
+        lists = [block for block in inside if isinstance(block, md.Listing)]
+        without = [block for block in inside if block in structure or isinstance(block, md.Listing)]
         if heading is None or not lists:
             taken += without
         else:
             text = body.text(heading.end, stop, without)
             texts.setdefault(label, []).extend([text] if text else [])
-            taken.append(Block(start=heading.start, end=stop))
+            taken.append(md.Block(start=heading.start, end=stop))
         for listing in lists:
             items.setdefault(label, []).extend(_items(listing, findings))
         for above in inside if lists else ():
@@ -189,9 +178,9 @@ def read_indicators(
     )
 
 
-def _check_label(body: Body, block: Block, findings: Findings) -> None:
+def _check_label(body: md.Body, block: md.Block, findings: Findings) -> None:
     """Report a line that looks like the label of a list, but isn't a heading."""
-    if not isinstance(block, Text) or block.end - block.start != 1:
+    if not isinstance(block, md.Text) or block.end - block.start != 1:
         return
     line = body.lines[block.start].strip()
     bold = line.startswith(("**", "__")) and line.rstrip(": ").endswith(("**", "__"))
@@ -206,11 +195,11 @@ def _bare_label(label: str) -> str:
     """Return a label without its Markdown marks."""
     bare, before = " ".join(label.split()), ""
     while bare != before:
-        before, bare = bare, without_closing_hashes(bare.strip("*_: "))
+        before, bare = bare, md.without_closing_hashes(bare.strip("*_: "))
     return bare
 
 
-def _items(listing: Listing, findings: Findings) -> list[str]:
+def _items(listing: md.Listing, findings: Findings) -> list[str]:
     _check_numbers(listing.items, findings)
     for item in listing.items:
         if not item.text:
@@ -219,7 +208,7 @@ def _items(listing: Listing, findings: Findings) -> list[str]:
     return [item.text for item in listing.items if item.text]
 
 
-def _check_numbers(items: Sequence[Item], findings: Findings) -> None:
+def _check_numbers(items: Sequence[md.Item], findings: Findings) -> None:
     """Report list numbers that don't count up: they are probably scores that would be lost."""
     numbers = [item.number for item in items if item.number is not None]
     counted = all(later == earlier + 1 for earlier, later in itertools.pairwise(numbers))
@@ -235,7 +224,7 @@ _MOST_ROWS = 100
 
 
 def read_levels(
-    body: Body, table: Table, scale: Scale | None, findings: Findings
+    body: md.Body, table: md.Table, scale: Scale | None, findings: Findings
 ) -> dict[str, Any]:
     """Return the levels of a criterion, their columns and decimals; checked against the scale."""
     header, *rows = table.rows
@@ -268,7 +257,7 @@ def read_levels(
 
 
 def _read_level(
-    row: TableRow, width: int, scale: Scale | None, others: Mapping[Level, int]
+    row: md.TableRow, width: int, scale: Scale | None, others: Mapping[Level, int]
 ) -> Level:
     """Read a row; raise ParseError if it isn't a level, or overlaps another one."""
     if row.written > width:

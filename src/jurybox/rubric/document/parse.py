@@ -16,34 +16,9 @@ from jurybox.documents.field_reader import FieldReader, node_at
 from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.documents.plain_yaml import Node, Pairs
 from jurybox.errors import Finding, InputError, RubricError
+from jurybox.rubric.document import front_matter, outline
 from jurybox.rubric.document.blocks import Block, Body, MarkdownSource, read_source
 from jurybox.rubric.document.criteria import CriterionReader
-from jurybox.rubric.document.front_matter import (
-    EXTENDS,
-    REVIEW_REASONS,
-    FrontMatter,
-    FrontMatterCheck,
-    decimals_of_bands,
-    front_matter_of,
-    open_front_matter,
-    read_front_matter,
-)
-from jurybox.rubric.document.outline import (
-    CRITERIA,
-    JUDGE_PROMPT,
-    LEXICONS,
-    LEXICONS_INFO,
-    DocumentPart,
-    Outline,
-    below,
-    check_unread,
-    criterion_headings,
-    only_fence,
-    read_fence,
-    read_judge_prompt,
-    read_outline,
-    read_sections,
-)
 from jurybox.rubric.document.render import render_rubric
 from jurybox.rubric.document.rule_blocks import read_lexicons
 from jurybox.rubric.metrics import run_metrics, sample_metrics
@@ -111,7 +86,7 @@ def check_rubric(document: str | bytes, find: Find | None = None) -> Reading:
     data = document if isinstance(document, bytes) else document.encode("utf-8", "surrogatepass")
     # A command reads the same document several times. The result for one without a base is cached,
     # since it doesn't depend on ``find``.
-    return _check(data, find, ()) if EXTENDS.encode() in data else _check_alone(data)
+    return _check(data, find, ()) if front_matter.EXTENDS.encode() in data else _check_alone(data)
 
 
 @lru_cache(maxsize=16)
@@ -127,8 +102,8 @@ def _check(data: bytes, find: Find | None, chain: tuple[str, ...]) -> Reading:
         source = read_source(data, findings)
         front = None
         if source is not None:
-            front = open_front_matter(source.front_matter, source.first_line, findings)
-        extends = node_at(front, EXTENDS)
+            front = front_matter.open_front_matter(source.front_matter, source.first_line, findings)
+        extends = node_at(front, front_matter.EXTENDS)
         if extends is not None:
             base = _read_base(extends, find, chain, findings)
         if source is not None and (extends is None or base is not None):
@@ -149,7 +124,7 @@ def _read_base(
     node: Node, find: Find | None, chain: tuple[str, ...], findings: Findings
 ) -> Reading | None:
     """Read the base that ``node`` names; return it with the names of all bases, or None."""
-    name = FieldReader(findings).value(str, node, f"`{EXTENDS}`")
+    name = FieldReader(findings).value(str, node, f"`{front_matter.EXTENDS}`")
     if name is msgspec.UNSET:
         return None
     try:
@@ -174,7 +149,9 @@ def _find_base(name: str, find: Find | None, chain: tuple[str, ...]) -> Base:
         )
     base = find(name)
     if base.key in chain:
-        raise InputError("the documents extend each other in a circle", f"remove an `{EXTENDS}`")
+        raise InputError(
+            "the documents extend each other in a circle", f"remove an `{front_matter.EXTENDS}`"
+        )
     if len(chain) >= MOST_BASES:
         problem = f"more than {MOST_BASES} documents extend one another"
         raise InputError(problem, "extend one of the earlier bases")
@@ -196,7 +173,7 @@ class _Document:
         self._is_headed = node is not None
         self._findings = findings
         self._base = None if base is None else base.rubric
-        extends = node_at(node, EXTENDS)
+        extends = node_at(node, front_matter.EXTENDS)
         self._at = Place(1) if extends is None else extends.place
         self._body = Body(source.body)
         self._places: dict[str, Place] = {}
@@ -205,37 +182,43 @@ class _Document:
     def read(self) -> Rubric | None:
         """Return the rubric if all required parts are valid."""
         body, base, findings, node = self._body, self._base, self._findings, self._node
-        outline = read_outline(body, findings, needs_criteria=base is None)
+        parts = outline.read_outline(body, findings, needs_criteria=base is None)
         reader = FieldReader(findings)
-        front = FrontMatter()
+        front = front_matter.FrontMatter()
         if self._is_headed:
-            front = read_front_matter(node, None if base is None else front_matter_of(base), reader)
-        written = self._open_lexicons(outline)
+            front = front_matter.read_front_matter(
+                node, None if base is None else front_matter.front_matter_of(base), reader
+            )
+        written = self._open_lexicons(parts)
         lexicons = read_lexicons(written, () if base is None else base.lexicons, findings)
-        criteria = self._criteria(outline, CriterionReader(body, front, base, lexicons, findings))
-        template = read_judge_prompt(body, outline, findings)
+        criteria = self._criteria(parts, CriterionReader(body, front, base, lexicons, findings))
+        template = outline.read_judge_prompt(body, parts, findings)
         template = template or (None if base is None else base.template)
         if not self._is_headed:
             return None
         self._check_fixed(node)
         at = None if base is None else self._at
-        FrontMatterCheck(node, front, [each.id for each in criteria], reader, at).check()
+        front_matter.FrontMatterCheck(
+            node, front, [each.id for each in criteria], reader, at
+        ).check()
         self._check_names(node, criteria, front)
         self._check_sources(criteria, front, template)
         self._check_prompt(front, template)
         if front.scale is None:
             return None
-        sections = read_sections(body, outline.parts)
-        decimals = decimals_of_bands(node)
+        sections = outline.read_sections(body, parts.parts)
+        decimals = front_matter.decimals_of_bands(node)
         settings: dict[str, Any] = settings_of(front) | {
             "without_response": _points(front, criteria),
-            "require_review": tuple(x for x in REVIEW_REASONS if x in front.require_review),
+            "require_review": tuple(
+                x for x in front_matter.REVIEW_REASONS if x in front.require_review
+            ),
             "bands": tuple(sorted(front.bands, key=lambda band: -band.low)),
         }
         return Rubric(
             **settings,
-            title=outline.title,
-            description=outline.description or ("" if base is None else base.description),
+            title=parts.title,
+            description=parts.description or ("" if base is None else base.description),
             scale=front.scale,
             criteria=criteria,
             band_decimals=decimals or (0 if base is None else base.band_decimals),
@@ -245,7 +228,7 @@ class _Document:
             sha256=self._source.sha256,
         )
 
-    def _check_prompt(self, front: FrontMatter, template: Template | None) -> None:
+    def _check_prompt(self, front: front_matter.FrontMatter, template: Template | None) -> None:
         """Report criteria that the document adds, but the base's judge prompt doesn't mention."""
         base = self._base
         if base is None or template is None or template != base.template:
@@ -256,23 +239,23 @@ class _Document:
             mentioned = _words(each.id) in words or _words(each.name) in words
             if each.source == "judge" and not mentioned:
                 problem = f"the judge prompt of the base `{base.id}` doesn't mention `{each.id}`"
-                hint = f"give this document a `## {JUDGE_PROMPT}` that does"
+                hint = f"give this document a `## {outline.JUDGE_PROMPT}` that does"
                 self._findings.add(self._place(each), "unjudged-criterion", problem, hint)
 
     def _place(self, criterion: Criterion) -> Place:
         return self._places.get(criterion.id, self._at)
 
-    def _criteria(self, outline: Outline, reader: CriterionReader) -> tuple[Criterion, ...]:
+    def _criteria(self, parts: outline.Outline, reader: CriterionReader) -> tuple[Criterion, ...]:
         """Return the base's criteria as changed by the document, and the new ones."""
-        part, own = outline.part(CRITERIA), list[Criterion]()
+        part, own = parts.part(outline.CRITERIA), list[Criterion]()
         lines = range(0)
-        read: list[Block] = [*outline.fences(LEXICONS), *outline.fences(JUDGE_PROMPT)]
+        read: list[Block] = [*parts.fences(outline.LEXICONS), *parts.fences(outline.JUDGE_PROMPT)]
         if part is not None:
             lines = range(part.heading.start, part.end)
             own = self._read_criteria(part, reader)
-            is_large = len(criterion_headings(part)) > MOST_CRITERIA
+            is_large = len(outline.criterion_headings(part)) > MOST_CRITERIA
             read += part.blocks if is_large else reader.seen
-        check_unread(self._body, read, lines, self._findings)
+        outline.check_unread(self._body, read, lines, self._findings)
         self._places = reader.places
         if self._base is None:
             return tuple(own)
@@ -289,29 +272,33 @@ class _Document:
         self._new = tuple(mine.values())
         return (*inherited, *self._new)
 
-    def _read_criteria(self, part: DocumentPart, reader: CriterionReader) -> list[Criterion]:
-        headings = criterion_headings(part)
+    def _read_criteria(
+        self, part: outline.DocumentPart, reader: CriterionReader
+    ) -> list[Criterion]:
+        headings = outline.criterion_headings(part)
         if not headings:
             hint = "add a `###` heading for each criterion"
-            problem = f"`## {CRITERIA}` has no criterion"
+            problem = f"`## {outline.CRITERIA}` has no criterion"
             self._findings.add(part.place, "no-criteria", problem, hint)
         if len(headings) > MOST_CRITERIA:
             problem = f"there are more than {MOST_CRITERIA} criteria"
             self._findings.add(part.place, "too-large", problem, "split it into several rubrics")
-        found = islice(below(headings, part.blocks, part.end), MOST_CRITERIA)
+        found = islice(outline.below(headings, part.blocks, part.end), MOST_CRITERIA)
         return [reader.read(heading, blocks, end) for heading, blocks, end in found]
 
-    def _open_lexicons(self, outline: Outline) -> Pairs | None:
-        part = outline.part(LEXICONS)
-        wanted = f"block ```` ```{LEXICONS_INFO} ````"
-        fence = None if part is None else only_fence(self._body, part, wanted, self._findings)
+    def _open_lexicons(self, parts: outline.Outline) -> Pairs | None:
+        part = parts.part(outline.LEXICONS)
+        wanted = f"block ```` ```{outline.LEXICONS_INFO} ````"
+        fence = (
+            None if part is None else outline.only_fence(self._body, part, wanted, self._findings)
+        )
         if fence is None:
             return None
-        if fence.info != LEXICONS_INFO:
+        if fence.info != outline.LEXICONS_INFO:
             problem, place = f"the block is called `{fence.info}`", Place(fence.start + 1)
-            self._findings.add(place, "unread-block", problem, f"call it `{LEXICONS_INFO}`")
+            self._findings.add(place, "unread-block", problem, f"call it `{outline.LEXICONS_INFO}`")
             return None
-        node = read_fence(self._body, fence, self._findings)
+        node = outline.read_fence(self._body, fence, self._findings)
         hint = "list phrases, such as `greetings: [hello, hi]`"
         block = FieldReader(self._findings).open(Pairs, node, "the lexicons block", hint)
         if block is not None and not block.pairs:
@@ -332,7 +319,9 @@ class _Document:
             hint = "leave it out; a new criterion may have a scale of its own under `scales`"
             self._findings.add(key.place, "fixed-by-base", problem, hint)
 
-    def _check_names(self, node: Pairs, criteria: Sequence[Criterion], front: FrontMatter) -> None:
+    def _check_names(
+        self, node: Pairs, criteria: Sequence[Criterion], front: front_matter.FrontMatter
+    ) -> None:
         """Report names that are used twice."""
         components, overall = bool(front.components), front.overall_name
         taken = {
@@ -354,7 +343,10 @@ class _Document:
                 self._findings.add(place, "name-taken", problem, "choose another name")
 
     def _check_sources(
-        self, criteria: Sequence[Criterion], front: FrontMatter, template: Template | None
+        self,
+        criteria: Sequence[Criterion],
+        front: front_matter.FrontMatter,
+        template: Template | None,
     ) -> None:
         """Report contradictions about what scores a criterion (D4)."""
         judged = [each for each in criteria if each.source == "judge"]
@@ -389,7 +381,7 @@ class _Document:
         self._findings.add(place or self._place(criterion), "ambiguous-source", problem, hint)
 
 
-def _points(front: FrontMatter, criteria: Sequence[Criterion]) -> dict[str, float]:
+def _points(front: front_matter.FrontMatter, criteria: Sequence[Criterion]) -> dict[str, float]:
     """Return the scores of a sample without a response, as points on their scales."""
     scores = front.without_response
     return {each.id: each.scale.nearest(scores[each.id]) for each in criteria if each.id in scores}

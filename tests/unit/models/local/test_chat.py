@@ -6,8 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.models.local.llama import UnanswerableError
-from jurybox.models.local.prompt_cache import Piece, Prompts, cut, placeholder, segments
+from jurybox.models.local.prompt_cache import (
+    Piece,
+    Prompts,
+    UnanswerableError,
+    cut,
+    placeholder,
+    segments,
+)
 from jurybox.sample import Turn
 
 words = st.text(max_size=30)
