@@ -1,6 +1,6 @@
 """A stored sample as it is sent to other systems: its calls with times, and its scores."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final, Literal
 
@@ -14,6 +14,10 @@ from jurybox.rubric.metrics import MEASURES
 from jurybox.scoring.sample_result import JUDGE_SCORE, SampleResult
 
 _MS: Final = 1_000_000
+_FLAGS_AND_LABELS: Final = (
+    *("passed", "safety_flag", "needs_review"),
+    *("decision", "winner", "confidence", "evaluator_error"),
+)
 
 
 class TracedCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,41 +84,21 @@ def _call(row: records.ExchangeRow, begun: int) -> TracedCall:
     )
 
 
-def _scores(result: SampleResult, report: EvaluationReport | None) -> list[TracedScore]:
-    """Return the scores of a sample; a missing score is left out, not sent as 0."""
-    reasons = {} if report is None else {each.id: each.reasoning for each in report.criteria}
-    values = {**result.metrics, **result.components, JUDGE_SCORE: result.judge_score}
-    scores = [
-        TracedScore(name=name, value=value, comment=reasons.get(name, ""))
-        for name, value in values.items()
-        if value is not None and name not in MEASURES
-    ]
-    why = ", ".join(result.review_reasons)
-    flags = {"passed": result.passed, "safety_flag": result.safety_flag}
-    flags["needs_review"] = result.needs_review
-    scores += [
-        TracedScore(
-            name=name,
-            value=int(flag),
-            kind="BOOLEAN",
-            comment=why if name == "needs_review" else "",
-        )
-        for name, flag in flags.items()
-        if flag is not None
-    ]
-    labels = {
-        "decision": result.decision,
-        "winner": result.winner,
-        "confidence": result.confidence,
-        "evaluator_error": result.evaluator_error,
+def _scores(result: SampleResult, report: EvaluationReport | None) -> Iterator[TracedScore]:
+    """Yield the scores of a sample; a missing score is left out, not sent as 0."""
+    comments = {} if report is None else {each.id: each.reasoning for each in report.criteria}
+    comments["needs_review"] = ", ".join(result.review_reasons)
+    comments["target_error"] = result.target_error or ""
+    values: dict[str, float | str | None] = {
+        **{name: value for name, value in result.metrics.items() if name not in MEASURES},
+        **result.components,
+        JUDGE_SCORE: result.judge_score,
     }
-    scores += [
-        TracedScore(name=name, value=label, kind="CATEGORICAL")
-        for name, label in labels.items()
-        if label is not None
-    ]
-    if result.target_error is not None:
-        scores.append(
-            TracedScore(name="target_error", value=1, kind="BOOLEAN", comment=result.target_error)
-        )
-    return scores
+    values |= {name: getattr(result, name) for name in _FLAGS_AND_LABELS}
+    values["target_error"] = None if result.target_error is None else True
+    for name, value in values.items():
+        if value is not None:
+            flag = isinstance(value, bool)
+            kind = "BOOLEAN" if flag else "CATEGORICAL" if isinstance(value, str) else "NUMERIC"
+            score = int(value) if flag else value
+            yield TracedScore(name=name, value=score, kind=kind, comment=comments.get(name, ""))

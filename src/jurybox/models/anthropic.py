@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final, cast
+from urllib.parse import quote
 
 import msgspec
 
@@ -119,10 +120,9 @@ class AnthropicModel(ChatModel):
         answer = await self.client.send(http.HttpCall(method="POST", path=self.batches, body=body))
         return http.decode(answer, ProviderBatch).id
 
-    def batch_results(self, batch: ProviderBatch, path: str) -> tuple[str, ...]:
+    def batch_results(self, batch: ProviderBatch) -> tuple[str, ...]:
         """Return the path below the batch's; not the address in it, which would get the key."""
-        del batch
-        return (f"{path}/results",)
+        return (f"{self.batches}/{quote(batch.id, safe='')}/results",)
 
     def batch_answer(self, line: bytes) -> bytes:
         """Return the body of the answer in a line of the results."""

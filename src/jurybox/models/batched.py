@@ -19,7 +19,7 @@ from jurybox.engine.limiter import Limits, delay
 from jurybox.engine.ports import ModelError
 from jurybox.engine.records import ENCODER, BatchRow, sealed
 from jurybox.judging.flow import ModelReply, ModelRequest
-from jurybox.models.chat_model import Accepted, BatchStatus, ChatModel
+from jurybox.models.chat_model import Accepted, ChatModel, ProviderBatch
 from jurybox.models.http import HttpAnswer, HttpCall, read_json
 from jurybox.models.model_errors import StatusError
 from jurybox.storage.store import Store
@@ -36,6 +36,7 @@ _WORTH_A_WARNING: Final = 5
 # The name of a request has at most 64 characters: its key, its batch's tag, a number.
 _KEY_LENGTH: Final = 40
 _TAG_LENGTH: Final = 12
+_TOO_LARGE: Final = "token_limit_exceeded"
 _LARGEST_RESULTS: Final = 1_000_000_000  # bytes
 
 
@@ -325,7 +326,7 @@ class BatchedModel:
                     return await self._log.write(row, "submitted", batch_id)
         return None
 
-    async def _wait(self, row: BatchRow) -> BatchStatus:
+    async def _wait(self, row: BatchRow) -> ProviderBatch:
         """Poll a batch until it has ended."""
         self._show(row)
         pause = self._pace.first
@@ -338,7 +339,7 @@ class BatchedModel:
             self._show(row, status.answered)
 
     async def _results(
-        self, row: BatchRow, status: BatchStatus, sent: Container[str] | None = None
+        self, row: BatchRow, status: ProviderBatch, sent: Container[str] | None = None
     ) -> dict[str, bytes]:
         """Return the result lines by the name of their request; warn about unusable ones."""
         results: dict[str, bytes] = {}
@@ -361,10 +362,10 @@ class BatchedModel:
                 self.warn(f"batch {row.batch_id}: {what}: {count}")
         return results
 
-    async def _fetch(self, row: BatchRow, status: BatchStatus) -> list[bytes]:
+    async def _fetch(self, row: BatchRow, status: ProviderBatch) -> list[bytes]:
         """Return the lines of the results."""
         lines: list[bytes] = []
-        for path in status.paths:
+        for path in self._model.batch_results(status):
             lines += await self._retry(lambda path=path: self._download(path), row)
         return lines
 
@@ -372,16 +373,19 @@ class BatchedModel:
         answer = await self._model.client.send(HttpCall(path=path, largest=_LARGEST_RESULTS))
         return [line for line in answer.body.split(b"\n") if line.strip()]
 
-    async def _resubmit(self, row: BatchRow, status: BatchStatus, part: Sequence[_Pending]) -> None:
+    async def _resubmit(
+        self, row: BatchRow, status: ProviderBatch, part: Sequence[_Pending]
+    ) -> None:
         """Split a refused batch into smaller ones if it was too large; else raise an error."""
         await self._forget(row)
-        if not status.too_large or row.requests == 1:
-            what = f"batch {row.batch_id} was refused: {status.problem}"
+        problem = status.error.shown or "it doesn't say why"
+        if status.error.code != _TOO_LARGE or row.requests == 1:
+            what = f"batch {row.batch_id} was refused: {problem}"
             raise ModelError("refused", what, retry=False)
         self._most = max(1, min(self._most, row.requests // 2))
         self._one_by_one = self._one_by_one or asyncio.Lock()
         self.warn(
-            f"batch {row.batch_id} of {row.requests} requests was too large ({status.problem});"
+            f"batch {row.batch_id} of {row.requests} requests was too large ({problem});"
             f" continuing with at most {self._most} at a time"
         )
         for each in part:

@@ -138,6 +138,21 @@ class ProviderBatch(msgspec.Struct):
     errors: _BatchErrors | None = None
 
     @property
+    def state(self) -> BatchState | None:
+        """Its state; None if it is unknown."""
+        return _STATES.get(self.status or self.processing_status)
+
+    @property
+    def answered(self) -> int:
+        """How many requests are done."""
+        return sum(n for name, n in self.request_counts.items() if name not in _NOT_DONE)
+
+    @property
+    def error(self) -> BatchError:
+        """Why it was refused."""
+        return ((self.errors and self.errors.data) or [BatchError()])[0]
+
+    @property
     def seconds(self) -> float:
         """When it was created, in seconds since 1970."""
         at = self.created_at
@@ -147,16 +162,6 @@ class ProviderBatch(msgspec.Struct):
 class _Page(msgspec.Struct):
     data: list[ProviderBatch]
     has_more: bool = False
-
-
-class BatchStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The status of a batch."""
-
-    state: BatchState
-    answered: int  # how many requests are done
-    problem: str = ""  # why it was refused
-    too_large: bool = False  # whether a smaller batch might have been accepted
-    paths: tuple[str, ...] = ()  # where the results are
 
 
 class ChatModel(ABC):
@@ -244,8 +249,8 @@ class ChatModel(ABC):
         """Submit a batch, with ``mark`` if the provider supports it; return its id."""
 
     @abstractmethod
-    def batch_results(self, batch: ProviderBatch, path: str) -> tuple[str, ...]:
-        """Return the paths of the results of the batch at ``path``."""
+    def batch_results(self, batch: ProviderBatch) -> tuple[str, ...]:
+        """Return the paths of a batch's results."""
 
     @abstractmethod
     def batch_answer(self, line: bytes) -> bytes:
@@ -276,22 +281,15 @@ class ChatModel(ABC):
             after = {self.cursor: page.data[-1].id}
         return found
 
-    async def batch_status(self, batch_id: str) -> BatchStatus:
-        """Return the state of a batch."""
+    async def batch_status(self, batch_id: str) -> ProviderBatch:
+        """Return a batch in its current state."""
         path = f"{self.batches}/{quote(batch_id, safe='')}"
         batch = decode(await self.client.send(HttpCall(path=path)), ProviderBatch)
-        status = batch.status or batch.processing_status
-        if status not in _STATES:
-            what = f"batch {quoted(batch_id)} has the unknown status `{quoted(status)}`"
+        if batch.state is None:
+            status = quoted(batch.status or batch.processing_status)
+            what = f"batch {quoted(batch_id)} has the unknown status `{status}`"
             raise ModelError("unreadable", what, retry=False)
-        error = ((batch.errors and batch.errors.data) or [BatchError()])[0]
-        return BatchStatus(
-            state=_STATES[status],
-            answered=sum(n for name, n in batch.request_counts.items() if name not in _NOT_DONE),
-            problem=error.shown or "it doesn't say why",
-            too_large=error.code == "token_limit_exceeded",
-            paths=self.batch_results(batch, path) if _STATES[status] == "ended" else (),
-        )
+        return batch
 
 
 def sent_generation(payload: Mapping[str, Any]) -> Generation:

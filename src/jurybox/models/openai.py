@@ -120,9 +120,8 @@ class OpenAIModel(chat.ChatModel):
         }
         return http.decode(await self.client.post(self.batches, batch), chat.ProviderBatch).id
 
-    def batch_results(self, batch: chat.ProviderBatch, path: str) -> tuple[str, ...]:
+    def batch_results(self, batch: chat.ProviderBatch) -> tuple[str, ...]:
         """Return the paths of the files of answers and of errors."""
-        del path
         files = [batch.output_file_id, batch.error_file_id]
         return tuple(f"{_FILES}/{quote(each, safe='')}/content" for each in files if each)
 
