@@ -43,7 +43,10 @@ class RequestCancelledError(Exception):
 
 
 class Completion(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer; ``logprobs`` is JSON in the format of OpenAI's chat completions."""
+    """An answer; ``logprobs`` is JSON in the format of OpenAI's chat completions.
+
+    ``elapsed_ms`` is the time that it took, without that in the queue.
+    """
 
     text: str
     finish_reason: str
@@ -51,6 +54,7 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
     completion_tokens: int
     cached_tokens: int
     logprobs: str | None = None
+    elapsed_ms: float = 0.0
 
 
 class _Token(msgspec.Struct):

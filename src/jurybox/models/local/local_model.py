@@ -27,22 +27,12 @@ _SHOWN_DIGITS: Final = 12
 _EXIT_TIMEOUT: Final = 30.0
 
 
-class QueuedRequest:
-    """A queued request, its answer, and its duration without the time in the queue."""
+class QueuedRequest(msgspec.Struct, eq=False):
+    """A queued request and its answer; once cancelled, the worker skips or interrupts it."""
 
-    def __init__(self, request: ModelRequest) -> None:
-        self.request = request
-        self.answer: Future[llama.Completion] = Future()
-        self.elapsed_ms = 0.0
-        self._cancelled = False
-
-    def cancel(self) -> None:
-        """Make the worker skip the request, or stop in the middle of its answer."""
-        self._cancelled = True
-
-    def is_cancelled(self) -> bool:
-        """Return whether the caller no longer waits."""
-        return self._cancelled
+    request: ModelRequest
+    answer: Future[llama.Completion] = msgspec.field(default_factory=Future[llama.Completion])
+    cancelled: threading.Event = msgspec.field(default_factory=threading.Event)
 
 
 class Worker:
@@ -89,11 +79,11 @@ class Worker:
     def _answer(self, engine: llama.Engine, queued: QueuedRequest) -> llama.Completion:
         started = time.perf_counter()
         answer = engine.complete(queued.request, lambda: self._stopped(queued))
-        queued.elapsed_ms = (time.perf_counter() - started) * 1000
-        return answer
+        elapsed_ms = (time.perf_counter() - started) * 1000
+        return msgspec.structs.replace(answer, elapsed_ms=elapsed_ms)
 
     def _stopped(self, queued: QueuedRequest) -> bool:
-        return self._closing or queued.is_cancelled()
+        return self._closing or queued.cancelled.is_set()
 
 
 _workers: dict[Hashable, Worker] = {}
@@ -160,7 +150,7 @@ class LocalModel:
             model=f"{Path(self._name).name} sha256:{self._file.sha256[:_SHOWN_DIGITS]}",
             fingerprint=self._runtime,
             finish_reason=answer.finish_reason,
-            latency_model_ms=queued.elapsed_ms,
+            latency_model_ms=answer.elapsed_ms,
             logprobs=answer.logprobs,
         )
 
@@ -168,7 +158,7 @@ class LocalModel:
         """Stop this model's requests; the file stays loaded."""
         requests = list(self._requests)
         for queued in requests:
-            queued.cancel()
+            queued.cancelled.set()
         await asyncio.to_thread(wait, [queued.answer for queued in requests])
 
     async def _answer(self, queued: QueuedRequest) -> llama.Completion:
@@ -178,7 +168,7 @@ class LocalModel:
         try:
             return await asyncio.wrap_future(queued.answer)
         finally:
-            queued.cancel()
+            queued.cancelled.set()
 
     def _load(self) -> llama.Engine:
         return llama.Engine(str(self._file.path))
