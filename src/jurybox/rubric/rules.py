@@ -32,11 +32,8 @@ NUMERIC_SIGNALS: Final[dict[str, str]] = {
     "said_before": "the share of the response's word triples that are also in its earlier turns",
     "question_count": "how many questions the response asks",
     "repetition": "the share of the response's word triples that occurred earlier in the response",
-    "unfinished": "1 if the response ends mid-sentence, else 0",
-    "gibberish": "the share of words that can't be pronounced",
     "spoken_words": "how many words the response has, not counting standalone punctuation",
     "sentence_words": "the mean number of words in a sentence of the response",
-    "longest_sentence": "the number of words in the longest sentence of the response",
     "word_letters": "the mean number of letters in a word of the response",
     "hard_to_say": "how many addresses, long numbers, brackets and abbreviations the response has",
 }
@@ -53,7 +50,6 @@ SIGNAL_LEXICONS: Final[dict[str, tuple[str, ...]]] = {
     "earlier_words": ("stop_words",),
     "kept_memory": ("stop_words", "memory_claims", "word_families"),
     "false_memory": ("stop_words", "memory_claims", "word_families"),
-    "unfinished": ("dangling_words",),
     "hard_to_say": ("abbreviations",),
 }
 """The lexicons that signals need; a document that uses a signal has to define them."""
@@ -64,7 +60,7 @@ HEARD_LEXICONS: Final = ("distress_cues",)
 FAMILIES: Final = ("word_families",)
 """The lexicons in which each phrase is a family of words that count as one."""
 
-WORD_LISTS: Final = ("bright_words", "dark_words", "negations", "stop_words", "dangling_words")
+WORD_LISTS: Final = ("bright_words", "dark_words", "negations", "stop_words")
 """The lexicons that are matched word by word; a phrase of several words is never found."""
 
 WORD_COUNTS: Final = ("response_words", "user_words")

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import lru_cache
 from typing import Final
 
 from jurybox.scoring.rules.phrases import Hit, fold
@@ -17,23 +16,11 @@ from jurybox.scoring.rules.text_reader import (
     Span,
 )
 
-_BREAKS_OFF = tuple(",;:-\u2013\u2014")
-# Letters that form no syllable. "Hmmm" can be spoken, so repeated letters count once.
-_SAME = re.compile(r"(.)\1+")
-_CONSONANT = "[bcdfghjklmnpqrstvwxz]"
-_UNSAYABLE = re.compile(
-    rf"{_CONSONANT}{{4,}}$|(?=[a-z]*$).*(?:[jq][bcdfghklmnprtvwxz]|{_CONSONANT}{{7}})"
-)
 _QUESTION = re.compile(r"\?[?!]*")
 _NUMBER = re.compile("[0-9](?:[,. ]?[0-9]){4,}")
 _DIGIT = re.compile("[0-9]")
 _ADDRESS = re.compile(r"https?:|www\.|(?<=[^\s@])@(?=[^\s@])", re.IGNORECASE)
 _HARD_MARKS = "(/="
-
-
-@lru_cache(1 << 16)
-def _is_gibberish(word: str) -> bool:
-    return _UNSAYABLE.match(_SAME.sub(r"\1", word)) is not None
 
 
 def _question_count(reading: Conversation, _: Lists) -> Amount:
@@ -57,26 +44,6 @@ def _repetition(reading: Conversation, _: Lists) -> Amount:
     return Amount(len(numbers) / len(triples), reading.answer.quoting(numbers, 3))
 
 
-def _unfinished(reading: Conversation, lists: Lists) -> Amount:
-    response, (dangling,) = reading.answer, lists.words
-    text = reading.response.text.rstrip()
-    if not text or not response.words:
-        return NONE
-    if not text.endswith(_BREAKS_OFF) and not (
-        text[-1].isalnum() and response.words[-1] in dangling.words
-    ):
-        return NONE
-    return Amount(1, response.quoting([len(response.words) - 1]))
-
-
-def _gibberish(reading: Conversation, _: Lists) -> Amount:
-    words = reading.answer.words
-    if not any(map(_is_gibberish, words)):
-        return NONE
-    numbers = [number for number, word in enumerate(words) if _is_gibberish(word)]
-    return Amount(len(numbers) / len(words), reading.answer.quoting(numbers))
-
-
 def _response_words(reading: Conversation, _: Lists) -> Amount:
     return Amount(reading.response.words)
 
@@ -92,10 +59,6 @@ def _spoken_words(reading: Conversation, _: Lists) -> Amount:
 def _sentence_words(reading: Conversation, _: Lists) -> Amount:
     sentences = reading.answer.sentences
     return Amount(sum(sentences) / len(sentences)) if sentences else NONE
-
-
-def _longest_sentence(reading: Conversation, _: Lists) -> Amount:
-    return Amount(max(reading.answer.sentences, default=0))
 
 
 def _word_letters(reading: Conversation, _: Lists) -> Amount:
@@ -122,11 +85,8 @@ SPEECH: Final[Mapping[str, NumericSignal]] = {
     "user_words": _user_words,
     "question_count": _question_count,
     "repetition": _repetition,
-    "unfinished": _unfinished,
-    "gibberish": _gibberish,
     "spoken_words": _spoken_words,
     "sentence_words": _sentence_words,
-    "longest_sentence": _longest_sentence,
     "word_letters": _word_letters,
     "hard_to_say": _hard_to_say,
 }

@@ -10,6 +10,7 @@ import unicodedata
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from operator import itemgetter
 from typing import Final, NamedTuple
 
@@ -125,7 +126,6 @@ _UNSPACED = re.compile(
     "\U00020000-\U0003ffff]"
 )
 
-_CONTRACTION = re.compile(r"(?<=\w)(n't|'(?:s|m|d|t|re|ve|ll))(?![a-z])")
 _CHOICE = re.compile(r"\(([^()]*\|[^()]*)\)")
 _WORD = re.compile(r"(?:\([^()]*\)|[^\s(]|\((?![^()]*\)))+")
 _MOST_COMBINED = 200  # the maximum number of spellings of a part of a phrase
@@ -316,15 +316,9 @@ def _choices(word: str) -> list[str]:
 
 
 def _spelt(phrases: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(each for phrase in phrases if phrase for each in _spellings(phrase)))
-
-
-def _spellings(phrase: str) -> tuple[str, ...]:
-    """Return three spellings: as it is, with contractions split in two, without apostrophes."""
-    if "'" not in phrase:
-        return (phrase,)
-    cut = _CONTRACTION.sub(r" \1", phrase)
-    return tuple(dict.fromkeys((phrase, cut, phrase.replace("'", ""))))
+    """Return the spellings of phrases: as they are, and without apostrophes."""
+    spelled = ((phrase, phrase.replace("'", "")) for phrase in phrases if phrase)
+    return tuple(dict.fromkeys(chain.from_iterable(spelled)))
 
 
 def _is_gap(text: str, start: int, end: int) -> bool:

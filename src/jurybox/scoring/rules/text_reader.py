@@ -1,12 +1,10 @@
 """Reads a response and its conversation word by word, for signals to count and quote.
 
-Words are runs of letters and digits, including a contraction that follows. Tokenized text ("do
-n't", "it 's", a space before each comma) is read like the original text.
+Words are runs of letters and digits, including a contraction that follows.
 """
 
 import re
 import unicodedata
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
@@ -22,8 +20,6 @@ from jurybox.scoring.rules.rule_report import MOST_QUOTES, Quote
 Quoting = Callable[[str], tuple[Quote, ...]]
 """Quotes the words that a signal matched, on demand; takes the signal's name."""
 
-_TAILS = "n't|'(?:s|m|d|t|re|ve|ll)"
-_CUT = re.compile(rf" (?=(?:{_TAILS})(?![a-z]))")
 _SENTENCE_ENDS = (". ", "! ", "? ", "\u2026 ")
 _DIGIT = re.compile(r"\d")
 _MOST_REMEMBERED = 1 << 16
@@ -138,14 +134,7 @@ class Passage:
     def __init__(self, folded: Folded, source: Source) -> None:
         self.folded = folded
         self.source: Source = source
-        self._text = folded.text
-        self._cuts: list[int] = []
-        """The positions of removed spaces, in the resulting text."""
-        if " '" in self._text or " n't" in self._text:
-            places = [match.start() for match in _CUT.finditer(self._text)]
-            self._cuts = [place - number for number, place in enumerate(places)]
-            self._text = _CUT.sub("", self._text)
-        self.words = _words(self._text)
+        self.words = _words(folded.text)
         self._content: dict[int, dict[str, int]] = {}
 
     def content(self, stop_words: WordList) -> dict[str, int]:
@@ -173,7 +162,7 @@ class Passage:
     @cached_property
     def sentences(self) -> list[int]:
         """The number of words in each sentence."""
-        text = self._text
+        text = self.folded.text
         for end in _SENTENCE_ENDS:
             if end in text:
                 text = text.replace(end, "\n")
@@ -184,17 +173,12 @@ class Passage:
     def _spans(self) -> list[tuple[int, int]]:
         """The position of each word in the folded text."""
         spans: list[tuple[int, int]] = []
-        text, end = self._text, 0
+        end = 0
         for word in self.words:
-            start = text.index(word, end)
+            start = self.folded.text.index(word, end)
             end = start + len(word)
             spans.append((start, end))
-        if not self._cuts:
-            return spans
-        return [(self._uncut(start), self._uncut(end - 1) + 1) for start, end in spans]
-
-    def _uncut(self, place: int) -> int:
-        return place + bisect_right(self._cuts, place)
+        return spans
 
     def quoting(self, numbers: Iterable[int], words: int = 1) -> Quoting:
         """Return a function that quotes runs of ``words`` words, which begin at ``numbers``."""

@@ -49,7 +49,6 @@ LEXICONS: dict[str, tuple[Match, tuple[str, ...]]] = {
     "bright_words": ("whole-word", ("happy", "great", "love")),
     "dark_words": ("whole-word", ("sad", "worry", "hard", "lonely")),
     "negations": ("whole-word", ("not", "don't", "never")),
-    "dangling_words": ("whole-word", ("and", "the", "to")),
     "memory_claims": ("pattern", ("as you told me", "you mentioned", "as we discussed")),
     "word_families": ("whole-word", ("mother mum mom", "wedding married")),
     "distress_cues": ("pattern", ("I'm (so|) sad",)),
@@ -144,7 +143,7 @@ def test_content_of_the_message_turns_and_letters_are_counted() -> None:
         ("I am not that happy", -1),
         ("Not that it matters much, happy", 1),  # the negation is too far away
         ("I'm not sad", 0),  # who isn't sad needn't be happy
-        ("do n't worry , be happy", 1),
+        ("don't worry, be happy", 1),
         ("Sadly, a crusade", -1),
         ("crusade", 0),
     ],
@@ -273,50 +272,13 @@ def test_repetition_is_the_share_of_triples_that_were_there_before() -> None:
     assert number("repetition", "") == 0
 
 
-@pytest.mark.parametrize(
-    ("text", "broken"),
-    [
-        ("I went to the", 1),
-        ("I went to the.", 0),
-        ("I went home", 0),
-        ("I went home,", 1),
-        ("I went home -", 1),
-        ("I went home :)", 0),
-        ("", 0),
-        ("...", 0),
-        ("The", 1),
-        ("I went home and \U0001f642", 0),
-    ],
-)
-def test_a_response_that_breaks_off_is_unfinished(text: str, broken: int) -> None:
-    assert number("unfinished", text) == broken
-
-
-@pytest.mark.parametrize(
-    ("text", "share"),
-    [
-        ("hello there", 0),
-        ("xkcdqz hello", 0.5),
-        ("rhythm why hmmmm shhhh tv nth", 0),
-        ("bcdfg", 1),
-        ("asdkjf qwrtp", 1),
-        ("Iraq DJs queue Bj\u00f6rn jazz", 0),
-        ("\u043f\u0440\u0432\u0442 \u4f60\u597d 12345", 0),
-        ("catchphrase strengths", 0),
-    ],
-)
-def test_gibberish_is_what_nobody_can_pronounce(text: str, share: float) -> None:
-    assert number("gibberish", text) == share
-
-
 # For the ear
 
 
 def test_lengths_are_counted_in_words_that_are_spoken() -> None:
-    text = "Well , it 's fine . I do n't mind at all !"
+    text = "Well, it's fine. I don't mind at all!"
     assert number("spoken_words", text) == 8
     assert number("sentence_words", text) == 4
-    assert number("longest_sentence", text) == 5
     assert number("sentence_words", "") == 0
 
 

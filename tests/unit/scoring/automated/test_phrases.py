@@ -190,10 +190,8 @@ def test_a_pattern_may_have_several_gaps() -> None:
     assert matched("better, I can", "I ... can ... better") == []
 
 
-@pytest.mark.parametrize(
-    "text", ["I don't know", "i do n't know", "I dont know", "I DON\u2019T know"]
-)
-def test_a_contraction_is_found_whole_cut_and_without_its_apostrophe(text: str) -> None:
+@pytest.mark.parametrize("text", ["I don't know", "I dont know", "I DON\u2019T know"])
+def test_a_contraction_is_found_whole_and_without_its_apostrophe(text: str) -> None:
     assert len(matched(text, "I don't know")) == 1
     assert len(matched(text, "I don\u2019t ... know")) == 1
 

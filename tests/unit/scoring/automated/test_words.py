@@ -21,7 +21,6 @@ def passage(text: str) -> Passage:
         ("", []),
         ("... !", []),
         ("Don't stop!", ["don't", "stop"]),
-        ("do n't stop , it 's fine .", ["don't", "stop", "it's", "fine"]),
         ("She said 'no' twice", ["she", "said", "no", "twice"]),
         ("well-known_name", ["well", "known", "name"]),
         ("Stra\u00dfe, caf\u00e9\u2014ol\u00e9", ["stra\u00dfe", "caf\u00e9", "ol\u00e9"]),
@@ -67,12 +66,12 @@ def test_sentences_end_at_marks_before_a_space_and_at_empty_lines() -> None:
 
 
 def test_words_are_quoted_as_they_were_written() -> None:
-    said = passage("I do n't   KNOW Stra\u00dfe 42nd")
+    said = passage("I don't   KNOW Stra\u00dfe 42nd")
     quotes = said.quoting(range(len(said.words)))("x")
     assert [(quote.words, quote.start) for quote in quotes] == [
         ("I", 0),
-        ("do n't", 2),
-        ("KNOW", 11),
+        ("don't", 2),
+        ("KNOW", 10),
     ]
 
 
