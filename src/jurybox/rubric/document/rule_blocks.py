@@ -272,31 +272,26 @@ def _read_adjustments(
     inherited = () if base is None else base.adjustments
     kept: list[rules.Adjustment | None] = [*inherited]
     given = reader.open(Items, node_at(node, "adjust"), "`adjust`", "give a list of adjustments")
-    for item in () if given is None else given.items:
-        if not isinstance(item, Pairs):
-            problem, hint = f"an adjustment is {kind_of(item)}", "write `{add: 0.2, when: {...}}`"
-            reader.findings.add(item.place, "bad-adjustment", problem, hint)
+    for each in () if given is None else given.items:
+        hint = "write `{add: 0.2, when: {...}}`"
+        item = reader.open(Pairs, each, "an adjustment", hint)
+        if item is None:
             continue
-        keys = (*ADJUSTMENT_KEYS, *(RULE_CHANGE_KEYS if base else ()))
-        reader.note_unknown(item, "an adjustment", keys)
         changed = next((key for key in RULE_CHANGE_KEYS if node_at(item, key) and base), None)
+        if changed == "remove":
+            reader.note_unknown(item, "a removal", ("remove",))
+        else:
+            keys = (*ADJUSTMENT_KEYS, *(RULE_CHANGE_KEYS if base else ()))
+            reader.note_unknown(item, "an adjustment", keys)
         if changed is None:
             kept.append(_read_adjustment(item, None, conditions, reader))
             continue
         at = _find_adjustment(inherited, node_at(item, changed), reader.findings)
-        if at is not None and changed == "remove":
-            kept[at] = None
-            _refuse_parts(item, reader.findings)
-        elif at is not None:
-            kept[at] = _read_adjustment(item, inherited[at], conditions, reader)
+        if at is not None:
+            old = inherited[at]
+            removed = changed == "remove"
+            kept[at] = None if removed else _read_adjustment(item, old, conditions, reader)
     return tuple(each for each in kept if each is not None)
-
-
-def _refuse_parts(item: Pairs, findings: Findings) -> None:
-    for key, _ in item.pairs:
-        if key.text in ADJUSTMENT_KEYS:
-            problem = f"`{key.text}` has no effect next to `remove`"
-            findings.add(key.place, "unused-key", problem, "leave it out")
 
 
 def _find_adjustment(
