@@ -532,10 +532,11 @@ class TestAfterReview:
             "(with A and B exchanged) Not at work: position.",
         ]
 
-    def test_e12_a_tie_that_no_vote_says_still_has_a_reasoning(self) -> None:
+    def test_e12_a_tie_that_no_vote_says_has_the_reasoning_for_both_sides(self) -> None:
         report = evaluate(TWO, lambda r: _steady(r, ["A", "B"][r.vote]), votes=2).report
         assert report.criteria[0].preference == "tie"
-        assert report.criteria[0].reasoning == "The sum is right."
+        both = "For A: The sum is right. For B: The sum is right."
+        assert report.criteria[0].reasoning == f"the votes are divided. {both}"
 
     def test_c15_an_unreadable_score_line_becomes_the_fallback_and_is_counted(self) -> None:
         judging = Judging(rubric=load_rubric("companion"), checklist=CHECKLIST)

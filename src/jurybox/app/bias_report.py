@@ -24,7 +24,8 @@ from jurybox.engine.records import RunRow
 from jurybox.errors import InputError
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
 from jurybox.judging.formats.reply_format import Side, mirror
-from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading, stored_votes
+from jurybox.reporting.judge_votes import stored_votes
+from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
 from jurybox.sample import Row
 from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.storage.store import Store

@@ -74,6 +74,8 @@ class ByThread:
 
     def __init__(self, exchanges: Iterable[ExchangeRow]) -> None:
         threads: dict[tuple[str, int, str], deque[Outcome]] = {}
+        self.outcomes: list[Outcome] = []
+        """The stored outcomes, in the order of the exchanges."""
         self._narrow: dict[ModelRequest, deque[Outcome]] = {}
         for row in exchanges:
             request = read_request(row)
@@ -81,7 +83,8 @@ class ByThread:
                 replies = self._narrow.setdefault(request, deque())
             else:
                 replies = threads.setdefault(_thread(request), deque())
-            replies.append(read_outcome(row))
+            self.outcomes.append(read_outcome(row))
+            replies.append(self.outcomes[-1])
         self._threads = list(threads.values())
         self._asked: dict[tuple[str, int, str], int] = {}
 

@@ -36,7 +36,7 @@ from jurybox.judging.flow import (
 )
 from jurybox.judging.formats.json_format import spoken
 from jurybox.judging.formats.reply_format import Remarks, Scores, Side
-from jurybox.judging.pairwise import PairVote, pairwise
+from jurybox.judging.pairwise import PairVote, explained, pairwise
 from jurybox.judging.protocol import Judging, Panel, Question, Seat, independent
 from jurybox.judging.safety import (
     FORGED_PROMPT,
@@ -106,25 +106,31 @@ def jury(
     if panel.asks_for_verdicts:
         judging.check(sample)
     if sample.response_b is None:
-        ballots = yield from _vote(judging, sample, sample.response.text, panel)
+        ballots = yield from votes_on_response(judging, sample, sample.response.text, panel)
         return _report_on_one(judging, sample, panel, ballots)
     if sample.reference is not None:
         first, second = yield from together(
-            _vote(judging, sample, sample.response.text, panel),
-            _vote(judging, sample, sample.response_b.text, panel),
+            votes_on_response(judging, sample, sample.response.text, panel),
+            votes_on_response(judging, sample, sample.response_b.text, panel),
         )
         return _report_on_two(judging, sample, panel, first, second)
+    pairs = yield from votes_on_pair(judging, sample, panel)
+    return _report_on_pair(judging, sample, panel, pairs)
+
+
+def votes_on_pair(judging: Judging, sample: Sample, panel: Panel) -> Flow[tuple[PairBallot, ...]]:
+    """Ask which of two responses is better."""
     flows = [
         (compare if seat.way == "evidence" else pairwise)(judging, sample, seat)
         for seat in panel.seats
     ]
-    pairs = yield from run_until_decided(flows, _pair_votes_needed(judging))
-    return _report_on_pair(judging, sample, panel, pairs)
+    return (yield from run_until_decided(flows, _pair_votes_needed(judging)))
 
 
-def _vote(
+def votes_on_response(
     judging: Judging, sample: Sample, response: str, panel: Panel
 ) -> Flow[tuple[Ballot, ...]]:
+    """Ask for scores of a response."""
     # The long prompt is built once for all judges that are asked for a verdict.
     question = judging.score_question(sample, response) if panel.asks_for_verdicts else None
     flows = [_ballot(judging, sample, response, seat, question) for seat in panel.seats]
@@ -288,20 +294,13 @@ def _scored(
 def _compared(criterion: Criterion, votes: Sequence[PairVote], requested: int) -> CriterionReport:
     given: list[Side] = [vote.preferences[criterion.id] for vote in votes]
     side, confidence = count_sides(given, requested)
-    stable = [
-        vote.first.preferences[criterion.id] == vote.second.preferences.get(criterion.id)
-        for vote in votes
-    ]
-    # A tie may match no single vote; then the first vote's reasoning is used.
-    agreeing = [vote for vote in votes if vote.preferences[criterion.id] == side] or votes
-    reasoning = agreeing[0].first.remarks.reasoning.get(criterion.id, "")
     return CriterionReport(
         id=criterion.id,
         score=None,
         scale=criterion.scale.ends,
         weight=criterion.weight,
-        reasoning=reasoning,
-        confidence=_capped(confidence, stable),
+        reasoning=explained(criterion.id, side, votes),
+        confidence=_capped(confidence, [vote.keeps(criterion.id) for vote in votes]),
         votes=tuple(given),
         preference=side,
     )

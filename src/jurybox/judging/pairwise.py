@@ -1,5 +1,7 @@
 """Compares two responses: each vote is two calls, one in each order (E8)."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from jurybox.judging.flow import Answer, Defect, Flow, ModelReply, Unscored, ask, together
@@ -9,7 +11,10 @@ from jurybox.sample import Sample
 
 
 class PairVote(msgspec.Struct, frozen=True, kw_only=True):
-    """One vote on a pair: the result that both orders agree on, or a tie if they differ."""
+    """One vote on a pair: the result that both orders agree on, or a tie if they differ.
+
+    Of its ``replies``, the last is on the order B-A, and ``straight`` is the last on A-B.
+    """
 
     winner: Side
     stable: bool
@@ -17,6 +22,11 @@ class PairVote(msgspec.Struct, frozen=True, kw_only=True):
     first: Preference
     second: Preference
     replies: tuple[ModelReply, ...]
+    straight: ModelReply
+
+    def keeps(self, criterion: str) -> bool:
+        """Return whether the preference by a criterion is the same in both orders."""
+        return self.first.preferences[criterion] == self.second.preferences.get(criterion)
 
 
 def pairwise(judging: Judging, sample: Sample, seat: Seat) -> Flow[PairVote | Unscored]:
@@ -58,4 +68,35 @@ def _reconcile(
         first=first,
         second=second,
         replies=replies,
+        straight=straight.replies[-1],
     )
+
+
+def explained(criterion: str, side: Side | None, votes: Sequence[PairVote]) -> str:
+    """Return the reasoning for a preference; for a tie that no vote is sure of, of both sides."""
+    sure = {
+        vote.first.preferences[criterion]: vote.first
+        for vote in reversed(votes)
+        if vote.keeps(criterion)
+    }
+    if side in sure:
+        return sure[side].remarks.reasoning.get(criterion, "")
+    how = "the votes are divided"
+    replies = {f"For {each}": reply for each, reply in sorted(sure.items())}
+    for vote in votes:
+        if not vote.keeps(criterion):
+            how = _by_order(vote, criterion)
+            replies = {"With A first": vote.first, "With B first, called A": vote.second}
+            break
+    said = (
+        f"{label}: {reply.remarks.reasoning.get(criterion, '')}" for label, reply in replies.items()
+    )
+    return f"{how}. {' '.join(said)}"
+
+
+def _by_order(vote: PairVote, criterion: str) -> str:
+    sides = vote.first.preferences[criterion], vote.second.preferences.get(criterion)
+    if "tie" in sides:
+        return "the preference changes with the order"
+    place = "first" if sides[0] == "A" else "second"
+    return f"the response shown {place} is preferred in both orders"

@@ -1,13 +1,12 @@
 """Reads the stored rows of a run and its samples; reports rows that can't be read."""
 
 import contextlib
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from functools import cached_property
 from typing import Final
 
 import msgspec
 
-from jurybox.engine.driver import drive_sync
 from jurybox.engine.plan import Plan, read_plan
 from jurybox.engine.records import (
     ExchangeRow,
@@ -17,14 +16,9 @@ from jurybox.engine.records import (
     in_order,
     read_result,
 )
-from jurybox.engine.replay import ByThread, StoredResponses, role_of
+from jurybox.engine.replay import StoredResponses
 from jurybox.errors import IncompleteError, InputError, JuryboxError
 from jurybox.judging.evaluation_report import EvaluationReport
-from jurybox.judging.evidence.evidence_votes import compare
-from jurybox.judging.flow import together
-from jurybox.judging.formats.reply_format import Side
-from jurybox.judging.pairwise import PairVote, pairwise
-from jurybox.judging.protocol import Seat
 from jurybox.rubric import parse_rubric
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Row, Sample
@@ -196,64 +190,3 @@ _NOTES: Final = msgspec.json.Decoder(ExchangeNotes)
 def exchange_notes(row: ExchangeRow) -> ExchangeNotes:
     """Read the details stored with an exchange."""
     return _NOTES.decode(row.notes)
-
-
-_NO_LEAD: Final = 1e-9
-
-
-class OrderedVote(msgspec.Struct, frozen=True, kw_only=True):
-    """A vote on a pair: ``straight`` is the winner if A is shown first, ``swapped`` if B is.
-
-    Both are named as in the run. ``kept`` says for each criterion whether the preference is the
-    same in both orders.
-    """
-
-    judge: str
-    winner: Side
-    straight: Side
-    swapped: Side
-    kept: dict[str, bool]
-
-
-def stored_votes(procedure: Procedure, record: SampleRecord, store: Store) -> Iterator[OrderedVote]:
-    """Yield the valid votes on a stored pair."""
-    row = record.row
-    exchanges = in_order(row, store.exchanges_of(row.run_id, row.number))
-    return pair_votes(procedure, record.sample, exchanges)
-
-
-def pair_votes(
-    procedure: Procedure, sample: Sample, exchanges: Sequence[ExchangeRow]
-) -> Iterator[OrderedVote]:
-    """Yield the valid votes on a pair; votes that weren't requested or answered are left out."""
-    judging = procedure.judging
-    asked = [each for each in exchanges if role_of(each) == "judge"]
-    panel = judging.seats(procedure.judges, procedure.votes)
-    flows = [
-        (compare if seat.way == "evidence" else pairwise)(judging, sample, seat) for seat in panel
-    ]
-    votes = drive_sync(together(*flows), ByThread(asked))
-    for seat, vote in zip(panel, votes, strict=True):
-        if isinstance(vote, PairVote):
-            yield ordered_vote(seat, vote)
-
-
-def ordered_vote(seat: Seat, vote: PairVote) -> OrderedVote:
-    """Return a vote with its winner in each order."""
-    straight, swapped = vote.first.winner, vote.second.winner
-    second = vote.second.preferences
-    kept = {name: side == second.get(name) for name, side in vote.first.preferences.items()}
-    if seat.way == "evidence":
-        # Evidence judges compare responses by probability, and measure the effect of the order.
-        extra = vote.second.remarks.extra
-        lead, bias = float(extra["lead_of_a"]), float(extra["position_bias"])
-        straight, swapped, kept = _side(lead + bias), _side(lead - bias), {}
-    return OrderedVote(
-        judge=seat.judge, winner=vote.winner, straight=straight, swapped=swapped, kept=kept
-    )
-
-
-def _side(lead: float) -> Side:
-    if abs(lead) < _NO_LEAD:
-        return "tie"
-    return "A" if lead > 0 else "B"

@@ -12,7 +12,7 @@ from jurybox.engine.records import ExchangeRow, framed, outcome_text
 from jurybox.judging.flow import ModelReply, ModelRequest, Outcome
 from jurybox.judging.jury import jury
 from jurybox.judging.protocol import Judging
-from jurybox.reporting.stored import pair_votes
+from jurybox.reporting.judge_votes import pair_votes
 from jurybox.sample import Response, Sample
 from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.wiring import load_rubric

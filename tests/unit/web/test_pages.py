@@ -455,9 +455,10 @@ LONG = "".join(f"word{n} " for n in range(800))
 @pytest.mark.parametrize(
     ("one", "other", "hint", "marked"),
     [
-        (f"{LONG}x", f"{LONG}y", "are the same; the responses differ further on", None),
+        (f"{LONG * 2}x", f"{LONG * 2}y", "are the same; the responses differ further on", None),
         (f"Hi! {LONG}", LONG, None, '<mark class="a">Hi! </mark>'),
         (LONG, LONG, "the same, letter for letter", None),
+        (LONG, LONG.replace(" ", "\n"), "in spaces or line ends only", None),
         ("x " * 20_000, "y " * 20_000, "too long for their differences to be marked", None),
         ("x " * 20_000, "x " * 20_000 + "y", "the responses differ further on", None),
     ],
@@ -626,12 +627,25 @@ def test_a_judges_reasoning_is_laid_out_as_markdown_without_power(
     assert row in pages.get("/runs/run-a/samples").text
 
 
+def test_every_vote_has_its_judge_and_refused_replies_are_none(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    replies = iter((judge("").replace("3", "9"), f"```json\n{judge('')}\n```"))
+    make_run([answered("s1")], lambda _: next(replies), rubric=RUBRIC)
+    page = pages.get("/runs/run-a/samples/0").text
+    votes = re.findall(
+        r'<a href="#exchange-(\d)"><bdi>python/judges:one</bdi></a>: .*?>(\d)<', page
+    )
+    assert {*votes} == {("2", "4"), ("2", "3")}
+
+
 def test_e6_a_sample_without_a_score_says_why_and_what_was_replied(
     pages: PagesClient, make_run: MakeRun
 ) -> None:
     make_run([answered("s1", task="word " * 400)], lambda _: "no verdict", rubric=RUBRIC)
     page = pages.get("/runs/run-a/samples/0").text
-    assert "<dd>No judge gave a valid vote: 1 x the reply contains no JSON object" in page
+    assert "<dd>No judge gave a valid vote." in page
+    assert page.count("it contains no JSON object") == 1
     assert '<q dir="auto">no verdict</q>' in page
     assert "<dt>What to do</dt><dd>Repair the judge and run the suite again" in page
     assert "Not measured" not in page
@@ -791,7 +805,7 @@ def test_a_judge_that_replied_before_a_request_failed_is_not_called_mute(
     make_run([answered("s0")], lambda _: next(replies), rubric=RUBRIC)
     for path in ("/runs/run-a", "/runs/run-a/samples/0"):
         page = html.unescape(pages.get(path).text)
-        assert re.search(r"(1 x |valid vote: )down", page)
+        assert re.search(r"(1 x |Vote 1 .*: )down", page)
         assert "gave no reply" not in page
     assert '<q dir="auto">I would rather not say.</q>' in html.unescape(page)
 

@@ -372,6 +372,7 @@ def compare(judging: Judging, sample: Sample, seat: Seat) -> Flow[PairVote | Uns
         first=verdict,
         second=msgspec.structs.replace(verdict, remarks=unremarked),
         replies=readings.replies,
+        straight=readings.replies[-1],
     )
 
 

@@ -5,11 +5,9 @@ the direction of a line or hide parts of it are shown as U+FFFD, and long texts 
 """
 
 import re
-from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import Final
 
-import msgspec
 from markupsafe import Markup
 
 from jurybox.documents.numbers import shown
@@ -71,40 +69,14 @@ def moment(utc: str) -> str:
     return f"{utc[:10]} {utc[11:16]} UTC" if _TIME.fullmatch(utc) else utc
 
 
-_WORDS: Final = re.compile(r"\s+|\w+|[^\w\s]")
-_LONGEST: Final = 30_000
-
-
-class DiffPiece(msgspec.Struct, frozen=True):
-    """A part of a text; ``own`` if the other text doesn't have it."""
-
-    text: str
-    own: bool
-
-
-def word_diff(one: str, other: str) -> tuple[tuple[DiffPiece, ...], tuple[DiffPiece, ...]] | None:
-    """Return both texts in pieces; None if they are too long to compare."""
-    if max(len(one), len(other)) > _LONGEST:
-        return None
-    left, right = _WORDS.findall(one), _WORDS.findall(other)
-    sides: tuple[list[DiffPiece], list[DiffPiece]] = ([], [])
-    # Spaces and frequent words of long texts don't start a match; otherwise comparing two texts of
-    # 2,000 words would take seconds.
-    for kind, a, b, c, d in SequenceMatcher(str.isspace, left, right).get_opcodes():
-        for side, words in ((sides[0], left[a:b]), (sides[1], right[c:d])):
-            if words:
-                side.append(DiffPiece("".join(words), own=kind != "equal"))
-    return tuple(sides[0]), tuple(sides[1])
-
-
 _TOKENS: Final = re.compile(r"<[^>]*>|&[^;\s]+;|\s+|\w+|[^\w\s]")
 _BETWEEN_TAGS: Final = re.compile(r"(^|>)([^<>]*[^<>\s][^<>]*)")
 _MARKED: Final = 6000
 
 
-def marked(first: Markup, other: Markup) -> Markup:
+def marked(first: Markup, other: Markup, side: str = "b", most: int = _MARKED) -> Markup:
     """Return ``other``, marking the words that ``first`` lacks, unless ``first`` lacks most."""
-    if max(len(first), len(other)) > _MARKED:
+    if max(len(first), len(other)) > most:
         return other
     left, right = _TOKENS.findall(first), _TOKENS.findall(other)
     pieces, own = list[str](), 0
@@ -112,19 +84,8 @@ def marked(first: Markup, other: Markup) -> Markup:
         words = "".join(right[start:end])
         if kind != "equal":
             own += sum(len(text) for _, text in _BETWEEN_TAGS.findall(words))
-            words = _BETWEEN_TAGS.sub(r'\1<mark class="b">\2</mark>', words)
+            words = _BETWEEN_TAGS.sub(rf'\1<mark class="{side}">\2</mark>', words)
         pieces.append(words)
     # Tags are whole tokens, so that no mark begins or ends within one.
     few = own * 2 < len(other.striptags())
     return Markup("".join(pieces)) if few else other  # noqa: S704 - both are HTML already
-
-
-def cut_pieces(pieces: Sequence[DiffPiece], most: int) -> tuple[DiffPiece, ...]:
-    """Shorten the pieces of a text to its beginning."""
-    kept: list[DiffPiece] = []
-    for piece in pieces:
-        if most <= 0:
-            break
-        kept.append(DiffPiece(piece.text[:most], piece.own))
-        most -= len(piece.text)
-    return tuple(kept)

@@ -12,8 +12,9 @@ from jurybox.calibration.observations import Observations, ObservedVote
 from jurybox.engine.records import RunRow
 from jurybox.reporting.attention import SampleCard, numbered_card
 from jurybox.reporting.html.histograms import LEVEL, Axis, PlottedMetric, RunMetrics, above, axis_of
+from jurybox.reporting.judge_votes import stored_votes
 from jurybox.reporting.metric_text import key_metric
-from jurybox.reporting.stored import SampleRecord, procedure_of, reading, stored_votes
+from jurybox.reporting.stored import SampleRecord, procedure_of, reading
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import WIN_RATE, Comparison
 from jurybox.rubric.rubric_model import Rubric

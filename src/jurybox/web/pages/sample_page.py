@@ -1,7 +1,8 @@
 """The page of one sample: its texts, scores and reasons."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, Any, Final, Literal, cast
+from itertools import islice
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlencode
 
 import msgspec
@@ -10,7 +11,6 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jurybox.documents.numbers import shown
 from jurybox.engine.records import (
     ExchangeRow,
     ReviewRow,
@@ -19,17 +19,25 @@ from jurybox.engine.records import (
     read_outcome,
     read_request,
 )
-from jurybox.judging.evaluation_report import EvaluationReport
+from jurybox.judging.evaluation_report import show_vote
 from jurybox.judging.flow import Failure, ModelReply
-from jurybox.reporting.html.html_text import cut_pieces, word_diff
+from jurybox.reporting.judge_votes import StatedVote, votes_on
 from jurybox.reporting.metric_text import plain_words
-from jurybox.reporting.reasons import why_failed, why_unsure
+from jurybox.reporting.reasons import why_unsure
 from jurybox.reporting.release import read_reviews, sample_decision, settled_words
 from jurybox.reporting.run_diff import ChangeFilter
-from jurybox.reporting.stored import SampleRecord, exchange_notes, plan_of, reading, rubric_of
+from jurybox.reporting.stored import (
+    SampleRecord,
+    exchange_notes,
+    plan_of,
+    procedure_of,
+    reading,
+    rubric_of,
+)
 from jurybox.review.reviews import REVIEW, ActiveReviews, Review, active_rows, read_review
 from jurybox.rubric.document.criteria import scenario_texts
 from jurybox.rubric.rubric_model import Rubric
+from jurybox.sample import Response as Answered
 from jurybox.scoring.sample_result import KINDS
 from jurybox.storage.store import Store
 from jurybox.text_format import cut
@@ -42,6 +50,8 @@ from jurybox.web.template_engine import page_response, segment, text_response
 
 _MOST_EXCHANGES: Final = 60
 _LONGEST_REPLY: Final = 200
+_MOST_VOTES: Final = 60
+_MARKED: Final = 12_000  # comparing longer texts would take too long
 
 
 class Neighbors(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,7 +119,7 @@ def sample_page(
     with reading(run):
         texts = dict(texts_of(record, _MOST_EXCHANGES))
         exchanges = [_exchange(each) for each in record.exchanges[:_MOST_EXCHANGES]]
-        votes = votes_of(record.exchanges)
+        votes = list(islice(votes_on(procedure_of(run), record), _MOST_VOTES))
     responses = _responses(record)
     titles = {each.id: each.name for each in rubric.criteria}
     scenario = record.inputs.scenario
@@ -139,10 +149,9 @@ def sample_page(
         "overall": record.scores.get(rubric.overall_name),
         "decision": _decision(rubric, record, reviews),
         "reviewed": settled_words(record.result.review_reasons, reviews),
-        "why": why_failed(record.result) or "",
         "replies": _replies(record),
         "exchanges": exchanges,
-        "opinions": _opinions(votes, record.report),
+        "opinions": _opinions(votes),
         "votes": votes,
         "further": max(0, len(record.exchanges) - _MOST_EXCHANGES),
         "reviews": list(_described(review_rows, active)),
@@ -182,33 +191,42 @@ def _replies(record: SampleRecord) -> dict[str, list[int]]:
     return found
 
 
-def _responses(record: SampleRecord) -> list[dict[str, Any]]:
-    """Return the responses, in pieces if two were compared."""
+class ComparedText(msgspec.Struct, frozen=True, kw_only=True):
+    """A response, how much of it is shown, and the part that its words are compared with."""
+
+    name: str
+    response: Answered
+    part: str = "response"
+    most: int = LONG
+    beside: str = ""
+
+
+def _responses(record: SampleRecord) -> list[ComparedText]:
     first, second = record.responses.response, record.responses.response_b
-    shown: list[dict[str, Any]] = [{"name": "Response", "response": first, "part": "response"}]
     if second is None:
-        return shown
-    shown[0]["name"] = "Response A"
-    shown.append({"name": "Response B", "response": second, "part": "response-b"})
-    # Compares whole texts, so that differences in cut parts are noticed.
-    pieces = word_diff(first.text, second.text)
-    if pieces is not None:
-        for each, side in zip(shown, pieces, strict=True):
-            each["pieces"] = cut_pieces(side, LONG)
-    return shown
+        return [ComparedText(name="Response", response=first)]
+    short = max(len(first.text), len(second.text)) <= _MARKED
+    a, b = "response", "response-b"
+    return [
+        ComparedText(name=name, response=each, part=part, most=_MARKED, beside=other * short)
+        for name, each, part, other in (("Response A", first, a, b), ("Response B", second, b, a))
+    ]
 
 
-def _marking(responses: list[dict[str, Any]]) -> str | None:
+def _marking(responses: Sequence[ComparedText]) -> str | None:
     """Return a note if two responses are equal, or differ where no mark shows it."""
     if len(responses) == 1:
         return None
-    one, other = (each["response"].text for each in responses)
-    shown = [piece for each in responses for piece in each.get("pieces", ())]
+    one, other = (each.response.text for each in responses)
     if one == other:
         return "They are the same, letter for letter."
-    if one[:LONG] == other[:LONG] or (shown and not any(piece.own for piece in shown)):
+    if one.split() == other.split():
+        return "They differ in spaces or line ends only."
+    if max(len(one), len(other)) <= _MARKED:
+        return None
+    if one[:_MARKED] == other[:_MARKED]:
         return "The parts shown here are the same; the responses differ further on."
-    return None if shown else "They are too long for their differences to be marked."
+    return "They are too long for their differences to be marked."
 
 
 def _decision(rubric: Rubric, record: SampleRecord, reviews: Sequence[Review]) -> str | None:
@@ -281,94 +299,20 @@ def _by_number(store: Store, run: RunRow, number: int, base: str, query: str) ->
     )
 
 
-_MOST: Final = 30
-_MOST_CRITERIA: Final = 60
-_LONGEST: Final = 600
-
-
-class CriterionReply(msgspec.Struct, frozen=True, kw_only=True):
-    """One reply's verdict on one criterion."""
-
-    criterion: str
-    score: str
-    reasoning: CutText
-
-
-class VoteView(msgspec.Struct, frozen=True, kw_only=True):
-    """One reply of a judge; ``exchange`` is its number among all exchanges, from 1."""
-
-    exchange: int
-    model: str
-    said: tuple[CriterionReply, ...]
-
-
-def votes_of(exchanges: Iterable[ExchangeRow]) -> list[VoteView]:
-    """Return the votes in JSON replies; other replies are shown as text."""
-    votes: list[VoteView] = []
-    for place, row in enumerate(exchanges, start=1):
-        outcome = read_outcome(row)
-        if row.role != "judge" or isinstance(outcome, Failure):
-            continue
-        said = _said(outcome.text)
-        if said:
-            votes.append(VoteView(exchange=place, model=read_request(row).model, said=said))
-        if len(votes) == _MOST:
-            break
-    return votes
-
-
 class Opinion(msgspec.Struct, frozen=True, kw_only=True):
-    """An explanation, and the votes that came with it."""
+    """An explanation, and the votes that came with it, each with its verdict."""
 
     reasoning: CutText
-    votes: list[tuple[VoteView, str]]
+    votes: list[tuple[StatedVote, str]]
 
 
-def _opinions(
-    votes: Iterable[VoteView], report: EvaluationReport | None
-) -> dict[str, list[Opinion]]:
-    """Return each explanation once, by criterion, with its votes; empty for two responses."""
-    found: dict[str, dict[str, Opinion]] = {}
-    if report is None or report.responses or report.method == "pairwise":
-        return {}
+def _opinions(votes: Iterable[StatedVote]) -> dict[tuple[str, str], list[Opinion]]:
+    """Return each explanation once, by response, if there are two, and criterion."""
+    found: dict[tuple[str, str], dict[str, Opinion]] = {}
     for vote in votes:
-        for said in vote.said:
-            opinion = Opinion(reasoning=said.reasoning, votes=[])
-            same = found.setdefault(said.criterion, {}).setdefault(said.reasoning.shown, opinion)
-            same.votes.append((vote, said.score))
-    return {criterion: list(opinions.values()) for criterion, opinions in found.items()}
-
-
-def _said(text: str) -> tuple[CriterionReply, ...]:
-    try:
-        reply: Any = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return ()
-    if not isinstance(reply, dict):
-        return ()
-    verdict = cast("dict[str, Any]", reply)
-    scores = _object(verdict.get("scores")) or _object(verdict.get("preferences"))
-    why = _object(verdict.get("reasoning"))
-    names = [name for name in dict.fromkeys((*scores, *why)) if _is_said(scores.get(name))]
-    return tuple(
-        CriterionReply(
-            criterion=name,
-            score=_score(scores.get(name)),
-            reasoning=cut_text(str(why.get(name, "")), _LONGEST),
-        )
-        for name in names[:_MOST_CRITERIA]
-    )
-
-
-def _object(value: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever a model says
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def _is_said(value: object) -> bool:
-    return value is None or isinstance(value, str | int | float)
-
-
-def _score(value: object) -> str:
-    if isinstance(value, bool) or value is None:
-        return ""
-    return shown(value) if isinstance(value, int | float) else str(value)[:20]
+        for name, verdict in vote.verdicts.items():
+            why = vote.reasoning.get(name, "")
+            opinion = Opinion(reasoning=cut_text(why), votes=[])
+            same = found.setdefault((vote.response, name), {}).setdefault(why, opinion)
+            same.votes.append((vote, show_vote(verdict)))
+    return {about: list(opinions.values()) for about, opinions in found.items()}

@@ -1,0 +1,146 @@
+"""The votes on a stored sample, read again from the judges' replies.
+
+A report has neither the judge of each vote, nor the reasoning of all, nor the two orders of a pair.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from jurybox.engine.driver import drive_sync
+from jurybox.engine.records import ExchangeRow, in_order
+from jurybox.engine.replay import ByThread, role_of
+from jurybox.judging.flow import Answer, Flow, together
+from jurybox.judging.formats.reply_format import Side
+from jurybox.judging.jury import Ballot, PairBallot, votes_on_pair, votes_on_response
+from jurybox.judging.pairwise import PairVote
+from jurybox.judging.protocol import Seat
+from jurybox.reporting.stored import SampleRecord
+from jurybox.sample import Sample
+from jurybox.scoring.evaluate_sample import Procedure, demographic_of
+from jurybox.storage.store import Store
+
+_NO_LEAD: Final = 1e-9
+
+
+class StatedVote(msgspec.Struct, frozen=True, kw_only=True):
+    """What one reply of a valid vote says: on one response, or on a pair in one order.
+
+    ``reply`` is its number among all exchanges, from 1. ``response`` is the letter of the response
+    that it scores, if there are two, and ``first`` the letter of the one that was shown first, if
+    two were compared. Verdicts name responses as in the run.
+    """
+
+    judge: str
+    reply: int
+    verdicts: Mapping[str, float | Side]
+    reasoning: Mapping[str, str]
+    response: str = ""
+    first: str = ""
+    winner: Side | None = None
+
+
+def votes_on(procedure: Procedure, record: SampleRecord) -> Iterator[StatedVote]:
+    """Yield what the replies of each valid vote say; nothing if no judge was asked."""
+    if record.report is None:
+        return
+    judged = [each for each in enumerate(record.exchanges, start=1) if role_of(each[1]) == "judge"]
+    answers = ByThread(row for _, row in judged)
+    numbers = {
+        id(outcome): number for outcome, (number, _) in zip(answers.outcomes, judged, strict=True)
+    }
+    procedure = procedure.overlays.get(demographic_of(record.inputs) or "", procedure)
+    for letter, seat, ballot in _ballots(procedure, record.sample, answers):
+        if isinstance(ballot, Answer):
+            yield StatedVote(
+                judge=seat.judge,
+                reply=numbers[id(ballot.replies[-1])],
+                verdicts=ballot.value.scores,
+                reasoning=ballot.value.remarks.reasoning,
+                response=letter,
+            )
+        elif isinstance(ballot, PairVote):
+            # A judge that is asked for evidence has one reading of both orders.
+            orders = {"A": ballot.first, "B": ballot.second}
+            for first, said in orders.items() if seat.way == "verdict" else [("", ballot.first)]:
+                last = ballot.straight if first == "A" else ballot.replies[-1]
+                yield StatedVote(
+                    judge=seat.judge,
+                    reply=numbers[id(last)],
+                    verdicts=said.preferences,
+                    reasoning=said.remarks.reasoning,
+                    first=first,
+                    winner=said.winner,
+                )
+
+
+def _ballots(
+    procedure: Procedure, sample: Sample, answers: ByThread
+) -> Iterator[tuple[str, Seat, Ballot | PairBallot]]:
+    """Yield each vote, with the letter of the response that it scores if there are two."""
+    judging, other = procedure.judging, sample.response_b
+    panel = judging.panel(procedure.judges, procedure.votes)
+    letters = [""] if other is None or sample.reference is None else ["A", "B"]
+    flows: list[Flow[Sequence[Ballot | PairBallot]]]
+    if other is not None and sample.reference is None:
+        flows = [votes_on_pair(judging, sample, panel)]
+    else:
+        texts = [each.text for each in (sample.response, other) if each is not None]
+        flows = [votes_on_response(judging, sample, text, panel) for text in texts]
+    for letter, ballots in zip(letters, drive_sync(together(*flows), answers), strict=True):
+        # A jury that was decided early has fewer votes than seats.
+        for seat, ballot in zip(panel.seats, ballots, strict=False):
+            yield letter, seat, ballot
+
+
+class OrderedVote(msgspec.Struct, frozen=True, kw_only=True):
+    """A vote on a pair: ``straight`` is the winner if A is shown first, ``swapped`` if B is.
+
+    Both are named as in the run. ``kept`` says for each criterion whether the preference is the
+    same in both orders.
+    """
+
+    judge: str
+    winner: Side
+    straight: Side
+    swapped: Side
+    kept: dict[str, bool]
+
+
+def stored_votes(procedure: Procedure, record: SampleRecord, store: Store) -> Iterator[OrderedVote]:
+    """Yield the valid votes on a stored pair."""
+    row = record.row
+    exchanges = in_order(row, store.exchanges_of(row.run_id, row.number))
+    return pair_votes(procedure, record.sample, exchanges)
+
+
+def pair_votes(
+    procedure: Procedure, sample: Sample, exchanges: Sequence[ExchangeRow]
+) -> Iterator[OrderedVote]:
+    """Yield the valid votes on a pair; votes that weren't requested or answered are left out."""
+    answers = ByThread(each for each in exchanges if role_of(each) == "judge")
+    for _, seat, vote in _ballots(procedure, sample, answers):
+        if isinstance(vote, PairVote):
+            yield ordered_vote(seat, vote)
+
+
+def ordered_vote(seat: Seat, vote: PairVote) -> OrderedVote:
+    """Return a vote with its winner in each order."""
+    straight, swapped = vote.first.winner, vote.second.winner
+    second = vote.second.preferences
+    kept = {name: side == second.get(name) for name, side in vote.first.preferences.items()}
+    if seat.way == "evidence":
+        # Evidence judges compare responses by probability, and measure the effect of the order.
+        extra = vote.second.remarks.extra
+        lead, bias = float(extra["lead_of_a"]), float(extra["position_bias"])
+        straight, swapped, kept = _side(lead + bias), _side(lead - bias), {}
+    return OrderedVote(
+        judge=seat.judge, winner=vote.winner, straight=straight, swapped=swapped, kept=kept
+    )
+
+
+def _side(lead: float) -> Side:
+    if abs(lead) < _NO_LEAD:
+        return "tie"
+    return "A" if lead > 0 else "B"
