@@ -264,8 +264,8 @@ def by_items(
     With the gradients ``u_g`` of the log-likelihood of each of G items and the inverse information
     ``H``, it is ``G / (G - 1) H (sum u_g u_g') H``, with Student's t with G - 1 degrees of freedom.
     With fewer than ``2 (k + 1)`` items for k free strengths, ``None`` is returned, because the
-    covariance would be far too small. With fewer than ten items, the covariance is at least ``H``,
-    that of independent verdicts; with more items, ``H`` replaces it only where it would be zero.
+    covariance would be far too small. With fewer than ten items, and if it would be zero, ``H`` is
+    added, that of independent verdicts.
 
     Reference: K.-Y. Liang and S. L. Zeger (1986), "Longitudinal data analysis using generalized
     linear models", Biometrika 73, 13-22.
@@ -289,31 +289,14 @@ def by_items(
         np.add.at(slopes[:, -1], of, tie)
     inverse = _inverse(fitted, free)
     covariance = count / (count - 1) * inverse @ (slopes.T @ slopes) @ inverse
+    if count < _FEW or np.any(np.diag(covariance) < _NIL * np.diag(inverse)):
+        covariance = covariance + inverse
     return StrengthCovariance(
-        covariance=_raised(covariance, inverse, 1.0 if count < _FEW else _NIL),
+        covariance=covariance,
         quantile=t_quantile((1 + level) / 2, count - 1),
         level=level,
         method=f"Wald, clustered by {count:,} items",
     )
-
-
-def _raised(covariance: Values, floor: Values, below: float) -> Values:
-    """Return the covariance, raised to ``floor`` where it is less than ``below * floor``.
-
-    With ``floor = L L'``, the raised directions are the eigenvectors of ``L^-1 covariance L^-1'``
-    whose eigenvalues are less than ``below``.
-    """
-    moving = np.flatnonzero(np.diag(floor) > 0)
-    within = np.ix_(moving, moving)
-    half = np.linalg.cholesky(floor[within])
-    share = np.linalg.solve(half, np.linalg.solve(half, covariance[within]).T)
-    values, vectors = np.linalg.eigh((share + share.T) / 2)
-    if float(values.min(initial=below)) >= below:
-        return covariance
-    wide = half @ vectors
-    raised = np.zeros_like(covariance)
-    raised[within] = (wide * np.where(values < below, 1.0, values)) @ wide.T
-    return raised
 
 
 def _inverse(fitted: StrengthFit, free: Codes) -> Values:

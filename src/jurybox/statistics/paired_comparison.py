@@ -31,9 +31,6 @@ Direction = Literal["higher", "lower", "undecided"]
 POWER: Final = 0.8
 """The probability with which the minimal detectable difference would be found."""
 
-MOST_EXACT_DISCORDANT: Final = 25
-"""McNemar's test is exact up to this many discordant pairs; with more, it uses the mid-p."""
-
 MOST_ENUMERATED: Final = 18
 """The permutation test tries all sign flips of up to this many units; with more, random ones."""
 
@@ -168,22 +165,13 @@ def mcnemar(only_a: int, only_b: int) -> tuple[str, float]:
 
     Only the discordant pairs count: in ``only_a`` pairs A alone says yes, in ``only_b`` B alone
     does. If the runs don't differ, both kinds are equally likely, so with ``n`` discordant pairs
-    ``p = min(1, 2 P(X <= min(only_a, only_b)))``, where X is binomial with n and 1/2. Up to 25
-    discordant pairs, this exact value is returned. It is conservative (its true level is below its
-    nominal one), so with more pairs, half the probability of the observed split is subtracted on
-    each side. The result is the mid-p, ``2 P(X <= k) - P(X = k)`` with ``k = min(only_a, only_b)``.
+    ``p = min(1, 2 P(X <= min(only_a, only_b)))``, where X is binomial with n and 1/2.
 
     Reference: Q. McNemar (1947), "Note on the sampling error of the difference between correlated
-    proportions or percentages", Psychometrika 12, 153-157; M. W. Fagerland, S. Lydersen and
-    P. Laake (2013), "The McNemar test for binary matched-pairs data: mid-p and asymptotic are
-    better than exact conditional", BMC Medical Research Methodology 13, 91.
+    proportions or percentages", Psychometrika 12, 153-157.
     """
-    n, fewer = only_a + only_b, min(only_a, only_b)
-    below = binomial_cdf(fewer, n, 0.5)
-    if n <= MOST_EXACT_DISCORDANT:
-        return "McNemar, exact", min(1.0, 2 * below)
-    here = below - binomial_cdf(fewer - 1, n, 0.5)
-    return "McNemar, mid-p", min(1.0, 2 * below - here)
+    below = binomial_cdf(min(only_a, only_b), only_a + only_b, 0.5)
+    return "McNemar, exact", min(1.0, 2 * below)
 
 
 def permutation(units: Values, *, seed: int = 0) -> tuple[str, float]:

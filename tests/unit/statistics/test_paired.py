@@ -221,18 +221,10 @@ def test_what_could_be_found_grows_with_the_number_of_tests() -> None:
     assert among.detectable == pytest.approx(one.detectable * strict / plain)
 
 
-@given(st.integers(0, 12), st.integers(0, 13))
-def test_mcnemar_of_few_pairs_is_the_exact_one_of_statsmodels(only_a: int, only_b: int) -> None:
+@given(st.integers(0, 60), st.integers(0, 60))
+def test_mcnemar_is_the_exact_one_of_statsmodels(only_a: int, only_b: int) -> None:
     expected = contingency_tables.mcnemar([[5, only_a], [only_b, 7]], exact=True).pvalue
     assert mcnemar(only_a, only_b) == ("McNemar, exact", pytest.approx(expected, abs=1e-9))
-
-
-@given(st.integers(13, 60), st.integers(13, 60))
-def test_the_mid_p_takes_half_of_what_was_seen_off_either_side(only_a: int, only_b: int) -> None:
-    n = only_a + only_b
-    exact = 2 * stats.binom.cdf(min(only_a, only_b), n, 0.5)
-    expected = exact - stats.binom.pmf(only_a, n, 0.5)
-    assert mcnemar(only_a, only_b) == ("McNemar, mid-p", pytest.approx(expected, abs=1e-9))
 
 
 @given(SCORES)
