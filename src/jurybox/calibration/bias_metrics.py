@@ -180,29 +180,6 @@ def _first_place(votes: Sequence[ObservedVote], samples: Sequence[str], level: f
     return mean_of(shares, clusters=clusters, ends=(0.0, 1.0), level=level)
 
 
-class _Kind(NamedTuple):
-    """Which of two responses is measured, such as ``the longer response``."""
-
-    name: str
-    which: str
-    favor: str
-    pairs: str
-
-
-_LONGER: Final = _Kind(
-    "verbosity.longer",
-    "the longer response",
-    "longer responses",
-    "two responses of different length",
-)
-_OWN: Final = _Kind(
-    "self_preference.own",
-    "the response of the judge's own family",
-    "its own family",
-    "one response of the judge's family and one of another",
-)
-
-
 class _Preference(NamedTuple):
     """A vote on a pair with exactly one response of a kind: the share that this response gets.
 
@@ -232,12 +209,16 @@ def _preferences(
     return found
 
 
-def _wins(
-    kind: _Kind,
+def _wins(  # noqa: PLR0913 - the words by name
+    name: str,
     votes: Sequence[ObservedVote],
     which: Callable[[ObservedVote], tuple[bool, bool]],
     level: float,
     missing: str | None = None,
+    *,
+    kind: str,
+    favor: str,
+    needs: str,
 ) -> Iterator[BiasMetric]:
     """Yield how often a kind of response wins, and how much more often than in people's verdicts.
 
@@ -247,24 +228,24 @@ def _wins(
     missing = missing or (None if votes else _NO_PAIRS)
     won: Compute[_Preference] = _rate_of(lambda row: row.share > _TIE)
     yield _measured(
-        f"{kind.name}_win_rate",
+        f"{name}_win_rate",
         [row for row in rows if row.share != _TIE],
         won,
         level,
-        needs=f"{kind.pairs} and a winner",
-        sentence=f"Of two responses, {kind.which} wins {{}} of the decided votes",
+        needs=f"{needs} and a winner",
+        sentence=f"Of two responses, {kind} wins {{}} of the decided votes",
         share=True,
-        verdicts=_favors(kind.favor),
+        verdicts=_favors(favor),
         missing=missing,
     )
     yield _measured(
-        f"{kind.name}_win_excess",
+        f"{name}_win_excess",
         [row for row in rows if row.people is not None],
         _excess,
         level,
-        needs=f"{kind.pairs} and a winner by people",
-        sentence=f"Compared with people, the judge prefers {kind.which} by {{}} of the votes",
-        verdicts=_favors(kind.favor),
+        needs=f"{needs} and a winner by people",
+        sentence=f"Compared with people, the judge prefers {kind} by {{}} of the votes",
+        verdicts=_favors(favor),
         missing=missing or (None if any(vote.gold for vote in votes) else _NO_GOLD),
     )
 
@@ -307,10 +288,13 @@ def _verbosity(seen: Observations, level: float) -> Iterator[BiasMetric]:
         missing=missing or (None if known else _NO_GOLD),
     )
     yield from _wins(
-        _LONGER,
+        "verbosity.longer",
         seen.voted,
         lambda vote: (vote.words[0] > vote.words[1], vote.words[1] > vote.words[0]),
         level,
+        kind="the longer response",
+        favor="longer responses",
+        needs="two responses of different length",
     )
 
 
@@ -344,7 +328,16 @@ def _self_preference(seen: Observations, level: float) -> Iterator[BiasMetric]:
         )
     makers = {maker for vote in seen.voted for maker in vote.makers or ()}
     missing = _one_family(makers) if seen.voted else None
-    yield from _wins(_OWN, seen.voted, _is_own, level, missing)
+    yield from _wins(
+        "self_preference.own",
+        seen.voted,
+        _is_own,
+        level,
+        missing,
+        kind="the response of the judge's own family",
+        favor="its own family",
+        needs="one response of the judge's family and one of another",
+    )
 
 
 def _one_family(makers: set[str]) -> str | None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import Final
 
 from jurybox.scoring.rules.phrases import Hit, fold
@@ -128,14 +129,15 @@ def _content_share(reading: Conversation, lists: Lists) -> Amount:
 
 
 def _echo(reading: Conversation, _: Lists) -> Amount:
-    mine = reading.answer.triples
-    if not mine:
-        return NONE
-    theirs = set(reading.message.triples)
-    if theirs.isdisjoint(mine):
-        return NONE
+    return _repeated(reading.answer, reading.message)
+
+
+def _repeated(answer: Passage, said: Passage) -> Amount:
+    """Return the share of the response's triples that were said."""
+    mine = answer.triples
+    theirs = set(said.triples)
     numbers = [number for number, triple in enumerate(mine) if triple in theirs]
-    return Amount(len(numbers) / len(mine), reading.answer.quoting(numbers, 3)) if numbers else NONE
+    return Amount(len(numbers) / len(mine), answer.quoting(numbers, 3)) if numbers else NONE
 
 
 TOPICS: Final[Mapping[str, NumericSignal]] = {
@@ -253,6 +255,8 @@ def _heads(passage: Passage, lists: Lists) -> AbstractSet[str]:
 
 
 def _memories(reading: Conversation, lists: Lists, *, kept: bool) -> Amount:
+    if not lists.here:
+        return NONE
     text = reading.response.text
     # Of overlapping claims ("as you told me", "you told me"), the first counts.
     claims: list[Hit] = []
@@ -278,21 +282,8 @@ def _memories(reading: Conversation, lists: Lists, *, kept: bool) -> Amount:
     return Amount(len(found), reading.answer.quoting_spans(found)) if found else NONE
 
 
-def _kept_memory(reading: Conversation, lists: Lists) -> Amount:
-    return _memories(reading, lists, kept=True) if lists.here else NONE
-
-
-def _false_memory(reading: Conversation, lists: Lists) -> Amount:
-    return _memories(reading, lists, kept=False) if lists.here else NONE
-
-
 def _said_before(reading: Conversation, _: Lists) -> Amount:
-    mine = reading.answer.triples
-    if not mine or not reading.messages:
-        return NONE
-    before = set(reading.own_turns.triples)
-    numbers = [number for number, triple in enumerate(mine) if triple in before]
-    return Amount(len(numbers) / len(mine), reading.answer.quoting(numbers, 3)) if numbers else NONE
+    return _repeated(reading.answer, reading.own_turns) if reading.messages else NONE
 
 
 def _earlier_turns(reading: Conversation, _: Lists) -> Amount:
@@ -302,7 +293,7 @@ def _earlier_turns(reading: Conversation, _: Lists) -> Amount:
 CONTINUITY: Final[Mapping[str, NumericSignal]] = {
     "earlier_words": _earlier_words,
     "earlier_turns": _earlier_turns,
-    "kept_memory": _kept_memory,
-    "false_memory": _false_memory,
+    "kept_memory": partial(_memories, kept=True),
+    "false_memory": partial(_memories, kept=False),
     "said_before": _said_before,
 }
