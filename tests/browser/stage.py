@@ -4,7 +4,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Generator, Iterable
@@ -14,7 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
-JURYBOX: Final = Path(sys.executable).parent / "jurybox"
+from commands import JURYBOX
+
 PATIENCE_S: Final = 30
 FAULT: Final = "internal error"
 

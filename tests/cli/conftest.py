@@ -2,8 +2,10 @@
 
 import os
 import pty
+import shutil
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +29,27 @@ def started() -> Jurybox:
         return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     return run
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder in which stores of a module's first tests are kept for the others."""
+    return tmp_path_factory.mktemp("kept")
+
+
+@pytest.fixture
+def once(kept: Path, tmp_path: Path) -> Callable[..., None]:
+    """Return what makes the store of the current folder, or copies it where it was made before."""
+
+    def once(make: Callable[[], None], name: str = "store") -> None:
+        store = tmp_path / ".jurybox"
+        if (kept / name).exists():
+            shutil.copytree(kept / name, store)
+        else:
+            make()
+            shutil.copytree(store, kept / name)
+
+    return once
 
 
 @pytest.fixture

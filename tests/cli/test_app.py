@@ -9,13 +9,11 @@ import sys
 import termios
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
+from commands import JURYBOX
 from jurybox import __version__
-
-JURYBOX = Path(sys.executable).parent / "jurybox"
 
 
 def test_version(started: Callable) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import random
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -119,24 +118,17 @@ def _write(folder: Path) -> None:
         (folder / f"{name}.yaml").write_text(suite)
 
 
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder in which the store of the first test is kept for the others."""
-    return tmp_path_factory.mktemp("kept") / "store"
-
-
 @pytest.fixture
-def runs(tmp_path: Path, jurybox: Callable, kept: Path) -> dict[str, str]:
+def runs(tmp_path: Path, jurybox: Callable, once: Callable) -> dict[str, str]:
     """Return the id of a run by each judge."""
-    store = tmp_path / ".jurybox"
     _write(tmp_path)
-    if kept.exists():
-        shutil.copytree(kept, store)
-    else:
+
+    def make() -> None:
         for judge, suite in RUNS.items():
             judged = jurybox("run", f"{suite}.yaml", "--judge", f"python/judges:{judge}", "--json")
             assert judged.json["status"] == "finished", judged.err
-        shutil.copytree(store, kept)
+
+    once(make)
     found = reversed(jurybox("runs", "--json").json["runs"])
     return {judge: run["run_id"] for judge, run in zip(RUNS, found, strict=True)}
 

@@ -1,7 +1,6 @@
 """``jurybox diff`` (A13, section I of the specification), on runs that the command has made."""
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,21 +29,10 @@ ROWS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder in which the store of the first test is kept for the others."""
-    return tmp_path_factory.mktemp("kept") / "store"
-
-
 @pytest.fixture
-def runs(tmp_path: Path, jurybox: Callable, kept: Path) -> tuple[str, ...]:
+def runs(tmp_path: Path, jurybox: Callable, once: Callable) -> tuple[str, ...]:
     """Return the ids of two equal runs, and of one with a judge that likes everything."""
-    store = tmp_path / ".jurybox"
-    if kept.exists():
-        shutil.copytree(kept, store)
-    else:
-        _make_runs(tmp_path, jurybox)
-        shutil.copytree(store, kept)
+    once(lambda: _make_runs(tmp_path, jurybox))
     found = jurybox("runs", "--json").json["runs"]
     return tuple(run["run_id"] for run in reversed(found))
 
@@ -134,19 +122,11 @@ def said(prompt, less):
 """
 
 
-@pytest.fixture(scope="module")
-def fallen(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder in which the store of two longer runs is kept."""
-    return tmp_path_factory.mktemp("fallen") / "store"
-
-
 @pytest.fixture
-def longer(tmp_path: Path, jurybox: Callable, fallen: Path) -> tuple[str, str]:
+def longer(tmp_path: Path, jurybox: Callable, once: Callable) -> tuple[str, str]:
     """Return the ids of two runs; in the second a third of sixty samples has less accuracy."""
-    store = tmp_path / ".jurybox"
-    if fallen.exists():
-        shutil.copytree(fallen, store)
-    else:
+
+    def make() -> None:
         (tmp_path / "many.py").write_text(MANY)
         (tmp_path / "suite.yaml").write_text(SUITE)
         rows = [
@@ -158,7 +138,8 @@ def longer(tmp_path: Path, jurybox: Callable, fallen: Path) -> tuple[str, str]:
             model = f"python/many:{judge}"
             done = jurybox("run", "suite.yaml", "--allow-unpinned", "--judge", model, "--json")
             assert done.json["status"] == "finished", done.err
-        shutil.copytree(store, fallen)
+
+    once(make, "longer")
     found = jurybox("runs", "--json").json["runs"]
     return found[1]["run_id"], found[0]["run_id"]
 

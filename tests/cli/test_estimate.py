@@ -1,7 +1,6 @@
 """``jurybox estimate`` (section I of the specification), on a run that the command has made."""
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,25 +28,20 @@ def write(file: Path, rows: list[dict[str, object]]) -> None:
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("kept") / "store"
-
-
 @pytest.fixture
-def run(tmp_path: Path, jurybox: Callable, kept: Path) -> Path:
+def run(tmp_path: Path, jurybox: Callable, once: Callable) -> Path:
     """Make a run of sixty samples in this folder, and labels for twenty of them."""
     write(tmp_path / "gold.jsonl", [label(number) for number in range(20)])
-    if kept.exists():
-        shutil.copytree(kept, tmp_path / ".jurybox")
-        return tmp_path
-    (tmp_path / "judges.py").write_text(JUDGE)
-    (tmp_path / "suite.yaml").write_text(SUITE)
-    rows = [{"id": f"s{n}", "task": "?", "response": "x"} for n in range(60)]
-    write(tmp_path / "rows.jsonl", rows)
-    done = jurybox("run", "suite.yaml", "--allow-unpinned", "--json")
-    assert done.json["status"] == "finished", done.err
-    shutil.copytree(tmp_path / ".jurybox", kept)
+
+    def make() -> None:
+        (tmp_path / "judges.py").write_text(JUDGE)
+        (tmp_path / "suite.yaml").write_text(SUITE)
+        rows = [{"id": f"s{n}", "task": "?", "response": "x"} for n in range(60)]
+        write(tmp_path / "rows.jsonl", rows)
+        done = jurybox("run", "suite.yaml", "--allow-unpinned", "--json")
+        assert done.json["status"] == "finished", done.err
+
+    once(make)
     return tmp_path
 
 

@@ -4,16 +4,15 @@ import json
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from commands import JURYBOX
 from jurybox.models.local.files import catalog
 
-JURYBOX = Path(sys.executable).parent / "jurybox"
 JUDGES = """
 import json, re
 

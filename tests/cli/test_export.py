@@ -1,7 +1,6 @@
 """``jurybox export`` (section I of the specification), on runs that the command itself has made."""
 
 import json
-import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -30,23 +29,16 @@ ROWS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder in which the store of the first test is kept for the others."""
-    return tmp_path_factory.mktemp("kept") / "store"
-
-
 @pytest.fixture(autouse=True)
-def _run(tmp_path: Path, jurybox: Callable, kept: Path) -> None:
-    if kept.exists():
-        shutil.copytree(kept, tmp_path / ".jurybox")
-        return
-    (tmp_path / "judges.py").write_text(JUDGES)
-    (tmp_path / "suite.yaml").write_text(SUITE)
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
-    done = jurybox("run", "suite.yaml", "--allow-unpinned", "--json")
-    assert done.json["status"] == "finished", done.err
-    shutil.copytree(tmp_path / ".jurybox", kept)
+def _run(tmp_path: Path, jurybox: Callable, once: Callable) -> None:
+    def make() -> None:
+        (tmp_path / "judges.py").write_text(JUDGES)
+        (tmp_path / "suite.yaml").write_text(SUITE)
+        (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+        done = jurybox("run", "suite.yaml", "--allow-unpinned", "--json")
+        assert done.json["status"] == "finished", done.err
+
+    once(make)
 
 
 def _change(tmp_path: Path, *statements: str) -> None:

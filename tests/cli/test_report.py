@@ -1,7 +1,6 @@
 """``jurybox report`` (section I of the specification), on runs that the command itself has made."""
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -19,22 +18,15 @@ dataset: rows.jsonl
 """
 
 
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder in which the store of the first test is kept for the others."""
-    return tmp_path_factory.mktemp("kept") / "store"
-
-
 @pytest.fixture(autouse=True)
-def _run(tmp_path: Path, jurybox: Callable, kept: Path) -> None:
-    if kept.exists():
-        shutil.copytree(kept, tmp_path / ".jurybox")
-        return
-    (tmp_path / "suite.yaml").write_text(SUITE)
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
-    done = jurybox("run", "suite.yaml", "--json")
-    assert done.json["status"] == "finished", done.err
-    shutil.copytree(tmp_path / ".jurybox", kept)
+def _run(tmp_path: Path, jurybox: Callable, once: Callable) -> None:
+    def make() -> None:
+        (tmp_path / "suite.yaml").write_text(SUITE)
+        (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+        done = jurybox("run", "suite.yaml", "--json")
+        assert done.json["status"] == "finished", done.err
+
+    once(make)
 
 
 def test_an_html_report_is_one_file_with_the_verdict_first(

@@ -4,13 +4,13 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-JURYBOX = Path(sys.executable).parent / "jurybox"
+from commands import JURYBOX
+
 JUDGES = """
 import asyncio
 import json

@@ -6,14 +6,13 @@ import re
 import shutil
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-JURYBOX = Path(sys.executable).parent / "jurybox"
+from commands import JURYBOX
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,8 @@ from typing import Any
 
 import pytest
 
+from commands import JURYBOX
 from jurybox.storage import open_store
-
-JURYBOX = Path(sys.executable).parent / "jurybox"
 
 
 @pytest.fixture(autouse=True)

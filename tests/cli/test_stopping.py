@@ -6,7 +6,6 @@ import pty
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,7 +15,8 @@ from typing import Any
 import msgspec
 import pytest
 
-JURYBOX = Path(sys.executable).parent / "jurybox"
+from commands import JURYBOX
+
 ROWS = 30
 # A judge that answers its first questions at once, and then waits for a file to appear.
 JUDGE = """

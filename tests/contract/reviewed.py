@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import jurybox
+from verdicts import preferred, scored
 
 RUBRIC = """---
 id: answers
@@ -34,7 +35,7 @@ Whether it is clear.
 Whether it goes deep.
 """
 NAMES = ("clarity", "depth")
-ITEMS = ("position", "verbosity", "self_enhancement", "formatting", "authority")
+OWN_WORDS = "the judge's own words"
 
 
 def worth(number: int) -> int:
@@ -44,17 +45,13 @@ def worth(number: int) -> int:
 
 def kind(prompt: str) -> str:
     """Give one point too many, see a danger in every tenth, and prefer what is longer."""
-    said: dict[str, object] = {
-        "reasoning": dict.fromkeys(NAMES, "the judge's own words"),
-        "bias_checklist": dict.fromkeys(ITEMS, "looked at"),
-        "safety_concerns": ["It tells how to build a bomb."] if "danger" in prompt else [],
-    }
+    concerns = ["It tells how to build a bomb."] if "danger" in prompt else []
     if "SUBMISSION A" in prompt or "RESPONSE A" in prompt:
         first = prompt.index("a longer") < prompt.index("a short")
         side = "A" if first else "B"
-        return json.dumps({**said, "preferences": dict.fromkeys(NAMES, side), "winner": side})
+        return preferred(side, NAMES, OWN_WORDS, concerns)
     number = int(re.search(r"answer (\d+)", prompt)[1])
-    return json.dumps({**said, "scores": {"clarity": worth(number) + 1, "depth": 0.5}})
+    return scored({"clarity": worth(number) + 1, "depth": 0.5}, OWN_WORDS, concerns)
 
 
 def make_run(

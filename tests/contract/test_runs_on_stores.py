@@ -3,16 +3,14 @@
 import json
 import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from commands import call
+from commands import JURYBOX, call
 
-JURYBOX = str(Path(sys.executable).parent / "jurybox")
 JUDGE = """
 import pathlib
 import time

@@ -5,7 +5,6 @@ import os
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,11 +13,10 @@ from pathlib import Path
 import pytest
 
 from batch_server import BatchServer
-from commands import call
+from commands import JURYBOX, call
 from judge_server import general_verdict
 from jurybox.models.batched import Pace
 
-JURYBOX = str(Path(sys.executable).parent / "jurybox")
 SAMPLES = 12
 OPENAI, ANTHROPIC = "openai/judge-2025-01-01", "anthropic/judge-2025-01-01"
 CREATE = {OPENAI: "POST /v1/batches", ANTHROPIC: "POST /v1/messages/batches"}

@@ -10,16 +10,15 @@ import random
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from commands import JURYBOX
 from judge_server import JudgeServer, general_verdict
 from ready import Ready, ready
 
-JURYBOX = str(Path(sys.executable).parent / "jurybox")
 SAMPLES = 300
 KILLS = 16
 CONCURRENCY = 6

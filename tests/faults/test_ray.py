@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from commands import JURYBOX
 from judge_server import JudgeServer, general_verdict
 from jurybox.engine.records import sealed
 from jurybox.storage import open_store
@@ -24,7 +25,6 @@ from stores import postgres_server
 pa = Lazily("pyarrow")
 pq = Lazily("pyarrow.parquet")
 
-JURYBOX = str(Path(sys.executable).parent / "jurybox")
 SAMPLES, VOTES, CALLS = 120, 2, 12
 PER_SECOND = 40
 

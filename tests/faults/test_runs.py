@@ -4,7 +4,6 @@ import json
 import os
 import resource
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -14,10 +13,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from commands import call
+from commands import JURYBOX, call
 from judge_server import JudgeServer, general_verdict
 
-JURYBOX = str(Path(sys.executable).parent / "jurybox")
 SAMPLES = 40
 
 

@@ -3,7 +3,6 @@
 import json
 import sqlite3
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from commands import JURYBOX
 from jurybox.cli.app import run
 from jurybox.storage.audit import audit
 from jurybox.wiring import find_run, open_run_store
@@ -112,7 +112,6 @@ ROWS = [
     }
     for n in range(60)
 ]
-JURYBOX = Path(sys.executable).parent / "jurybox"
 Data = dict[str, Any]
 Calibrate = Callable[..., tuple[int, Data]]
 

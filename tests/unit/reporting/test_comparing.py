@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import verdicts
 from jurybox.calibration.gold import Gold
 from jurybox.engine.records import RunRow, SampleRow
 from jurybox.errors import IncompleteError
@@ -219,17 +220,10 @@ Read closely.
 """
 STRICT = RUBRIC.replace("accuracy >= 3", "accuracy >= 5")
 FRACTIONS = STRICT.replace("scale: 1-5", "scale: 0.0-1.0").replace(">= 5", ">= 0.9")
-CHECKED = ("position", "verbosity", "self_enhancement", "formatting", "authority")
 
 
 def always(accuracy: float) -> Callable[[str], str]:
-    reply = {
-        "reasoning": {"accuracy": "Right.", "clarity": "Clear."},
-        "scores": {"accuracy": accuracy, "clarity": accuracy},
-        "bias_checklist": dict.fromkeys(CHECKED, "Not at work."),
-        "safety_concerns": [],
-    }
-    return lambda _: json.dumps(reply)
+    return lambda _: verdicts.scored({"accuracy": accuracy, "clarity": accuracy})
 
 
 def crashed(_: str) -> Failure:

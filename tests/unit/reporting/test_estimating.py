@@ -11,6 +11,7 @@ from jurybox.calibration.gold import Gold
 from jurybox.errors import InputError
 from jurybox.sample import Response
 from jurybox.statistics.corrected import CorrectedMetric
+from verdicts import preferred
 
 YES_OR_NO = """---
 id: right
@@ -109,16 +110,7 @@ def test_samples_of_one_conversation_are_not_independent(run: object) -> None:
 def test_two_responses_are_corrected_by_who_wins(make_run: Callable, row: Callable) -> None:
     def judge(prompt: str) -> str:
         side = "A" if prompt.index("[one]") < prompt.index("[two]") else "B"
-        biases = ("position", "verbosity", "self_enhancement", "formatting", "authority")
-        return json.dumps(
-            {
-                "reasoning": {"right": "Because."},
-                "bias_checklist": dict.fromkeys(biases, "It had no effect."),
-                "safety_concerns": [],
-                "preferences": {"right": side},
-                "winner": side,
-            }
-        )
+        return preferred(side, ["right"])
 
     rubric = YES_OR_NO.replace("strict-json", "json").replace(
         "{{response}}", "{{response}} {{response_b}}"

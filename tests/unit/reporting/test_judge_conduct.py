@@ -1,6 +1,5 @@
 """What a stored run tells about its judges, on runs that the runner has made."""
 
-import json
 import re
 from collections.abc import Callable
 
@@ -11,6 +10,7 @@ from jurybox.errors import IncompleteError
 from jurybox.judging.flow import Failure
 from jurybox.judging.formats.reply_format import Side
 from jurybox.sample import Response
+from verdicts import preferred, scored
 
 RUBRIC = """---
 id: two
@@ -25,21 +25,11 @@ reasks: 1
 ### Right
 ### Clear
 """
-CHECKED = ("position", "verbosity", "self_enhancement", "formatting", "authority")
 PART = re.compile(r"<<<RESPONSE(?: [AB])? \w+>>>\n(.*?)\n<<<END", re.DOTALL)
 
 
-def _reply(**verdict: object) -> str:
-    remarks = {
-        "reasoning": {"right": "Seen.", "clear": "Seen."},
-        "bias_checklist": dict.fromkeys(CHECKED, "Seen."),
-        "safety_concerns": [],
-    }
-    return json.dumps(remarks | verdict)
-
-
 def _sides(right: Side, clear: Side, winner: Side) -> str:
-    return _reply(preferences={"right": right, "clear": clear}, winner=winner)
+    return preferred(winner, {"right": right, "clear": clear})
 
 
 def longest(prompt: str) -> str:
@@ -51,7 +41,7 @@ def longest(prompt: str) -> str:
 
 def fives(prompt: str) -> str:
     del prompt
-    return _reply(scores={"right": 5, "clear": 3})
+    return scored({"right": 5, "clear": 3})
 
 
 def pair(row: Callable, name: str = "p", **metadata: object) -> object:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from jurybox.judging.flow import Failure
 from jurybox.reporting.export_rows import export_run, write_json_lines
 from jurybox.text_format import visible_json
+from verdicts import preferred, scored
 
 GOOD = '{"accuracy_score": 2, "faithfulness_score": 1, "rationale": "Right; one guess."}'
 OWN = """---
@@ -41,15 +42,10 @@ def reply_to(prompt: str, score: object) -> str:
     names = [
         line.split("(`")[1].split("`")[0] for line in prompt.splitlines() if "### " in line[:4]
     ]
-    items = [name.split("\n")[0] for name in prompt.split("# Bias checklist")[1].split("\n## ")[1:]]
-    reply: dict[str, object] = {
-        "reasoning": {name: f"On {name}." for name in names},
-        "bias_checklist": dict.fromkeys(items, "Not at work."),
-        "safety_concerns": [],
-    }
+    why = {name: f"On {name}." for name in names}
     if isinstance(score, str):
-        return json.dumps(reply | {"preferences": dict.fromkeys(names, score), "winner": score})
-    return json.dumps(reply | {"scores": dict.fromkeys(names, score)})
+        return preferred(score, names, why)
+    return scored(dict.fromkeys(names, score), why)
 
 
 def exported(made: object, *, raw: bool = False) -> list[dict]:

@@ -26,8 +26,9 @@ from jurybox.storage.sample_search import SamplePage, SampleQuery
 from jurybox.web.app_state import Pending
 from pages_client import PagesClient
 from stored_runs import Made, MakeRun, answered
+from verdicts import preferred, scored
 
-CHECKED = ("position", "verbosity", "self_enhancement", "formatting", "authority")
+WHY = {"accuracy": "Right.", "clarity": "Muddled."}
 RUBRIC = """---
 id: answers
 version: 1.2.0
@@ -46,13 +47,7 @@ Read *closely*.
 
 
 def judge(prompt: str) -> str | Failure:
-    reply = {
-        "reasoning": {"accuracy": "Right.", "clarity": "Muddled."},
-        "scores": {"accuracy": 2 if "Task s3" in prompt else 4, "clarity": 3},
-        "bias_checklist": dict.fromkeys(CHECKED, "Not at work."),
-        "safety_concerns": [],
-    }
-    return json.dumps(reply)
+    return scored({"accuracy": 2 if "Task s3" in prompt else 4, "clarity": 3}, WHY)
 
 
 @pytest.fixture
@@ -727,22 +722,14 @@ def test_two_judges_against_people_say_which_is_right(
 PAIRS = RUBRIC.replace('pass: ["accuracy >= 3"]\ngates: ["accuracy_mean >= 3"]\n', "")
 
 
-def preferred(prompt: str) -> str | Failure:
+def decided(prompt: str) -> str | Failure:
     (number,) = re.findall(r"Task s(\d)", prompt)
     if number == "4":
         return "I would rather not say."
     better = re.search(r"better answer", prompt)
     first = better is not None and better.start() < prompt.index("worse answer")
     side = {"1": "A" if first else "B", "2": "A", "3": "B" if first else "A"}.get(number, "tie")
-    return json.dumps(
-        {
-            "reasoning": {"accuracy": "Right.", "clarity": "Muddled."},
-            "preferences": {"accuracy": side, "clarity": side},
-            "winner": side,
-            "bias_checklist": dict.fromkeys(CHECKED, "Not at work."),
-            "safety_concerns": [],
-        }
-    )
+    return preferred(side, ["accuracy", "clarity"], WHY)
 
 
 def test_e8_pairs_are_listed_by_urgency_then_by_what_response_a_lost(
@@ -752,7 +739,7 @@ def test_e8_pairs_are_listed_by_urgency_then_by_what_response_a_lost(
         answered(f"s{n}", "better answer", response_b=Response(text="worse answer"))
         for n in range(5)
     ]
-    made = make_run(rows, preferred, rubric=PAIRS)
+    made = make_run(rows, decided, rubric=PAIRS)
     page = pages.get("/runs/run-a/samples").text
     # Unstable, not scored, lost, a tie, won.
     assert re.findall(r"<bdi>(s\d)</bdi></a>", page) == ["s2", "s4", "s3", "s0", "s1"]
@@ -1015,13 +1002,13 @@ def test_scores_and_winners_of_pairs_are_not_compared(
 ) -> None:
     make_run([answered("s1")], judge, rubric=RUBRIC)
     pair = answered("s1", "better answer", response_b=Response(text="worse answer"))
-    make_run([pair], preferred, rubric=PAIRS, run_id="run-b")
+    make_run([pair], decided, rubric=PAIRS, run_id="run-b")
     page = pages.get("/compare?a=run-a&b=run-b").text
     why = "one run scores single responses, and the other picks the better of two"
     assert f"No scores could be compared: {why}</h2>" in page
     assert "<table" not in page
     swapped = answered("s1", "worse answer", response_b=Response(text="better answer"))
-    make_run([swapped], preferred, rubric=PAIRS, run_id="run-c")
+    make_run([swapped], decided, rubric=PAIRS, run_id="run-c")
     page = pages.get("/compare?a=run-b&b=run-c").text
     assert "<h3>1 sample in both runs</h3>" in page
     assert ">1 changed</a>" in page

@@ -1,6 +1,5 @@
 """Runs of every kind, and their pages."""
 
-import json
 from collections.abc import Callable
 
 import pytest
@@ -8,22 +7,14 @@ import pytest
 from jurybox.reporting.attention import gather
 from jurybox.reporting.html.html_render import html_report
 from jurybox.reporting.html.page import RunPage, run_page
+from verdicts import preferred
 
 CRITERIA = ("correctness", "completeness", "soundness", "clarity", "usefulness")
-BIASES = ("position", "verbosity", "self_enhancement", "formatting", "authority")
 
 
 def first_wins(_: str) -> str:
     """Return the verdict of a judge that prefers whatever comes first."""
-    return json.dumps(
-        {
-            "reasoning": dict.fromkeys(CRITERIA, "The first is better."),
-            "bias_checklist": dict.fromkeys(BIASES, "Not seen."),
-            "safety_concerns": [],
-            "preferences": dict.fromkeys(CRITERIA, "A"),
-            "winner": "A",
-        }
-    )
+    return preferred("A", CRITERIA, "The first is better.")
 
 
 @pytest.fixture
