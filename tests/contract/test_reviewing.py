@@ -159,19 +159,6 @@ def test_judges_are_held_against_people_on_pairs(pairs: ReviewDesk) -> None:
     assert [each.metric for each in found.estimates] == ["points_of_b"]
 
 
-def test_two_windows_and_two_people_get_along(desk: ReviewDesk, place: str) -> None:
-    other = open_store(place)
-    second = ReviewDesk(other, other.runs()[0])
-    mine, same = desk.next("anna"), second.next("anna")
-    assert mine == same
-    desk.submit(mine.number, "anna", scores(2), shown=mine.shown)
-    second.submit(same.number, "anna", scores(3), shown=same.shown)
-    second.submit(same.number, "ben", scores(5), shown=same.shown)
-    assert [each.verdict.scores["clarity"] for each in desk.reviews()] == [3, 5]
-    assert desk.reviews() == second.reviews()
-    other.close()
-
-
 def test_a_review_that_was_tampered_with_is_noticed(
     desk: ReviewDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,7 +71,7 @@ def test_the_causes_of_missing_votes_are_named_with_counts(jurybox: Jurybox) -> 
     (note,) = [note for note in data["notes"] if note.startswith("6 votes are missing: ")]
     place, _, failure = crash.partition(": ")
     assert f"3 x {failure} ({place})" in note
-    assert f"3 x {prose}" in note
+    assert f"3 x the reply{prose.removeprefix('it').rstrip('.')}" in note
     out = " ".join(jurybox("show", "last").out.split())
     assert note in out
     for name in ("run.html", "run.md"):

@@ -5,7 +5,7 @@ import pytest
 from jurybox import InputError, RubricError, load_rubric
 from jurybox.app.evaluate_once import evaluate
 from jurybox.settings import RUBRICS
-from jurybox.wiring import rubric_files, setting
+from jurybox.wiring import setting
 
 GOOD = "---\nid: tone\nversion: 1.0.0\nscale: 1-5\n---\n# Tone\n## Criteria\n### Warmth\n"
 JUDGE = "python/judges:one"
@@ -17,15 +17,6 @@ def team(tmp_path: Path) -> Path:
     path = tmp_path / "rubrics" / "tone.md"
     path.write_text(GOOD)
     return path
-
-
-def test_a_bundled_rubric_is_loaded_by_its_name() -> None:
-    assert load_rubric("general").id == "general"
-
-
-@pytest.mark.usefixtures("team")
-def test_a_rubric_of_the_folder_is_loaded_by_its_name() -> None:
-    assert load_rubric("tone").id == "tone"
 
 
 def test_the_folder_can_be_set(team: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,11 +61,6 @@ def test_a_broken_document_is_refused_under_its_path(team: Path) -> None:
     with pytest.raises(RubricError) as caught:
         load_rubric("tone")
     assert str(caught.value).startswith("rubrics/tone.md:4:8: the scale `5-5` has only one point;")
-
-
-def test_without_a_folder_there_are_the_bundled_ones() -> None:
-    assert rubric_files().own() == {}
-    assert "general" in rubric_files().bundled()
 
 
 def test_a_variable_that_is_empty_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
