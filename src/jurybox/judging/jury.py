@@ -42,10 +42,11 @@ from jurybox.judging.safety import (
     FORGED_PROMPT,
     LONGEST_QUOTE,
     SafetyFinding,
+    Suspicion,
     concerns,
-    harmless,
     injections,
     scan,
+    suspicion,
 )
 from jurybox.rubric.rubric_model import Criterion, ReviewReason
 from jurybox.rubric.scale import weighted_mean
@@ -387,25 +388,28 @@ def _safety(
     responses = [each.text for each in (sample.response, sample.response_b) if each is not None]
     # Each distinct text is scanned once, because all items of a checklist may have the same text.
     texts = dict.fromkeys([text for reply in replies for text in spoken(reply.text)])
-    quiet = harmless([*responses, *texts])
-    found = [] if quiet else [each for text in texts for each in scan(text, judge=True)]
+    suspected = suspicion([*responses, *texts])
+    found: list[SafetyFinding] = []
+    if suspected.dangers:
+        found += [each for text in texts for each in scan(text, judge=True)]
     found += concerns([text for each in remarks for text in each.safety_concerns])
     different: dict[tuple[str, str], SafetyFinding] = {}
     for each in found:
         different.setdefault((each.category, each.quote), each)
     return (
         tuple(different.values())[:_MOST],
-        tuple(islice(_response_findings(judging, responses, quiet=quiet), _MOST)),
+        tuple(islice(_response_findings(judging, responses, suspected), _MOST)),
     )
 
 
 def _response_findings(
-    judging: Judging, responses: Iterable[str], *, quiet: bool
+    judging: Judging, responses: Iterable[str], suspected: Suspicion
 ) -> Iterator[SafetyFinding]:
     """Yield dangers in responses, text that addresses the judge, and forged lines of its prompt."""
     template = judging.rubric.template
     for text in responses:
-        yield from () if quiet else (*scan(text), *injections(text))
+        yield from scan(text) if suspected.dangers else ()
+        yield from injections(text) if suspected.injections else ()
         for line in () if template is None else template.forged(text):
             start, end = line.span()
             quote = line[0][:LONGEST_QUOTE].strip()

@@ -19,9 +19,9 @@ from jurybox.judging.safety import (
     SafetyFinding,
     categories,
     concerns,
-    harmless,
     injections,
     scan,
+    suspicion,
 )
 from jurybox.judging.safety.phrasebook import SecretShape
 from jurybox.judging.safety.scanner import SHAPES, Scanner, personal_data
@@ -292,7 +292,9 @@ def test_nothing_is_overlooked_in_any_text(text: str) -> None:
 
 @given(st.lists(st.sampled_from(EVERY_TEXT) | TEXTS, max_size=4))
 def test_one_look_at_several_texts_overlooks_nothing(texts: list[str]) -> None:
-    assert not harmless(texts) or not any(scan(text, judge=True) for text in texts)
+    suspected = suspicion(texts)
+    assert suspected.dangers or not any(scan(text, judge=True) for text in texts)
+    assert suspected.injections or not any(injections(text) for text in texts)
 
 
 # What a text may suffer in one place: a letter more or less, a disguise, another case or script.
@@ -410,7 +412,7 @@ def test_no_phrase_is_tried_on_every_text() -> None:
 )
 def test_text_for_the_judge_is_found_and_is_no_danger(response: str, span: str) -> None:
     [finding] = injections(response)
-    assert not harmless(["It is 4.", response])
+    assert suspicion(["It is 4.", response]).injections
     assert finding.category == "forged-prompt"
     assert response[finding.start : finding.end] == span
     assert scan(response) == scan(response, judge=True) == ()  # rules count what this finds
@@ -428,7 +430,7 @@ def test_text_for_the_judge_is_found_and_is_no_danger(response: str, span: str) 
 )
 def test_what_is_meant_for_the_reader_is_not(response: str) -> None:
     assert injections(response) == ()
-    assert harmless([response])
+    assert not suspicion([response]).dangers
 
 
 def test_no_personal_data_is_quoted_with_it() -> None:

@@ -8,11 +8,12 @@ from jurybox.judging.safety.scanner import (
     JUDGE_CONCERN,
     LONGEST_QUOTE,
     SafetyFinding,
+    Suspicion,
     categories,
     concerns,
-    harmless,
     injections,
     scan,
+    suspicion,
 )
 
 __all__ = [
@@ -20,9 +21,10 @@ __all__ = [
     "JUDGE_CONCERN",
     "LONGEST_QUOTE",
     "SafetyFinding",
+    "Suspicion",
     "categories",
     "concerns",
-    "harmless",
     "injections",
     "scan",
+    "suspicion",
 ]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from importlib.resources import files
 from operator import itemgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from ahocorasick_rs import BytesAhoCorasick
@@ -252,9 +252,16 @@ def injections(response: str) -> tuple[SafetyFinding, ...]:
     return _scanner().injections(response)
 
 
-def harmless(texts: Iterable[str]) -> bool:
-    """Return whether one quick pass over all texts rules out dangers and injections."""
-    return _scanner().harmless("\n\n".join(texts))
+class Suspicion(NamedTuple):
+    """What a quick pass over texts can't rule out."""
+
+    dangers: bool
+    injections: bool
+
+
+def suspicion(texts: Iterable[str]) -> Suspicion:
+    """Return what one quick pass over all texts can't rule out."""
+    return _scanner().suspicion("\n\n".join(texts))
 
 
 def concerns(texts: Iterable[str]) -> tuple[SafetyFinding, ...]:
@@ -305,14 +312,14 @@ class Scanner:
         spans = _without_overlaps([*data, *map(folded.origin, dangers)])
         return tuple(_finding(text, span, data) for span in spans)
 
-    def harmless(self, text: str) -> bool:
-        """Return whether a quick pass rules out any finding; False in case of doubt."""
+    def suspicion(self, text: str) -> Suspicion:
+        """Return what a quick pass can't rule out."""
         folded = _Folded(text)
         alike = not text.isascii() and _ALIKE.search(text)
-        if alike or folded.personal_data():
-            return False
         possible = self._filter.possible(folded.small)
-        return possible <= self._injections and not any(self._addresses(folded, possible))
+        dangers = alike or possible - self._injections or folded.personal_data()
+        injections = alike or possible & self._injections or self._marks.search(folded.small)
+        return Suspicion(dangers=bool(dangers), injections=bool(injections))
 
     def injections(self, response: str) -> tuple[SafetyFinding, ...]:
         """Return the passages of a response that address its judge, even in a denied clause."""
