@@ -95,66 +95,24 @@ __all__ = [
     "run_targets",
 ]
 
-_ROOMS = {
-    "jurybox.errors": (
-        "DocumentError",
-        "Finding",
-        "IncompleteError",
-        "InputError",
-        "JuryboxError",
-        "RubricError",
-        "ParseError",
-    ),
-    "jurybox.judging.prompts": ("bias_checklist_prompt",),
-    "jurybox.judging.protocol": (
-        "pairwise_eval_prompt",
-        "reference_eval_prompt",
-        "rubric_eval_prompt",
-    ),
-    "jurybox.judging.evaluation_report": ("EvaluationReport",),
-    "jurybox.scoring.by_rules": ("SingleReport",),
-    "jurybox.reporting.view": ("RunView",),
-    "jurybox.rubric": (
-        "Criterion",
-        "Level",
-        "Reading",
-        "Rubric",
-        "Scale",
-        "check_rubric",
-        "parse_rubric",
-        "render_rubric",
-    ),
-    "jurybox.sample": ("Turn",),
-    "jurybox.wiring": ("load_rubric",),
-    "jurybox.app.run_suite": ("arun", "arun_targets", "run", "run_targets"),
-    "jurybox.app.view_run": ("Run", "load_run"),
-    "jurybox.app.companion": (
-        "evaluate_appropriateness",
-        "evaluate_conversational_quality",
-        "evaluate_emotional_intelligence",
-        "evaluate_helpfulness",
-        "evaluate_personalization_continuity",
-        "evaluate_trust_boundaries",
-        "overall_quality",
-    ),
-    "jurybox.app.evaluate_once": (
-        "aevaluate",
-        "evaluate",
-    ),
-}
-_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+# In this order, so that a name is found before heavier modules are imported.
+_MODULES = (
+    *("errors", "sample", "rubric", "judging.prompts", "judging.protocol"),
+    *("judging.evaluation_report", "scoring.by_rules", "wiring", "app.companion"),
+    *("app.evaluate_once", "reporting.view", "app.view_run", "app.run_suite"),
+)
 
 
 def __getattr__(name: str) -> object:
     """Load a public name on first use."""
-    room = _ROOM_OF.get(name)
-    if room is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module(room), name)
-    globals()[name] = value
-    return value
+    for module in _MODULES if name in __all__ else ():
+        value = getattr(import_module(f"jurybox.{module}"), name, None)
+        if value is not None:
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -6,13 +6,22 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import cache, partial
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.engine.records import OutboxRow, RunRow, read_result
 from jurybox.errors import IncompleteError, InputError, JuryboxError
+from jurybox.integrations import langfuse_client as langfuse
+from jurybox.integrations.langfuse_client import (
+    Annotation,
+    DeliveryError,
+    LangfuseClient,
+    run_name,
+    trace_id,
+)
+from jurybox.integrations.sample_trace import SampleTrace, read_trace
 from jurybox.reporting.stored import damaged, plan_of, reading, rubric_of
 from jurybox.review.reviews import Circumstances, Score, latest_reviews
 from jurybox.scoring.tally import MetricTally
@@ -20,11 +29,6 @@ from jurybox.storage.store import Store
 from jurybox.suite.target_spec import LANGFUSE
 from jurybox.text_format import counted
 from jurybox.wiring import langfuse_client, telemetry_signals
-
-if TYPE_CHECKING:
-    from jurybox.integrations.langfuse_client import Annotation, LangfuseClient
-    from jurybox.integrations.sample_trace import SampleTrace
-
 
 ORDER: Final = "order"
 """The outbox entry from which all others are made once the run is finished."""
@@ -122,7 +126,7 @@ def push(store: Store, run: RunRow | None = None, *, queue: str | None = None) -
 class _Push:
     """One pass over the outbox."""
 
-    def __init__(self, store: Store, client: "LangfuseClient", run_id: str | None) -> None:
+    def __init__(self, store: Store, client: LangfuseClient, run_id: str | None) -> None:
         self._store = store
         self._client = client
         self._only = run_id
@@ -163,8 +167,6 @@ class _Push:
         self._store.update_outbox([_with(asked, _SENT)])
 
     def _try(self, row: OutboxRow) -> OutboxRow:
-        from jurybox.integrations.langfuse_client import DeliveryError
-
         try:
             self._send(row)
         except DeliveryError as error:
@@ -173,16 +175,14 @@ class _Push:
         return _with(row, _SENT)
 
     def _send(self, row: OutboxRow) -> None:
-        from jurybox.integrations import langfuse_client as records
-
         run, client = self._run(row.run_id), self._client
-        of = records.trace_id(row.run_id, row.number)
+        of = trace_id(row.run_id, row.number)
         match row.part:
             case "trace":
                 trace = run.trace(row.number)
-                client.send_spans(records.spans(trace, run.plan, run.experiment(trace, client)))
+                client.send_spans(langfuse.spans(trace, run.plan, run.experiment(trace, client)))
             case "scores":
-                client.send_scores(records.sample_scores(run.trace(row.number)), run.at)
+                client.send_scores(langfuse.sample_scores(run.trace(row.number)), run.at)
             case "link":
                 sample = run.trace(row.number).record.row
                 name = run.name(sample.repeat)
@@ -193,7 +193,7 @@ class _Push:
                 repeat = -1 - row.number
                 name = run.name(repeat)
                 found = client.run_of(run.dataset, name)
-                client.send_scores(records.run_scores(found, name, run.metrics(repeat)), run.at)
+                client.send_scores(langfuse.run_scores(found, name, run.metrics(repeat)), run.at)
 
 
 class _StoredRun:
@@ -229,10 +229,8 @@ class _StoredRun:
             digest = self.row.digest or ""
             yield OutboxRow(run_id=self.row.id, number=-1 - repeat, part="run", version=digest)
 
-    def trace(self, number: int) -> "SampleTrace":
+    def trace(self, number: int) -> SampleTrace:
         """Return a sample with its calls and scores."""
-        from jurybox.integrations.sample_trace import read_trace
-
         sample = self._store.sample(self.row.id, number)
         if sample is None:
             raise damaged(self.row, f"sample {number} is missing")
@@ -241,11 +239,9 @@ class _StoredRun:
 
     def name(self, repeat: int) -> str:
         """Return the name of a repeat's dataset run."""
-        from jurybox.integrations.langfuse_client import run_name
-
         return run_name(self.row.id, self.plan.suite, repeat)
 
-    def experiment(self, trace: "SampleTrace", client: "LangfuseClient") -> dict[str, str]:
+    def experiment(self, trace: SampleTrace, client: LangfuseClient) -> dict[str, str]:
         """Return the attributes that link a trace to a dataset run."""
         if not self.dataset or not client.links_in_traces:
             return {}
@@ -282,8 +278,6 @@ def pull(store: Store, run: RunRow) -> PulledReviews:
 
     Langfuse shows the judges' scores with the trace, so these reviews don't count as blind.
     """
-    from jurybox.integrations.langfuse_client import DeliveryError, trace_id
-
     client, desk = langfuse_client(), ReviewDesk(store, run, blind=False)
     traces = {trace_id(run.id, number): number for number in store.numbers(run.id)}
     given: dict[tuple[int, str], list[Annotation]] = {}
@@ -304,7 +298,7 @@ def pull(store: Store, run: RunRow) -> PulledReviews:
     return PulledReviews(reviews=counts[True], unchanged=counts[False], skipped=tuple(skipped))
 
 
-def _review(desk: ReviewDesk, number: int, reviewer: str, given: "Sequence[Annotation]") -> bool:
+def _review(desk: ReviewDesk, number: int, reviewer: str, given: Sequence[Annotation]) -> bool:
     """Store one person's scores of a sample; return whether they are new."""
     values = {each.name: each.value for each in given}
     criteria = [each.id for each in desk.rubric.criteria]
@@ -344,8 +338,6 @@ def export_run(store: Store, run: RunRow) -> tuple[str, ...]:
     except ImportError:
         hint = "pip install 'jurybox[otel]', or unset OTEL_EXPORTER_OTLP_ENDPOINT"
         raise InputError("the OpenTelemetry SDK isn't installed", hint, "otel") from None
-    from jurybox.integrations.sample_trace import read_trace
-
     # The SDK's logs of each attempt are silenced; the result is reported once below.
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
     exporter = RunExporter(run.id, plan_of(run).suite, signals)

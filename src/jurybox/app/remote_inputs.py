@@ -4,20 +4,17 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from jurybox.app.ids import kept_dataset
 from jurybox.errors import IncompleteError, InputError
+from jurybox.integrations.langfuse_client import DeliveryError, FetchedPrompt
 from jurybox.models.local.download import hub_client
 from jurybox.suite.target_spec import HUB, LANGFUSE
 from jurybox.text_format import listed, printable
 from jurybox.wiring import langfuse_client, store_folder
-
-if TYPE_CHECKING:
-    from jurybox.integrations.langfuse_client import DeliveryError, FetchedPrompt
-
 
 _NAME: Final = re.compile(HUB + r"(\b[\w.-]+\b/\b[\w.-]+\b)(?:/([\w./-]+))?(?:@([\w./-]+))?")
 PATTERN: Final = "**/*.parquet"
@@ -113,10 +110,8 @@ def _reported(error: Exception, name: str) -> InputError | IncompleteError:
     return IncompleteError(f"{name}: the hub can't be reached ({words}); try again")
 
 
-def fetch_prompt(name: str) -> "FetchedPrompt":
+def fetch_prompt(name: str) -> FetchedPrompt:
     """Return the prompt ``langfuse:NAME@VERSION``; a label means its current version."""
-    from jurybox.integrations.langfuse_client import DeliveryError
-
     prompt, _, which = name.removeprefix(LANGFUSE).rpartition("@")
     try:
         return langfuse_client().prompt(prompt, which)
@@ -130,7 +125,6 @@ def fetch_dataset(name: str) -> tuple[str, Path]:
     Returns a name that includes the time, and the file.
     """
     from jurybox.datasets.foreign_files import ForeignSuite, row_of  # needs numpy; runs don't
-    from jurybox.integrations.langfuse_client import DeliveryError
 
     dataset, version = _dated(name.removeprefix(LANGFUSE))
     try:
@@ -158,7 +152,7 @@ def _dated(name: str) -> tuple[str, datetime]:
     return dataset, version if version.tzinfo else version.replace(tzinfo=UTC)
 
 
-def _refused(error: "DeliveryError", where: str) -> InputError | IncompleteError:
+def _refused(error: DeliveryError, where: str) -> InputError | IncompleteError:
     if error.kind == "unreachable":
         return IncompleteError(f"{where}: {error}; try again")
     hint = "check the name and the version" if error.kind == "rejected" else "then try again"
