@@ -10,7 +10,7 @@ import msgspec
 
 from jurybox import wiring
 from jurybox.app.event_loop import run_blocking
-from jurybox.app.gold_sets import GoldSet, read_gold_set
+from jurybox.app.gold_sets import read_gold_set
 from jurybox.app.ids import kept_dataset, new_id, now_utc
 from jurybox.app.metadata import RunIdentity
 from jurybox.app.model_session import checked_route
@@ -23,7 +23,6 @@ from jurybox.calibration.calibration_record import Agreement, Calibration, Judge
 from jurybox.calibration.gold import (
     GoldCase,
     GoldRow,
-    Part,
     read_comments,
     read_verdict,
     split,
@@ -73,78 +72,55 @@ class CalibrateOptions(msgspec.Struct, frozen=True, kw_only=True):
     allow_version_drift: bool = False
 
 
-class Readied(msgspec.Struct, frozen=True, kw_only=True):
-    """The checked inputs of a calibration, with warnings for the user."""
-
-    options: CalibrateOptions
-    document: DocumentPlan
-    gold: GoldSet
-    parts: dict[Part, tuple[GoldRow, ...]]
-    warnings: tuple[str, ...]
-
-
-def ready(options: CalibrateOptions) -> Readied:
-    """Read the rubric and the gold set; refuse invalid input before the first model call."""
-    document, warnings = read_rubric(options.rubric), list[str]()
-    rubric = parse_rubric(document.text, document.origin)
-    if not options.judges:
-        name = wiring.embedded_judge()
-        if name is None:
-            raise wiring.no_judge_error("no judge was given", "name one with --judge")
-        options = msgspec.structs.replace(options, judges=(ModelSpec(model=name),))
-        warnings.append(wiring.DEFAULT_JUDGE_NOTICE.format(name=name))
-    if options.proposer is not None and not options.rounds:
-        raise InputError("a proposer needs at least one round", "set it to 1 or more", "--rounds")
-    gold = read_gold_set(Path(options.gold), rubric, limit=options.limit, cluster=options.cluster)
-    parts = split(gold.rows, rubric, options.seed) if options.rounds else {}
-    # Reports a missing key now instead of after the first round.
-    builder = wiring.ModelBuilder(options.base_url)
-    for spec in (*options.judges, *filter(None, [options.proposer])):
-        builder.build(spec)
-    return Readied(
-        options=options,
-        document=document,
-        gold=gold,
-        parts=parts,
-        warnings=(*warnings, *gold.warnings),
-    )
-
-
-def calibrate(readied: Readied, store: Store, watch: Watch) -> Calibration:
-    """Judge the gold set, compare it with its labels, tune if asked, and store the record.
-
-    Samples that an identical calibration has judged, even if it was stopped, aren't judged again.
-    """
-    record = _Calibrator(readied, store, watch).run()
-    store.add_calibration(calibration_row(record))
-    return record
-
-
-class _Calibrator:
+class Calibrator:
     """Runs one calibration: judges parts of the gold set, each in its own run."""
 
-    def __init__(self, readied: Readied, store: Store, watch: Watch) -> None:
-        self._options = readied.options
-        self._document = readied.document
-        self._base = parse_rubric(readied.document.text, readied.document.origin)
-        self._gold = readied.gold
-        self._store = store
-        self._watch = watch
+    def __init__(self, options: CalibrateOptions) -> None:
+        """Read the rubric and the gold set; refuse invalid input before the first model call."""
+        self._document, warnings = read_rubric(options.rubric), list[str]()
+        self._base = rubric = parse_rubric(self._document.text, self._document.origin)
+        if not options.judges:
+            name = wiring.embedded_judge()
+            if name is None:
+                raise wiring.no_judge_error("no judge was given", "name one with --judge")
+            options = msgspec.structs.replace(options, judges=(ModelSpec(model=name),))
+            warnings.append(wiring.DEFAULT_JUDGE_NOTICE.format(name=name))
+        if options.proposer is not None and not options.rounds:
+            hint = "set it to 1 or more"
+            raise InputError("a proposer needs at least one round", hint, "--rounds")
+        self._options = options
+        self._gold = read_gold_set(
+            Path(options.gold), rubric, limit=options.limit, cluster=options.cluster
+        )
+        self._parts = split(self._gold.rows, rubric, options.seed) if options.rounds else {}
+        # Reports a missing key now instead of after the first round.
+        builder = wiring.ModelBuilder(options.base_url)
+        for spec in (*options.judges, *filter(None, [options.proposer])):
+            builder.build(spec)
+        self.warnings = (*warnings, *self._gold.warnings)
+        self._rows = {each.row.id: each for each in self._gold.rows}
         self._runs: list[JudgedRun] = []
         self._views: dict[str, RunView] = {}
-        self._rows = {each.row.id: each for each in readied.gold.rows}
-        self._parts = readied.parts
+        version = next_version(self._base.version)
+        self._output = Path(options.output or f"{self._base.id}-{version}.md")
+
+    def run(self, store: Store, watch: Watch) -> Calibration:
+        """Judge the gold set, compare it with its labels, tune if asked, and store the record.
+
+        Samples that an identical calibration has judged, even if it was stopped, aren't judged
+        again.
+        """
+        self._store, self._watch = store, watch
+        parts = self._parts or {"gold": self._gold.rows}
         self._files = {
             part: kept_dataset(_FOLDER, part, _lines(rows), store.address)
-            for part, rows in (readied.parts or {"gold": readied.gold.rows}).items()
+            for part, rows in parts.items()
         }
-        version = next_version(self._base.version)
-        self._output = Path(self._options.output or f"{self._base.id}-{version}.md")
+        made = self._tuned() if self._options.rounds else self._measure()
+        store.add_calibration(calibration_row(made))
+        return made
 
-    def run(self) -> Calibration:
-        """Calibrate, and return the record."""
-        if not self._options.rounds:
-            return self._measure()
+    def _tuned(self) -> Calibration:
         is_new = equal_run(self._store, self._prepared(self._base, "tune").plan) is None
         if is_new and self._output.exists():
             raise self._output_exists()

@@ -6,7 +6,7 @@ from typing import Any, Final
 import click
 import msgspec
 
-from jurybox.app.calibrate_judge import CalibrateOptions, calibrate, ready
+from jurybox.app.calibrate_judge import CalibrateOptions, Calibrator
 from jurybox.calibration.calibration_record import (
     Calibration,
     Ceiling,
@@ -86,17 +86,17 @@ def command(
       jurybox calibrate --rubric general --gold people.jsonl --judge openai/gpt-4.1-2025-04-14
       jurybox calibrate --rubric general --gold people.jsonl --rounds 3 -o general-1.1.0.md
     """  # noqa: D301 - click reads \b as "keep these lines"
-    readied = ready(
+    calibrator = Calibrator(
         CalibrateOptions(
             judges=tuple(model_option(each) for each in dict.fromkeys(judges)),
             proposer=None if proposer is None else model_option(proposer),
             **given,
         )
     )
-    for warning in readied.warnings:
+    for warning in calibrator.warnings:
         say(f"warning: {warning}")
     with options.opened(create=True) as store:
-        made = calibrate(readied, store, run_with_progress)
+        made = calibrator.run(store, run_with_progress)
     if as_json:
         print_json({**msgspec.to_builtins(made), "dollars": made.dollars})
     else:
