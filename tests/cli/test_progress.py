@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from jurybox.app.job import BatchProgress, Progress
+from jurybox.app.job import Progress
 from jurybox.cli.progress import displayed
 
 
@@ -48,11 +48,9 @@ def test_a_cost_that_is_not_known_is_not_nothing(line_of: Callable) -> None:
 
 
 def test_a_batch_is_named_with_its_size_and_how_long_it_takes(line_of: Callable) -> None:
-    batch = BatchProgress(
-        batch_id="batch-7", model="openai/m", requests=300, answered=120, elapsed_s=125.0
-    )
+    batch = "batch-7: 120 of 300 requests for 0:02:05"
     line = line_of(progress(20, batches=(batch,)))
-    assert line.endswith(", 3 failed, batch-7: 120 of 300 requests for 0:02:05")
+    assert line.endswith(f", 3 failed, {batch}")
     # The time of one batch doesn't predict the next one.
     assert "left" not in line
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
@@ -16,6 +16,7 @@ from jurybox.datasets.dataset import PartSurvey, Survey
 from jurybox.datasets.fields import FIELD_OF
 from jurybox.engine.plan import Plan, TargetPlan
 from jurybox.errors import InputError
+from jurybox.integrations.ray_engine import RayCluster
 from jurybox.rubric.checks import ROW_CHECKS, row_parts
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.template import Template
@@ -24,9 +25,6 @@ from jurybox.scoring.by_rules import part_of_row
 from jurybox.scoring.evaluate_sample import Procedure, demographic_of
 from jurybox.suite.target_spec import HUB
 from jurybox.text_format import nearest
-
-if TYPE_CHECKING:
-    from jurybox.integrations.ray_engine import RayCluster
 
 
 class RowCheck:
@@ -143,7 +141,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def survey_on(
-    cluster: "RayCluster", dataset: Dataset, plan: Plan, unused: Collection[str]
+    cluster: RayCluster, dataset: Dataset, plan: Plan, unused: Collection[str]
 ) -> tuple[Survey, set[str | None]] | None:
     """Check all rows on the workers; return their survey and demographics.
 

@@ -12,9 +12,10 @@ import msgspec
 
 from jurybox import __version__, wiring
 from jurybox.errors import JuryboxError
-from jurybox.models.local.files import cores
+from jurybox.models.local.files import cores, format_bytes, installed
 from jurybox.models.providers import API_KEYS, PROVIDER_VARIABLES
 from jurybox.settings import MODELS, PRICES, RUBRICS, STORE, TOKEN, VARIABLES
+from jurybox.wiring import models_folder
 
 # Each extra is recognized by a package that it installs.
 _EXTRAS: Final = {
@@ -81,8 +82,6 @@ def _extras() -> Iterable[DoctorCheck]:
 
 
 def _models() -> Iterable[DoctorCheck]:
-    from jurybox.models.local.files import format_bytes, installed
-    from jurybox.wiring import models_folder
 
     setting = MODELS if wiring.setting(MODELS) else None
     for kept in installed(models_folder()):

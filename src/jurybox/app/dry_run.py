@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -40,31 +40,14 @@ class ModelEstimate(msgspec.Struct, kw_only=True):
 
 
 class CostEstimate(msgspec.Struct, frozen=True, kw_only=True):
-    """The estimated calls and cost of a run."""
+    """The estimated calls and cost of a run, from only empty replies to only the longest ones."""
 
     samples: int
+    calls: int
+    dollars: float | None
+    most_dollars: float | None
     models: tuple[ModelEstimate, ...]
     notes: tuple[str, ...] = _NOTES
-
-    @property
-    def calls(self) -> int:
-        """The number of calls."""
-        return sum(each.calls for each in self.models)
-
-    @property
-    def dollars(self) -> float | None:
-        """The cost if all replies were empty."""
-        return _sum([each.dollars for each in self.models])
-
-    @property
-    def most_dollars(self) -> float | None:
-        """The cost if all replies had the maximum length."""
-        return _sum([each.most_dollars for each in self.models])
-
-    def as_data(self) -> dict[str, Any]:
-        """Return the estimate as plain data for JSON."""
-        names = ("samples", "calls", "dollars", "most_dollars", "models", "notes")
-        return {name: msgspec.to_builtins(getattr(self, name)) for name in names}
 
 
 def _sum(parts: list[float | None]) -> float | None:
@@ -91,7 +74,14 @@ def estimate_cost(prepared: Prepared) -> CostEstimate:
         for field, output in (("dollars", 0), ("most_dollars", made.most_output_tokens)):
             usage = Usage(input_tokens=made.input_tokens, output_tokens=output)
             setattr(made, field, cost(made.model, usage, prices, batched=batched))
-    return CostEstimate(samples=plan.samples, models=tuple(models[key] for key in sorted(models)))
+    found = [models[key] for key in sorted(models)]
+    return CostEstimate(
+        samples=plan.samples,
+        calls=sum(each.calls for each in found),
+        dollars=_sum([each.dollars for each in found]),
+        most_dollars=_sum([each.most_dollars for each in found]),
+        models=tuple(found),
+    )
 
 
 def _requests(procedure: Procedure, row: Row) -> Iterator[tuple[Role, ModelRequest]]:

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import chain, groupby, islice
 from typing import Final
 
@@ -20,6 +20,7 @@ from jurybox.engine.limiter import Share
 from jurybox.engine.plan import Plan
 from jurybox.engine.runner import Runner, Stop
 from jurybox.errors import IncompleteError
+from jurybox.models.batched import OpenBatch
 from jurybox.reporting.stored import reading
 from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.scoring.sample_result import SampleResult
@@ -30,21 +31,11 @@ from jurybox.wiring import read_prices
 _PROGRESS_INTERVAL: Final = 0.1
 
 
-class BatchProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch at a provider; ``elapsed_s`` counts from its submission."""
-
-    batch_id: str
-    model: str
-    requests: int
-    answered: int | None
-    elapsed_s: float
-
-
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a run.
 
-    ``before`` counts samples finished before the run was resumed. ``outages`` lists endpoints
-    that don't answer, and why.
+    ``before`` counts samples finished before the run was resumed. ``batches`` describes the open
+    ones, and ``outages`` lists endpoints that don't answer, and why.
     """
 
     run_id: str
@@ -56,7 +47,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     flagged: int
     failed: int
     dollars: float | None
-    batches: tuple[BatchProgress, ...] = ()
+    batches: tuple[str, ...] = ()
     outages: tuple[str, ...] = ()
 
 
@@ -354,18 +345,7 @@ class Job:
 
     def progress(self) -> Progress:
         """Return the progress of the run."""
-        count, now = self._count, datetime.now(UTC)
-        batches = (
-            BatchProgress(
-                batch_id=each.row.batch_id,
-                model=each.row.model,
-                requests=each.row.requests,
-                answered=each.answered,
-                elapsed_s=(now - datetime.fromisoformat(each.row.submitted_at)).total_seconds(),
-            )
-            for each in self._batches.open()
-            if each.row.batch_id
-        )
+        count = self._count
         parts = self.elsewhere()
         dollars = run_cost(count.tally.uses(), self._prices, batched=self._plan.batch)["dollars"]
         costs = [dollars, *(part.dollars for part in parts)]
@@ -380,7 +360,7 @@ class Job:
             flagged=count.tally.queued + sum(part.flagged for part in parts),
             failed=count.tally.count("target_error_rate") + sum(part.failed for part in parts),
             dollars=sum(known) if len(known) == len(costs) else None,
-            batches=tuple(batches),
+            batches=tuple(_shown(each) for each in self._batches.open() if each.row.batch_id),
             outages=(*self._outages(), *dict.fromkeys(o for part in parts for o in part.outages)),
         )
 
@@ -408,6 +388,14 @@ class Job:
             return self.row
         self.row = row
         return row
+
+
+def _shown(batch: OpenBatch) -> str:
+    row = batch.row
+    waited = datetime.now(UTC) - datetime.fromisoformat(row.submitted_at)
+    answered = "" if batch.answered is None else f"{batch.answered} of "
+    time = timedelta(seconds=round(waited.total_seconds()))
+    return f"{row.batch_id}: {answered}{row.requests} requests for {time}"
 
 
 def _reopened(row: records.RunRow) -> records.RunRow:

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
@@ -19,6 +19,8 @@ from jurybox.engine.runner import ModelSession
 from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.flow import Failure, ModelReply, ModelRequest, Outcome
 from jurybox.judging.model_versions import contradiction
+from jurybox.models.batched import BatchedModel, BatchLog, OpenBatch
+from jurybox.models.chat_model import ChatModel
 from jurybox.models.command import CommandModel
 from jurybox.models.providers import HTTP_PROVIDERS, ModelName
 from jurybox.sample import Usage
@@ -29,9 +31,6 @@ from jurybox.storage.store import Store
 from jurybox.suite.model_spec import ModelSpec
 from jurybox.text_format import listed
 from jurybox.wiring import ModelBuilder, known_keys, read_limits, read_prices
-
-if TYPE_CHECKING:
-    from jurybox.models.batched import BatchedModel, OpenBatch
 
 # These models may answer differently under the same name, so their replies are never reused.
 _UNCACHED: Final = ("command/", "python/", "replay/")
@@ -289,9 +288,6 @@ class JudgeBatches:
 
     def wrap(self, models: Mapping[str, Model]) -> Mapping[str, Model]:
         """Return the judges as models that collect their requests into batches."""
-        from jurybox.models.batched import BatchedModel, BatchLog
-        from jurybox.models.chat_model import ChatModel
-
         log = BatchLog(self._store, self._run_id, now_utc)
         for name, model in models.items():
             if not isinstance(model, ChatModel):
@@ -305,7 +301,7 @@ class JudgeBatches:
         for model in self._models.values():
             model.stop(reason, at_once=at_once)
 
-    def open(self) -> "list[OpenBatch]":
+    def open(self) -> list[OpenBatch]:
         """Return the batches whose results are still missing."""
         return [each for model in self._models.values() for each in model.open.values()]
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from glob import has_magic
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -29,6 +29,7 @@ from jurybox.engine.plan import (
     read_prompt,
 )
 from jurybox.errors import CombinedError, InputError, ParseError, RubricError
+from jurybox.integrations.ray_engine import RayCluster
 from jurybox.judging.protocol import equal_votes, raised_votes
 from jurybox.models.providers import ModelName
 from jurybox.rubric import parse_rubric, render_rubric
@@ -40,10 +41,6 @@ from jurybox.suite import JudgeSpec, LangfuseSpec
 from jurybox.suite.model_spec import ModelSpec, chosen_models
 from jurybox.suite.target_spec import HUB, LANGFUSE, TargetSpec, is_inline, parse_path
 from jurybox.text_format import listed
-
-if TYPE_CHECKING:
-    from jurybox.integrations.ray_engine import RayCluster
-
 
 T = TypeVar("T")
 
@@ -72,7 +69,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-def prepare(name: "str | Path | Mapping[str, Any]", options: RunOptions) -> Prepared:
+def prepare(name: str | Path | Mapping[str, Any], options: RunOptions) -> Prepared:
     """Read all inputs of a run; refuse invalid ones before the first call."""
     found = prepare_all(name, options)
     if len(found) > 1:
@@ -82,9 +79,9 @@ def prepare(name: "str | Path | Mapping[str, Any]", options: RunOptions) -> Prep
 
 
 def prepare_all(
-    name: "str | Path | Mapping[str, Any]",
+    name: str | Path | Mapping[str, Any],
     options: RunOptions,
-    cluster: "RayCluster | None" = None,
+    cluster: RayCluster | None = None,
 ) -> list[Prepared]:
     """Prepare a run for every target of a suite; a ``cluster``, if given, checks large datasets."""
     found: list[Prepared] = []
@@ -118,7 +115,7 @@ def prepare_chosen(
     chosen: ChosenSuite,
     options: RunOptions,
     read: Callable[[], DocumentPlan],
-    cluster: "RayCluster | None" = None,
+    cluster: RayCluster | None = None,
 ) -> Prepared:
     """Read everything that a suite needs; ``read`` returns its rubric."""
     suite = chosen.suite

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager, redirect_stdout
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -38,6 +38,7 @@ from jurybox.datasets import Dataset
 from jurybox.engine.plan import Plan, plan_text
 from jurybox.engine.records import ENCODER, RunRow, in_order, read_outcome, sealed
 from jurybox.errors import IncompleteError, InputError
+from jurybox.integrations.ray_engine import RayCluster
 from jurybox.judging.flow import Failure
 from jurybox.models.function import Function, function_names
 from jurybox.reporting.stored import plan_of
@@ -47,19 +48,16 @@ from jurybox.settings import REGION
 from jurybox.storage.store import Store
 from jurybox.wiring import find_run, open_run_store, setting, takes_base_url
 
-if TYPE_CHECKING:
-    from jurybox.integrations.ray_engine import RayCluster
-
 
 async def arun(  # noqa: PLR0913 - overrides of the suite, all by keyword
-    suite: "str | os.PathLike[str] | Mapping[str, Any]",
+    suite: str | os.PathLike[str] | Mapping[str, Any],
     *,
     rubric: str | None = None,
-    target: "str | Function | None" = None,
+    target: str | Function | None = None,
     prompt: str | os.PathLike[str] | None = None,
     system: str | os.PathLike[str] | None = None,
     responses: str | os.PathLike[str] | None = None,
-    judges: "str | Function | Sequence[str | Function]" = (),
+    judges: str | Function | Sequence[str | Function] = (),
     votes: int | None = None,
     dataset: str | os.PathLike[str] | None = None,
     repeats: int | None = None,
@@ -77,7 +75,7 @@ async def arun(  # noqa: PLR0913 - overrides of the suite, all by keyword
     baseline: str | None = None,
     max_cost: float | None = None,
     store: str | None = None,
-    on_progress: "OnProgress | None" = None,
+    on_progress: OnProgress | None = None,
 ) -> Run:
     """Run a suite, store the run, and return its metrics, gates and decision.
 
@@ -131,7 +129,7 @@ run = blocking("run", arun)
 
 
 async def arun_targets(
-    suite: "str | os.PathLike[str] | Mapping[str, Any]",
+    suite: str | os.PathLike[str] | Mapping[str, Any],
     **options: Any,  # noqa: ANN401 - those of `arun`
 ) -> list[Run]:
     """Run every target of a suite that has several, and return the runs in the suite's order.
@@ -158,15 +156,15 @@ run_targets = blocking("run_targets", arun_targets)
 
 
 async def _run_all(  # noqa: PLR0913 - what isn't an option of the suite, all by keyword
-    suite: "str | os.PathLike[str] | Mapping[str, Any]",
+    suite: str | os.PathLike[str] | Mapping[str, Any],
     *,
     several: bool,
-    target: "str | Function | None" = None,
-    judges: "str | Function | Sequence[str | Function]" = (),
+    target: str | Function | None = None,
+    judges: str | Function | Sequence[str | Function] = (),
     filters: Sequence[str] = (),
     accept_unreviewed: bool = False,
     store: str | None = None,
-    on_progress: "OnProgress | None" = None,
+    on_progress: OnProgress | None = None,
     name: str | None = None,
     tags: Sequence[str] = (),
     baseline: str | None = None,
@@ -269,7 +267,7 @@ async def _start(
     prepared: Prepared,
     store: Store,
     *,
-    cluster: "RayCluster | None" = None,
+    cluster: RayCluster | None = None,
     on_progress: OnProgress | None = None,
     on_start: OnStart | None = None,
 ) -> RunResult:
@@ -311,7 +309,7 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
     allow_version_drift: bool = False,
     retry_failed: bool = False,
     max_cost: float | None = None,
-    cluster: "RayCluster | None" = None,
+    cluster: RayCluster | None = None,
     on_progress: OnProgress | None = None,
     on_start: OnStart | None = None,
 ) -> RunResult:
@@ -393,7 +391,7 @@ def finished_run(prepared: Prepared, store: Store, known: RunRow | None, watch: 
     return ended.view
 
 
-def _same_dataset(plan: Plan, store: Store, run_id: str, cluster: "RayCluster | None") -> Dataset:
+def _same_dataset(plan: Plan, store: Store, run_id: str, cluster: RayCluster | None) -> Dataset:
     """Open the dataset of a run again; refuse it if it has changed."""
     recorded = plan.dataset.responses
     dataset = plan_dataset(plan)
@@ -458,7 +456,7 @@ def forget_batches(row: RunRow, store: Store) -> None:
 
 @contextmanager
 def _spread(
-    cluster: "RayCluster | None", store: Store, plan: Plan, base_url: str | None
+    cluster: RayCluster | None, store: Store, plan: Plan, base_url: str | None
 ) -> Generator[ShardedRun | None]:
     """Prepare the cluster, if there is one, for a run."""
     if cluster is None:

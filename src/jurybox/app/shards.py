@@ -12,22 +12,20 @@ from contextlib import closing
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
 from jurybox import __version__
 from jurybox.app.dataset_check import aligned, hash_dataset, plan_dataset
 from jurybox.app.job import Job, Progress
+from jurybox.datasets import Dataset
 from jurybox.engine import records
 from jurybox.engine.plan import Plan, read_plan
 from jurybox.errors import InputError, JuryboxError
+from jurybox.integrations.ray_engine import RayCluster, StopOrder, WorkerLink
 from jurybox.storage.store import Store
 from jurybox.wiring import open_run_store, read_limits, worker_variables
-
-if TYPE_CHECKING:
-    from jurybox.datasets import Dataset
-    from jurybox.integrations.ray_engine import RayCluster, StopOrder, WorkerLink
 
 T = TypeVar("T")
 _SERVER: Final = "postgresql:"
@@ -82,12 +80,12 @@ def _worker_secrets(store: Store, plan: Plan, base_url: str | None) -> bytes:
     )
 
 
-def work_on_shard(shard: Shard, link: "WorkerLink") -> str:
+def work_on_shard(shard: Shard, link: WorkerLink) -> str:
     """Finish a shard in a worker; return why it isn't finished, or an empty string."""
     return asyncio.run(_work_on(shard, link))
 
 
-async def _work_on(shard: Shard, link: "WorkerLink") -> str:
+async def _work_on(shard: Shard, link: WorkerLink) -> str:
     given = msgspec.json.decode(await link.secrets(), type=_Secrets)
     if given.version != __version__:
         return f"a node has jurybox {__version__}, the driver {given.version}; use one version"
@@ -111,20 +109,20 @@ async def _work_on(shard: Shard, link: "WorkerLink") -> str:
 class _HostedStore:
     """What a job needs of a store that is open on the driver's node."""
 
-    def __init__(self, link: "WorkerLink") -> None:
+    def __init__(self, link: WorkerLink) -> None:
         self.results = partial(link.call_host, "results")
         self.unfinished = partial(link.call_host, "unfinished")
         self.find_exchange = partial(link.call_host, "find_exchange")
         self.append = partial(link.call_host, "append")
 
 
-async def _finish(shard: Shard, store: Store, base_url: str | None, link: "WorkerLink") -> str:
+async def _finish(shard: Shard, store: Store, base_url: str | None, link: WorkerLink) -> str:
     plan = read_plan(shard.run.plan)
     if shard.concurrency is not None:
         plan = msgspec.structs.replace(plan, concurrency=shard.concurrency)
     job = Job(store, shard.run, plan, plan.procedure(), part=shard.numbers)
 
-    def stop(order: "StopOrder") -> None:
+    def stop(order: StopOrder) -> None:
         (job.stop.at_once if order.at_once else job.stop.soon)(order.reason)
 
     async with link.connected(lambda: msgspec.json.encode(job.progress()), stop):
@@ -153,9 +151,7 @@ def _rows(shard: Shard, plan: Plan) -> Iterator[records.Work]:
 class ShardedRun:
     """Distributes the missing samples of a job over a cluster."""
 
-    def __init__(
-        self, cluster: "RayCluster", store: Store, plan: Plan, base_url: str | None
-    ) -> None:
+    def __init__(self, cluster: RayCluster, store: Store, plan: Plan, base_url: str | None) -> None:
         """Prepare the cluster for a run; refuse a run that can't be split into shards."""
         if plan.batch:
             problem, hint = "batches need a single process", "ask directly with --no-batch"
@@ -168,7 +164,7 @@ class ShardedRun:
         self._plan = plan
         self._reports: list[Progress] = []
 
-    async def __call__(self, job: Job, dataset: "Dataset") -> None:
+    async def __call__(self, job: Job, dataset: Dataset) -> None:
         """Distribute shards until all are done or the job is stopped."""
         job.elsewhere = lambda: self._reports
         tell = job.stop.on_request
@@ -236,7 +232,7 @@ class ShardedRun:
         return min(max(_FEWEST, even), _MOST)
 
     def _pieces(
-        self, job: Job, dataset: "Dataset", slices: Sequence[range] | None
+        self, job: Job, dataset: Dataset, slices: Sequence[range] | None
     ) -> Iterator[tuple[range, tuple[records.Work, ...] | None]]:
         """Yield the numbers of each shard, with their rows unless workers can read them."""
         if slices is None:

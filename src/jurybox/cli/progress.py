@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
 
-    from jurybox.app.job import BatchProgress, Progress
+    from jurybox.app.job import Progress
 
 _BETWEEN_LINES: Final = 10.0
 _WIDTH: Final = 20
@@ -96,12 +96,7 @@ def _parts(progress: "Progress", *, ended: bool) -> list[str]:
         parts.append(f"{_time(left / rate)} left")
     parts.append("cost unknown" if progress.dollars is None else dollars(progress.dollars))
     parts += [f"{getattr(progress, what)} {what}" for what in ("unscored", "flagged", "failed")]
-    return parts if ended else [*parts, *map(_shown_batch, progress.batches), *progress.outages]
-
-
-def _shown_batch(batch: "BatchProgress") -> str:
-    answered = "" if batch.answered is None else f"{batch.answered} of "
-    return f"{batch.batch_id}: {answered}{batch.requests} requests for {_time(batch.elapsed_s)}"
+    return parts if ended else [*parts, *progress.batches, *progress.outages]
 
 
 def _time(seconds: float) -> timedelta:

@@ -162,8 +162,8 @@ def _print_estimates(targets: list[Prepared], *, as_json: bool) -> None:
     """Print how many calls the run of each target would make, and what they would cost."""
     found = [(each.identity.target_name, estimate_cost(each)) for each in targets]
     if as_json:
-        data = [{"target": name, **each.as_data()} for name, each in found]
-        print_json({"runs": data} if len(data) > 1 else found[0][1].as_data())
+        data = [{"target": name, **msgspec.to_builtins(each)} for name, each in found]
+        print_json({"runs": data} if len(data) > 1 else found[0][1])
         return
     for name, each in found:
         if name is not None:
