@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -19,6 +19,8 @@ from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.errors import DocumentError, Finding, IncompleteError, InputError
 from jurybox.sample import Row
 from jurybox.text_format import listed, printable
+
+T = TypeVar("T")
 
 Format = Callable[[Source, FileContext], Iterator[tuple[int, Record]]]
 """Reads the records of a file, each with its line; notes invalid records and continues."""
@@ -76,19 +78,21 @@ class DatasetError(DocumentError):
 
 def take_all(
     records: Iterable[tuple[int, Record]],
-    take: Callable[[int, Record], None],
+    take: Callable[[int, Record], T],
     findings: Findings,
     origin: str,
-) -> None:
-    """Pass records and their lines to ``take``, which raises FieldError for an unusable record."""
+) -> list[T]:
+    """Return what ``take`` makes of records; it raises FieldError for an unusable one."""
+    taken: list[T] = []
     with suppress(TooManyError):
         for line, record in records:
             try:
-                take(line, record)
+                taken.append(take(line, record))
             except FieldError as error:
                 findings.add(Place(line), error.code, error.problem, error.hint)
     if faults := findings.in_order():
         raise DatasetError(origin, faults)
+    return taken
 
 
 class Survey(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Hashable, Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -207,22 +208,14 @@ def run_verdicts(rows: Iterable[Record], origin: str, names: tuple[str, str]) ->
 
 
 def _verdicts(records: Iterable[tuple[int, Record]], origin: str, findings: Findings) -> Verdicts:
-    rows: list[PairVerdict] = []
-    without = 0
-
-    def take(line: int, record: Record) -> None:
-        nonlocal without
-        del line
-        verdicts = verdicts_of(record)
-        rows.extend(verdicts)
-        without += not verdicts
-
-    take_all(records, take, findings, origin)
+    found = take_all(records, lambda _, record: verdicts_of(record), findings, origin)
+    rows = tuple(chain.from_iterable(found))
+    without = sum(not each for each in found)
     if not rows:
         problem = "no row has a winner" if without else "there are no rows"
         hint = 'write rows such as `{"a": NAME, "b": NAME, "winner": "a"}`'
         raise InputError(problem, hint, origin)
-    return Verdicts(rows=tuple(rows), without=without)
+    return Verdicts(rows=rows, without=without)
 
 
 def verdicts_of(record: Record) -> list[PairVerdict]:
