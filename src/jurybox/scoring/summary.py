@@ -43,18 +43,6 @@ class GateOutcome(msgspec.Struct, frozen=True, kw_only=True):
     passed: bool
 
 
-class Spread(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric over the repeats of a run: its mean and sample standard deviation (A12)."""
-
-    mean: float | None
-    sd: float | None
-    values: tuple[float | None, ...]
-
-    def as_data(self) -> dict[str, Any]:
-        """Return plain data."""
-        return {"mean": self.mean, "sd": self.sd, "values": list(self.values)}
-
-
 class RunSpreads(msgspec.Struct, frozen=True, kw_only=True):
     """The spreads of a run's metrics by name, and the confidence of its verdicts."""
 
@@ -376,9 +364,7 @@ class RunTally:
             (AGGREGATE_SCORE, _LATENCY, overall, *(gate.name for gate in self._rubric.gates))
         )
         spreads = {
-            name: spread([metrics[name] for metrics in each]).as_data()
-            for name in names
-            if name in each[0]
+            name: _spread([metrics[name] for metrics in each]) for name in names if name in each[0]
         }
         return {"n": len(each), **spreads}
 
@@ -419,13 +405,15 @@ def check_gates(
     )
 
 
-def spread(values: Sequence[float | None]) -> Spread:
-    """Return mean and sample standard deviation, ``sqrt(sum((x - mean)**2) / (n - 1))``.
+def _spread(values: Sequence[float | None]) -> dict[str, Any]:
+    """Return a metric over repeats: its mean and sample standard deviation (A12).
 
     If a repeat lacks the metric, both are unknown.
     """
     known = [value for value in values if value is not None]
-    if not known or len(known) < len(values):
-        return Spread(mean=None, sd=None, values=tuple(values))
-    sd = stdev(known) if len(known) > 1 else None
-    return Spread(mean=fmean(known), sd=sd, values=tuple(values))
+    whole = len(known) == len(values) > 0
+    return {
+        "mean": fmean(known) if whole else None,
+        "sd": stdev(known) if whole and len(known) > 1 else None,
+        "values": list(values),
+    }

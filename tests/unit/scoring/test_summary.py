@@ -3,7 +3,7 @@ import pytest
 from jurybox import parse_rubric
 from jurybox.sample import Usage
 from jurybox.scoring.sample_result import ModelUse, SampleResult
-from jurybox.scoring.summary import RunTally, spread
+from jurybox.scoring.summary import RunTally
 
 RUBRIC = parse_rubric("""---
 id: gated
@@ -53,9 +53,13 @@ def test_a_column_that_is_no_scenario_doesnt_take_all_memory() -> None:
 
 
 def test_a_repeat_without_the_metric_leaves_mean_and_deviation_unknown() -> None:
-    assert spread([1.0, None]).mean is None
-    assert spread([1.0]).sd is None
-    assert spread([1.0, 3.0]).sd == pytest.approx(2**0.5)
+    tally = RunTally(RUBRIC, 2)
+    tally.add(scored(1.0), 0, 0)
+    first = tally.conclude().summary["repeats"]["tone_mean"]
+    assert (first["mean"], first["sd"]) == (None, None)
+    tally.add(scored(3.0), 1, 1)
+    both = tally.conclude().summary["repeats"]["tone_mean"]
+    assert (both["mean"], both["sd"]) == (2.0, pytest.approx(2**0.5))
 
 
 def _various(number: int) -> SampleResult:

@@ -45,18 +45,6 @@ def _repetition(reading: Conversation, _: Lists) -> Amount:
     return Amount(len(numbers) / len(triples), reading.answer.quoting(numbers, 3))
 
 
-def _response_words(reading: Conversation, _: Lists) -> Amount:
-    return Amount(reading.response.words)
-
-
-def _user_words(reading: Conversation, _: Lists) -> Amount:
-    return Amount(reading.user.words)
-
-
-def _spoken_words(reading: Conversation, _: Lists) -> Amount:
-    return Amount(len(reading.answer.words))
-
-
 def _sentence_words(reading: Conversation, _: Lists) -> Amount:
     sentences = reading.answer.sentences
     return Amount(sum(sentences) / len(sentences)) if sentences else NONE
@@ -81,18 +69,6 @@ def _hard_to_say(reading: Conversation, lists: Lists) -> Amount:
     return Amount(len(spans), reading.answer.quoting_spans(sorted(spans))) if spans else NONE
 
 
-SPEECH: Final[Mapping[str, NumericSignal]] = {
-    "response_words": _response_words,
-    "user_words": _user_words,
-    "question_count": _question_count,
-    "repetition": _repetition,
-    "spoken_words": _spoken_words,
-    "sentence_words": _sentence_words,
-    "word_letters": _word_letters,
-    "hard_to_say": _hard_to_say,
-}
-
-
 def _topic_overlap(reading: Conversation, lists: Lists) -> Amount:
     mine = reading.answer.content(lists.words[0])
     shared = mine.keys() & reading.message.content(lists.words[0]).keys()
@@ -114,10 +90,6 @@ def _kindred_words(reading: Conversation, lists: Lists) -> Amount:
     return Amount(len(shared), reading.answer.quoting(mine[heads[each]] for each in shared))
 
 
-def _user_content(reading: Conversation, lists: Lists) -> Amount:
-    return Amount(len(reading.message.content(lists.words[0])))
-
-
 def _content_words(reading: Conversation, lists: Lists) -> Amount:
     mine = reading.answer.content(lists.words[0])
     return Amount(len(mine), reading.answer.quoting(mine.values()))
@@ -128,26 +100,12 @@ def _content_share(reading: Conversation, lists: Lists) -> Amount:
     return Amount(len(mine) / len(words), reading.answer.quoting(mine.values())) if words else NONE
 
 
-def _echo(reading: Conversation, _: Lists) -> Amount:
-    return _repeated(reading.answer, reading.message)
-
-
 def _repeated(answer: Passage, said: Passage) -> Amount:
     """Return the share of the response's triples that were said."""
     mine = answer.triples
     theirs = set(said.triples)
     numbers = [number for number, triple in enumerate(mine) if triple in theirs]
     return Amount(len(numbers) / len(mine), answer.quoting(numbers, 3)) if numbers else NONE
-
-
-TOPICS: Final[Mapping[str, NumericSignal]] = {
-    "topic_overlap": _topic_overlap,
-    "kindred_words": _kindred_words,
-    "user_content": _user_content,
-    "content_words": _content_words,
-    "content_share": _content_share,
-    "echo": _echo,
-}
 
 
 _REACH = 3  # how many words after it a "not" can negate
@@ -190,12 +148,6 @@ def _distress(reading: Conversation, lists: Lists) -> Amount:
     if not spans:
         return NONE
     return Amount(_FADED, Passage(reading.earlier, "earlier").quoting_spans(spans))
-
-
-MOOD: Final[Mapping[str, NumericSignal]] = {
-    "sentiment": _sentiment,
-    "distress": _distress,
-}
 
 
 _END = re.compile(r"[.!?\n]")
@@ -282,18 +234,29 @@ def _memories(reading: Conversation, lists: Lists, *, kept: bool) -> Amount:
     return Amount(len(found), reading.answer.quoting_spans(found)) if found else NONE
 
 
-def _said_before(reading: Conversation, _: Lists) -> Amount:
-    return _repeated(reading.answer, reading.own_turns) if reading.messages else NONE
-
-
-def _earlier_turns(reading: Conversation, _: Lists) -> Amount:
-    return Amount(sum(turn.role == "user" for turn in reading.messages))
-
-
-CONTINUITY: Final[Mapping[str, NumericSignal]] = {
+NUMERIC: Final[Mapping[str, NumericSignal]] = {
+    "sentiment": _sentiment,
+    "distress": _distress,
+    "topic_overlap": _topic_overlap,
+    "kindred_words": _kindred_words,
+    "user_content": lambda reading, lists: Amount(len(reading.message.content(lists.words[0]))),
+    "content_words": _content_words,
+    "content_share": _content_share,
+    "echo": lambda reading, _: _repeated(reading.answer, reading.message),
     "earlier_words": _earlier_words,
-    "earlier_turns": _earlier_turns,
+    "earlier_turns": lambda reading, _: Amount(
+        sum(turn.role == "user" for turn in reading.messages)
+    ),
     "kept_memory": partial(_memories, kept=True),
     "false_memory": partial(_memories, kept=False),
-    "said_before": _said_before,
+    "said_before": lambda reading, _: _repeated(reading.answer, reading.own_turns),
+    "response_words": lambda reading, _: Amount(reading.response.words),
+    "user_words": lambda reading, _: Amount(reading.user.words),
+    "question_count": _question_count,
+    "repetition": _repetition,
+    "spoken_words": lambda reading, _: Amount(len(reading.answer.words)),
+    "sentence_words": _sentence_words,
+    "word_letters": _word_letters,
+    "hard_to_say": _hard_to_say,
 }
+"""All of ``jurybox.rubric.rules.NUMERIC_SIGNALS``, and the word counts."""

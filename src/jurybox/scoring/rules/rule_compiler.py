@@ -33,6 +33,7 @@ from jurybox.rubric.rules import (
 )
 from jurybox.rubric.scale import weighted_mean
 from jurybox.sample import Turn
+from jurybox.scoring.rules.numeric_signals import NUMERIC
 from jurybox.scoring.rules.phrases import IS_LETTER, Found, PhraseGroup, Phrases, fold
 from jurybox.scoring.rules.rule_report import (
     MOST_QUOTES,
@@ -49,7 +50,7 @@ from jurybox.scoring.rules.text_reader import (
     Quoting,
     WordList,
 )
-from jurybox.scoring.rules.text_signals import LEAST, NUMERIC, OWN_PHRASES, TEXT, UNSAFE_CONTENT
+from jurybox.scoring.rules.text_signals import LEAST, OWN_PHRASES, TEXT, UNSAFE_CONTENT
 
 DECIMALS: Final = 6
 """Scores are rounded to this many decimals before they are compared (C10)."""

@@ -10,7 +10,6 @@ from itertools import islice
 from typing import Final
 
 from jurybox.rubric.rules import Lexicon
-from jurybox.scoring.rules.numeric_signals import CONTINUITY, MOOD, SPEECH, TOPICS
 from jurybox.scoring.rules.phrases import Hit, count_line_breaks
 from jurybox.scoring.rules.rule_report import MOST_QUOTES, Quote
 from jurybox.scoring.rules.text_reader import (
@@ -183,6 +182,3 @@ OWN_PHRASES: Final[Mapping[str, tuple[Lexicon, ...]]] = {
     "helpful_question": (Lexicon(name="", phrases=("you", "your"), match="whole-word"),),
 }
 """The phrases of signals, which are searched for in the same pass as those of rules."""
-
-NUMERIC: Final[Mapping[str, NumericSignal]] = {**MOOD, **TOPICS, **CONTINUITY, **SPEECH}
-"""All of ``jurybox.rubric.rules.NUMERIC_SIGNALS``, and the word counts."""

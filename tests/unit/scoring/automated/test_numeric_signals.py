@@ -16,9 +16,9 @@ from jurybox.rubric.rules import (
     Match,
 )
 from jurybox.sample import Turn
+from jurybox.scoring.rules.numeric_signals import NUMERIC
 from jurybox.scoring.rules.phrases import PhraseGroup, Phrases, fold
 from jurybox.scoring.rules.text_reader import Amount, Conversation, Families, Lists, WordList
-from jurybox.scoring.rules.text_signals import NUMERIC
 
 LEXICONS: dict[str, tuple[Match, tuple[str, ...]]] = {
     "stop_words": (
