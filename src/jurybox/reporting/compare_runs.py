@@ -340,8 +340,8 @@ def _fields(one: RunView, other: RunView) -> Iterator[run_diff.FieldChange]:
 
 
 def _differing(path: str, a: object, b: object) -> Iterator[run_diff.FieldChange]:
-    if path.endswith(".not_supported"):
-        return  # derived from the models, which are compared by name
+    if path == "not_known" or path.endswith(".not_supported"):
+        return  # derived from fields that are compared by themselves
     if isinstance(a, dict) and isinstance(b, dict):
         left, right = cast("Metadata", a), cast("Metadata", b)
         for name in dict.fromkeys((*left, *right)):

@@ -46,7 +46,7 @@ _WORDS: Final = {
     "dataset_version_or_hash": "dataset, by hash or version",
     "latency_e2e_ms": "latency (ms)",
     "win_rate": "win rate of response A",
-    "points_of_b": "points of response B",
+    "right": "agreement with people's labels",
 }
 
 

@@ -5,13 +5,12 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from jurybox.documents.numbers import metric_change, short
+from jurybox.documents.numbers import difference, metric_change, short
 from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.metric_text import metric_title, plain_words
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLE_SCORE, WIN_RATE
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.scoring.sample_result import POINTS_OF_B
 from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.estimates import Interval
 from jurybox.statistics.metric_differences import RIGHT, MetricDifference, rescaled
@@ -51,8 +50,7 @@ _RATES: Final = {
     "unscored": "unscored_rate",
     "target_error": "target_error_rate",
 }
-_RUN_METRICS: Final = {**_RATES, SAMPLE_SCORE: AGGREGATE_SCORE, POINTS_OF_B: WIN_RATE}
-_OPPOSITE: Final = {"higher": "lower", "lower": "higher"}
+_RUN_METRICS: Final = {**_RATES, SAMPLE_SCORE: AGGREGATE_SCORE, WIN_RATE: WIN_RATE}
 _LONGEST: Final = 80
 _SMALLEST_P: Final = 0.0001
 _WORDS: Final = {True: "yes", False: "no", None: "-"}
@@ -300,6 +298,8 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
             return "can't be compared as a whole: a run isn't finished"
         if self.identical:
             return "inputs, replies and results are identical, by hash"
+        if not self.same_rubric:
+            return "differ in every sample, because each result names its rubric"
         many = self.counts.identical_records
         have = (
             f"{counted(many, 'sample')} {'has' if many == 1 else 'have'}"
@@ -385,7 +385,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         """Return why no sample has a score in both runs."""
         if not self.counts.in_both:
             return "no sample id is in both runs"
-        pairs = next((each for each in self.tested if each.metric == POINTS_OF_B), None)
+        pairs = next((each for each in self.tested if each.metric == WIN_RATE), None)
         if pairs is None or self.same_rubric:
             return "no sample has a score in both runs"
         return "one run scores single responses, and the other picks the better of two"
@@ -424,16 +424,44 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         detectable = metric_change(shown_as, made.detectable).lstrip("+")
         return f"{said}; a true difference of {detectable} would be found in 4 of 5 comparisons"
 
-    def rows(self) -> Iterator[tuple[MetricDifference, MetricPair, str]]:
-        """Yield each tested metric, its values as the runs' pages show them, and the outcome."""
-        known = {each.metric: each for each in self.metrics}
+    @property
+    def same_samples(self) -> bool:
+        """Whether both runs have the same samples."""
+        return not (self.counts.only_in_a or self.counts.only_in_b)
+
+    @property
+    def comparable_metrics(self) -> tuple[MetricPair, ...]:
+        """The metrics of both runs; if their samples differ, as tested over those that both have.
+
+        A difference between metrics of different samples would say nothing about the runs.
+        """
+        if self.same_samples:
+            return self.metrics
+        made = {self._run_metric(each): each.comparison for each in self.tested}
+        return tuple(
+            MetricPair(
+                metric=each.metric,
+                a=pair.mean_a,
+                b=pair.mean_b,
+                difference=difference(pair.mean_a, pair.mean_b),
+                n_a=pair.n,
+                n_b=pair.n,
+            )
+            for each in self.metrics
+            if (pair := made.get(each.metric)) is not None
+        )
+
+    def _run_metric(self, tested: MetricDifference) -> str:
+        return _RUN_METRICS.get(tested.metric, self.b.rubric.mean_of(tested.metric))
+
+    def rows(self) -> Iterator[tuple[MetricDifference, MetricPair]]:
+        """Yield each tested metric that is comparable, with its values."""
+        known = {each.metric: each for each in self.comparable_metrics}
         first = (self.headline, "passed")
         for each in sorted(self.tested, key=lambda each: each.metric not in first):
-            name = _RUN_METRICS.get(each.metric, self.b.rubric.mean_of(each.metric))
-            pair, outcome = known.get(name), each.outcome
+            pair = known.get(self._run_metric(each))
             if pair is not None and (pair.a, pair.b) != (None, None):
-                # A pair's win rate is that of response A.
-                yield each, pair, _OPPOSITE.get(outcome, outcome) if name == WIN_RATE else outcome
+                yield each, pair
 
     def verdicts(self) -> Iterator[tuple[str, str]]:
         """Yield the conclusions of both runs, by name."""

@@ -16,7 +16,7 @@ from jurybox.reporting.view import RunView
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.statistics.metric_differences import recorded_score, rescaled
 from jurybox.storage.store import Store
-from jurybox.text_format import cut
+from jurybox.text_format import counted, cut
 
 _LONGEST_TASK = 2000
 _LONGEST_REASON = 400
@@ -74,8 +74,23 @@ class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
     def difference(self, metric: str, run: int) -> float | None:
         """Return how far a metric of a run is from the first run's; None if not measurable."""
         diff = self.differences[run - 1] if run else None
-        pairs = () if diff is None or not diff.compared else diff.metrics
+        pairs = () if diff is None or not diff.compared else diff.comparable_metrics
         return next((each.difference for each in pairs if each.metric == metric), None)
+
+    @property
+    def unlike(self) -> str:
+        """What the runs have, if they differ in samples or votes; else an empty text."""
+        same = all(diff.same_samples for diff in self.differences)
+        votes = [view.metadata.get("votes") or 0 for view in self.runs]
+        if same and len({*votes}) == 1:
+            return ""
+        shared = "" if same else "; differences are over the samples that a run and the first have"
+        samples = (counted(view.summary["samples"], "sample") for view in self.runs)
+        have = (
+            f"{name} has {many} with {counted(each, 'vote')} each"
+            for name, many, each in zip(self.names, samples, votes, strict=True)
+        )
+        return f"{', '.join(have)}{shared}"
 
     def rescaled(self) -> list[str]:
         """Return the titles of the criteria whose scale differs from the first run's."""

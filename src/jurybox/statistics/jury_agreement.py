@@ -30,8 +30,9 @@ class CriterionVotes(msgspec.Struct, frozen=True, kw_only=True):
     """The votes on one criterion, on ``n`` samples with several valid votes.
 
     All votes are the same on ``agree`` of these samples; on ``undecided`` of them, no score has
-    more than half of the votes. The interval of ``share`` is Wilson's, with the repeats of a sample
-    counted once. ``dissent`` is empty with one judge.
+    more than half of the votes, or most votes change with the order of two responses. The interval
+    of ``share`` is Wilson's, with the repeats of a sample counted once. ``dissent`` is empty with
+    one judge.
     """
 
     criterion: str
@@ -48,10 +49,14 @@ class CriterionVotes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JuryAgreement(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the votes agree; ``judges`` lists the judges in the order of each ``dissent``."""
+    """How far the votes agree; ``judges`` lists the judges in the order of each ``dissent``.
+
+    ``preferences`` has, by criterion, on how many pairs the jury prefers which response.
+    """
 
     criteria: tuple[CriterionVotes, ...]
     judges: tuple[str, ...] = ()
+    preferences: dict[str, dict[Side, int]] = {}
 
 
 def voters(panel: Sequence[Seat], report: EvaluationReport) -> list[str]:
@@ -75,6 +80,7 @@ class JuryCounter:
         self._undecided: Counter[str] = Counter()
         self._votes: Counter[tuple[str, str]] = Counter()
         self._differs: Counter[tuple[str, str]] = Counter()
+        self._preferences: dict[str, Counter[Side]] = {}
 
     def add(self, report: EvaluationReport) -> None:
         """Count one sample; with two responses, votes agree only if they agree on both."""
@@ -84,13 +90,17 @@ class JuryCounter:
         given: dict[str, list[CriterionReport]] = {}
         for side in sides:
             for each in side:
+                if each.preference is not None:
+                    self._preferences.setdefault(each.id, Counter())[each.preference] += 1
                 if len(each.votes) >= _SEVERAL:
                     given.setdefault(each.id, []).append(each)
         judges = voters(self._panel, report) if given else []
         for name, reports in given.items():
             self._several[name] += 1
-            self._agree[name] += all(len(set(each.votes)) == 1 for each in reports)
-            majorities: list[Vote | None] = [_majority(each.votes) for each in reports]
+            majorities = [_majority(each) for each in reports]
+            self._agree[name] += None not in majorities and all(
+                len(set(each.votes)) == 1 for each in reports
+            )
             self._undecided[name] += None in majorities
             for each, majority in zip(reports, majorities, strict=True):
                 # If a vote on one of two responses is lost, it is unknown whose votes remain.
@@ -100,13 +110,14 @@ class JuryCounter:
                         self._differs[name, judge] += vote != majority
 
     def agreement(self) -> JuryAgreement | None:
-        """Return the counts; None if no sample has several votes."""
-        if not self._several:
+        """Return the counts; None if no sample has several votes or a preference."""
+        if not (self._several or self._preferences):
             return None
         judges = self._judges if len(self._judges) > 1 else ()
         names = dict.fromkeys((*self._order, *self._several))
         criteria = [self._criterion(name, judges) for name in names if self._several[name]]
-        return JuryAgreement(judges=judges, criteria=tuple(criteria))
+        preferences = {name: dict(counts) for name, counts in self._preferences.items()}
+        return JuryAgreement(judges=judges, criteria=tuple(criteria), preferences=preferences)
 
     def _criterion(self, name: str, judges: Sequence[str]) -> CriterionVotes:
         n, agree = self._several[name], self._agree[name]
@@ -125,6 +136,9 @@ class JuryCounter:
         )
 
 
-def _majority(votes: Sequence[Vote]) -> Vote | None:
+def _majority(report: CriterionReport) -> Vote | None:
     """Return the value that more than half of the votes give."""
+    if report.preference == "tie" and report.confidence == "low":
+        return None  # votes that change with the order are ties, but don't agree on one
+    votes = report.votes
     return next((vote for vote in votes if 2 * votes.count(vote) > len(votes)), None)

@@ -12,10 +12,10 @@ from typing import Final, Literal
 import msgspec
 
 from jurybox.errors import InputError
-from jurybox.rubric.metrics import SAMPLE_SCORE
+from jurybox.rubric.metrics import SAMPLE_SCORE, WIN_RATE
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Row
-from jurybox.scoring.sample_result import JUDGE_SCORE, POINTS, POINTS_OF_B, SampleResult
+from jurybox.scoring.sample_result import JUDGE_SCORE, POINTS_OF_B, SampleResult
 from jurybox.statistics.paired_comparison import PairedComparison, adjusted, compare_paired
 
 Wanted = Literal["higher", "lower", "neither"]
@@ -70,10 +70,10 @@ def passed_of(result: SampleResult) -> bool | None:
     return None if result.evaluator_error is not None else result.passed
 
 
-def _points_of_b(result: SampleResult) -> float | None:
-    if result.winner is None:
-        return None
-    return result.vote_means.get(POINTS_OF_B, POINTS[result.winner])
+def _win(result: SampleResult) -> float | None:
+    """Return how far response A of a pair wins, from 0 to 1."""
+    points_of_b = result.vote_means.get(POINTS_OF_B)
+    return result.win if result.win is None or points_of_b is None else 1 - points_of_b
 
 
 _ROW: Final = msgspec.json.Decoder(Row)
@@ -216,7 +216,7 @@ class DifferenceTests:
             "safety_flag": float(result.safety_flag) if result.safety_known else None,
             UNSCORED: float(result.evaluator_error is not None),
             "target_error": float(result.target_error is not None),
-            POINTS_OF_B: _points_of_b(result),
+            WIN_RATE: _win(result),
         }
 
     def tested(
@@ -227,7 +227,7 @@ class DifferenceTests:
         Agreement with labels is tested separately, so that a new review doesn't change the tests of
         the responses.
         """
-        every = (*self._scores, *_YES_OR_NO, POINTS_OF_B, RIGHT)
+        every = (*self._scores, *_YES_OR_NO, WIN_RATE, RIGHT)
         names = [name for name in every if name in self._pairs and self._is_tested(name)]
         made = [self._compare(name, clustered=clustered, level=level, seed=seed) for name in names]
         own = names.index(RIGHT) if RIGHT in names else len(names)
@@ -236,7 +236,7 @@ class DifferenceTests:
             MetricDifference(
                 metric=name,
                 # Whether more wins are better is unknown.
-                wanted="neither" if name == POINTS_OF_B else _YES_OR_NO.get(name, "higher"),
+                wanted="neither" if name == WIN_RATE else _YES_OR_NO.get(name, "higher"),
                 only_in_a=self._pairs[name].only_in_a,
                 only_in_b=self._pairs[name].only_in_b,
                 comparison=comparison,

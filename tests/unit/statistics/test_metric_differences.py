@@ -33,10 +33,10 @@ def test_what_no_sample_shows_takes_nothing_from_the_other_tests() -> None:
 
 def test_who_wins_two_responses_is_tested_and_is_no_regression_either_way() -> None:
     found = differences([(result(winner="B"), result(winner="A"))] * 40)
-    points = found["points_of_b"]
-    assert (points.comparison.mean_a, points.comparison.mean_b) == (1.0, 0.0)
-    assert points.wanted == "neither"
-    assert not points.regression
+    wins = found["win_rate"]
+    assert (wins.comparison.mean_a, wins.comparison.mean_b) == (0.0, 1.0)
+    assert wins.wanted == "neither"
+    assert not wins.regression
 
 
 def test_samples_with_a_metric_on_one_side_are_counted_and_not_compared() -> None:

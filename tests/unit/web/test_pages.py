@@ -571,6 +571,16 @@ def test_a_trend_leaves_out_runs_by_another_rubric_or_without_a_score(
     assert "without 1 run by another rubric and 1 run without a score" in trends
 
 
+def test_the_targets_of_one_comparison_are_no_trend(pages: PagesClient, make_run: MakeRun) -> None:
+    for name in ("old", "new"):
+        make_run([answered("s1")], judge, rubric=RUBRIC, run_id=name, target_name=name)
+    assert 'class="trends"' not in pages.get("/").text
+    make_run([answered("s1")], judge, rubric=RUBRIC, run_id="newer", target_name="new")
+    page = pages.get("/").text
+    assert re.findall(r"<title>(\w+): ", page) == ["new", "newer"]
+    assert "without 1 run by another target" in page
+
+
 def test_the_rubrics_are_named_before_runs_by_different_ones_are_compared(
     pages: PagesClient, make_run: MakeRun
 ) -> None:
@@ -880,7 +890,9 @@ def test_a_compared_sample_has_the_score_by_which_it_passed(
     page = pages.get("/compare?a=run-a&b=run-b").text
     view, _, folded = page.partition('id="tested"')
     assert ">1 higher</a>" in view
-    assert '0.625</strong> <small class="muted">(votes 0.5 → 0.625)</small>' in view
+    # A row has the same difference as the chart.
+    assert '0.625</strong> <span class="good">+0.125</span>' in view
+    assert '<small class="muted">(by votes 0.5 → 0.625)</small>' in view
     assert ">Accuracy 4 → 4 (votes 3 → 4)</small>" in view
     assert '<td data-name="B - A" class="number">+0.125</td>' in folded
     assert "Metric (mean of votes)" in folded
@@ -1016,6 +1028,69 @@ def test_scores_and_winners_of_pairs_are_not_compared(
     sample = pages.get("/runs/run-c/samples/0").text
     assert ", two responses compared</dd>" in sample
     assert '<th scope="col" class="number">Winner</th>' in sample
+    # The sentence, the table and the test are about one metric, in one direction.
+    assert '<td data-name="B - A" class="number">-100 points</td>' in page
+    assert "points of response B" not in page
+
+
+def test_a_tie_that_comes_from_the_order_is_no_agreement(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    rows = [
+        answered(f"s{n}", "better answer", response_b=Response(text="worse answer"))
+        for n in range(4)
+    ]
+    make_run(rows, preferred, rubric=PAIRS, votes=3)
+    page = pages.get("/runs/run-a").text
+    preferred_by = page.partition('id="criteria-head">')[2].partition("</section>")[0]
+    assert preferred_by.startswith("Preferences by criterion")
+    counts = re.findall(r'data-name="(\w+)[^"]*" class="number">(\d+)<', preferred_by)[:4]
+    assert counts == [("A", "1"), ("tie", "2"), ("B", "1"), ("pairs", "4")]
+    votes = page.partition('id="votes-head">')[2].partition("</section>")[0]
+    # Of two ties, the votes on one agree in both orders.
+    assert '<bdi>Accuracy</bdi></th><td class="number">75%' in votes
+
+
+def test_runs_with_different_samples_are_compared_over_those_that_both_have(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    make_run([answered(f"s{n}") for n in range(4)], judge, rubric=RUBRIC)
+    make_run([answered(f"s{n}") for n in range(2)], judge, rubric=RUBRIC, run_id="run-b")
+    page = pages.get("/compare?a=run-a&b=run-b").text
+    row = page.partition("<bdi>pass rate</bdi>")[2].partition("</tr>")[0]
+    assert re.findall(r">([^<>]+)</td>", row) == ["100%", "100%", "0 points", "the same"]
+    assert "Values over the samples in both runs, by the means of votes." in page
+    columns = pages.get("/side-by-side?run=run-a&run=run-b").text
+    what = "run-a has 4 samples with 1 vote each, run-b has 2 samples with 1 vote each"
+    assert f"{what}; differences are over the samples that a run and the first have" in columns
+    assert "75%" in columns
+    assert "+25 points" not in columns
+
+
+def test_a_disputed_flag_does_not_hide_the_gates_that_fail(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    made = make_run([answered("s3"), answered("s1")], judge, rubric=RUBRIC.replace('3"]', '5"]'))
+    desk = ReviewDesk(made.store, made.row, overlap=2)
+    for reviewer, concern in (("anna", True), ("ben", False)):
+        case = desk.next(reviewer, kind="random")
+        verdict = HumanVerdict(scores={"accuracy": 4, "clarity": 3}, safety_concern=concern)
+        desk.submit(case.number, reviewer, verdict, shown=case.shown)
+    why = "1 safety concern that reviewers disagree about; 1 gate fails"
+    assert why in pages.get("/").text
+    make_run([answered("s1")], judge, rubric=RUBRIC, run_id="run-b")
+    assert why[1:] in pages.get("/compare?a=run-a&b=run-b").text
+
+
+def test_a_rescored_run_differs_in_nothing_but_its_rubric(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    make_run([answered("s1")], judge, rubric=RUBRIC)
+    stricter = RUBRIC.replace("accuracy >= 3", "accuracy >= 5")
+    make_run([answered("s1")], judge, rubric=stricter, run_id="run-b")
+    page = pages.get("/compare?a=run-a&b=run-b").text
+    assert "not known" not in page
+    assert "records: differ in every sample, because each result names its rubric" in page
 
 
 @pytest.mark.parametrize("path", ["/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"])

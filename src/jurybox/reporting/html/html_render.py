@@ -379,14 +379,19 @@ def html_report(view: RunView, attention: Attention, store: Store, more: Mapping
 
 
 def jury_agreement(store: Store, run: RunRow) -> JuryAgreement | None:
-    """Return how far the votes on a run's samples agree; None if no sample has several."""
+    """Return how far the votes on a run's samples agree, and what a jury of pairs prefers.
+
+    None if no sample has several votes or two responses.
+    """
     procedure = procedure_of(run)
-    if not procedure.judges or procedure.votes <= 1:
+    if not procedure.judges:
         return None
     counter = JuryCounter(procedure, plan_of(run).repeats)
     with reading(run):
         for row in store.samples(run.id):
             report = SampleRecord(row).report
             if report is not None:
+                if procedure.votes <= 1 and report.method != "pairwise":
+                    return None
                 counter.add(report)
     return counter.agreement()

@@ -37,12 +37,23 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     ``word`` and ``sentence`` say whether it can be released, and why; ``tone`` is ``passes``,
     ``fails``, ``waits``, or empty if the rubric decides nothing. ``parts`` are the most important
     reasons, each with the query of the samples that it is about, and ``more`` are the others.
+    ``failed_gates`` is how many gates fail.
     """
 
     word: str
     tone: str
     parts: tuple[Part, ...]
     more: tuple[Part, ...] = ()
+    failed_gates: int = 0
+
+    @property
+    def main(self) -> Part:
+        """The reason for lists of runs: the most important one, and that gates fail too."""
+        text, query = self.parts[-1 if self.tone == "waits" else 0]
+        if self.failed_gates and query:
+            fail = "fails" if self.failed_gates == 1 else "fail"
+            text += f"; {counted(self.failed_gates, 'gate')} {fail}"
+        return text, query
 
     @property
     def sentence(self) -> str:
@@ -124,7 +135,8 @@ def _by_the_judge(view: RunView) -> Verdict:
         if unscored and failed:
             fail = "fails" if len(failed) == 1 else "fail"
             why = ((f"{len(failed)} of {counted(len(view.gates), 'gate')} {fail}", ""),)
-        return _verdict("Don't ship", "fails", unscored, confirmed, why, awaited)
+        verdict = _verdict("Don't ship", "fails", unscored, confirmed, why, awaited)
+        return msgspec.structs.replace(verdict, failed_gates=len(failed))
     whose = " for response A" if WIN_RATE in view.summary else ""
     passes = [(f"every gate passes{whose}", "")] if view.gates else []
     if awaited:

@@ -17,7 +17,7 @@ from jurybox.reporting.html.histograms import Axis, PlottedMetric
 from jurybox.reporting.html.html_text import moment
 from jurybox.reporting.run_diff import CHANGES, ChangeFilter, RunDiff
 from jurybox.reporting.side_by_side import SideBySide, changed_outputs, side_by_side
-from jurybox.scoring.sample_result import POINTS_OF_B
+from jurybox.rubric.metrics import WIN_RATE
 from jurybox.statistics.paired_comparison import PairedComparison
 from jurybox.web.app_state import AppState, Pending, soon
 from jurybox.web.error_pages import PageError
@@ -89,7 +89,7 @@ def _data(
 
     scores = [each for each in diff.tested if each.of_responses]
     charted = [each for each in scores if each.metric == diff.headline] or scores[:1]
-    scored = all(each.metric != POINTS_OF_B for each in charted)
+    scored = all(each.metric != WIN_RATE for each in charted)
     return {
         "title": " and ".join(run_name(row)[:80] for row in rows),
         "diff": diff,

@@ -38,6 +38,13 @@ class RunLine(msgspec.Struct, frozen=True, kw_only=True):
         return self.run.name or self.run.run_id
 
     @property
+    def judged(self) -> tuple[str, str, str]:
+        """The rubric, the judges and the target; runs that differ in one can't be on one line."""
+        rubric = "" if self.view is None else self.view.rubric.sha256
+        target = None if self.view is None else self.view.metadata.get("target_name")
+        return rubric, self.run.judge or "", target or ""
+
+    @property
     def words(self) -> str:
         """The searchable text of the run."""
         run = self.run
@@ -46,18 +53,33 @@ class RunLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Trend(msgspec.Struct, frozen=True, kw_only=True):
-    """The scored runs of one suite and rubric, the oldest first, and how many are left out."""
+    """Scored runs of one suite that can be compared, the oldest first, and which are left out.
+
+    ``others`` are the scored runs of the suite that aren't on the line, because of another rubric,
+    other judges or another target.
+    """
 
     runs: tuple[RunLine, ...]
-    by_others: int  # by another rubric
+    others: tuple[RunLine, ...]
     unscored: int
+
+    @property
+    def differing(self) -> tuple[str, ...]:
+        """In what the other runs differ from those of the trend."""
+        mine = self.runs[-1].judged
+        parts = zip(("another rubric", "other judges", "another target"), mine, strict=True)
+        return tuple(
+            name
+            for at, (name, value) in enumerate(parts)
+            if any(each.judged[at] != value for each in self.others)
+        )
 
     @property
     def left_out(self) -> str:
         """The runs of the suite that the trend leaves out, in words."""
-        others = f"{counted(self.by_others, 'run')} by another rubric" if self.by_others else ""
+        others = f"{counted(len(self.others), 'run')} by {' or '.join(self.differing)}"
         unscored = f"{counted(self.unscored, 'run')} without a score" if self.unscored else ""
-        return " and ".join(filter(None, (others, unscored)))
+        return " and ".join(filter(None, (others if self.others else "", unscored)))
 
 
 def runs_page(
@@ -117,23 +139,24 @@ def _line(row: RunRow, place: AppState) -> RunLine:
 
 
 def _trends(lines: Sequence[RunLine]) -> list[Trend]:
-    """Return a trend for each suite and rubric with several scored runs.
-
-    Another rubric measures something else, so its runs can't be on the same line.
-    """
-    found: dict[tuple[str, str, str], list[RunLine]] = {}
-    shown, unscored = Counter[str](), Counter[str]()
+    """Return a trend for each suite with several scored runs by one rubric, jury and target."""
+    found: dict[tuple[object, ...], list[RunLine]] = {}
+    shown: dict[str, list[RunLine]] = {}
+    unscored = Counter[str]()
     for each in reversed(lines):
         if each.view is None:
             continue
         if each.metric is None or each.metric.value is None:
             unscored[each.run.suite] += 1
             continue
-        shown[each.run.suite] += 1
-        key = each.run.suite, each.view.rubric.sha256, each.metric.name
-        found.setdefault(key, []).append(each)
-    several = [(suite, runs) for (suite, *_), runs in found.items() if len(runs) > 1]
+        shown.setdefault(each.run.suite, []).append(each)
+        found.setdefault((each.run.suite, each.judged, each.metric.name), []).append(each)
+    several = [runs for runs in found.values() if len(runs) > 1]
     return [
-        Trend(runs=tuple(runs), by_others=shown[suite] - len(runs), unscored=unscored[suite])
-        for suite, runs in several[:_MOST_TRENDS]
+        Trend(
+            runs=tuple(runs),
+            others=tuple(each for each in shown[runs[0].run.suite] if each not in runs),
+            unscored=unscored[runs[0].run.suite],
+        )
+        for runs in several[:_MOST_TRENDS]
     ]
