@@ -1,7 +1,7 @@
 """``jurybox diff``."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from jurybox.cli.output import (
 )
 from jurybox.cli.signals import FAILED, FINE
 from jurybox.documents.numbers import dollars, metric_change, metric_value, shown
+from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.compare_runs import CompareOptions, compare_runs
 from jurybox.reporting.html.html_render import side_by_side_html
 from jurybox.reporting.run_diff import (
@@ -32,7 +33,6 @@ from jurybox.reporting.run_diff import (
     SampleChange,
     between,
     p_value,
-    places,
 )
 from jurybox.reporting.side_by_side import SideBySide, side_by_side
 from jurybox.scoring.summary import GateOutcome
@@ -291,7 +291,7 @@ def _print_samples(diff: RunDiff) -> None:
         ("B", counts.only_in_b, diff.only_in_b),
     ):
         if count:
-            print_line(f"only in {name}  {places(count, listed)}")
+            print_line(f"only in {name}  {_places(count, listed)}")
 
 
 def _sample(change: SampleChange, headline: str | None) -> Iterator[str]:
@@ -308,3 +308,9 @@ def _gate(gate: GateOutcome | None) -> tuple[str | Text, str | Text]:
     if gate is None:
         return "none", "-"
     return metric_value(gate.gate.partition(" ")[0], gate.value), yes_or_no(gate.passed)
+
+
+def _places(count: int, listed: Sequence[SamplePlace]) -> str:
+    """Name samples, and how many more there are."""
+    more = [] if count == len(listed) else [f"and {count - len(listed)} more"]
+    return f"{count}: {', '.join([*map(str, listed), *more])}"

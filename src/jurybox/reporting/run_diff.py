@@ -1,6 +1,6 @@
 """Two runs side by side: as plain data, and in the words that commands and pages share."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Final, Literal
 
 import msgspec
@@ -487,12 +487,6 @@ def between(interval: Interval, name: str, joined: str = " to ") -> str:
 def p_value(p: float | None) -> str:
     """Return a p value for a table."""
     return "-" if p is None else f"< {_SMALLEST_P}" if p < _SMALLEST_P else f"{p:.2g}"
-
-
-def places(count: int, listed: Sequence[SamplePlace]) -> str:
-    """Name samples, and how many more there are."""
-    more = [] if count == len(listed) else [f"and {count - len(listed)} more"]
-    return f"{count}: {', '.join([*map(str, listed), *more])}"
 
 
 def word(value: bool | str | None) -> str:  # noqa: FBT001 - a verdict to show, not a switch

@@ -67,7 +67,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         plain_words,
         rules_text,
     )
-    from jurybox.reporting.run_diff import p_value
+    from jurybox.reporting.run_diff import between, p_value
     from jurybox.review.selection import FEWEST
 
     def metric(value: float | None, name: str) -> str:
@@ -79,7 +79,19 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
     def near(value: float) -> str:
         return short(round(value, 3) + 0.0)  # an estimate this close to zero is zero
 
-    own = (change, counted, dollars, exact, gate_margin, gate_value, metric, moment, near, p_value)
+    own = (
+        between,
+        change,
+        counted,
+        dollars,
+        exact,
+        gate_margin,
+        gate_value,
+        metric,
+        moment,
+        near,
+        p_value,
+    )
     own += (metric_title, percent, plain_words, prose, px, rules_text, seen)
     made = Environment(
         # For all templates, because an unescaped value is a vulnerability.
