@@ -53,7 +53,7 @@ def propose(
 
     With ``narrow``, judges see only the best and worst levels, so only these are changed.
     """
-    found = _end_changes(rubric, cases) if narrow else _proposals(rubric, cases, metrics)
+    found = _end_changes(rubric, metrics) if narrow else _proposals(rubric, cases, metrics)
     return next((each for each in found if each.key not in tried), None)
 
 
@@ -204,10 +204,14 @@ _OPENINGS: Final[dict[str, tuple[str, str]]] = {
 }
 
 
-def _end_changes(rubric: Rubric, cases: Sequence[GoldCase]) -> Iterator[Proposal]:
+def _end_changes(rubric: Rubric, metrics: Agreement) -> Iterator[Proposal]:
     """Yield changes to the best and worst levels, for the criteria that are furthest off first."""
-    off = [(criterion, _difference(criterion, cases)) for criterion in rubric.criteria]
-    known = [(criterion, by) for criterion, by in off if by and len(criterion.levels) > 1]
+    off = {each.criterion: each.bias.value for each in metrics.criteria if each.bias is not None}
+    known = [
+        (criterion, by)
+        for criterion in rubric.criteria
+        if (by := off.get(criterion.id)) and len(criterion.levels) > 1
+    ]
     known.sort(key=lambda pair: (-abs(pair[1]) / pair[0].scale.span, pair[0].id))
     for criterion, by in known:
         direction = "higher" if by > 0 else "lower"
@@ -224,16 +228,6 @@ def _end_changes(rubric: Rubric, cases: Sequence[GoldCase]) -> Iterator[Proposal
             " comes closer to them",
             rubric=changed,
         )
-
-
-def _difference(criterion: Criterion, cases: Sequence[GoldCase]) -> float:
-    """Return how much higher than people the judge scores on average."""
-    apart: list[float] = []
-    for case in cases:
-        people, judge = case.gold.score(criterion.id), case.verdict.scores.get(criterion.id)
-        if people is not None and judge is not None:
-            apart.append(judge - people)
-    return sum(apart) / len(apart) if apart else 0.0
 
 
 def _with_ends(rubric: Rubric, criterion: Criterion, best: str, worst: str) -> Rubric:
