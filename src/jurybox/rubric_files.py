@@ -66,10 +66,10 @@ class RubricFiles:
         if name in own:
             return read_path(own[name])
         # The name may be that of a file without an extension: `jurybox rubric check draft`.
-        if _is_file(name):
+        if is_file(name):
             return read_path(Path(name))
         hint = nearest(name, [*bundled, *own], "see `jurybox rubric list`")
-        if _is_file(f"{name}{_ENDING}"):
+        if is_file(f"{name}{_ENDING}"):
             hint = f"did you mean `{name}{_ENDING}`?"
         raise InputError("no such rubric", hint, shown(name))
 
@@ -176,7 +176,8 @@ def read_path(path: Path) -> RubricFile:
     return RubricFile(name=shown(path.stem), origin=origin, bundled=False, data=data, path=path)
 
 
-def _is_file(name: str) -> bool:
+def is_file(name: str | Path) -> bool:
+    """Return whether a file has this name, which may be anything."""
     try:
         return Path(name).is_file()
     except (OSError, ValueError):

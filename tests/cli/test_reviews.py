@@ -99,7 +99,7 @@ def test_estimate_takes_the_random_part_and_leaves_flagged_samples_out(jurybox: 
     assert random.json["labeled"] == 12
     assert random.err == "labels are taken from reviews: 12 samples of the random part\n"
     truth = sum(worth(number) for number in range(30)) / 30
-    clarity = random.json["estimates"][1]
+    clarity = random.json["estimates"][1]["mean"]
     assert clarity["judge"]["value"] == pytest.approx(truth + 1)
     # Which samples are drawn is left to chance, so the interval may miss; the value comes near.
     assert abs(clarity["corrected"]["value"] - truth) < 0.9
@@ -122,7 +122,9 @@ def test_the_report_shows_the_corrected_metric_next_to_the_raw_one(jurybox: Jury
     assert "corrected by" not in Path("before.html").read_text()
     review("random", 12)
     jurybox("report", "last", "-o", "after.html")
-    overall = jurybox("estimate", "last", "--json").json["estimates"][0]["corrected"]["value"]
+    overall = jurybox("estimate", "last", "--json").json["estimates"][0]["mean"]["corrected"][
+        "value"
+    ]
     found = re.search(r"corrected by 12 reviewed samples: (\S+) \(", Path("after.html").read_text())
     assert found is not None
     assert float(found[1]) == pytest.approx(overall, abs=0.001)
@@ -146,7 +148,9 @@ def test_a_gate_goes_by_the_corrected_metric_when_asked(
         "unscored_rate isn't corrected: people don't score it",
     ]
     review("random", 12)
-    estimated = jurybox("estimate", "last", "--json").json["estimates"][1]["corrected"]["value"]
+    estimated = jurybox("estimate", "last", "--json").json["estimates"][1]["mean"]["corrected"][
+        "value"
+    ]
     done = jurybox(*corrected)
     assert done.code == 1
     assert gates(done)[wanted[0]] == (estimated, False)

@@ -14,7 +14,7 @@ from jurybox.app.metadata import NAMELESS, RunIdentity, check_label
 from jurybox.documents.plain_yaml import as_yaml
 from jurybox.errors import InputError
 from jurybox.models.providers import ModelName
-from jurybox.rubric_files import read_path, shown
+from jurybox.rubric_files import is_file, read_path, shown
 from jurybox.suite import Suite, parse_suite
 from jurybox.suite.model_spec import chosen_models
 from jurybox.suite.target_spec import TargetSpec
@@ -115,7 +115,7 @@ def choose_suite(name: "str | Path | Mapping[str, Any]", options: RunOptions) ->
     is_name = isinstance(name, str) and not name.endswith((".yaml", ".yml")) and "/" not in name
     folder = bundled.get(str(name)) if is_name else None
     path = Path(name) if folder is None else folder / _SUITE_FILE
-    if folder is None and is_name and not _is_file(path):
+    if folder is None and is_name and not is_file(path):
         otherwise = f"give the path of a suite file, or one of {listed(bundled)}"
         raise InputError("no such suite", nearest(str(name), bundled, otherwise), shown(name))
     file = read_path(path)
@@ -171,13 +171,6 @@ def choose_targets(
         )
 
 
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
-
-
 def _with_target(suite: Suite, options: RunOptions, origin: str) -> Suite:
     """Return the suite with its target changed by the options."""
     given = {"--target": options.target, "--prompt": options.prompt, "--system": options.system}
@@ -214,7 +207,7 @@ def _with_target(suite: Suite, options: RunOptions, origin: str) -> Suite:
 def _responses(name: str, recorded: dict[str, Path]) -> Path:
     """Return the file of recorded responses: bundled ones by name, others by path."""
     path = recorded.get(name, Path(name))
-    if recorded and "/" not in name and not path.suffix and not _is_file(path):
+    if recorded and "/" not in name and not path.suffix and not is_file(path):
         hint = nearest(name, recorded, f"there are {listed(recorded)}; or give a file")
         raise InputError("no such recorded responses", hint, shown(name))
     return path

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 import msgspec
@@ -61,7 +60,7 @@ def command(
     for line in _cautions(found, scorer):
         say(f"warning: {line}")
     if as_json:
-        print_json(_as_data(found, level))
+        print_json(msgspec.to_builtins(found) | {"level": level})
     else:
         _print(found, scorer)
 
@@ -109,11 +108,3 @@ def _rate(rate: CorrectedRate) -> str:
     if rate.corrected.value is None:
         return f"by sensitivity and specificity: {rate.reason} ({right})"
     return f"by sensitivity and specificity: {_ranged(rate.corrected)} ({right})"
-
-
-def _as_data(found: RunCorrections, level: float) -> dict[str, Any]:
-    data: dict[str, Any] = msgspec.to_builtins(found)
-    estimates = [
-        {"metric": each.pop("metric"), **each.pop("mean"), **each} for each in data.pop("estimates")
-    ]
-    return {**data, "level": level, "estimates": estimates}
