@@ -155,6 +155,16 @@ def test_undo_brings_a_sample_back_with_what_was_said(page: Page, begin: Begin) 
     expect(page.get_by_label("Comment")).to_have_value("too short, and nasty: u n s ?")
 
 
+def test_a_digit_never_answers_another_question(page: Page, begin: Begin) -> None:
+    begin(page)
+    page.locator("input[data-key='5']").first.evaluate("each => delete each.dataset.key")
+    press(page, "5")  # only Tone has it now
+    assert status(page) == "Correctness has no answer 5; nothing was changed."
+    assert answers(page) == []
+    press(page, "4")
+    assert "Next: Tone" in status(page)
+
+
 def test_no_way_of_leaving_loses_answers_without_a_word(page: Page, begin: Begin) -> None:
     tab = page.context.new_page()  # a dialog is no trouble in it
     asked: list[str] = []

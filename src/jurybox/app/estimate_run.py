@@ -304,7 +304,7 @@ def review_agreement(desk: ReviewDesk) -> ReviewAgreement | None:
         unsure=part.unsure,
         unscored=len(part.unscored),
         waiting=len(part.waiting),
-        passed=part.passed,
+        passed=len(part.passed),
         by_rules=ruled or not plan_of(desk.run).judges,
         estimates=_estimates(desk, blind, part),
         unclear=tuple(_unclear(desk, every)),

@@ -33,7 +33,7 @@ from jurybox.datasets.source import open_source
 from jurybox.documents.findings import Findings
 from jurybox.engine.records import RunRow
 from jurybox.errors import InputError
-from jurybox.reporting.review_text import waiting_line
+from jurybox.reporting.review_text import skipped_line, waiting_line
 from jurybox.reporting.stored import SampleRecord, plan_of, reading, rubric_of
 from jurybox.review.reviews import ActiveReviews, Review, by_number, gold_of
 from jurybox.review.selection import RandomPart, needed_line, too_many_missing
@@ -253,12 +253,11 @@ def labels_for_run(store: Store, run: RunRow, path: Path | None) -> RunLabels:
     part = desk.part_of(found)
     notes = [*_left_out(found, part)]
     if part.skipped:
-        skipped = counted(part.skipped, "sample")
-        notes.insert(0, f"{skipped} of the random part skipped by reviewers")
+        notes.insert(0, skipped_line(part.skipped))
     if part.needed and (not part.labeled or _of_rows(store, run)):
         hint = "review some from the random queue of `jurybox serve`, or give some with --gold"
         if part.waiting:
-            hint = "review the samples that were skipped in the random queue"
+            hint = "review the earlier samples of the random queue"
         return RunLabels(notes=("labels are taken from the run's rows", *notes), hint=hint)
     labeled = counted(len(part.labeled), "sample")
     head = f"labels are taken from reviews: {labeled} of the random part"
@@ -281,7 +280,7 @@ def _left_out(found: ActiveReviews, part: RandomPart) -> Iterator[str]:
     if aside := sum(each.id not in blind for each in found.every):
         yield f"left out: {counted(aside, 'review')} made after seeing the judges' verdict"
     if part.waiting:
-        yield waiting_line(len(part.waiting), part.passed)
+        yield waiting_line(len(part.waiting), len(part.passed))
     elif part.needed:
         yield needed_line(part.needed, part.unsure, others=bool(others))
 

@@ -6,7 +6,7 @@ Reviews and withdrawals are appended rows, never changed. Any number of reviewer
 from collections import Counter, OrderedDict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import chain
+from itertools import chain, islice
 from threading import Lock
 from typing import Final
 
@@ -57,6 +57,7 @@ from jurybox.scoring.sample_result import KINDS, facets_of
 from jurybox.storage.store import Store
 
 _MAX_UNREVEALED: Final = 100_000
+_SEEN: Final = 1000
 # How long a sample stays with a reviewer who was shown it.
 _CLAIMED: Final = timedelta(hours=1)
 
@@ -108,6 +109,7 @@ class ReviewProgress(msgspec.Struct, frozen=True, kw_only=True):
     # order have no blind review.
     waiting: int = 0
     passed: int = 0
+    passed_to: tuple[str, ...] = ()  # to whom these are assigned
     unscored: int = 0  # how many samples of the random part have a label, but no judge's score
 
 
@@ -198,6 +200,18 @@ class ReviewDesk:
             return iter(numbers)
         to, most = self.reviewers, self.overlap
         return (each for each in numbers if name in assigned(self.run.id, each, to, most))
+
+    def _assigned_to(self, numbers: Iterable[int]) -> tuple[str, ...]:
+        """Return the reviewers of these samples, if samples are assigned; few are enough to see."""
+        some = islice(numbers, _SEEN if self.reviewers else 0)
+        to, most = self.reviewers, self.overlap
+        return tuple(
+            sorted({name for each in some for name in assigned(self.run.id, each, to, most)})
+        )
+
+    def share_of_random(self, reviewer: str) -> frozenset[int]:
+        """Return the samples of the random queue that a reviewer may get."""
+        return frozenset(self._share(self._random(), read_reviewer(reviewer)))
 
     def undecided(self, reviewer: str | None = None) -> frozenset[int]:
         """Return the samples that were reviewed but still wait for a decision on their flag.
@@ -350,7 +364,8 @@ class ReviewDesk:
             labeled=len(part.labeled),
             needed=part.needed,
             waiting=len(part.waiting),
-            passed=part.passed,
+            passed=len(part.passed),
+            passed_to=self._assigned_to(part.passed),
             unscored=len(part.unscored),
         )
 

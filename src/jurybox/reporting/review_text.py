@@ -284,10 +284,7 @@ def _missing(found: ReviewAgreement, overlap: int = 1) -> Iterator[str]:
 
 def _uncounted(found: ReviewAgreement) -> Iterator[str]:
     if found.skipped:
-        yield (
-            f"{counted(found.skipped, 'sample')} of the random part skipped: if they were skipped"
-            " because of their content, the metrics are biased"
-        )
+        yield skipped_line(found.skipped)
     if found.unsure:
         samples = counted(found.unsure, "sample")
         yield f"{samples} of the random part that no reviewer could judge"
@@ -297,6 +294,15 @@ def _uncounted(found: ReviewAgreement) -> Iterator[str]:
         made = counted(found.open, "review")
         count = "counts" if found.open == 1 else "count"
         yield f"{made} made after seeing the judges' verdict, which {count} in no metric"
+
+
+def skipped_line(count: int) -> str:
+    """Return what it means that samples of the random part have no review, though later ones do."""
+    have = "has" if count == 1 else "have"
+    return (
+        f"{counted(count, 'sample')} of the random part {have} no review yet, though later ones do:"
+        " if reviewers skip samples because of what they contain, the metrics are biased"
+    )
 
 
 def unscored_line(count: int, *, by_rules: bool) -> str:
@@ -309,13 +315,13 @@ def unscored_line(count: int, *, by_rules: bool) -> str:
 
 def waiting_line(waiting: int, passed: int) -> str:
     """Return why reviews from the random queue don't count yet, and what to do."""
-    samples, those = counted(waiting, "reviewed sample"), "it" if passed == 1 else "them"
+    samples = counted(waiting, "reviewed sample")
     before = f"{counted(passed, 'earlier sample')} in the random order"
-    have = "has" if passed == 1 else "have"
+    have, it = ("has", "it") if passed == 1 else ("have", "them")
     wait = "waits" if waiting == 1 else "wait"
     return (
-        f"{samples} {wait} to be counted: {before} {have} no blind review; go back to {those} in"
-        " the random queue, or ask a reviewer who hasn't seen the verdict"
+        f"{samples} {wait} to be counted: {before} {have} no blind review; the random queue gives"
+        f" {it} next to reviewers who may still score {it} blind"
     )
 
 

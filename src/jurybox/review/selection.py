@@ -97,9 +97,9 @@ class RandomPart(msgspec.Struct, frozen=True, kw_only=True):
     unscored: frozenset[int] = frozenset()  # those with a label only, which correct no metric
     missed: frozenset[int] = frozenset()  # the numbers of the drawn samples without a review
     # The numbers of reviewed samples that don't count yet, since too many samples before them in
-    # the order have no review; ``passed`` is the number of those without a review.
+    # the order have no review; ``passed`` are the numbers of those without a review.
     waiting: frozenset[int] = frozenset()
-    passed: int = 0
+    passed: frozenset[int] = frozenset()
 
     @property
     def drawn(self) -> int:
@@ -164,7 +164,7 @@ def random_part(
         unscored=part.intersection(labeled).intersection(unscored),
         missed=frozenset(missed[:counted_missed]),
         waiting=waiting,
-        passed=len(missed) if waiting else 0,
+        passed=frozenset(missed) if waiting else frozenset(),
     )
 
 

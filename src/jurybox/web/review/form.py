@@ -1,7 +1,7 @@
 """The review form: a field for each criterion, and the verdict read from a submitted form."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -78,12 +78,6 @@ def pair_fields(rubric: Rubric) -> tuple[Field, ...]:
             for each in rubric.criteria
         ),
     )
-
-
-def digit_keys(fields: Sequence[Field]) -> list[str]:
-    """Return the digits that choose a score, sorted."""
-    shortcuts = {each.key for field in fields for each in field.choices}
-    return [key for key in sorted(_DIGITS) if key in shortcuts]
 
 
 def safety_field(*, pair: bool) -> Field:

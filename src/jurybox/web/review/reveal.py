@@ -45,11 +45,14 @@ class VerdictReveal(msgspec.Struct, frozen=True, kw_only=True):
     def sentence(self) -> str:
         """How far the reviewer and the judge or the rules agree, in words."""
         known = [line for line in self.lines if line.difference != _NOTHING]
-        scores = self._scores(known)
+        if all(line.mine == _UNCLEAR for line in self.lines if line.title != SAFETY):
+            rest = "you answered unclear, so there is nothing to compare"
+        else:
+            rest = f"you and the {self.scorer} {self._scores(known)}"
         if any(line.title == SAFETY and line.difference != _SAME for line in known):
-            you = "you" if self.scorer == "judge" else f"you and the {self.scorer}"
-            return f"You and the judge differ on safety. Apart from that, {you} {scores}."
-        return f"You and the {self.scorer} {scores}."
+            rest = rest.replace("you and the judge ", "you ")
+            return f"You and the judge differ on safety. Apart from that, {rest}."
+        return f"{rest[0].upper()}{rest[1:]}."
 
     def _scores(self, known: Sequence[Line]) -> str:
         """Return how far the scores or winners agree."""
@@ -136,7 +139,7 @@ def _safety_lines(judged: JudgedSample, everybody: tuple[Review, ...]) -> Iterat
         judge="flagged" if flagged else "not flagged" if known else _NOTHING,
         others=tuple(answers[1:]),
         difference=difference,
-        differs=difference == "differs" or _disputed(everybody),
+        differs=difference == "differs",
     )
 
 

@@ -28,7 +28,6 @@ from jurybox.web.lookup import LARGEST, Number, PlaceOf
 from jurybox.web.review.form import (
     PREFERENCE,
     SCORE,
-    digit_keys,
     form_problem,
     given_fields,
     given_verdict,
@@ -142,11 +141,21 @@ def _last_page(visit: Visit, after: int | None) -> Response:
     view = view_run(visit.desk.run, visit.desk.store)
     mine = {each.number for each in visit.desk.reviews() if each.reviewer == visit.reviewer}
 
+    progress = visit.desk.progress(visit.reviewer)
+    done, own, every = progress.mine, progress.share, progress.queued
+    if visit.queue == "random":
+        share = visit.desk.share_of_random(visit.reviewer)
+        done, own, every = len(mine & share), len(share), progress.samples
+
     def named(numbers: Iterable[int]) -> list[tuple[int, str]]:
         return [(each, visit.desk.stored(each).id) for each in sorted(numbers)[:_LISTED]]
 
     return visit.page(
         "done",
+        done=done,
+        own=own,
+        every=every,
+        others=[each for each in visit.desk.reviewers if each != visit.reviewer],
         left=named(left),
         disputed=named(mine.intersection(view.release.disputed)),
         verdict=app_state_of(visit.request).verdict(view),
@@ -279,7 +288,7 @@ def _form(
         case=case,
         sheet=sheet_of(case),
         fields=fields,
-        digits=digit_keys(fields),
+        digits=any((choice.key or "").isdigit() for each in fields for choice in each.choices),
         typed=any(each.low is not None for each in fields),
         safety=safety_field(pair=case.is_pair),
         given=given,

@@ -230,7 +230,8 @@
     const inputs = groups.flatMap((group) => Array.from(group.querySelectorAll("input[data-key]")));
     const found = inputs.filter((input) => input.getAttribute("data-key") === key);
     const here = found.find((input) => current && current.contains(input));
-    return here || (found.length === 1 ? found[0] : null); // a key that only one question has answers that question
+    // A letter that only one question has answers that question; a digit is for the marked one.
+    return here || (found.length === 1 && !/^[0-9]$/.test(key) ? found[0] : null);
   }
 
   function typing(element) {
@@ -303,6 +304,10 @@
     if (/^[-0-9.]$/.test(key) && current && current.querySelector("input[data-number]")) {
       current.querySelector("input[data-number]").focus(); // and the key is typed into it
       return false;
+    }
+    if (/^[0-9]$/.test(key) && current) {
+      say(`${title(current)} has no answer ${key}; nothing was changed.`, true);
+      return true;
     }
     if (key === "Enter") {
       if (hasOwnEnter(event.target)) {

@@ -156,3 +156,9 @@ def test_a_judge_that_people_have_reviewed_is_no_unknown(
     text = report(made("calm"), people=people, calibration=None)
     assert there in text
     assert missing not in text
+
+
+def test_a_sample_that_is_still_to_be_reviewed_isnt_called_skipped() -> None:
+    (line,) = msgspec.structs.replace(NOTHING, skipped=1).uncounted
+    assert line.startswith("1 sample of the random part has no review yet, though later ones do")
+    assert "skipped" not in line

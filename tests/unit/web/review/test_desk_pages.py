@@ -412,7 +412,17 @@ def test_e11_a_dispute_names_who_confirmed_and_who_dismissed(made: Made, anna: R
     anna.send(0, **SCORES, safety_concern="yes")
     same = re.sub(r"\s+", " ", re.sub("<.*?>", " ", anna.get(f"{DESK}/0/judged").text))
     assert " Safety concern yes flagged same Ben yes " in same
+    agreed = r'<tr>\s*<th scope="row">Safety concern'
+    assert re.search(agreed, anna.get(f"{DESK}/0/judged").text)  # only Ben differs
     assert "differ on safety" not in same
+
+
+def test_who_answers_unclear_is_told_so(made: Made, anna: Reviewer) -> None:
+    del made
+    anna.name("Anna")
+    anna.send(0, **dict.fromkeys(SCORES, "none"))
+    told = anna.get(f"{DESK}/0/judged").text
+    assert '<p class="lead">You answered unclear, so there is nothing to compare.</p>' in told
 
 
 def test_the_agreement_leads_to_labels_and_to_a_command_that_calibrates_on_them(
@@ -472,10 +482,10 @@ def test_a_revealed_pair_has_the_names_of_the_run(make_run: MakeRun, anna: Revie
 
 def test_the_random_part_says_that_flagged_reviews_may_count(made: Made, anna: Reviewer) -> None:
     anna.name("Anna")
-    assert "count too" not in anna.get(f"{DESK}?queue=random").text
+    assert "already reviewed" not in anna.get(f"{DESK}?queue=random").text
     desk(made).submit(1, "Ben", GIVEN, shown=Circumstances(queue="flagged"))
     shown = anna.get(f"{DESK}?queue=random").text
-    assert "4 more are needed to correct metrics. Flagged samples that are already" in shown
+    assert "4 are needed to correct metrics; flagged samples that are already reviewed" in shown
 
 
 @pytest.mark.parametrize(
@@ -563,7 +573,13 @@ def test_progress_counts_the_reviewers_own_share(made: Made, open_pages: Open) -
         end = reviewer.get(DESK).text
         assert f"{len(share)} of your {len(share)} flagged reviewed by you<" in end
         assert "of all 4 by anyone" in end
-        assert "You have reviewed every flagged sample that is assigned to you." in end
+        own = "1 flagged sample that is" if len(share) == 1 else f"all {len(share)} flagged samples"
+        assert f"You have reviewed {own}" in end
+        others = next(each for each in names if each != name)
+        random = re.sub("<[^>]*>", "", reviewer.get(f"{DESK}?queue=random").text)
+        assert f"assigned to you; the other {4 - len(share)} " in random
+        assert f"assigned to {others}." in random
+        assert "enough reviews" not in random
 
 
 def test_a_sample_page_says_of_each_review_whether_it_counts(

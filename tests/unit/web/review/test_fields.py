@@ -8,7 +8,6 @@ from jurybox.rubric.rubric_model import Criterion, Level, Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.web.review.form import (
     Field,
-    digit_keys,
     given_fields,
     given_verdict,
     pair_fields,
@@ -54,11 +53,6 @@ def keys(scale: str) -> dict[str, str | None]:
 def test_a_score_has_the_key_of_its_own_digit() -> None:
     own = {str(score): str(score) for score in range(1, 6)}
     assert keys("1-5") == {**own, "Unclear": "x"}
-
-
-def test_the_list_of_keys_has_the_digits_that_answer() -> None:
-    assert digit_keys([field("1-5")]) == ["1", "2", "3", "4", "5"]
-    assert digit_keys([field("1-3"), field("0.0-1.0")]) == ["1", "2", "3"]
 
 
 def test_ten_has_the_key_0_where_no_score_is_0() -> None:
