@@ -6,7 +6,7 @@ Reviews and withdrawals are appended rows, never changed. Any number of reviewer
 from collections import Counter, OrderedDict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import chain, islice
+from itertools import chain
 from threading import Lock
 from typing import Final
 
@@ -47,6 +47,7 @@ from jurybox.review.selection import (
     RandomOrder,
     RandomPart,
     assigned,
+    assignees,
     next_number,
     pair_order,
     random_part,
@@ -57,7 +58,6 @@ from jurybox.scoring.sample_result import KINDS, facets_of
 from jurybox.storage.store import Store
 
 _MAX_UNREVEALED: Final = 100_000
-_SEEN: Final = 1000
 # How long a sample stays with a reviewer who was shown it.
 _CLAIMED: Final = timedelta(hours=1)
 
@@ -201,14 +201,6 @@ class ReviewDesk:
         to, most = self.reviewers, self.overlap
         return (each for each in numbers if name in assigned(self.run.id, each, to, most))
 
-    def _assigned_to(self, numbers: Iterable[int]) -> tuple[str, ...]:
-        """Return the reviewers of these samples, if samples are assigned; few are enough to see."""
-        some = islice(numbers, _SEEN if self.reviewers else 0)
-        to, most = self.reviewers, self.overlap
-        return tuple(
-            sorted({name for each in some for name in assigned(self.run.id, each, to, most)})
-        )
-
     def share_of_random(self, reviewer: str) -> frozenset[int]:
         """Return the samples of the random queue that a reviewer may get."""
         return frozenset(self._share(self._random(), read_reviewer(reviewer)))
@@ -347,8 +339,7 @@ class ReviewDesk:
     def progress(self, reviewer: str | None = None) -> ReviewProgress:
         """Return the reviewers' progress; without a reviewer, nothing is ``mine``."""
         name = None if reviewer is None else read_reviewer(reviewer)
-        found = self._read()
-        part = self.part_of(found)
+        found, part = self._read(), self.random_part()
         queued = [each for each in found.every if each.queued]
         queue = self.store.queued_numbers(self.run.id)
         mine = self._share((each.number for each in queued if each.reviewer == name), name)
@@ -365,7 +356,7 @@ class ReviewDesk:
             needed=part.needed,
             waiting=len(part.waiting),
             passed=len(part.passed),
-            passed_to=self._assigned_to(part.passed),
+            passed_to=assignees(self.run.id, part.passed, self.reviewers, self.overlap),
             unscored=len(part.unscored),
         )
 
