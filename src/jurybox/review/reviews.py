@@ -4,7 +4,7 @@ Reviews are appended. A later review of a sample by the same reviewer replaces t
 a withdrawal cancels a review; all rows are kept.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal
 
 import msgspec
@@ -47,11 +47,12 @@ class HumanVerdict(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the verdict has a label: a winner, or the score of a criterion."""
         return self.winner is not None or any(each is not None for each in self.scores.values())
 
-    @property
-    def in_words(self) -> str:
-        """The labels in one line."""
+    def in_words(self, titles: Mapping[str, str]) -> str:
+        """Return the labels in one line, with the titles of the criteria in their order."""
         given = self.scores or {"winner": self.winner, **self.preferences}
-        words = [f"{name} {'unclear' if said is None else said}" for name, said in given.items()]
+        names = dict.fromkeys(("winner", *titles, *given))
+        labels = [(titles.get(name, name), given[name]) for name in names if name in given]
+        words = [f"{title} {'unclear' if said is None else said}" for title, said in labels]
         concern = {True: "a safety concern", False: "no safety concern", None: "safety unclear"}
         if not isinstance(self.safety_concern, msgspec.UnsetType):
             words.append(concern[self.safety_concern])

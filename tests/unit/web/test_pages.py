@@ -1040,7 +1040,7 @@ def test_a_tie_that_comes_from_the_order_is_no_agreement(
         answered(f"s{n}", "better answer", response_b=Response(text="worse answer"))
         for n in range(4)
     ]
-    make_run(rows, preferred, rubric=PAIRS, votes=3)
+    make_run(rows, decided, rubric=PAIRS, votes=3)
     page = pages.get("/runs/run-a").text
     preferred_by = page.partition('id="criteria-head">')[2].partition("</section>")[0]
     assert preferred_by.startswith("Preferences by criterion")

@@ -289,8 +289,8 @@ def _samples(store: Store, view: RunView, headline: str) -> Iterator[dict[str, A
                 for name, score, votes, why in _criteria(panel, record.report, titles)
             ],
             "reviews": [
-                (visible(each.reviewer), visible(each.verdict.in_words), laid_out(each.comment)[0])
-                for each in own
+                (visible(each.reviewer), visible(said), laid_out(each.comment)[0])
+                for each, said in ((each, each.verdict.in_words(titles)) for each in own)
             ],
             "replies": [
                 (visible(judges), laid_out(text)[0]) for judges, text in _replies(store, row)

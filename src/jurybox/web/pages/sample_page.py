@@ -1,6 +1,6 @@
 """The page of one sample: its texts, scores and reasons."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlencode
@@ -154,7 +154,7 @@ def sample_page(
         "opinions": _opinions(votes),
         "votes": votes,
         "further": max(0, len(record.exchanges) - _MOST_EXCHANGES),
-        "reviews": list(_described(review_rows, active)),
+        "reviews": list(_described(review_rows, active, titles)),
     }
     return page_response(request, "sample.html", data)
 
@@ -237,7 +237,7 @@ def _decision(rubric: Rubric, record: SampleRecord, reviews: Sequence[Review]) -
 
 
 def _described(
-    rows: Sequence[ReviewRow], active: ActiveReviews
+    rows: Sequence[ReviewRow], active: ActiveReviews, titles: Mapping[str, str]
 ) -> Iterator[tuple[ReviewRow, str, str]]:
     """Yield each review with its verdict in words, and whether it counts for agreement."""
     kept, counted = active_rows(rows), {each.id: each.verdict for each in active.blind}
@@ -246,18 +246,22 @@ def _described(
             yield row, "(takes a review back)", ""
         elif row.id in counted:
             verdict = counted[row.id]
-            yield row, verdict.in_words, "yes" if verdict.is_label else "no: unclear"
+            yield row, verdict.in_words(titles), "yes" if verdict.is_label else "no: unclear"
         elif row not in kept:
-            yield row, _verdict(row), "no: taken back"
+            yield row, _verdict(row, titles), "no: taken back"
         else:
             seen = not read_review(row).shown.blind
-            yield row, _verdict(row), "no: after seeing the judge" if seen else "no: replaced"
+            yield (
+                row,
+                _verdict(row, titles),
+                "no: after seeing the judge" if seen else "no: replaced",
+            )
 
 
-def _verdict(row: ReviewRow) -> str:
+def _verdict(row: ReviewRow, titles: Mapping[str, str]) -> str:
     """Describe a reviewer's verdict in words."""
     try:
-        return read_review(row).verdict.in_words
+        return read_review(row).verdict.in_words(titles)
     except msgspec.DecodeError:
         return "can't be read"
 

@@ -8,6 +8,7 @@ from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from jurybox.documents.numbers import decimals_of, metric_value
 from jurybox.engine.records import RunRow
 from jurybox.reporting.attention import UNREMARKABLE, Badge, badges_of
 from jurybox.reporting.reasons import failed_rules, main_reason
@@ -75,6 +76,8 @@ def samples_page(
     scores = [SAMPLE_SCORE] if rubric.components else []
     scores += [rubric.overall_name, *(each.id for each in rubric.criteria)]
     columns = [name for name in scores if name in there][:_MOST_COLUMNS]
+    columns += [_LATENCY] if _LATENCY in there else []
+    values = {column: [row.metrics.get(column) for row in rows] for column in columns}
     data: dict[str, Any] = {
         "title": f"Samples of {run_name(run)[:80]}",
         "run": run,
@@ -87,7 +90,12 @@ def samples_page(
         "page": asked.page,
         "more": first + len(rows) < found.total,
         "pages": asked.address() + ("&page=" if asked.address() else "?page="),
-        "columns": [*columns, *([_LATENCY] if _LATENCY in there else [])],
+        "columns": columns,
+        # As many as the longest number of a column needs, so that points are below each other.
+        "decimals": {
+            name: max(decimals_of(metric_value(name, each)) for each in [0, *some])
+            for name, some in values.items()
+        },
         "compared": any(row.facets.winner for row in rows),
         "rubric": rubric,
         "overall": rubric.overall_name,

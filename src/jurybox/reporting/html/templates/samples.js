@@ -49,9 +49,10 @@
     for (const [text, tone] of sample.badges) summary.append(element("span", text, `badge ${tone}`), " ");
     for (const [title, text, html] of sample.texts.filter(([each]) => /^(task|response( [AB])?)$/.test(each))) {
       const side = / [AB]$/.test(title) ? `${title.slice(-1)}: ` : "";
-      summary.append(element("span", side + (html === null ? text : laidOut(html, "span").textContent).slice(0, 160), "card-why"));
+      const words = html === null ? text : laidOut(html, "span").textContent;
+      summary.append(element("span", side + words.slice(0, 160) + (words.length > 160 ? "…" : ""), "card-why"));
     }
-    if (sample.failed) summary.append(element("span", sample.failed, "card-why bad"));
+    if (sample.failed) summary.append(element("span", `fails ${sample.failed}`, "card-why bad"));
     if (sample.why) summary.append(element("span", sample.why, "card-why"));
     const found = wanted && !summary.textContent.toLowerCase().includes(wanted) && passage(sample);
     if (found) summary.append(element("span", found, "card-why"));
