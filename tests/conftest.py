@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,9 +32,6 @@ settings.register_profile(
 )
 settings.register_profile("thorough", settings.get_profile("jurybox"), max_examples=300)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "jurybox"))
-
-# What is collected here stays until the end, so that looking for garbage among it finds none.
-gc.disable()
 
 # Some machines forbid Python to keep what it compiled. Each of the hundreds of processes that the
 # suite starts would then compile the whole program again, and each run all of the tests.
@@ -216,10 +213,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     )
 
 
-def pytest_collection_finish() -> None:
-    """Look for garbage from now on, but not among the tests."""
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage among the tests: they stay until the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_xdist_auto_num_workers() -> int:
