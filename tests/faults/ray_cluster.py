@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -55,14 +56,18 @@ class RayNodes:
 @contextmanager
 def ray_nodes(environment: dict[str, str]) -> Iterator[RayNodes]:
     quiet = {**environment, "RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
-    with subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=quiet,
-    ) as process:
+    with (
+        # Sockets are in it, whose paths must be short.
+        tempfile.TemporaryDirectory(prefix="jb-ray-", ignore_cleanup_errors=True) as folder,
+        subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**quiet, "RAY_TMPDIR": folder},
+        ) as process,
+    ):
         try:
             yield RayNodes(process)
         finally:
