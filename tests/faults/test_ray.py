@@ -250,14 +250,14 @@ def test_a_node_and_a_driver_are_killed_and_ctrl_c_finishes_what_is_under_way(
     asked = judge.requests
     time.sleep(0.5)
     assert judge.requests == asked
+    assert most_per_second(judge) <= PER_SECOND
+    assert judge.most_at_once <= CALLS
     # The local engine takes it up where the cluster left it.
     finish("resume", "last", "--store", "spread.db")
     assert digest("spread.db") == expected
     # Those in flight when the node died, and those when the driver did.
     assert repeated(judge) <= 2 * CALLS
     assert len(judge.asked) == judge.requests - repeated(judge)
-    assert most_per_second(judge) <= PER_SECOND
-    assert judge.most_at_once <= CALLS
 
 
 def test_postgresql_is_killed_and_comes_back(
