@@ -30,6 +30,8 @@ class TargetOutput(msgspec.Struct, frozen=True, kw_only=True):
 
     number: int
     response: str
+    other: str | None  # the response B of a pair
+    winner: str | None
     score: float | None
     passed: bool | None
     failed: str  # the pass rules that fail
@@ -48,7 +50,8 @@ class SampleOutputs(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def differs(self) -> bool:
         """Whether the runs have different results for the sample."""
-        found = {(each.passed, each.score is None) for each in self.outputs if each is not None}
+        given = [each for each in self.outputs if each is not None]
+        found = {(each.passed, each.winner, each.score is None) for each in given}
         return bool(self.apart) or len(found) > 1
 
 
@@ -192,9 +195,12 @@ def _outputs(
 def _output(row: SampleRow, rubric: Rubric, headline: str | None) -> TargetOutput:
     record = SampleRecord(row)
     result = record.result
+    other = record.responses.response_b
     return TargetOutput(
         number=row.number,
         response=record.response or result.target_error or "",
+        other=None if other is None else other.text,
+        winner=result.winner,
         score=recorded_score(result, headline or ""),
         passed=record.passed,
         failed=failed_rules(record),
