@@ -142,7 +142,7 @@ class MetricDifference(msgspec.Struct, frozen=True, kw_only=True):
         """The verdict in words for readers."""
         made = self.comparison
         if not made.n:
-            return "not measurable"
+            return "no sample has both"
         if not made.differing:
             return "the same"
         return "not clearly different" if made.verdict == "undecided" else made.verdict
