@@ -41,8 +41,8 @@ from jurybox.scoring.evaluate_sample import Procedure, evaluate_sample
 from jurybox.scoring.sample_result import Role, SampleResult
 
 # Rows are collected for this many seconds per commit, because each commit writes to the disk and
-# takes the interpreter from the event loop several times: with 0.005, a judged sample takes 12% more
-# CPU time. 500 calls at once of 200 ms each take the same time with both.
+# interrupts the event loop several times: with 0.005, a judged sample takes 12% more CPU time. With
+# 500 calls at once of 200 ms each, the speed is the same.
 _PAUSE: Final = 0.02
 _FULL: Final = 1000
 """How many samples and replies may be queued before the run waits for the store."""
