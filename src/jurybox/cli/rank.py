@@ -97,14 +97,21 @@ def _rate(rate: float | None) -> str:
 def _print_models(ranking: Ranking) -> None:
     level = f"{100 * ranking.level:g}% interval"
     headings = ["rank", "model", "strength", level, "won", "lost", "tied", "win rate"]
+    # Columns that most rankings don't need.
     grouped = any(model.group > 1 for model in ranking.models)
-    rows = ((*_cells(model), *((str(model.group),) if grouped else ())) for model in ranking.models)
-    print_table([*headings, *(["group"] if grouped else [])], rows)
+    scaled = len({model.scale for model in ranking.models} - {None}) > 1
+    more = {"group": grouped, "scale": scaled}
+    names = [name for name, wanted in more.items() if wanted]
+    rows = (
+        (*_cells(model), *(str(getattr(model, name) or "-") for name in names))
+        for model in ranking.models
+    )
+    print_table([*headings, *names], rows)
 
 
 def _cells(model: RankedModel) -> Iterator[str]:
     yield from (str(model.rank), model.name)
-    yield f"{model.strength:+.3f}"
+    yield "none" if model.strength is None else f"{model.strength:+.3f}"
     yield "-" if model.interval is None else _ends(model.interval)
     yield from (f"{count:,}" for count in (model.wins, model.losses, model.ties))
     yield f"{model.win_rate:.3f}"
@@ -117,9 +124,10 @@ def _ends(interval: Interval) -> str:
 def _sentences(ranking: Ranking) -> Iterator[str]:
     """Describe which neighbors differ significantly, and which majorities form a cycle."""
     between = {(each.a, each.b): each for each in ranking.differences}
+    known = [model.name for model in ranking.models if model.strength is not None]
     neighbors = [
-        between.get((one.name, other.name)) or between.get((other.name, one.name))
-        for one, other in itertools.pairwise(ranking.models)
+        between.get((one, other)) or between.get((other, one))
+        for one, other in itertools.pairwise(known)
     ]
     lines = [_sentence(each) for each in neighbors if each is not None]
     yield from lines[:_MOST_LINES]

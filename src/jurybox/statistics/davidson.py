@@ -48,6 +48,11 @@ class WinCounts(msgspec.Struct, frozen=True, kw_only=True):
         """How often each pair of models was compared."""
         return self.wins + self.wins.T + self.ties
 
+    @property
+    def linked(self) -> Links:
+        """Whether the model of a row ever won against or tied with the model of a column."""
+        return (self.wins > 0) | (self.ties > 0)
+
     def rate(self, i: int, j: int) -> float | None:
         """Return model i's win rate against j; a tie is half a win. None if they never met."""
         met = int(self.met[i, j])
@@ -90,6 +95,31 @@ def components(links: Links) -> tuple[tuple[int, ...], ...]:
     return tuple(sorted(found, key=lambda part: (-len(part), part)))
 
 
+def has_finite_fit(counts: WinCounts) -> bool:
+    """Return whether the likelihood has its maximum at finite strengths and tie parameter.
+
+    It is assumed that all models reach each other by wins and ties. Without ties, strengths are
+    then always finite (Ford 1957). With ties, strengths and the tie parameter can still grow
+    together without bound: if some potential ``d`` has ``d_i - d_j >= 1`` wherever i ever won
+    against j, and ``|d_i - d_j| <= 1`` wherever they ever tied, moving the strengths along ``d``
+    never lowers the likelihood. Such a potential exists unless there is a negative cycle (Bellman
+    and Ford).
+    """
+    if not counts.ties.any():
+        return True
+    length = np.full(counts.wins.shape, np.inf)
+    length[counts.ties > 0] = 1.0
+    # Where i won, d_j - d_i <= -1: an edge from i to j of length -1, shorter than a tie's.
+    length[counts.wins > 0] = -1.0
+    distance = np.zeros(len(length))
+    for _ in range(len(length)):
+        shorter = np.minimum(distance, (distance[:, None] + length).min(axis=0))
+        if np.array_equal(shorter, distance):
+            return False
+        distance = shorter
+    return True
+
+
 def majority_cycles(counts: WinCounts) -> tuple[tuple[str, ...], ...]:
     """Return a shortest cycle of majorities for each set of models that has cycles.
 
@@ -120,8 +150,7 @@ def _shortest_cycle(beats: Links, start: int) -> tuple[int, ...]:
 
 
 _MOST_STEPS: Final = 200
-_CONVERGED: Final = 1e-18
-_FLAT: Final = 1e-6
+_CONVERGED: Final = 1e-12
 
 
 class StrengthFit(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,15 +165,14 @@ class StrengthFit(msgspec.Struct, frozen=True, kw_only=True):
     information: Values
 
 
-def fit_strengths(counts: WinCounts, free: Codes, *, added: float = 0.0) -> StrengthFit | None:
+def fit_strengths(counts: WinCounts, free: Codes) -> StrengthFit:
     """Maximize the likelihood by Newton's method; only the strengths of ``free`` models move.
 
     With ``w = exp(strength)`` and the tie parameter ``v``, ``P(i wins) = w_i / D``,
     ``P(tie) = v sqrt(w_i w_j) / D`` and ``D = w_i + w_j + v sqrt(w_i w_j)``. The log-likelihood is
     concave in the strengths and ``log v``, so every uphill step leads to its only maximum. Without
-    any tie, ``v`` is 0, and this is the model of Bradley and Terry. One model of each group must be
-    fixed at 0. Every pair of models that met gets ``added`` wins each way. The result is None if
-    the likelihood has no finite maximum: it becomes flat along the way.
+    any tie, ``v`` is 0, and this is the model of Bradley and Terry. One model of each linked part
+    must be fixed at 0.
 
     Reference: R. R. Davidson (1970), "On extending the Bradley-Terry model to accommodate ties in
     paired comparison experiments", Journal of the American Statistical Association 65, 317-328;
@@ -152,13 +180,10 @@ def fit_strengths(counts: WinCounts, free: Codes, *, added: float = 0.0) -> Stre
     39, 324-345.
     """
     count, ties = len(counts.names), bool(counts.ties.any())
-    wins = counts.wins + added * (counts.met > 0)
     moving = np.append(free, count) if ties else free
     at = np.zeros(count + 1)
-    value, slope, bend = _likelihood(wins, counts.ties, at, ties=ties)
+    value, slope, bend = _likelihood(counts, at, ties=ties)
     for _ in range(_MOST_STEPS):
-        if float(np.linalg.eigvalsh(bend[np.ix_(moving, moving)]).min()) < _FLAT:
-            return None
         step = np.zeros(count + 1)
         step[moving] = np.linalg.solve(bend[np.ix_(moving, moving)], slope[moving])
         gain = float(slope @ step)
@@ -167,7 +192,7 @@ def fit_strengths(counts: WinCounts, free: Codes, *, added: float = 0.0) -> Stre
         size = 1.0
         while True:
             tried = at + size * step
-            after = _likelihood(wins, counts.ties, tried, ties=ties)
+            after = _likelihood(counts, tried, ties=ties)
             if after[0] >= value + 1e-4 * size * gain or size < _CONVERGED:
                 break
             size /= 2
@@ -191,13 +216,11 @@ def _probabilities(gap: Values, log_tie: float | None) -> tuple[Values, Values, 
     return first, second, tied
 
 
-def _likelihood(
-    wins: Values, tied_times: NDArray[np.int64], at: Values, *, ties: bool
-) -> tuple[float, Values, Values]:
+def _likelihood(counts: WinCounts, at: Values, *, ties: bool) -> tuple[float, Values, Values]:
     """Return the log-likelihood, its gradient, and its negative second derivatives."""
     count = len(at) - 1
-    i, j = np.nonzero(np.triu(wins + wins.T + tied_times))
-    i_won, j_won, drawn = wins[i, j], wins[j, i], tied_times[i, j]
+    i, j = np.nonzero(np.triu(counts.met))
+    i_won, j_won, drawn = counts.wins[i, j], counts.wins[j, i], counts.ties[i, j]
     first, second, tied = _probabilities(at[i] - at[j], float(at[count]) if ties else None)
     n = i_won + j_won + drawn
     seen = np.stack([i_won, j_won, drawn])

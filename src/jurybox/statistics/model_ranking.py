@@ -1,7 +1,6 @@
 """Ranks models from verdicts on pairs of their answers."""
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
 from typing import Any, Final
 
 import msgspec
@@ -11,9 +10,10 @@ from jurybox.statistics import davidson
 from jurybox.statistics.estimates import Interval
 from jurybox.statistics.intervals import Values
 
+UNBOUNDED: Final = "all verdicts against other models went one way, so its strength has no bound"
+RUNAWAY: Final = "no weaker model ever won against a stronger one, so no finite strengths fit"
 FEW_ITEMS: Final = "too few items for an interval that takes repeated items into account"
 
-_ADDED: Final = 0.5
 _ROUNDING: Final = 1e-9
 _MOST_NAMES: Final = 5
 
@@ -21,16 +21,19 @@ _MOST_NAMES: Final = 5
 class RankedModel(msgspec.Struct, frozen=True, kw_only=True):
     """One model's position in a ranking.
 
-    ``strength`` is a logarithm: 0 is the mean of the group, and a model that is 0.69 above another
-    wins against it twice as often as it loses. Models in different groups share no verdicts.
+    ``strength`` is a logarithm: 0 is the mean of all models on the same scale, and a model that is
+    0.69 above another wins against it twice as often as it loses. It is ``None`` if the verdicts
+    don't bound it. Models in different groups share no verdicts. Strengths on different scales
+    can't be subtracted, because all verdicts between their models went one way.
     """
 
     name: str
-    strength: float
+    strength: float | None = None
     interval: Interval | None = None
-    reason: str | None = None  # why the interval is missing
+    reason: str | None = None  # why the strength or the interval is missing
     rank: int  # within its group
     group: int
+    scale: int | None = None
     wins: int
     losses: int
     ties: int
@@ -54,11 +57,11 @@ class Ties(msgspec.Struct, frozen=True, kw_only=True):
     """The number of ties; equal models tie with probability ``v / (2 + v)``, ``v = parameter``."""
 
     ties: int
-    parameter: float
+    parameter: float | None
 
 
 class Ranking(msgspec.Struct, frozen=True, kw_only=True):
-    """All models by group and rank, with the differences of strengths within groups.
+    """All models by group and rank, with the differences of strengths on one scale.
 
     ``items`` counts the items if the intervals are clustered by item.
     """
@@ -90,130 +93,191 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
 def rank(verdicts: Sequence[davidson.PairVerdict], *, level: float = 0.95) -> Ranking:
     """Rank models by Davidson's extension of the Bradley-Terry model.
 
-    Strengths are logarithms with the mean 0 in every group. If no finite strengths fit, as with a
-    model that won every verdict, half a win each way is added to every pair of models that met. If
-    items have several verdicts, intervals are clustered by item, and a verdict without an item is
-    its own cluster.
+    Strengths are logarithms with the mean 0. No pseudo-verdicts are added, so a model that won (or
+    lost) every verdict has no strength. If items have several verdicts, intervals are clustered
+    by item, and a verdict without an item is its own cluster.
     """
     counts = davidson.count_wins(verdicts)
     unnamed = sum(row.item is None for row in verdicts)
     items = len({row.item for row in verdicts if row.item is not None}) + unnamed
     clustered = items < len(verdicts)
+    scales = _fit_scales(counts, verdicts, level, clustered=clustered)
     groups = davidson.components(counts.met > 0)
-    free = np.array(sorted(model for group in groups for model in group[1:]), dtype=np.intp)
-    warnings = [*_unlinked(counts, groups, unnamed if clustered else 0)]
-    fitted = davidson.fit_strengths(counts, free)
-    if fitted is None:
-        fitted = davidson.fit_strengths(counts, free, added=_ADDED)
-        warnings.append(
-            "no finite strengths fit, because verdicts between some models all went one way: half"
-            " a win each way is added to every pair of models that met"
-        )
-    if fitted is None:
-        raise ArithmeticError("the likelihood of smoothed verdicts has a maximum")
-    if clustered:
-        numbers = {name: i for i, name in enumerate(counts.names)}
-        spread = davidson.by_items(fitted, free, verdicts, numbers, level)
-    else:
-        spread = davidson.by_information(fitted, free, level)
-    if spread is None:
-        warnings.append(
-            "there are too few items for intervals that take repeated items into account"
-        )
     cycles = davidson.majority_cycles(counts)
-    if cycles:
-        count = "a cycle" if len(cycles) == 1 else f"{len(cycles)} cycles"
-        warnings.append(f"majorities form {count}: no single order agrees with all of them")
-    if not counts.wins.any():
-        warnings.append("every verdict is a tie: there is no order")
-    strengths = _Strengths(counts, groups, fitted, spread)
     return Ranking(
         n=counts.n,
         items=items if clustered else None,
         level=level,
-        models=strengths.models(),
-        differences=strengths.differences(),
+        models=_models(counts, scales, groups),
+        differences=_differences(counts, scales),
         cycles=cycles,
-        ties=Ties(
-            ties=int(counts.ties.sum()) // 2,
-            parameter=0.0 if fitted.log_tie is None else float(np.exp(fitted.log_tie)),
+        ties=Ties(ties=int(counts.ties.sum()) // 2, parameter=_tie_parameter(counts, scales)),
+        warnings=(
+            *_unlinked(counts, groups, unnamed if clustered else 0),
+            *_one_sided(counts, scales),
+            *_unsure(counts, scales, cycles),
         ),
-        warnings=tuple(warnings),
         counts=counts,
     )
 
 
-class _Strengths:
-    """The fitted strengths, centered in every group, with their covariance."""
+class _Scales(msgspec.Struct, frozen=True, kw_only=True):
+    """Strengths by model: centered on every scale, NaN if missing.
 
-    def __init__(
-        self,
-        counts: davidson.WinCounts,
-        groups: Sequence[tuple[int, ...]],
-        fitted: davidson.StrengthFit,
-        spread: davidson.StrengthCovariance | None,
-    ) -> None:
-        self._counts = counts
-        self._group_of = {
-            model: number for number, group in enumerate(groups, 1) for model in group
-        }
-        # The weights subtract the mean of a model's group from its strength.
-        weights = np.zeros((len(counts.names), len(fitted.information)))
-        for group in groups:
-            weights[np.ix_(group, group)] = np.eye(len(group)) - 1 / len(group)
-        self._strengths = weights[:, : len(counts.names)] @ fitted.strengths
-        self._spread = spread
-        self._covariance = weights @ spread.covariance @ weights.T if spread else weights
+    Each of ``parts`` has models that reach each other by wins and ties, and so share a scale.
+    """
 
-    def _interval(self, weights: Values) -> Interval | None:
-        """Return the interval of a weighted sum of strengths."""
-        if self._spread is None:
+    parts: tuple[tuple[int, ...], ...]
+    strengths: Values
+    reasons: tuple[str | None, ...]
+    fitted: davidson.StrengthFit | None
+    spread: davidson.StrengthCovariance | None
+    covariance: Values  # of the centered strengths
+
+    def interval(self, model: int) -> Interval | None:
+        """Return the interval of a model's strength."""
+        if self.spread is None or np.isnan(self.strengths[model]):
             return None
-        variance = float(weights @ self._covariance @ weights)
-        return self._spread.interval(float(weights @ self._strengths), variance)
+        variance = float(self.covariance[model, model])
+        return self.spread.interval(float(self.strengths[model]), variance)
 
-    def models(self) -> tuple[RankedModel, ...]:
-        """Return all models, by group and rank."""
-        counts, alone = self._counts, np.eye(len(self._strengths))
-        made: list[RankedModel] = []
-        for i, name in enumerate(counts.names):
-            wins, losses = int(counts.wins[i].sum()), int(counts.wins[:, i].sum())
-            ties, group = int(counts.ties[i].sum()), self._group_of[i]
-            above = self._strengths > self._strengths[i] + _ROUNDING
-            made.append(
-                RankedModel(
-                    name=name,
-                    strength=float(self._strengths[i]),
-                    interval=self._interval(alone[i]),
-                    reason=None if self._spread else FEW_ITEMS,
-                    rank=1 + sum(self._group_of[int(j)] == group for j in np.flatnonzero(above)),
-                    group=group,
-                    wins=wins,
-                    losses=losses,
-                    ties=ties,
-                    win_rate=(wins + ties / 2) / (wins + losses + ties),
-                )
+    def between(self, one: int, other: int) -> Interval | None:
+        """Return the interval of the difference of two strengths on one scale."""
+        if self.spread is None:
+            return None
+        difference = float(self.strengths[one] - self.strengths[other])
+        among = self.covariance
+        variance = float(among[one, one] + among[other, other] - 2 * among[one, other])
+        return self.spread.interval(difference, variance)
+
+    @property
+    def shared(self) -> davidson.Links:
+        """Which pairs of models have strengths on the same scale."""
+        same = _within(self.parts, len(self.strengths))
+        return same & ~np.isnan(self.strengths)[:, None]
+
+
+def _within(parts: Sequence[Sequence[int]], count: int) -> davidson.Links:
+    same = np.zeros((count, count), dtype=np.bool_)
+    for part in parts:
+        same[np.ix_(part, part)] = True
+    return same
+
+
+def _fit_scales(
+    counts: davidson.WinCounts,
+    verdicts: Sequence[davidson.PairVerdict],
+    level: float,
+    *,
+    clustered: bool,
+) -> _Scales:
+    """Fit all scales at once; they share the tie parameter."""
+    count = len(counts.names)
+    parts = davidson.components(counts.linked)
+    within = _within(parts, count)
+    inner = davidson.WinCounts(
+        names=counts.names,
+        wins=np.where(within, counts.wins, 0),
+        ties=np.where(within, counts.ties, 0),
+    )
+    several = [part for part in parts if len(part) > 1]
+    fitted, spread = None, None
+    if several and davidson.has_finite_fit(inner):
+        free = np.array(sorted(model for part in several for model in part[1:]), dtype=np.intp)
+        fitted = davidson.fit_strengths(inner, free)
+        numbers = {name: i for i, name in enumerate(counts.names)}
+        rows = [row for row in verdicts if within[numbers[row.a], numbers[row.b]]]
+        if clustered:
+            spread = davidson.by_items(fitted, free, rows, numbers, level)
+        else:
+            spread = davidson.by_information(fitted, free, level)
+    missing = RUNAWAY if fitted is None else FEW_ITEMS if spread is None else None
+    linked = {model for part in several for model in part}
+    # The weights subtract the mean of a model's scale from its strength.
+    weights = np.zeros((count, len(fitted.information) if fitted else count))
+    for part in several:
+        weights[np.ix_(part, part)] = np.eye(len(part)) - 1 / len(part)
+    strengths = np.full(count, np.nan)
+    if fitted is not None:
+        for model in linked:
+            strengths[model] = float(weights[model, :count] @ fitted.strengths)
+    return _Scales(
+        parts=parts,
+        strengths=strengths,
+        reasons=tuple(missing if i in linked else UNBOUNDED for i in range(count)),
+        fitted=fitted,
+        spread=spread,
+        covariance=weights @ spread.covariance @ weights.T if spread else np.zeros((0, 0)),
+    )
+
+
+def _models(
+    counts: davidson.WinCounts, scales: _Scales, groups: tuple[tuple[int, ...], ...]
+) -> tuple[RankedModel, ...]:
+    above = _above(counts, scales)
+    group_of = {model: number for number, group in enumerate(groups, 1) for model in group}
+    scale_of = {model: number for number, part in enumerate(scales.parts, 1) for model in part}
+    made: list[RankedModel] = []
+    for i, name in enumerate(counts.names):
+        known = not np.isnan(scales.strengths[i])
+        wins, losses = int(counts.wins[i].sum()), int(counts.wins[:, i].sum())
+        ties = int(counts.ties[i].sum())
+        made.append(
+            RankedModel(
+                name=name,
+                strength=float(scales.strengths[i]) if known else None,
+                interval=scales.interval(i),
+                reason=scales.reasons[i],
+                rank=1 + int(above[:, i].sum()),
+                group=group_of[i],
+                scale=scale_of[i] if known else None,
+                wins=wins,
+                losses=losses,
+                ties=ties,
+                win_rate=(wins + ties / 2) / (wins + losses + ties),
             )
-        return tuple(sorted(made, key=lambda each: (each.group, each.rank, each.name)))
+        )
+    return tuple(sorted(made, key=lambda each: (each.group, each.rank, each.name)))
 
-    def differences(self) -> tuple[StrengthDifference, ...]:
-        """Return the differences of all pairs of models in a group, stronger ones first."""
-        made: list[StrengthDifference] = []
-        names, alone = self._counts.names, np.eye(len(self._strengths))
-        order: list[int] = np.argsort(-self._strengths, kind="stable").tolist()
-        for i, j in combinations(order, 2):
-            if self._group_of[i] == self._group_of[j]:
-                interval = self._interval(alone[i] - alone[j])
+
+def _above(counts: davidson.WinCounts, scales: _Scales) -> davidson.Links:
+    """Return which models did better than which others, significantly or not."""
+    reach = davidson.reachable(counts.linked)
+    gap = scales.strengths[:, None] - scales.strengths[None, :]
+    # Comparisons with NaN are false, so models without a strength are ordered by wins.
+    above = (reach & ~reach.T) | (scales.shared & (gap > _ROUNDING))
+    if scales.fitted is None:
+        # Between scales, wins never form a cycle; ties leave the order open and are ignored.
+        won = davidson.reachable(counts.wins > 0)
+        above |= won & ~won.T
+    return above
+
+
+def _differences(counts: davidson.WinCounts, scales: _Scales) -> tuple[StrengthDifference, ...]:
+    made: list[StrengthDifference] = []
+    shared = scales.shared
+    order: list[int] = np.argsort(-scales.strengths, kind="stable").tolist()
+    for place, i in enumerate(order):
+        for j in order[place + 1 :]:
+            if shared[i, j]:
+                interval = scales.between(i, j)
                 made.append(
                     StrengthDifference(
-                        a=names[i],
-                        b=names[j],
-                        difference=float(self._strengths[i] - self._strengths[j]),
+                        a=counts.names[i],
+                        b=counts.names[j],
+                        difference=float(scales.strengths[i] - scales.strengths[j]),
                         interval=interval,
                         significant=interval is not None and interval.low > 0,
                     )
                 )
-        return tuple(made)
+    return tuple(made)
+
+
+def _tie_parameter(counts: davidson.WinCounts, scales: _Scales) -> float | None:
+    if not counts.ties.any():
+        return 0.0
+    fitted = scales.fitted
+    return None if fitted is None or fitted.log_tie is None else float(np.exp(fitted.log_tie))
 
 
 def _unlinked(
@@ -227,6 +291,47 @@ def _unlinked(
         left = len(groups) - _MOST_NAMES
         more = f" and {left} more groups" if left > 0 else ""
         yield f"no verdict links {sets}{more}: ranks and strengths apply only within each group"
+
+
+def _one_sided(counts: davidson.WinCounts, scales: _Scales) -> Iterator[str]:
+    """Name the models between which all verdicts went one way (an infinite distance)."""
+    won, lost = (counts.wins.sum(axis=axis) > 0 for axis in (1, 0))
+    alone = [part[0] for part in scales.parts if len(part) == 1]
+    for which, what in (
+        ([i for i in alone if won[i] and not lost[i]], "won every verdict"),
+        ([i for i in alone if lost[i] and not won[i]], "lost every verdict"),
+        (
+            [i for i in alone if won[i] and lost[i]],
+            "won every verdict against some models and lost every one against the others",
+        ),
+    ):
+        if which:
+            yield f"{_names(counts, which)} {what}: no finite strength can be given"
+    for part in scales.parts:
+        rest = [i for i in range(len(counts.names)) if i not in part]
+        beaten = [i for i in rest if counts.wins[np.ix_(part, [i])].any()]
+        if len(part) > 1 and beaten:
+            yield (
+                f"{_names(counts, part)} won every verdict against {_names(counts, beaten)}:"
+                " the verdicts don't limit how much stronger they are"
+            )
+
+
+def _unsure(
+    counts: davidson.WinCounts, scales: _Scales, cycles: Sequence[Sequence[str]]
+) -> Iterator[str]:
+    if not counts.wins.any():
+        yield "every verdict is a tie: there is no order"
+    elif RUNAWAY in scales.reasons:
+        yield (
+            "no finite strengths fit: no model ever won against the order that wins and ties"
+            " suggest, so no strength is given"
+        )
+    if FEW_ITEMS in scales.reasons:
+        yield "there are too few items for intervals that take repeated items into account"
+    if cycles:
+        count = "a cycle" if len(cycles) == 1 else f"{len(cycles)} cycles"
+        yield f"majorities form {count}: no single order agrees with all of them"
 
 
 def _names(counts: davidson.WinCounts, models: Sequence[int]) -> str:
