@@ -116,7 +116,7 @@ def test_a_reader_that_goes_away_is_no_traceback(arguments: tuple[str, ...]) -> 
         (">&-", "jurybox: standard output is closed; open it or send it to a file\n"),
         (
             ">/dev/full",
-            "jurybox: can't write (no space left on device); make room or check the device\n",
+            "jurybox: can't write (no space left on device); free disk space or check the device\n",
         ),
     ],
     ids=["closed", "full"],

@@ -185,7 +185,7 @@ def test_gates_fail_where_a_metric_misses_them_or_isnt_known(
             "did you mean `position.swap_consistency`",
         ),
         (["--gate", "position.swap_consistency >= 90%"], "write 0.9"),
-        (["--judge", "python/judges:fair"], "no judge is called without --probe"),
+        (["--judge", "python/judges:fair"], "--judge: it has no effect without --probe"),
         (["--gold", "nowhere.jsonl"], "nowhere.jsonl"),
         (["--probe", "2", "--judge", "openai/gpt-4.1"], "doesn't say which version"),
     ],

@@ -286,7 +286,7 @@ def test_a_judge_that_fails_beside_the_rules_is_exit_code_3(jurybox: Callable) -
 def test_a_response_that_came_too_late_has_nothing_to_explain(jurybox: Callable) -> None:
     done = jurybox(*COMPANION, "--timed-out", "--explain")
     assert done.code == 2
-    assert done.err == "--explain: a response that came too late isn't scored; leave it out\n"
+    assert done.err == "--explain: a response that timed out isn't scored; omit --explain\n"
     assert "by rubric, not judged" in jurybox(*COMPANION, "--timed-out").out
 
 

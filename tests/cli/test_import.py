@@ -356,7 +356,7 @@ def test_imported_verdicts_of_both_orders_show_biases(jurybox: Callable) -> None
     gated = ("bias", "judgments/verdicts.jsonl", "--gate", "position.swap_consistency >= 0.9")
     assert jurybox(*gated).code == 1
     assert jurybox("bias", "judgments/verdicts.jsonl", "--probe", "2").err.startswith(
-        "judgments/verdicts.jsonl: recorded verdicts have neither gold nor samples"
+        "judgments/verdicts.jsonl: recorded verdicts have no human labels, and no samples"
     )
     one_order = rows("judgments/verdicts.jsonl")[::2]
     write("straight.jsonl", "".join(json.dumps(line) + "\n" for line in one_order))

@@ -49,7 +49,7 @@ def schema(url: str) -> str:
 @pytest.mark.parametrize(
     ("state", "said"),
     [
-        ("53100", "the disk is full; make room, then continue with `jurybox resume`"),
+        ("53100", "the disk is full; free disk space, then continue with `jurybox resume`"),
         ("53200", r"it can't be reached \(could not extend file"),
         ("57P01", r"it can't be reached \(could not extend file"),
         ("42501", r"the server refuses it \(could not extend file"),

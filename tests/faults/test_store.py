@@ -90,7 +90,7 @@ def test_a_full_disk_keeps_what_was_stored_and_nothing_of_the_rest(
     with pytest.raises(IncompleteError) as caught:
         store.append([sample_row(1), sample_row(2, inputs=long)], [exchange_row(1, material=long)])
     assert str(caught.value) == (
-        f"store {file}: the disk is full; make room, then continue with `jurybox resume`"
+        f"store {file}: the disk is full; free disk space, then continue with `jurybox resume`"
     )
     assert list(store.samples("run-1")) == [sample_row(0)]
     assert list(store.exchanges("run-1")) == [exchange_row(0)]

@@ -56,7 +56,7 @@ rows:
         ("dataset: https://a.b/c.jsonl", "that is an address, and addresses aren't read"),
         ("dataset: a.jsonl\njudge:", "no model is named; write `provider/name`"),
         ("dataset: a.jsonl\ncolumns: [a]", "give a mapping such as `{task: prompt}`"),
-        ("rows: [5]", "a row is `5`; write `task: ...` and so on"),
+        ("rows: [5]", "a row must be a mapping, not `5`; write its fields as `task: ...`"),
     ],
 )
 def test_rows_that_are_none_are_refused(lines: str, said: str, jurybox: Call) -> None:

@@ -40,7 +40,7 @@ class RowCheck:
         target: TargetPlan | None,
         unused: Collection[str],
     ) -> None:
-        """Check rows for a procedure, if it is known; ``unused`` are fields the prompt may omit."""
+        """Set what rows are checked against; the prompt may omit the fields in ``unused``."""
         self.demographics: set[str | None] = set()
         checked = () if procedure is None else procedure.judging.rubric.checked
         self.missing = {name for one in checked for each in one.checks for name in row_parts(each)}

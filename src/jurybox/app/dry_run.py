@@ -40,7 +40,7 @@ class ModelEstimate(msgspec.Struct, kw_only=True):
 
 
 class CostEstimate(msgspec.Struct, frozen=True, kw_only=True):
-    """The estimated calls and cost of a run, from only empty replies to only the longest ones."""
+    """A run's estimated calls, and its cost: from all replies empty to all of maximum length."""
 
     samples: int
     calls: int

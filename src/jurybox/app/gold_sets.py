@@ -101,7 +101,7 @@ def _cluster(row: Row, field: str | None) -> str | None:
 def drawn_at_random(
     path: Path, gold: Mapping[str, Gold]
 ) -> tuple[Mapping[str, Gold], tuple[str, ...]]:
-    """Return the labels of a file that may correct a run's metrics, and notes on the others.
+    """Return the file's labels that may correct a run's metrics, and notes on those left out.
 
     Reviewed rows count if they belong to a random part, and a criterion counts if at least nine in
     ten of that part have a label for it, since people don't skip samples at random. Rows without

@@ -310,7 +310,7 @@ class Job:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every sample has a result that counts."""
+        """Whether every sample is finished; a retried sample's old result doesn't count."""
         return self._count.are_done(self._part)
 
     def is_missing(self, number: int) -> bool:

@@ -271,8 +271,8 @@ def _changes(
 ) -> tuple[Bias, ...]:
     """Return how scores changed, from the finished runs of all trials.
 
-    Scores are compared with the run's own if these are comparable, else with those of the unchanged
-    samples.
+    The new scores are compared with the original run's if those are comparable, otherwise with the
+    new scores of the unchanged samples.
     """
     sides: dict[str, Side] = {each.sample.id: each.side for each in probe.picked}
     after = _after(store, run_ids, sides)

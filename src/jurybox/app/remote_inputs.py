@@ -122,7 +122,7 @@ def fetch_prompt(name: str) -> FetchedPrompt:
 def fetch_dataset(name: str) -> tuple[str, Path]:
     """Write the dataset ``langfuse:NAME`` to a file; ``NAME@TIME`` means its state at that time.
 
-    Returns a name that includes the time, and the file.
+    Returns two values: the dataset's name with its time, and the file's path.
     """
     from jurybox.datasets.foreign_files import ForeignSuite, row_of  # needs numpy; runs don't
 

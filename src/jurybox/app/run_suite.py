@@ -366,7 +366,7 @@ def equal_run(store: Store, plan: Plan) -> RunRow | None:
 
 
 def _what_is_asked(plan: Plan) -> str:
-    """Return a plan as it is stored, without its concurrency."""
+    """Return a plan as text for comparison, ignoring its concurrency."""
     return plan_text(msgspec.structs.replace(plan, concurrency=None))
 
 

@@ -131,7 +131,7 @@ def reviewer_agreement(view: RunView, store: Store) -> "ReviewAgreement | None":
 
 
 def review_doubt(view: RunView, store: Store) -> str:
-    """Return that reviews cast doubt on a run that passes, as its page says; else an empty text."""
+    """Return a note if reviews cast doubt on a passing run, or can't be compared; else ``""``."""
     if not view.passed or not store.review_state(view.run_id):
         return ""
     from jurybox.reporting.html.run_verdict import verdict_of

@@ -20,7 +20,7 @@ from jurybox.wiring import setting
 # of `check-reply` is `check_reply`; that of `import`, a keyword of Python, is `import_files`.
 _COMMANDS: Final = {
     "init": "Write a small suite, ready to run.",
-    "import": "Write another tool's file as a suite, a dataset and judgments.",
+    "import": "Convert another tool's file to a suite, a dataset and recorded judgments.",
     "run": "Run a suite, and print its metrics, gates and decision.",
     "resume": "Continue a run that was stopped.",
     "runs": "List the runs in the store.",

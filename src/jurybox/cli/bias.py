@@ -85,11 +85,11 @@ def command(  # noqa: PLR0917 - click passes them by name
         ("--allow-version-drift", allow_version_drift),
     ):
         if given and probe is None:
-            problem = "no judge is called without --probe"
-            raise InputError(problem, "add --probe N, or leave it out", option)
+            problem = "it has no effect without --probe"
+            raise InputError(problem, f"add --probe N or omit {option}", option)
     if names_file(run):
         if gold is not None or probe is not None:
-            problem = "recorded verdicts have neither gold nor samples to judge again"
+            problem = "recorded verdicts have no human labels, and no samples to judge again"
             raise InputError(problem, "leave out --gold and --probe", run)
         report = measure_verdicts(Path(run), say, level=level)
         check_gates(wanted, (), report.metrics())

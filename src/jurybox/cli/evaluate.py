@@ -173,7 +173,7 @@ def command(
         **parts,
     )
     if explain and parts["timed_out"]:
-        raise InputError("a response that came too late isn't scored", "leave it out", "--explain")
+        raise InputError("a response that timed out isn't scored", "omit --explain", "--explain")
     if explain and not isinstance(report, RulesReport):
         hint = "leave --explain out, or use a rubric with rules such as `companion`"
         raise InputError("no rule scores this response", hint, rubric)
@@ -336,7 +336,7 @@ def print_trace(automated: AutomatedReport) -> None:
 
 
 def _rule_rows(automated: AutomatedReport) -> Iterator[tuple[str, ...]]:
-    """Yield every score with its base and each rule that fired, with its words and points."""
+    """Yield rows: a score with its base value; a fired rule with its points and matched words."""
     for criterion in automated.criteria:
         yield criterion.id, _banded(criterion), shown(criterion.base), "base"
         for fired in criterion.trace:

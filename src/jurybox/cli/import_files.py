@@ -53,7 +53,7 @@ gates: []
 @click.option("-o", "--output", "folder", metavar="FOLDER", help="Default: FILE's name.")
 @json_option
 def command(file: str, folder: str | None, as_json: bool) -> None:
-    """Write another tool's FILE as a suite, a dataset and recorded judgments.
+    """Convert another tool's FILE to a suite, a dataset and recorded judgments.
 
     Reads promptfoo configs and results, Inspect logs, OpenAI evals and graders, DeepEval and
     Langfuse datasets, and MT-Bench and AlpacaEval judgments; their content identifies the format.

@@ -53,7 +53,8 @@ def guarded(work: Callable[[], int]) -> int:
             # The reader has exited, as `| head` does; no message is needed.
             return INCOMPLETE
         reason = (error.strerror or str(error)).lower()
-        return fail(f"jurybox: can't write ({reason}); make room or check the device", INCOMPLETE)
+        hint = "free disk space or check the device"
+        return fail(f"jurybox: can't write ({reason}); {hint}", INCOMPLETE)
     finally:
         if sys.stderr is not None:
             try:

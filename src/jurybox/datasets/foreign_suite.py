@@ -158,7 +158,7 @@ def read_promptfoo_config(config: Mapping[str, Any], read: ForeignSuite) -> None
 
 
 def read_promptfoo_results(output: Mapping[str, Any], read: ForeignSuite) -> None:
-    """Read each result as a row with its response; assertions without a check become ratings."""
+    """Read each result as a row with its response; assertions with no such check become ratings."""
     read.name = as_text(mapping(output.get("config")).get("description") or "")
     results: object = output["results"]["results"]
     groups = {(each["provider"]["id"], each["promptIdx"]) for each in read.each(results)}

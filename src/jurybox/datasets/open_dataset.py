@@ -77,8 +77,8 @@ def read_yaml_rows(source: Source, context: FileContext) -> Iterator[tuple[int, 
                 {key.text: _cell(key.text, value, context) for key, value in each.pairs},
             )
         else:
-            problem = f"a row is {kind_of(each)}"
-            context.note(each.place.line, "wrong-type", problem, "write `task: ...` and so on")
+            problem = f"a row must be a mapping, not {kind_of(each)}"
+            context.note(each.place.line, "wrong-type", problem, "write its fields as `task: ...`")
 
 
 def _cell(column: str, node: Node, context: FileContext) -> object:
@@ -145,7 +145,7 @@ def reader_or_lines(path: Path) -> Format:
 
 def reader_of(path: Path) -> Format:
     """Return the reader of a file's records."""
-    # Opened before the extension is checked, since a folder has no extension either.
+    # Opened first, so that a folder is reported as such and not as a file without an extension.
     with open_source(path):
         ending = path.suffix.lower()
     read = FORMATS.get(ending)

@@ -84,7 +84,7 @@ class RowReader:
         self._needs = needs
         self._before = needs.first or 0
         self._count = self._chosen = self._before
-        # Filter fields that no row has had yet, and the names of other fields.
+        # `_unmet`: filter fields that no row has had yet. `_names`: every field seen so far.
         self._unmet = dict.fromkeys(needs.filters)
         self._names: dict[str, None] = {}
         # Fields that rows lack: the first line, its columns (or its id, if a recorded response is

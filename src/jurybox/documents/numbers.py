@@ -108,7 +108,7 @@ def rounding_misleads(value: float, threshold: float) -> bool:
 
 
 def compared_value(name: str, value: float | None, threshold: float) -> str:
-    """Return a metric that is compared with a threshold: exact if rounding would mislead."""
+    """Format a metric's value next to its threshold; don't round if that would mislead."""
     if value is None or not rounding_misleads(value, threshold):
         return metric_value(name, value)
     return exact(value)

@@ -42,7 +42,7 @@ async def drive(flow: Flow[T], call: Call, *, on_exchange: OnExchange | None = N
         while not isinstance(step, _Done):
             # Yields to other samples, here and below: the same step of many samples then runs in
             # a row, and recently used code runs faster. Without it, a sample with one vote
-            # takes 10 to 16% more CPU time (decision 18).
+            # takes 10 to 19% more CPU time (decision 18).
             await asyncio.sleep(0)
             if len(step) == 1:
                 # Most batches have one request; the bookkeeping for several would cost more

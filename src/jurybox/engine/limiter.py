@@ -279,7 +279,7 @@ class EndpointLimiter:
     """State shared by the models at one address: slots, and whether the endpoint answers.
 
     Attributes:
-        down: the failure after which the endpoint is no longer asked.
+        down: the failure that ended calls to the endpoint; None while it is in use.
         share: this process's share of the endpoint; None if no other process uses it.
 
     """

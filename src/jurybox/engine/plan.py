@@ -39,7 +39,7 @@ _SHOWN: Final = ("task", "context", "messages")
 def read_prompt(text: str, origin: str, fields: Mapping[str, str]) -> dict[str, str]:
     """Check the prompt of a system under test; return the fields that it names by column.
 
-    ``fields`` maps column names to fields. A placeholder that isn't a field names a column (D5).
+    ``fields`` maps column names to fields. A placeholder that isn't a field names a column.
     """
     names = [name for name, _ in Template(text=text).placeholders()]
     shown = {name: PLACEHOLDERS.get(name) or fields.get(name) for name in names}
@@ -54,7 +54,7 @@ def read_prompt(text: str, origin: str, fields: Mapping[str, str]) -> dict[str, 
 
 
 def overridden(base: Generation, overrides: Mapping[str, float]) -> Generation:
-    """Return the generation parameters with the overrides applied (A9)."""
+    """Return the generation parameters with the overrides applied."""
     return msgspec.structs.replace(base, **overrides) if overrides else base
 
 
@@ -153,7 +153,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     ``judge_models`` are the judges that have their own endpoint or limits. ``batch`` means that
     judges are called through the provider's batch API. ``derived_from`` is the run whose replies a
     rescored run uses.
-    ``overlays`` are the overlay documents by demographic (C13).
+    ``overlays`` are the overlay documents by demographic.
     """
 
     suite: str
@@ -241,7 +241,7 @@ def read_plan(text: str) -> Plan:
 
 
 def evaluator_prompt_hash(judging: Judging) -> str:
-    """Return the SHA-256 of the judges' prompts (A11).
+    """Return the SHA-256 of the judges' prompts.
 
     Hashes the rubric's own prompt template if it has one, else the generated prompts with
     placeholders instead of a sample's texts.
@@ -261,7 +261,7 @@ def evaluator_prompt_hash(judging: Judging) -> str:
 
 
 def prompt_hash(target: TargetPlan | None) -> str | None:
-    """Return the SHA-256 of the prompts for the system under test (A11)."""
+    """Return the SHA-256 of the prompts for the system under test."""
     if target is None or (target.prompt is None and target.system is None):
         return None
     texts = [target.prompt] if target.system is None else [target.system, target.prompt]
@@ -269,7 +269,7 @@ def prompt_hash(target: TargetPlan | None) -> str | None:
 
 
 def planned_metadata(plan: Plan, procedure: Procedure) -> Metadata:
-    """Return the metadata that follow from the plan; an audit recomputes them (A11)."""
+    """Return the metadata that follow from the plan; an audit recomputes them."""
     target, judging = plan.target, procedure.judging
     return {
         "dataset_id": plan.dataset.id,

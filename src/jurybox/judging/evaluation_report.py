@@ -34,7 +34,7 @@ class RubricName(msgspec.Struct, frozen=True, kw_only=True):
 class CriterionReport(msgspec.Struct, frozen=True, kw_only=True):
     """The jury's result for one criterion: a score, or a preference for a pair; None if unscored.
 
-    Comparisons of runs use ``vote_mean``, the mean of the valid votes, not the majority (E9).
+    Comparisons of runs use ``vote_mean``, the mean of the valid votes, not the majority.
     """
 
     id: str
@@ -79,11 +79,11 @@ class SideReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EvaluationReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The complete result of judging one sample (E12).
+    """The complete result of judging one sample.
 
-    ``overrides`` are parameters that deliberately differ from the rubric's (E10);
-    ``reported_models`` are the versions that the providers report (A10). ``votes_skipped`` counts
-    the votes that no judge was asked for, because they couldn't have changed the outcome.
+    ``overrides`` are parameters that deliberately differ from the rubric's; ``reported_models`` are
+    the versions that the providers report. ``votes_skipped`` counts the votes that no judge was
+    asked for, because they couldn't have changed the outcome.
     ``overall_by_votes`` is the overall score computed from the mean votes instead of the
     majorities; ``winner_votes`` are the votes on a compared pair.
     """

@@ -108,7 +108,7 @@ class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
         return Generation.__struct_fields__ if self.sent is None else ("seed",)
 
     def retried(self, attempts: int, latency_ms: float | None) -> "ModelReply":
-        """Return the reply with the number of attempts and the total waiting time (A11)."""
+        """Return the reply with the number of attempts and the total waiting time."""
         return msgspec.structs.replace(
             self,
             latency_ms=latency_ms,
@@ -124,12 +124,12 @@ class ReportedModel(msgspec.Struct, frozen=True, array_like=True, order=True):
     fingerprint: str = ""
 
     def __str__(self) -> str:
-        """Return model and build in one text."""
+        """Return the model and its build as one string."""
         return " ".join(filter(None, (self.model, self.fingerprint)))
 
 
 def reported_models(replies: Iterable[ModelReply]) -> tuple[ReportedModel, ...]:
-    """Return the models and builds that the providers report (A10), without duplicates."""
+    """Return the models and builds that the providers report, without duplicates."""
     found = (ReportedModel(each.model or "", each.fingerprint or "") for each in replies)
     return tuple(dict.fromkeys(found))
 
@@ -172,7 +172,7 @@ class Answer(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
 
 class Unscored(msgspec.Struct, frozen=True, kw_only=True):
-    """A question without a valid answer; it gets no score, not even 0 (E6)."""
+    """A question without a valid answer; it gets no score, not even 0."""
 
     reason: str
     cause: Literal["defect", "failure"]

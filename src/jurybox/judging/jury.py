@@ -98,7 +98,7 @@ def _most_needed(given_values: Sequence[Sequence[object]], votes: int) -> int:
 def jury(
     judging: Judging, sample: Sample, judges: Sequence[str], votes: int
 ) -> Flow[EvaluationReport]:
-    """Judge one sample by the simplest applicable method (E2), with ``votes`` votes.
+    """Judge one sample by the simplest applicable method, with ``votes`` votes.
 
     With a reference, every response is scored against it, and two responses need no comparison.
     Without a reference, a single response is scored by the rubric, and two are compared.
@@ -190,7 +190,7 @@ def _report_on_two(
     first: Sequence[Ballot],
     second: Sequence[Ballot],
 ) -> EvaluationReport:
-    """Report on two responses that were scored against the reference; the totals decide (E2)."""
+    """Report on two responses that were scored against the reference; the totals decide."""
     a, b = (_side(judging, ballots, len(panel.seats)) for ballots in (first, second))
     winner: Side | None = None
     if a.total_score is not None and b.total_score is not None:
@@ -213,7 +213,7 @@ def _report_on_two(
 def _report_on_pair(
     judging: Judging, sample: Sample, panel: Panel, ballots: Sequence[PairBallot]
 ) -> EvaluationReport:
-    """Report on two responses that were compared, each vote in both orders (E8)."""
+    """Report on two responses that were compared, each vote in both orders."""
     valid = [ballot for ballot in ballots if isinstance(ballot, PairVote)]
     winner, confidence = count_sides([vote.winner for vote in valid], len(panel.seats))
     stable = all(vote.stable for vote in valid) if valid else None
@@ -478,7 +478,7 @@ P = TypeVar("P", EvaluationReport, SideReport)
 
 
 def _at_most_moderate(verdict: P) -> P:
-    """Cap the confidence at moderate, for votes that aren't independent (E9)."""
+    """Cap the confidence at moderate, for votes that aren't independent."""
     criteria = tuple(
         msgspec.structs.replace(each, confidence=lowest([each.confidence, "moderate"]))
         for each in verdict.criteria

@@ -1,4 +1,4 @@
-"""Compares the version of the model that answered with the requested one (A10)."""
+"""Compares the version of the model that answered with the requested one."""
 
 import re
 from functools import lru_cache

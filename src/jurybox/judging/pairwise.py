@@ -1,4 +1,4 @@
-"""Compares two responses: each vote is two calls, one in each order (E8)."""
+"""Compares two responses: each vote is two calls, one in each order."""
 
 from collections.abc import Sequence
 

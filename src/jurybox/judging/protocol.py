@@ -1,4 +1,4 @@
-"""The protocol of a jury: which model gives which vote, and what it is asked (E9, E10).
+"""The protocol of a jury: which model gives which vote, and what it is asked.
 
 Material is inserted unchanged, between delimiters that can't occur in it.
 """
@@ -67,7 +67,7 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def equal_votes(judges: Sequence[str], votes: int) -> int:
-    """Return the number of votes, raised so that every judge gives the same number of them (E9)."""
+    """Return the number of votes, raised so that every judge gives the same number of them."""
     count = max(1, len(set(judges)))
     return -(-votes // count) * count
 
@@ -81,7 +81,7 @@ def raised_votes(before: int, votes: int, judges: Sequence[str]) -> str:
 def seats(
     rubric: Rubric, judges: Sequence[str], votes: int, wanted: Way | None = None
 ) -> tuple[Seat, ...]:
-    """Assign the votes to the judges in turn; each gives the same number (E9).
+    """Assign the votes to the judges in turn; each gives the same number.
 
     A model that gives several votes is asked with a different seed each time and the rubric's
     ``vote_temperature``, since asking a deterministic model three times is really one vote.
@@ -106,7 +106,7 @@ def seats(
 class Panel(msgspec.Struct, frozen=True, kw_only=True):
     """The seats of a jury, and values derived from them that all samples share.
 
-    ``overrides`` are the parameters that deliberately differ from the rubric's (E10).
+    ``overrides`` are the parameters that deliberately differ from the rubric's.
     """
 
     seats: tuple[Seat, ...]
@@ -130,7 +130,7 @@ class Panel(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def sent_overrides(self, replies: Sequence[ModelReply]) -> dict[str, float]:
-        """Return the overrides that were actually sent (A11)."""
+        """Return the overrides that were actually sent."""
         if not self.overrides or not replies:
             return self.overrides
         unsent = [{*each.refused, *each.unsupported} for each in replies]
@@ -325,7 +325,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return scenario_texts(self.rubric)
 
     def _context(self, sample: Sample) -> str | None:
-        """Return the context that judges see; it begins with the focus of the scenario (C13)."""
+        """Return the context that judges see; it begins with the focus of the scenario."""
         scenario = self._scenarios.get(sample.scenario or "")
         if scenario is None:
             return sample.context

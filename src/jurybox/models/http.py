@@ -294,7 +294,7 @@ def read_json(body: bytes, kind: type[T]) -> T:
     except msgspec.DecodeError:
         if b"\\u" not in body:
             raise
-    # Decoded as UTF-8, because `json` would also detect UTF-16, in which secrets weren't masked.
+    # Decoded as UTF-8: `json` would also accept UTF-16, but secrets are masked only in UTF-8.
     data = json.loads(body.decode("utf-8", "surrogatepass"))
     text = json.dumps(data, ensure_ascii=False, allow_nan=False)
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,4 +1,4 @@
-"""Finds the samples of a run that need attention (E15), using the sample index."""
+"""Finds the samples of a run that need attention, using the sample index."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -65,7 +65,7 @@ class Concern(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def counts(self) -> str:
-        """How many samples there are, or how many of them still have to be reviewed."""
+        """The count in words: of samples, samples still to be reviewed, or safety concerns."""
         if self.kind in _REVIEWERS:
             return f"{counted(self.count, 'safety concern')} {self.meaning}"
         if not self.reviewed:

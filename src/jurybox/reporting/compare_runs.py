@@ -1,8 +1,8 @@
-"""Compares two runs, sample by sample and metric by metric (A13).
+"""Compares two runs, sample by sample and metric by metric.
 
 Single values are only reported as higher or lower. Whether the runs differ significantly is tested
 for each metric, over all samples that have the metric in both runs. Scores are compared by the
-means of votes (E9), because they show more than the majority's score.
+means of votes, because they show more than the majority's score.
 """
 
 import heapq
@@ -289,7 +289,7 @@ def _pair(
 def _by_votes(
     name: str, one: SampleResult, other: SampleResult, without: Container[str]
 ) -> run_diff.MetricPair:
-    """Return a score by the means of votes, and as recorded if that is different."""
+    """Return a score in both runs as the mean of its votes, and as recorded if that differs."""
     recorded = recorded_score(one, name), recorded_score(other, name)
     votes = score_of(one, name), score_of(other, name)
     differ = any(_moved(_pair(name, *each, ())) for each in zip(recorded, votes, strict=True))

@@ -155,7 +155,7 @@ class ExportShape:
         return {name: values[name] for name in self.columns}
 
     def _sent(self, result: SampleResult) -> dict[str, Any]:
-        """Return the parameters that were sent to a sample's models, by role (E10)."""
+        """Return the parameters that were sent to a sample's models, by role."""
         roles: Parameters = {}
         for role in ("target", "judge"):
             planned = self._params.get(role)
@@ -203,7 +203,7 @@ def _inputs(sample: SampleRow) -> ExportedRow:
 
 
 def _judged(sample: SampleRow, result: SampleResult) -> ExportedRow:
-    """Return the criteria as scored by rules, or else by the jury, and the jury's report (C15)."""
+    """Return the criteria as scored by rules, or else by the jury, and the jury's report."""
     report = {} if sample.report is None else _OBJECT.decode(sample.report)
     automated = {} if sample.automated is None else _OBJECT.decode(sample.automated)
     by_jury = report.get("criteria")

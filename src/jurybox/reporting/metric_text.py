@@ -87,7 +87,7 @@ def _with_unit(name: str, number: float) -> str:
 
 
 def ruled_title(name: str, rubric: Rubric) -> str:
-    """Return the title of a rule's metric; the unit is with the rule's number."""
+    """Return the title of a rule's metric without its unit, which follows the rule's number."""
     formula = rubric.metrics.get(name)
     if isinstance(formula, Statistic) and formula.by in PERCENTILES:
         return f"{formula.by} of {ruled_title(formula.of, rubric)}"

@@ -44,9 +44,7 @@ def whole_file(path: Path) -> Generator[BinaryIO]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        reason = _reason(error)
-        what = f"{path}: can't be written ({reason}); make room or choose another place"
-        raise IncompleteError(what) from None
+        raise _unwritten(path, error) from None
     finally:
         if replace:
             with contextlib.suppress(OSError):
@@ -68,8 +66,7 @@ def whole_folder(path: Path) -> Generator[Path]:
         yield draft
         draft.rename(path)
     except OSError as error:
-        what = f"{path}: can't be written ({_reason(error)}); make room or choose another place"
-        raise IncompleteError(what) from None
+        raise _unwritten(path, error) from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
@@ -97,6 +94,11 @@ def _unusable(path: Path, error: Exception) -> InputError:
         return InputError(f"the folder {path.parent} does not exist", "make it first", str(path))
     problem = f"can't be written ({_reason(error)})"
     return InputError(problem, "choose another place", str(path))
+
+
+def _unwritten(path: Path, error: OSError) -> IncompleteError:
+    hint = "free disk space, or choose another path"
+    return IncompleteError(f"{path}: can't be written ({_reason(error)}); {hint}")
 
 
 def _reason(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""The reviews that a rubric requires before a run can be released (E11)."""
+"""The reviews that a rubric requires before a run can be released."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -57,7 +57,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def waits_for(self) -> int:
-        """How many samples have to be reviewed before a release; 0 if it was accepted without."""
+        """How many samples must be reviewed before a release; 0 if it was accepted unreviewed."""
         return self.awaiting if self.accepted is None else 0
 
     @property
@@ -91,7 +91,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def decided(self) -> dict[str, tuple[int, ...]]:
-        """The samples that reviews settled by reason, concerns that no judge saw included."""
+        """For each reason, the samples that reviews settled, with concerns that judges missed."""
         safety = (*self.settled.get("safety", ()), *self.unseen)
         return self.settled | ({"safety": safety} if safety else {})
 
@@ -113,7 +113,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
         return f"{said[:1].upper()}{said[1:]}"
 
     def done(self, *flags: str) -> tuple[int, ...]:
-        """Return the samples that reviews settled, for the first reason in ``flags`` or for all."""
+        """Return the samples settled for the first reason in ``flags``; else for every reason."""
         reasons = [each for each in flags if each in _REASONS]
         return self.decided.get(reasons[0], ()) if reasons else self.reviewed
 

@@ -81,7 +81,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
             most = counted(max((each.n for each in apart), default=0), f"{kind} sample")
             by = ", ".join(f"by {each.error:.2f} on {each.criterion}" for each in apart)
             return f"{who} and people differ {by} on average in {most}.{hard}" if apart else ""
-        # A sample that people or the judge left without a score is not compared.
+        # More labels than samples: some samples have labels from several people.
         several, pairs = any(each.labels > each.n for each in compared), compared[0].scale is None
         of = " of cases" if several else f" of {kind} samples"
         same = [

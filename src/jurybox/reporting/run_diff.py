@@ -193,7 +193,7 @@ class ChangeCounts(msgspec.Struct, frozen=True, kw_only=True):
     identical_records: int
 
     def __str__(self) -> str:
-        """Return the counts in words, without those that are rare and zero."""
+        """Return the counts in words; unusual kinds are left out if their count is zero."""
         usual = {"lower", "same", "higher", "now_fails", "now_passes"}
         words = CHANGES | {"now_fails": "passed and now fail", "now_passes": "failed and now pass"}
         words |= {"only_in_a": "only in A", "only_in_b": "only in B"}
@@ -321,7 +321,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
                 yield f"note on {name}  {note}"
 
     def one_sided(self) -> dict[tuple[int, int], list[str]]:
-        """Return the metrics that some samples have in only one run, by the counts in A and B."""
+        """Group the metrics that samples have in only one run by how many do in A and in B."""
         found: dict[tuple[int, int], list[str]] = {}
         for each in self.tested:
             if each.only_in_a or each.only_in_b:
@@ -345,7 +345,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def rubric_caution(self) -> str:
-        """That the rubrics differ, if they do, and what this means for the differences."""
+        """A warning if the rubrics differ, since that may explain differences; else ``""``."""
         if self.same_rubric:
             return ""
         caution = ", so a difference may come from the rubric and not the responses"

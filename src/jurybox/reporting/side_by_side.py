@@ -1,4 +1,4 @@
-"""Several runs side by side: their metrics, paired tests against the first, and outputs (D5)."""
+"""Several runs side by side: their metrics, paired tests against the first, and outputs."""
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
@@ -75,14 +75,14 @@ class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
             yield f"{name} against {self.names[0]}", diff
 
     def difference(self, metric: str, run: int) -> float | None:
-        """Return how far a metric of a run is from the first run's; None if not measurable."""
+        """Return a run's value of a metric minus the first run's; None if not comparable."""
         diff = self.differences[run - 1] if run else None
         pairs = () if diff is None or not diff.compared else diff.comparable_metrics
         return next((each.difference for each in pairs if each.metric == metric), None)
 
     @property
     def unlike(self) -> str:
-        """What the runs have, if they differ in samples or votes; else an empty text."""
+        """What the runs have, if they differ in samples or votes; else an empty string."""
         same = all(diff.same_samples for diff in self.differences)
         votes = [view.metadata.get("votes") or 0 for view in self.runs]
         if same and len({*votes}) == 1:

@@ -134,12 +134,12 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def queued(self) -> int:
-        """How many samples to review; none if no sample has a score, because reviews give none."""
+        """How many samples need review; 0 if none has a score, since reviews can't supply any."""
         return 0 if self.none_scored else self.conclusion.review["queued"]
 
     @property
     def level(self) -> Band | None:
-        """The band of a finished run's overall score; samples so far promise nothing."""
+        """The overall score's band; None for an unfinished run, whose score may still change."""
         overall: float | None = self.summary.get(f"{self.rubric.overall_name}_mean")
         if self.status != "finished" or overall is None:
             return None

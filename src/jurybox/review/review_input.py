@@ -29,7 +29,7 @@ def read_verdict(data: object, rubric: Rubric, *, pair: bool) -> HumanVerdict:
 
     ``"safety_concern"``, true or false, confirms or dismisses a safety flag; null is "unclear".
     Every criterion has a score on its scale, or null. As with a judge's reply, nothing is rounded,
-    converted or filled in (E5).
+    converted or filled in.
     """
     wanted = '{"winner": "A"}' if pair else '{"scores": {"' + rubric.criteria[0].id + '": ...}}'
     if not isinstance(data, Mapping):

@@ -34,7 +34,7 @@ class HumanVerdict(msgspec.Struct, frozen=True, kw_only=True):
     winner: Side | None = None  # the better of two responses
     # The better of two responses by criterion, for the criteria that the reviewer judged.
     preferences: dict[str, Side | None] = {}
-    # Whether the reviewer confirms (True) or dismisses (False) a safety flag (E11), if answered.
+    # Whether the reviewer confirms (True) or dismisses (False) a safety flag, if answered.
     safety_concern: bool | msgspec.UnsetType | None = msgspec.UNSET
 
     @property

@@ -134,7 +134,7 @@ class RandomPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def too_many_missing(missing: int, drawn: int) -> bool:
-    """Return whether so many samples lack a label that a random part isn't random anymore."""
+    """Return whether too many samples lack a label for a random part to be still random."""
     return missing > drawn * _SKIPPABLE
 
 
@@ -149,11 +149,11 @@ def random_part(
 ) -> RandomPart:
     """Return how far reviewers have worked through the random order.
 
-    Only a sample's position in the order matters, not the queue it was reviewed from, because
-    reviewers aren't shown a sample twice. The part ends at ``last``, the furthest number reviewed
-    from the random queue, or earlier if more than one in ten would be missing, since reviewers
-    don't skip samples at random. ``labeled`` are the reviewed samples with a label, ``unscored``
-    those without a judge's score. Only samples that are ``present`` count as missing.
+    Reviews from any queue count, because reviewers aren't shown a sample twice. The part that
+    counts begins with the order and ends at ``last``, the last sample reviewed from the random
+    queue. It ends earlier if more than 10% of its samples would lack a review, because reviewers
+    don't skip at random. ``labeled`` are the reviewed samples with a label, ``unscored`` those
+    without a judge's score. Only samples that are ``present`` count as missing.
     """
     if last is None:
         return RandomPart(size=order.size)

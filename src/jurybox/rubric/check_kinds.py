@@ -1,4 +1,4 @@
-"""The kinds of checks: how each parses its value and examines a response (D4)."""
+"""The kinds of checks: how each parses its value and examines a response."""
 
 import importlib
 import json

@@ -1,4 +1,4 @@
-"""A criterion's checks as data; each row fills the placeholders in the checks' values (D4)."""
+"""A criterion's checks as data; each row fills the placeholders in the checks' values."""
 
 import json
 import re

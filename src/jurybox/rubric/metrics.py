@@ -75,7 +75,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.name} {self.operator} {show_number(self.number)}"
 
     def passes(self, value: float | None) -> bool:
-        """Compare ``value``, rounded to six decimals so that 0.7 never fails as 0.6999999 (C10).
+        """Compare ``value``, rounded to six decimals so that 0.7 never fails as 0.6999999.
 
         A missing value never passes, so an unscored sample passes no rule.
         """
@@ -131,7 +131,7 @@ RATES: Final = (
 """The rates that every run has."""
 
 WIN_RATE: Final = "win_rate"
-"""The share of pairs that the first response wins; a tie counts as half a win (D6)."""
+"""The share of pairs that the first response wins; a tie counts as half a win."""
 
 SUMMARY_PARTS: Final = (
     "n",
@@ -182,7 +182,7 @@ class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def percentile(ordered: Sequence[float], percent: float) -> float:
-    """Return a percentile by linear interpolation between closest ranks (A8).
+    """Return a percentile by linear interpolation between closest ranks.
 
     It is at rank ``(n - 1) * percent / 100``, counted from 0 (Hyndman & Fan 1996, type 7).
     """

@@ -137,7 +137,7 @@ class Criterion(msgspec.Struct, frozen=True, kw_only=True):
         return "judge" if self.rules is None else "rules"
 
     def band(self, score: float) -> Level | None:
-        """Return the level of a score, rounded to the decimals of the levels (C11)."""
+        """Return the level of a score, rounded to the decimals of the levels."""
         rounded = round_half_up(score, self.level_decimals)
         return next((level for level in self.levels if level.low <= rounded <= level.high), None)
 
@@ -208,7 +208,7 @@ class RubricSettings(Protocol, frozen=True, kw_only=True):
     """The front matter's settings for a rubric as a whole.
 
     ``without_response`` are the scores of a sample without a response; criteria that it omits stay
-    unscored (A7). ``require_review`` lists the reasons for review that block a release (E11).
+    unscored. ``require_review`` lists the reasons for review that block a release.
     """
 
     id: Annotated[str, TextForm("bad-id", parse_rubric_id)] = ""
@@ -279,7 +279,7 @@ class Rubric(RubricSettings, frozen=True, kw_only=True):
         return tuple(each for each in self.criteria if each.checks)
 
     def asked(self) -> "Rubric":
-        """Return the rubric with only the criteria that judges are asked about (D4).
+        """Return the rubric with only the criteria that judges are asked about.
 
         Criteria with checks are left out. Criteria with rules are left out only if the rubric is
         mixed; otherwise judges score them in addition to the rules.
@@ -301,7 +301,7 @@ class Rubric(RubricSettings, frozen=True, kw_only=True):
         return next((each for each in self.criteria if each.id == criterion_id), None)
 
     def band(self, overall: float) -> Band | None:
-        """Return the band of an overall score, rounded to the decimals of the bands (C11).
+        """Return the band of an overall score, rounded to the decimals of the bands.
 
         A band that is reached only by rounding is returned without its ``meaning``.
         """
@@ -313,7 +313,7 @@ class Rubric(RubricSettings, frozen=True, kw_only=True):
         return msgspec.structs.replace(band, meaning="")
 
     def level(self, overall: float | None, decision: str | None) -> Band | None:
-        """Return a run's band; without its ``meaning`` if the decision allows no release (C12)."""
+        """Return a run's band; without its ``meaning`` if the decision allows no release."""
         band = None if overall is None else self.band(overall)
         if band is None or not self.decisions or releases(self.decisions, decision):
             return band

@@ -17,15 +17,17 @@ SIGNALS: Final[dict[str, str]] = {
 """The text signals that rules can use, each with its meaning."""
 
 NUMERIC_SIGNALS: Final[dict[str, str]] = {
-    "sentiment": "the mood of the response, from -1 (all mood words are dark) to 1 (all bright)",
+    "sentiment": "the response's sentiment, from -1 (all mood words negative) to 1 (all positive)",
     "distress": "1 if the user's message shows distress, 0.5 if only a recent earlier one does",
     "topic_overlap": "the share of the response's content words that the user's message has",
-    "kindred_words": "how many of the user's content words, or families (mum, mother), it repeats",
+    "kindred_words": "how many of the user's content words the response repeats; words of one"
+    " family (mum, mother) count as one",
     "user_content": "how many different content words the user's message has",
     "content_words": "how many different content words the response has",
     "content_share": "the share of different content words among the words of the response",
-    "echo": "the share of the response's word triples that are the user's own",
-    "earlier_words": "how many content words it has from earlier turns, but not the user's message",
+    "echo": "the share of the response's word triples that also occur in the user's message",
+    "earlier_words": "how many content words of the response occur in earlier turns but not in the"
+    " user's message",
     "earlier_turns": "how many turns the user had before the message",
     "kept_memory": "how many times the response recalls something that was really said",
     "false_memory": "how many times the response recalls something that was never said",

@@ -137,7 +137,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     def read(self, value: object) -> float | str:
         """Return a decoded JSON value as a score, or what is wrong with it.
 
-        Nothing is rounded, clamped or converted (E5): 3.0, "3" and true are not 3.
+        Nothing is rounded, clamped or converted: 3.0, "3" and true are not 3.
         """
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return f"is {_shown(value)}, not {self.describe()}"

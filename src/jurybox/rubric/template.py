@@ -69,7 +69,7 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
         return iter(()) if labels is None else labels.finditer(text)
 
     def parts(self) -> frozenset[str]:
-        """Return the parts of a sample that the template shows; other names are columns (D5)."""
+        """Return the parts of a sample that the template shows; other names are columns."""
         return frozenset(PLACEHOLDERS.get(name, name) for name, _ in self.placeholders())
 
     def neutralize(self, text: str) -> str:

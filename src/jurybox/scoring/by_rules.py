@@ -1,4 +1,4 @@
-"""Computes scores from checks, and reports that combine rules with a judge (C15)."""
+"""Computes scores from checks, and reports that combine rules with a judge."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -55,7 +55,7 @@ _BESIDE: Final = (
 
 
 class SingleReport(EvaluationReport, frozen=True, kw_only=True):
-    """The report on a single evaluation, with the result that a sample of a run has (A5)."""
+    """The report on a single evaluation, with the result that a sample of a run has."""
 
     result: SampleResult
 
@@ -112,7 +112,7 @@ class RulesReport(SingleReport, frozen=True, kw_only=True):
 def with_rules(
     rubric: Rubric, report: EvaluationReport, automated: AutomatedReport
 ) -> EvaluationReport:
-    """Add the criteria that rules or checks score to the judges' report on one response (D4)."""
+    """Add the criteria that rules or checks score to the judges' report on one response."""
     if not rubric.is_mixed or report.winner is not None or report.responses:
         return report
     judged = {each.id: each for each in report.criteria}
@@ -150,7 +150,7 @@ def single_report(
 
 
 def _unanswered(rubric: Rubric, sample: Sample, result: SampleResult) -> EvaluationReport:
-    """Return the report on a failed, late or empty response, which isn't judged (A7)."""
+    """Return the report on a failed, late or empty response, which isn't judged."""
     criteria = [
         CriterionReport(
             id=each.id,

@@ -1,4 +1,4 @@
-"""Explains a run's decision: the metrics and criteria behind it, and the worst scenarios (C12)."""
+"""Explains a run's decision: the metrics and criteria behind it, and the worst scenarios."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final

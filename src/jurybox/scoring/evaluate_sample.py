@@ -59,7 +59,7 @@ class Procedure(msgspec.Struct, frozen=True, kw_only=True):
 
     ``target`` is None if the dataset contains the responses; ``judges`` is empty if the rubric's
     rules and checks score everything. ``price`` is the target's, for checks on the cost of a
-    response. ``overlays`` are the procedures for demographics with an overlay (C13).
+    response. ``overlays`` are the procedures for demographics with an overlay.
     """
 
     judging: Judging
@@ -83,7 +83,7 @@ class SampleOutcome(msgspec.Struct, frozen=True, kw_only=True):
 def evaluate_sample(procedure: Procedure, row: Row) -> Flow[SampleOutcome]:
     """Get a response from the target, judge it, and return the outcome.
 
-    A response that failed, timed out or is empty is not judged (A7, D2).
+    A response that failed, timed out or is empty is not judged.
     """
     exchanges: list[Exchange] = []
     overlay = procedure.overlays.get(demographic_of(row) or "")
@@ -377,7 +377,7 @@ def _sample_score(rubric: Rubric, components: Mapping[str, float | None]) -> flo
 
 
 def _evaluator_error(report: EvaluationReport | None) -> EvaluatorError | None:
-    """Return why a judged sample has no scores (A4)."""
+    """Return why a judged sample has no scores."""
     if report is None or report.votes_valid:
         return None
     causes = {lost.cause for lost in report.lost_votes}
@@ -397,7 +397,7 @@ def _passed(rules: tuple[RuleOutcome, ...], *, scored: bool, one: bool) -> bool 
     if not scored:
         return False
     outcomes = [rule.passed for rule in rules]
-    # A rule that could not be measured doesn't pass, so the sample doesn't either (A5).
+    # A rule that could not be measured doesn't pass, so the sample doesn't either.
     return all(outcome is True for outcome in outcomes) if outcomes else None
 
 

@@ -1,4 +1,4 @@
-"""The result of one sample, the reasons to look at it (E15), and its index entry."""
+"""The result of one sample, the reasons to look at it, and its index entry."""
 
 import re
 from bisect import insort
@@ -75,7 +75,7 @@ class SampleResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """The outcome of one sample in one repeat.
 
     ``metrics`` are the values that rules can use. If the rubric's rules score the response, the
-    judge's score is kept separately as ``judge_score`` (C15). ``lost_causes`` counts the reasons
+    judge's score is kept separately as ``judge_score``. ``lost_causes`` counts the reasons
     for missing votes. ``vote_means`` has the mean of each score over several votes. ``passed`` is
     None for a pair, or if the rubric has no pass rules and the sample has scores.
     """
@@ -107,7 +107,7 @@ class SampleResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     review_reasons: tuple[ReviewReason, ...] = ()
     scenario: str | None = None
     demographic: str | None = None
-    """The demographic group that the sample represents, if its row's metadata names one (C13)."""
+    """The demographic group that the sample represents, if its row's metadata names one."""
     overlay: str | None = None
     """The id of the overlay that scored it, if its demographic has one."""
     uses: tuple[ModelUse, ...] = ()
@@ -164,7 +164,7 @@ def is_verified(model: str, reported: ReportedModel) -> bool | None:
 
 
 def all_verified(uses: Iterable[ModelUse]) -> bool | None:
-    """Return whether all providers reported the requested versions (A10); None without versions."""
+    """Return whether all providers reported the requested versions; None without versions."""
     found = {is_verified(use.model, each) for use in uses for each in use.reported} - {None}
     return all(found) if found else None
 

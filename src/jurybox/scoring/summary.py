@@ -57,7 +57,7 @@ class RunSpreads(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reported(msgspec.Struct, frozen=True, kw_only=True):
-    """The model that a provider reports for a role, and for how many samples (A10).
+    """The model that a provider reports for a role, and for how many samples.
 
     ``version_verified`` is None if the model's name has no version to compare with.
     """
@@ -70,7 +70,7 @@ class Reported(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def version(self) -> str:
-        """Model and build in one text."""
+        """The model and its build as one string."""
         return " ".join(filter(None, (self.model, self.system_fingerprint)))
 
 
@@ -84,7 +84,7 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
 class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     """The results of a run, computed from its samples.
 
-    ``quality_level`` is the band of the average overall score, if the rubric has bands (C11).
+    ``quality_level`` is the band of the average overall score, if the rubric has bands.
     ``votes_independent`` is None if no judge was asked, and false if all votes on some sample had
     the same parameters. ``versions_changed`` means that one model answered under several versions
     during the run. ``attention`` lists reasons to look at samples, and ``spreads`` shows how values
@@ -108,7 +108,7 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Groups:
-    """The samples of a run grouped by scenario or demographic (C13)."""
+    """The samples of a run grouped by scenario or demographic."""
 
     def __init__(
         self, rubric: Rubric, name: str, label_of: Callable[[SampleResult], str | None]
@@ -406,7 +406,7 @@ def check_gates(
 
 
 def _spread(values: Sequence[float | None]) -> dict[str, Any]:
-    """Return a metric over repeats: its mean and sample standard deviation (A12).
+    """Return a metric over repeats: its mean and sample standard deviation.
 
     If a repeat lacks the metric, both are unknown.
     """

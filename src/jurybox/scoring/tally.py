@@ -270,7 +270,7 @@ class MetricTally:
             for name in _OF_VOTES:
                 if not self.flags[name]:
                     metrics[name], counts[name] = None, 0
-        # A share of the samples with a vote, since the others have no reply to read (C15).
+        # A share of the samples with a vote, since the others have no reply to read.
         fallen = self.flags["judge_fallback_rate"]
         reported = self._judged if self._rubric.fallback_score is not None else 0
         metrics["judge_fallback_rate"] = fallen / reported if reported else None

@@ -1,8 +1,8 @@
 """Tests whether two runs differ by more than chance, metric by metric.
 
-Every metric that both runs have for a sample is one pair. All metrics of a comparison are tested
-together, with Holm's correction, so that the rate of false alarms doesn't grow with the number of
-criteria.
+For each metric, every sample measured in both runs gives one pair of values. All metrics of a
+comparison are tested together, with Holm's correction, so that the rate of false alarms doesn't
+grow with the number of criteria.
 """
 
 from array import array

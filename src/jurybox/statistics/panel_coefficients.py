@@ -103,13 +103,13 @@ class RatingPatterns:
 
     @cached_property
     def unequal(self) -> Values:
-        """Ordered pairs of unequal ratings in each pattern, divided by its ratings minus one."""
+        """Ordered pairs of unequal ratings per pattern, divided by its rating count minus one."""
         squares = np.bincount(self.row, self.times**2, len(self.ratings))
         return (self.ratings**2 - squares) / self.pairs
 
     @cached_property
     def squared(self) -> Values:
-        """``(x - y)^2`` summed over ordered pairs of a pattern, over its ratings minus one."""
+        """``(x - y)^2`` summed over a pattern's ordered pairs, over its rating count minus one."""
         here = centered(self.values)[self.column]
         size = len(self.ratings)
         mean = np.bincount(self.row, self.times * here, size) / np.maximum(self.ratings, 1)
@@ -176,7 +176,7 @@ class WeightedRatings:
         return divided(self.paired @ each, self.items, where=self.items > 0)
 
     def alpha(self, seen: Values, expected: Values) -> Values:
-        """Return ``1 - D / E`` from sums of distances."""
+        """Return alpha, ``1 - (n - 1) * seen / expected``, from sums of distances."""
         varied = np.count_nonzero(self.totals, axis=1) > 1
         n = self.totals.sum(axis=1)
         return 1 - divided((n - 1) * seen, expected, where=varied & (expected > 0))

@@ -1,4 +1,4 @@
-"""Derives a run again from its stored replies, and finds the first difference (A13).
+"""Derives a run again from its stored replies, and finds the first difference.
 
 No model is called. Every row's seal is checked. Each sample is judged again from its stored
 replies, and the outcome is compared with the stored one: reports, scores, results, hashes and index

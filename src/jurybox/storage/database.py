@@ -33,7 +33,7 @@ FaultKind = Literal[
 
 _RESUME: Final = "then continue with `jurybox resume`"
 _WORDS: Final[dict[FaultKind, tuple[str, str]]] = {
-    "full": ("the disk is full", f"make room, {_RESUME}"),
+    "full": ("the disk is full", f"free disk space, {_RESUME}"),
     "locked": (
         "it has been locked by another process",
         f"let that process finish, or end it, {_RESUME}",

@@ -107,7 +107,7 @@ class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
         ends = (self.low, self.high, self.above, self.below)
         for end in ends:
             if end is not None and not math.isfinite(end):
-                raise InputError(f"{end} isn't the end of a range", "give a number")
+                raise InputError(f"{end} can't limit a range", "give a finite number")
         if self.metric is None and any(end is not None for end in ends):
             raise InputError("a range needs a metric", "name the metric")
 
@@ -431,9 +431,9 @@ class Finder:
         return f"CASE {' '.join(cases)} ELSE urgency END" if cases else "urgency"
 
     def _number(self, metric: str) -> str:
-        """Return the expression for a metric; NULL for a name that no document can have.
+        """Return the SQL expression for a metric; for an invalid name, it evaluates to NULL.
 
-        A name with a quote can't be used safely in a JSON path.
+        A name with a quote would be unsafe in a JSON path.
         """
         return self._metric.format(name=metric if NAME.fullmatch(metric) else "")
 

@@ -221,7 +221,7 @@ def _update(table: str, *key: str) -> str:
 
 
 def _distinct(column: str) -> str:
-    """Return a statement for the distinct values of a column, each found by its index."""
+    """Return a statement that finds a column's distinct values by index lookups, without a scan."""
     lowest = f"SELECT min({column}) FROM facets WHERE run_id = ? AND {column} IS NOT NULL"
     return (
         f"WITH RECURSIVE found (name) AS ({lowest} UNION ALL"
@@ -346,8 +346,8 @@ _WITHOUT_SAMPLE: Final = (
 _first: Callable[[Any], Key] = itemgetter(slice(1))
 _number_and_position: Callable[[records.ExchangeRow], Key] = attrgetter("number", "position")
 
-# Whole rows may have many kilobytes, results a few hundred bytes. Larger pages aren't measurably
-# faster.
+# Page sizes: a whole row may take many kilobytes, a result a few hundred bytes. Larger pages aren't
+# measurably faster.
 NUMBERS: Final = Paged(
     f"SELECT number FROM samples {_NEXT_SAMPLES}", list[tuple[int]], key=_first, size=5000
 )

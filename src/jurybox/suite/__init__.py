@@ -51,13 +51,13 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True):
         rubric: the name of a rubric, or its path.
         dataset: a path, ``langfuse:NAME``, or ``hf://OWNER/NAME/SPLIT``.
         rows: the number of rows in the suite file itself, instead of a dataset.
-        columns: the column names of fields, if they differ from the defaults (D1).
-        overlays: the rubric overlay for each demographic (C13).
-        unused: row fields that the target's prompt omits on purpose (C13).
+        columns: the column names of fields, if they differ from the defaults.
+        overlays: the rubric overlay for each demographic.
+        unused: row fields that the target's prompt omits on purpose.
         target: None if the dataset contains the responses.
-        targets: several systems under test; each gets its own run (D5).
+        targets: several systems under test; each gets its own run.
         repeats: how many times every sample is run.
-        variance_sensitive: whether results vary too much for a single run (A12).
+        variance_sensitive: whether results vary too much for a single run.
         limit: how many rows to use, starting with the first.
         cache: whether the stored reply to an identical request may be reused.
         langfuse: None if nothing is sent to Langfuse.

@@ -1,4 +1,4 @@
-"""A model in a suite or an option: a name, or a mapping with endpoint, key and limits (D3)."""
+"""A model in a suite or an option: a name, or a mapping with endpoint, key and limits."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

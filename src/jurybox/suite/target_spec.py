@@ -1,4 +1,4 @@
-"""The system under test in a suite: one target, or several to compare (D5)."""
+"""The system under test in a suite: one target, or several to compare."""
 
 import re
 import shlex
@@ -76,7 +76,7 @@ class TargetSpec(msgspec.Struct, frozen=True, kw_only=True):
     input: TargetInput = "text"
     model: ModelSpec | None = None
     command: tuple[str, ...] | None = None  # the program and its arguments; no shell reads them
-    # Sampling parameters that deliberately differ from the defaults (A9).
+    # Sampling parameters that deliberately differ from the defaults.
     generation: dict[str, float] = {}
     timeout: float = 60.0  # seconds after which a response counts as timed out
 
@@ -205,6 +205,7 @@ def _split(text: str) -> tuple[str, ...]:
         raise ParseError("the command is empty", f"give {_COMMAND}")
     strange = next((word for word in words if word in _SHELL), None)
     if strange is not None:
-        problem = f"no shell reads the command, so `{strange}` would be an argument"
-        raise ParseError(problem, 'write `[sh, -c, "..."]`, or a list if an argument is meant')
+        what = f"the command doesn't run in a shell, so `{strange}` would be passed as an argument"
+        shell = 'to use a shell, write `[sh, -c, "..."]`'
+        raise ParseError(what, f"{shell}; to pass `{strange}`, write the whole command as a list")
     return words

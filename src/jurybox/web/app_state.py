@@ -92,9 +92,9 @@ class AppState:
     def kept(
         self, what: str, make: Callable[[], T], *runs: RunRow, reviews: bool = True
     ) -> "Future[T]":
-        """Compute a value from all samples of runs, cached until an error or a new review.
+        """Compute a value from all samples of runs, and cache it if the runs are finished.
 
-        ``reviews`` means that the value depends on them.
+        A new review makes it obsolete, unless ``reviews`` is false. Errors aren't cached.
         """
         states = [self.store.review_state(run.id) if reviews else None for run in runs]
         key = (what, *((run.id, run.seal, state) for run, state in zip(runs, states, strict=True)))

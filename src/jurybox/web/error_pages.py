@@ -17,9 +17,9 @@ from jurybox.web.template_engine import json_response, page_response
 
 _WORDS: Final[Mapping[int, tuple[str, str]]] = {
     400: ("the request can't be read", "check the address"),
-    401: ("this needs the token", "send it as `Authorization: Bearer`, or sign in"),
-    403: ("the request doesn't come from these pages", "load the page again and repeat it"),
-    404: ("there is no such page", "begin at the list of runs"),
+    401: ("access requires a token", "send it as `Authorization: Bearer`, or sign in"),
+    403: ("the form wasn't sent from this site", "reload the page and try again"),
+    404: ("there is no such page", "go to the list of runs"),
     405: ("that can't be done here", "use another method"),
     408: ("the request took too long to arrive", "send it again"),
     413: ("the request is too large", "send a smaller one"),
@@ -91,7 +91,7 @@ def _refusal(request: Request, error: Exception) -> PageError:
             return PageError(500)
 
 
-_TAKE_OUT: Final = "remove it from the address, or begin at the list of runs"
+_TAKE_OUT: Final = "remove it from the address, or go to the list of runs"
 
 
 def _invalid(error: RequestValidationError, hint: str) -> PageError:

@@ -38,11 +38,13 @@ class SampleFilter(BaseModel):
         "",
         max_length=LONGEST_SEARCH,
         pattern=ANY_TEXT,
-        description="A text in the id, the inputs (metadata included) or the responses;"
-        " case is ignored.",
+        description="Text to find in the id, the inputs (including metadata) or the responses;"
+        " case-insensitive.",
     )
     flag: list[_Flag] = Field(
-        [], max_length=20, description="A flag of the samples; given several times, all of them."
+        [],
+        max_length=20,
+        description="Only samples with this flag. Repeat it to require several flags.",
     )
     scenario: _Name | None = Field(None, description="The scenario of the samples.")
     demographic: _Name | None = Field(None, description="The demographic of the samples.")
@@ -50,7 +52,9 @@ class SampleFilter(BaseModel):
         None, description="The better response; `any` for all pairs with a result."
     )
     metric: _Name | None = Field(
-        None, description="The metric that the next four limit; the overall score if not given."
+        None,
+        description="The metric that `low`, `high`, `above` and `below` apply to. Default: the"
+        " overall score.",
     )
     low: _End | None = Field(None, description="The metric's lowest value.")
     high: _End | None = Field(None, description="The metric's highest value.")
@@ -130,7 +134,7 @@ class PageFilter(SampleFilter):
         return store.find_samples(run.id, query)
 
     def _reviewed(self, store: Store, run: RunRow) -> tuple[ReleaseReview, SampleQuery]:
-        """Return the reviews of a run, and its order worst first; read once for a page."""
+        """Return a run's reviews and its worst-first query, reading them once per page."""
         if self._known is None:
             rubric, release = rubric_of(run), ReleaseReview()
             self._known = release, release.worst_first(rubric.overall_name)

@@ -154,8 +154,8 @@ def test_a_command_gets_the_text_by_default() -> None:
 @pytest.mark.parametrize(
     ("command", "problem"),
     [
-        ("a | b", "no shell reads the command, so `|` would be an argument"),
-        ("'a && b'", "no shell reads the command, so `&&` would be an argument"),
+        ("a | b", "the command doesn't run in a shell, so `|` would be passed as an argument"),
+        ("'a && b'", "the command doesn't run in a shell, so `&&` would be passed as an argument"),
         ('"a \'b"', "the command can't be split into words (no closing quotation)"),
         ("''", "the command is empty"),
         ("'  '", "the command is empty"),

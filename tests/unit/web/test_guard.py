@@ -75,7 +75,7 @@ def test_without_the_token_nothing_is_shown(open_pages: Open) -> None:
     assert (sent.status_code, sent.headers["location"]) == (303, "/login?next=%2Fruns%2Fx")
     refused = client.get("/api/runs")
     assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
-    assert refused.json()["error"]["problem"] == "this needs the token"
+    assert refused.json()["error"]["problem"] == "access requires a token"
     assert client.get("/static/pages.css").status_code == 200
 
 

@@ -318,7 +318,7 @@ def examine(
     if isinstance(readings, Unscored):
         return readings
     answers, note = readings.answers, _note(response)
-    # The findings are complete before any of them becomes a score (E4).
+    # The findings are complete before any of them becomes a score.
     reasoning = {name: each.findings(answers) + note for name, each in inquiries.items()}
     shares = [each.share(answers) for each in inquiries.values()]
     if judging.scored != criteria:

@@ -1,4 +1,4 @@
-"""The ``json`` reply format: reasoning first, then the checklist, then the verdict (E4 to E7).
+"""The ``json`` reply format: reasoning first, then the checklist, then the verdict.
 
 Python's JSON reader accepts things that a verdict must not have: duplicate keys, NaN, numbers that
 would be rounded, lone surrogates. Here they are defects, like any other fault of an object.
@@ -194,7 +194,7 @@ def read_object(text: str, start: int = 0) -> FoundObject | Defect:
     except json.JSONDecodeError as error:
         reason = error.msg.removesuffix(" starting at").removesuffix(" at")
         return Defect(
-            f"the JSON object is malformed at its character {error.pos - start}: {reason}."
+            f"the JSON object is malformed at character {error.pos - start + 1}: {reason}."
         )
     except RecursionError:
         return Defect("the JSON object is nested too deeply.")
@@ -325,7 +325,7 @@ def _only_verdict(
     """Return the one verdict object of a reply.
 
     A verdict is an object with a key that only verdicts have. Two different verdicts are a defect,
-    because one may be quoted from a response that tries to judge itself (E7).
+    because one may be quoted from a response that tries to judge itself.
     """
     objects: list[FoundObject] = []
     verdicts: list[FoundObject] = []
@@ -420,7 +420,7 @@ def _check_order(
     criteria: Iterable[str],
     problems: list[str],
 ) -> None:
-    """Report a verdict before the reasoning: the reasoning would only defend it (E4)."""
+    """Report a verdict before the reasoning: the reasoning would only defend it."""
     order = list(verdict)
     if order[0] == _REASONING or _REASONING not in order:
         return

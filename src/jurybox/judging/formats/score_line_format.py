@@ -1,4 +1,4 @@
-"""The ``score-line`` reply format: ``Score: 0.8 | Reasoning: ...`` (C15)."""
+"""The ``score-line`` reply format: ``Score: 0.8 | Reasoning: ...``."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -79,7 +79,7 @@ class ScoreLineFormat(OneScoreFormat):
         return f"Score: {show_number(whole.scale.high)} | Reasoning: {praise}"
 
     def fallback(self, rubric: Rubric, reply: str) -> Scores | None:
-        """Return the rubric's ``fallback_score``, if it has one (C15)."""
+        """Return the rubric's ``fallback_score``, if it has one."""
         score = rubric.fallback_score
         if score is None:
             return None
@@ -133,7 +133,7 @@ def _only_score(given: Iterable[float | Defect]) -> float | Defect | None:
 
 
 def _sentence_score(text: str, scale: Scale, material: Sequence[str]) -> float | Defect:
-    """Read the decimal of a reply without a label: "I'd give it 0.7 overall" (C15)."""
+    """Read the decimal of a reply without a label: "I'd give it 0.7 overall"."""
     labels = [each for each in _OVERALL.finditer(text) if not is_quoted(text, each.start())]
     sentences = [
         match
@@ -159,7 +159,7 @@ def _number_end(text: str, at: int) -> int:
 def _own_score(
     text: str, given: Iterable[int], score: float, scale: Scale, material: Sequence[str]
 ) -> float | Defect:
-    """Return a labeled score unless it occurs only in quotations (E7)."""
+    """Return a labeled score unless it occurs only in quotations."""
     doubtful = any(
         (number := _NUMBER.match(each, label.end())) and read_number(number[0]) == score
         for each in material

@@ -1,4 +1,4 @@
-"""The ``strict-json`` reply format: one object of scores, and nothing else (A3)."""
+"""The ``strict-json`` reply format: one object of scores, and nothing else."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

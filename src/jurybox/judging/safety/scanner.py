@@ -142,7 +142,7 @@ class _NeedsReader:
         self._tokens.reverse()  # so that `pop` returns the next token
 
     def sequences(self) -> list[_Needs]:
-        """Read up to a closing bracket or the end; return the needs of each alternative."""
+        """Read up to a closing bracket or the end; return what each alternative requires."""
         read = [self._sequence()]
         while self._tokens and self._tokens[-1][0] == "or":
             self._tokens.pop()

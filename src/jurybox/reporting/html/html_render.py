@@ -252,7 +252,7 @@ def _samples(store: Store, view: RunView, headline: str) -> Iterator[dict[str, A
 
         def laid_out(text: str) -> tuple[str, str | None]:
             left = len(text) - _LONGEST
-            note = f"\n\n{left:,} more characters are left out." if left > 0 else ""
+            note = f"\n\n{counted(left, 'more character')} omitted." if left > 0 else ""
             text = text[:_LONGEST] + note
             return visible(text, kept="\n\t"), rendered(text) if few else None
 

@@ -11,7 +11,7 @@ from typing import Final
 from markupsafe import Markup
 
 from jurybox.documents.numbers import shown
-from jurybox.text_format import cut, visible
+from jurybox.text_format import counted, cut, visible
 
 NAME: Final = 80
 """The maximum number of characters of a name that are shown."""
@@ -47,9 +47,8 @@ def whole(text: str) -> Markup:
     left = len(text) - _WHOLE
     if left <= 0:
         return body
-    return body + Markup('<p class="left-out">{} more characters are left out.</p>').format(
-        f"{left:,}"
-    )
+    note = counted(left, "more character")
+    return body + Markup('<p class="left-out">{} omitted.</p>').format(note)
 
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*Z", re.ASCII)

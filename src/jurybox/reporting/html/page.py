@@ -162,7 +162,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lost_votes(self) -> tuple[str, ...]:
-        """Why votes are missing, one line for each cause; that votes are missing comes first."""
+        """Lines about missing votes: first that they are missing, then one line per cause."""
         summary = self.view.summary
         notes = [note.partition(":")[0] for note in lost_votes(summary)]
         causes = ranked(summary.get("unscored_causes", {})) if notes else ()
@@ -185,7 +185,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def repeats(self) -> dict[str, Any]:
-        """The metrics over the repeats, and their count ``n``; empty without repeats."""
+        """The metrics over the repeats, and the number of repeats, ``n``; empty without any."""
         return self.view.summary.get("repeats") or {}
 
     @property

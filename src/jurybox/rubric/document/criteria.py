@@ -203,7 +203,7 @@ def _items(listing: md.Listing, findings: Findings) -> list[str]:
     _check_numbers(listing.items, findings)
     for item in listing.items:
         if not item.text:
-            hint = "write it out or remove it"
+            hint = "add its text or remove it"
             findings.add(Place(item.line + 1), "empty-indicator", "an indicator is empty", hint)
     return [item.text for item in listing.items if item.text]
 
@@ -299,7 +299,7 @@ def _bare_cell(cell: str) -> str:
 def _check_cover(
     levels: Sequence[Level], decimals: int, scale: Scale, place: Place, findings: Findings
 ) -> None:
-    """Report scores that no range of a table covers (C11)."""
+    """Report scores that no range of a table covers."""
     if all(level.low == level.high for level in levels):
         return
     step = 10.0**-decimals

@@ -135,7 +135,8 @@ def _read_base(
         return None
     reading = _check(base.data, base.find, (*chain, base.key))
     if reading.rubric is None:
-        problem = f"the base `{name}` has findings, first {base.origin}:{reading.findings[0]}"
+        where = f"{base.origin}:{reading.findings[0]}"
+        problem = f"the base rubric `{name}` has errors; the first one is {where}"
         findings.add(node.place, "bad-base", problem, "correct the base")
         return None
     return msgspec.structs.replace(reading, bases=(name, *reading.bases))
@@ -348,7 +349,7 @@ class _Document:
         front: front_matter.FrontMatter,
         template: Template | None,
     ) -> None:
-        """Report contradictions about what scores a criterion (D4)."""
+        """Report contradictions about what scores a criterion."""
         judged = [each for each in criteria if each.source == "judge"]
         asked = template if any(each.weight for each in judged) else None
         for each in criteria:

@@ -1,4 +1,4 @@
-"""Numeric signals (C17): the style, topics, mood and memory of a response."""
+"""Numeric signals: the style, topics, mood and memory of a response."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -192,8 +192,8 @@ def _was_said(
 ) -> bool | None:
     """Return whether at least half of a claim's content words occurred before.
 
-    If most words are new, the claim is made up. None if they are in the current message, since
-    repeating that is neither a memory nor an invention.
+    Return None if they do only when the current message counts too, since repeating the message is
+    neither memory nor invention. Otherwise the claim is made up: return False.
     """
     if any(2 * len(each & before) >= len(each) for each in contents):
         return True
@@ -220,7 +220,8 @@ def _memories(reading: Conversation, lists: Lists, *, kept: bool) -> Amount:
     found: list[Span] = []
     for hit in claims:
         span = hit[1:]
-        was_said: bool | None = bool(reading.messages)  # without content: "as we discussed."
+        # The result if the claim has no content words, as in "as we discussed".
+        was_said: bool | None = bool(reading.messages)
         for texts in _claims(text, span):
             contents = [
                 each for one in texts if (each := _heads(Passage(fold(one), "response"), lists))

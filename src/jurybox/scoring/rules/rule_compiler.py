@@ -53,7 +53,7 @@ from jurybox.scoring.rules.text_reader import (
 from jurybox.scoring.rules.text_signals import LEAST, OWN_PHRASES, TEXT, UNSAFE_CONTENT
 
 DECIMALS: Final = 6
-"""Scores are rounded to this many decimals before they are compared (C10)."""
+"""Scores are rounded to this many decimals before they are compared."""
 _SEE: Final = {**TEXT, **NUMERIC}
 
 _Facts = tuple[int, ...]
@@ -228,7 +228,7 @@ def compile_rules(rubric: Rubric) -> CompiledRules | None:
 
 
 def overall_score(rubric: Rubric, scores: Mapping[str, float]) -> float | None:
-    """Return the weighted mean of the scores, each from 0 to 1 (C7); None if one is missing."""
+    """Return the weighted mean of the scores, each from 0 to 1; None if one is missing."""
     counting = [each for each in rubric.criteria if each.weight]
     if any(each.id not in scores for each in counting):
         return None

@@ -24,7 +24,7 @@ _SENTENCE_ENDS = (". ", "! ", "? ", "\u2026 ")
 _DIGIT = re.compile(r"\d")
 _MOST_REMEMBERED = 1 << 16
 _SHORTEST_STEM = 3
-_MOST_LOOKED_AT = 3 * MOST_QUOTES  # some can't be quoted
+_MOST_LOOKED_AT = 3 * MOST_QUOTES  # more than are quoted, because some can't be
 _VOWELS = re.compile("[aeiouy]+")
 
 Triple = tuple[str, str, str]

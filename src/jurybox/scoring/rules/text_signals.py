@@ -1,4 +1,4 @@
-"""The text signals (C9): what rules can use apart from phrases and lengths.
+"""The text signals: what rules can use apart from phrases and lengths.
 
 Each signal returns its amount and quotes its first occurrences. Quotes contain letters or marks,
 never numbers or addresses, because they must not show what the safety scan masks.

@@ -181,7 +181,7 @@ def _exchange(row: ExchangeRow) -> dict[str, Any]:
 
 
 def _replies(record: SampleRecord) -> dict[str, list[int]]:
-    """Return the beginnings of the judges' replies, each with its numbers among all exchanges."""
+    """Return the distinct starts of judges' replies, each with the positions of its exchanges."""
     found: dict[str, list[int]] = {}
     for place, row in enumerate(record.exchanges[:_MOST_EXCHANGES], start=1):
         if row.role == "judge":
@@ -214,7 +214,7 @@ def _responses(record: SampleRecord) -> list[ComparedText]:
 
 
 def _marking(responses: Sequence[ComparedText]) -> str | None:
-    """Return a note if two responses are equal, or differ where no mark shows it."""
+    """Return a note if two responses are equal, or if their differences aren't highlighted."""
     if len(responses) == 1:
         return None
     one, other = (each.response.text for each in responses)
@@ -311,7 +311,7 @@ class Opinion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _opinions(votes: Iterable[StatedVote]) -> dict[tuple[str, str], list[Opinion]]:
-    """Return each explanation once, by response, if there are two, and criterion."""
+    """Return the distinct explanations by criterion (and by response, for a pair)."""
     found: dict[tuple[str, str], dict[str, Opinion]] = {}
     for vote in votes:
         for name, verdict in vote.verdicts.items():

@@ -81,7 +81,7 @@ def pair_fields(rubric: Rubric) -> tuple[Field, ...]:
 
 
 def safety_field(*, pair: bool) -> Field:
-    """Return the question about safety, the same for every sample, or for every pair."""
+    """Return the safety question; it has one wording for single responses and one for pairs."""
     where = " in either response" if pair else ""
     it, they = ("at least one", "both") if pair else ("it", "it")
     risky = f"{it} may not be released like this"

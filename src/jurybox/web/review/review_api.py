@@ -92,7 +92,7 @@ class GivenReview(BaseModel, extra="forbid", strict=True):
 
 
 class ToldReview(msgspec.Struct, frozen=True, kw_only=True):
-    """An active review; two responses are named as in the run."""
+    """An active review. In a pair, A and B are the run's, not the order that the reviewer saw."""
 
     id: str
     number: int

@@ -38,7 +38,7 @@ def test_a_long_text_is_folded_up_to_a_bound() -> None:
     made = prose("a" * 25_000)
     assert made.startswith('<details class="long"><summary><bdi>aaa')
     assert made.count("a" * 20_000) == 1
-    assert "5,000 more characters are left out." in made
+    assert "5,000 more characters omitted." in made
     assert "details" not in prose("short")
 
 
