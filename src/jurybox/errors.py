@@ -38,7 +38,7 @@ class InputError(JuryboxError):
 
 
 class ParseError(InputError):
-    """A short text can't be parsed; the caller adds where it is written."""
+    """A short string can't be parsed; the caller adds where it is written."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

@@ -91,7 +91,7 @@ def test_csv_is_read_with_its_empty_cells_as_missing_ratings(jurybox: Jurybox) -
     Path("ratings.csv").write_text("item,rater,score\n1,anna,four\n")
     done = jurybox("agree", "ratings.csv", "--scale", "1-5")
     assert done.code == 2
-    assert 'ratings.csv:2:1: `score` is the text "four"' in done.err
+    assert 'ratings.csv:2:1: `score` is the string "four"' in done.err
     assert "--scale bad,fair,good" in done.err
 
 
@@ -112,7 +112,7 @@ def test_labels_are_scores_in_the_order_of_the_scale(jurybox: Jurybox) -> None:
 
 def test_a_label_that_the_scale_lacks_is_refused_with_those_that_it_has(jurybox: Jurybox) -> None:
     text = refusal(jurybox, lines((1, "a", "no"), (1, "b", "Yes")), "no,yes")
-    assert 'standard input:2:1: `score` is the text "Yes"; give one of `no`, `yes`' in text
+    assert 'standard input:2:1: `score` is the string "Yes"; give one of `no`, `yes`' in text
     for scale in ("yes,", "yes,yes"):
         assert "--scale: " in refusal(jurybox, lines((1, "a", "yes")), scale)
 
@@ -173,10 +173,10 @@ def test_a_rating_given_twice_is_refused_with_both_lines(jurybox: Jurybox) -> No
         (b'{"item": 1, "rater": "a"}', "the row has no `score`"),
         (b'{"item": 1, "rator": "a", "score": 1}', "if `rator` is meant, call it `rater`"),
         (b'{"item": 1, "rater": "a", "score": true}', "`score` is `true`"),
-        (b'{"item": 1, "rater": "a", "score": "3"}', '`score` is the text "3"'),
+        (b'{"item": 1, "rater": "a", "score": "3"}', '`score` is the string "3"'),
         (b'{"item": 1, "rater": "a", "score": NaN}', "NaN is not a JSON number"),
         (b'{"item": null, "rater": "a", "score": 1}', "`item` is null"),
-        (b'{"item": 1, "rater": "", "score": 1}', "`rater` is the text"),
+        (b'{"item": 1, "rater": "", "score": 1}', "`rater` is the string"),
         (b'{"item": 1, "rater": "a", "score": 1, "criterion": []}', "`criterion` is a list"),
         (b"", "there are no ratings"),
         (b'{"item": 1, "rater": "a", "score": null}', "every score is null"),

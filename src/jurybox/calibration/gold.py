@@ -364,7 +364,7 @@ def words_of(row: Row) -> str:
 
 
 def _digest(text: str) -> str:
-    """Return the hash of a text."""
+    """Return the hash of a string."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

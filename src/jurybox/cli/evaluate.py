@@ -35,7 +35,7 @@ _OUTCOMES: Final = {
 
 
 class TextValue(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - newer than 8.2
-    """A text, given directly, as ``@FILE`` or as ``-``."""
+    """A string, given directly, as ``@FILE`` or as ``-``."""
 
     name = "text"
 

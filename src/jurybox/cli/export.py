@@ -42,8 +42,9 @@ def command(run: str, output: str, gold: bool, raw: bool, as_json: bool) -> None
 
     RUN is a run's id, its name, a tag, or `last`. A row has the sample's texts, its scores and
     measures, the judges' replies, flags, and the hash of its record. In CSV and Parquet, lists and
-    objects are JSON texts; in CSV, nulls are empty cells. Parquet needs the extra jurybox[parquet].
-    For an unfinished run, only finished samples are written. An existing file is replaced.
+    objects are JSON strings; in CSV, nulls are empty cells. Parquet needs the extra
+    jurybox[parquet]. For an unfinished run, only finished samples are written. An existing file is
+    replaced.
 
     Texts are written unchanged; JSON Lines escape invisible characters, which any reader decodes.
     In CSV only, a text that a spreadsheet would read as a formula gets an apostrophe before it.

@@ -41,7 +41,7 @@ def kind_of(value: object) -> str:
     match value:
         case str():
             short = value if len(value) <= _SHOWN else value[: _SHOWN - 3] + "..."
-            return f'the text "{short}"'
+            return f'the string "{short}"'
         case int() | float():
             return "a large number" if abs(value) >= _LARGE else f"the number {value}"
         case _:
@@ -58,11 +58,11 @@ def _wrong(name: str, value: object, wanted: str) -> FieldError:
 
 
 def read_id(value: object, name: str) -> str:
-    """Read an id: a short text, or a whole number, which becomes text."""
+    """Read an id: a short string, or a whole number, which becomes a string."""
     if type(value) is int:
         value = _digits(value)
     if type(value) is not str:
-        raise _wrong(name, value, "a text or a whole number")
+        raise _wrong(name, value, "a string or a whole number")
     if len(value) > MAX_ID:
         raise FieldError(
             "bad-id", f"`{name}` has {len(value):,} characters", f"use at most {MAX_ID}"
@@ -85,26 +85,26 @@ def _digits(value: int) -> str:
 
 
 def read_filled_text(value: object, name: str) -> str:
-    """Read a text that isn't blank."""
+    """Read a string that isn't blank."""
     text = read_any_text(value, name)
     if not text or text.isspace():
-        raise FieldError("blank", f"`{name}` is blank", "give a text, or leave it out")
+        raise FieldError("blank", f"`{name}` is blank", "give a string, or leave it out")
     return text
 
 
 def read_optional_text(value: object, name: str) -> str | None:
-    """Read a text; a blank one counts as absent."""
+    """Read a string; a blank one counts as absent."""
     text = read_any_text(value, name)
     return text if text and not text.isspace() else None
 
 
 def read_reference(value: object, name: str) -> str:
-    """Read a text that isn't blank; a whole number becomes text."""
+    """Read a string that isn't blank; a whole number becomes a string."""
     return read_filled_text(_digits(value) if type(value) is int else value, name)
 
 
 def read_context(value: object, name: str) -> str | None:
-    """Read a text, a list of texts, or a list of objects with an id and a text."""
+    """Read a string, a list of strings, or a list of objects with an id and a text."""
     if type(value) is not list:
         return read_optional_text(value, name)
     given = enumerate(cast("list[object]", value))
@@ -123,7 +123,7 @@ def _read_part(value: object, name: str) -> tuple[str, str]:
     key = next((each for each in _PART_TEXTS if part.get(each) is not None), None)
     if key is None:
         problem = f"`{name}` has none of {listed(_PART_TEXTS)}"
-        raise FieldError("missing-key", problem, 'give texts, or `{"id": "...", "text": "..."}`')
+        raise FieldError("missing-key", problem, 'give strings, or `{"id": "...", "text": "..."}`')
     own = part.get("id")
     return "" if own is None else read_id(own, f"{name}.id"), read_filled_text(part[key], name)
 
@@ -132,9 +132,9 @@ _PART_TEXTS: Final = ("text", "content", "page_content")
 
 
 def read_any_text(value: object, name: str) -> str:
-    """Read a text; it may be empty, as a model's reply may be."""
+    """Read a string; it may be empty, as a model's reply may be."""
     if type(value) is not str:
-        raise _wrong(name, value, "a text")
+        raise _wrong(name, value, "a string")
     return value
 
 

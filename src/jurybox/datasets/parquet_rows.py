@@ -140,7 +140,7 @@ class _ParquetFile:
                 columns.append(name)
             elif self._field_of(name) is not None:
                 problem = f"the column `{name}` is of type {kind}"
-                sound = self._note(1, "wrong-type", problem, "store plain texts and numbers")
+                sound = self._note(1, "wrong-type", problem, "store plain strings and numbers")
             else:
                 self._warn(f"the column `{name}` is left out: values of type {kind} can't be kept")
         return columns if sound else []

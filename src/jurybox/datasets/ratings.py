@@ -155,7 +155,7 @@ def _name(record: Record, field: str) -> str:
     value = record[field]
     if not (value if isinstance(value, str) else type(value) is int):
         problem = f"`{field}` is {kind_of(value)}"
-        raise FieldError("wrong-type", problem, "give it as a text or a whole number")
+        raise FieldError("wrong-type", problem, "give it as a string or a whole number")
     return str(value)
 
 
@@ -243,7 +243,7 @@ def _item(record: Record) -> str | float | None:
     item = field_of(record, "item")
     item = field_of(record, "id") if item is None else item
     if isinstance(item, dict | list):
-        problem = "`item` is neither a text nor a number"
+        problem = "`item` is neither a string nor a number"
         raise FieldError("wrong-type", problem, "write the id of the sample")
     return cast("str | float | None", item)
 

@@ -39,14 +39,14 @@ def decode(data: bytes) -> object:
     except json.JSONDecodeError as error:
         raise _located(text, error) from None
     except UnicodeEncodeError:
-        problem = "a text contains half a character (a lone surrogate)"
+        problem = "a string contains half a character (a lone surrogate)"
         raise JsonError(1, "json-syntax", problem, "remove it") from None
     except RecursionError:
         problem = "the JSON is nested too deeply"
         raise JsonError(1, "too-deep", problem, "reduce its nesting") from None
     except ValueError:
         problem = "a number has too many digits"
-        raise JsonError(1, "json-syntax", problem, "write it as a text") from None
+        raise JsonError(1, "json-syntax", problem, "write it as a string") from None
     return value
 
 
@@ -97,7 +97,7 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
 def _finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise JsonError(1, "json-syntax", "a number is too large", "write it as a text")
+        raise JsonError(1, "json-syntax", "a number is too large", "write it as a string")
     return number
 
 

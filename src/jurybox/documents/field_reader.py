@@ -65,7 +65,7 @@ def kind_of(node: Node) -> str:
         case Scalar(text=text, quoted=quoted):
             if not text and not quoted:
                 return "nothing"
-            return f'the text "{text}"' if quoted else f"`{text}`"
+            return f'the string "{text}"' if quoted else f"`{text}`"
 
 
 def node_at(node: Node | None, *path: str | int) -> Node | None:
@@ -206,7 +206,7 @@ class FieldReader:
     def _note_wrong(self, declared: object, node: Node, what: str) -> None:
         kind, marks = _bare(declared)
         is_text = kind is str or any(isinstance(mark, TextForm) for mark in marks)
-        wanted = "a text" if is_text else _WANTED.get(get_origin(kind) or kind, "a mapping")
+        wanted = "a string" if is_text else _WANTED.get(get_origin(kind) or kind, "a mapping")
         example = _example(declared)
         hint = f"give {wanted}{f' such as `{example}`' if example else ''}{_fix(node)}"
         self.findings.add(node.place, "wrong-type", f"{what} is {kind_of(node)}", hint)

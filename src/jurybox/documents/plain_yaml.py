@@ -93,7 +93,7 @@ def as_yaml(value: object) -> str:
 def read_yaml(text: str, start: Place, findings: Findings) -> Node | None:
     """Read YAML that begins at ``start`` in the document; None if it can't be read.
 
-    An empty text is an empty mapping.
+    An empty document is an empty mapping.
     """
     if len(text) > MAX_YAML_CHARACTERS:
         problem = f"the YAML has more than {MAX_YAML_CHARACTERS:,} characters"
@@ -142,7 +142,7 @@ class _YamlReader:
                 tag = str(event.tag).replace("tag:yaml.org,2002:", "!!")
                 self._refuse(place, f"the tag `{tag}`")
             case yaml.ScalarEvent():
-                # The style of a plain scalar is None in one parser and an empty text in the other.
+                # The style of a plain scalar is None in one parser, an empty string in the other.
                 scalar = Scalar(text=str(event.value), quoted=bool(event.style), place=place)
                 if CONTROL.search(scalar.text):
                     self._refuse(place, "a control character")

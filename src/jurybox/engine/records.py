@@ -39,7 +39,7 @@ _PACK: Final = msgspec.msgpack.Encoder().encode
 
 
 def text_hash(text: str) -> str:
-    """Return the hash of a text."""
+    """Return the hash of a string."""
     return hashlib.sha256(encoded(text)).hexdigest()
 
 
@@ -59,7 +59,7 @@ def columns_hash(tag: str, columns: Sequence[str | int | None]) -> str:
 
 
 def encoded(text: str) -> bytes:
-    """Return the bytes of a text for hashing."""
+    """Return the bytes of a string for hashing."""
     # A damaged store may contain values that aren't text; verify reports them, so don't raise.
     return str(text).encode("utf-8", "surrogatepass")
 

@@ -174,7 +174,7 @@ class Transcript:
             self._drift = Failure(kind="refused", message=what, fatal=True)
 
     def check_versions(self) -> None:
-        """Halt the sample if a model answered with a different version than requested (A10).
+        """Halt the sample if a model answered with a different version than requested.
 
         Called after the replies in flight have arrived, because they are paid for.
 

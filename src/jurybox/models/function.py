@@ -33,7 +33,7 @@ class FunctionModel:
 
     The function takes the whole request if its first parameter is annotated as a `ModelRequest` or
     is called ``request``; otherwise the prompt: the messages' texts separated by blank lines. It
-    returns a text or a `ModelReply`, which may include ``usage`` and ``latency_model_ms``. It may
+    returns a string or a `ModelReply`, which may include ``usage`` and ``latency_model_ms``. It may
     be async; otherwise it runs in a thread, and if the request is cancelled, it continues there and
     its result is dropped, because Python can't stop a thread.
     """
@@ -60,7 +60,7 @@ class FunctionModel:
             returned = ModelReply(text=returned, sent=sent, seed_sent=sent is not None)
         if isinstance(returned, ModelReply):
             return _sound(returned)
-        what = f"the function returned {type(returned).__name__} instead of a text"
+        what = f"the function returned {type(returned).__name__} instead of a string"
         raise ModelError("refused", what, retry=False)
 
     async def aclose(self) -> None:
@@ -139,7 +139,7 @@ def _sound(reply: ModelReply) -> ModelReply:
 
 
 def prompt_of(request: ModelRequest) -> str:
-    """Return the texts of a request's messages as one text."""
+    """Return the texts of a request's messages as one string."""
     return "\n\n".join(turn.content for turn in request.messages)
 
 

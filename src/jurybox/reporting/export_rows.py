@@ -219,7 +219,7 @@ def _judged(sample: SampleRow, result: SampleResult) -> ExportedRow:
 
 
 def _reasoning(criteria: Sequence[dict[str, Any]]) -> str | None:
-    """Return the judges' reasoning as one text: each text once, with its criteria."""
+    """Return the judges' reasoning as one string: each text once, with its criteria."""
     found: dict[str, list[str]] = {}
     for each in criteria:
         if each["reasoning"]:
@@ -351,7 +351,7 @@ _ARROW_TYPES: Final[dict[ColumnType, str]] = {
 
 
 def write_parquet(file: BinaryIO, columns: Columns, rows: Iterable[ExportedRow]) -> int:
-    """Write rows with fixed types; lists and objects are JSON texts."""
+    """Write rows with fixed types; lists and objects are JSON strings."""
     arrow: Arrow = importlib.import_module("pyarrow")
     parquet: Arrow = importlib.import_module("pyarrow.parquet")
     types = {name: getattr(arrow, _ARROW_TYPES[kind])() for name, kind in columns.items()}

@@ -119,7 +119,7 @@ def _is_split(votes: Sequence[object]) -> bool:
 
 
 def reasoning(record: SampleRecord) -> str:
-    """Return all reasons in one text; a target's error comes first."""
+    """Return all reasons in one string; a target's error comes first."""
     error = record.result.target_error
     parts = [] if error is None else [f"no response: {error}"]
     parts += [

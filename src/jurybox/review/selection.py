@@ -11,7 +11,7 @@ import msgspec
 from jurybox.review.reviews import Order
 
 _SKIPPABLE: Final = 0.1
-_ENOUGH: Final = 1000  # every reviewer has some of so many samples
+_ENOUGH: Final = 1000  # every reviewer has some of this many samples
 
 FEWEST: Final = 10
 """The minimum number of labels in the random part for correcting a metric."""

@@ -93,9 +93,9 @@ def _place(text: str, index: int) -> str:
 
 
 def read_text(value: object) -> str:
-    """Read a text; a number is converted to text."""
+    """Read a string; a number is converted to a string."""
     if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
-        raise ParseError(f"it is {described(value)}", "give a text")
+        raise ParseError(f"it is {described(value)}", "give a string")
     return value if isinstance(value, str) else show_number(value)
 
 

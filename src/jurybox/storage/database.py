@@ -56,7 +56,7 @@ _WORDS: Final[dict[FaultKind, tuple[str, str]]] = {
     ),
     "no run": ("the run isn't in it", "restore it from a copy, or run the suite again"),
     "unstorable": (
-        "a text has a character that can't be stored, NUL or half of a surrogate pair",
+        "a string has a character that can't be stored, NUL or half of a surrogate pair",
         "remove it from the data",
     ),
     "other": ("it failed", f"fix that, {_RESUME}"),

@@ -314,7 +314,7 @@ class Store:
         return self._reader.rows(list[ReviewRow], statements.REVIEWS_OF_RUN, (run_id,))
 
     def review_state(self, run_id: str) -> str:
-        """Return a text that changes with every review of a run; empty without reviews."""
+        """Return a string that changes with every review of a run; empty without reviews."""
         kind = list[tuple[int, str | None]]
         ((count, last),) = self._reader.rows(kind, statements.REVIEW_STATE, (run_id,))
         return f"{count} {last}" if count else ""

@@ -107,14 +107,14 @@ def test_a_blank_context_or_scenario_counts_as_absent() -> None:
 def test_a_text_is_a_text(field: str, given: object) -> None:
     found = problem(**{field: given})
     assert found.startswith(f"1:1: `{field}` is ")
-    assert found.endswith("; give a text [wrong-type]")
+    assert found.endswith("; give a string [wrong-type]")
 
 
 @pytest.mark.parametrize("field", ["latency_e2e_ms", "latency_model_ms"])
 @pytest.mark.parametrize(
     ("given", "said"),
     [(-1, "the number -1"), (-0.5, "the number -0.5"), (10**400, "a large number"),
-     ("12", 'the text "12"'), (True, "`true`")],
+     ("12", 'the string "12"'), (True, "`true`")],
 )  # fmt: skip
 def test_a_latency_is_a_finite_number_from_zero(field: str, given: object, said: str) -> None:
     wanted = "give a number of milliseconds from 0 to 1e12 [wrong-type]"
@@ -124,7 +124,7 @@ def test_a_latency_is_a_finite_number_from_zero(field: str, given: object, said:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("hi", '`messages` is the text "hi"'),
+        ("hi", '`messages` is the string "hi"'),
         ({"role": "user", "content": "x"}, "`messages` is an object"),
         (["hi"], "`messages[0]`: expected `object`, got `str`"),
         (

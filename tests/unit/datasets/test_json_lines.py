@@ -35,15 +35,15 @@ GOOD = '{"task": "x"}'
         ),
         (
             '{"task": "x", "n": 1e999}',
-            ("1:1: a number is too large; write it as a text [json-syntax]"),
+            ("1:1: a number is too large; write it as a string [json-syntax]"),
         ),
         (
             '{"n": ' + "9" * 5000 + "}",
-            ("1:1: a number has too many digits; write it as a text [json-syntax]"),
+            ("1:1: a number has too many digits; write it as a string [json-syntax]"),
         ),
         (
             r'{"task": "\ud800"}',
-            ("1:1: a text contains half a character (a lone surrogate); remove it [json-syntax]"),
+            ("1:1: a string contains half a character (a lone surrogate); remove it [json-syntax]"),
         ),
         (
             "5",

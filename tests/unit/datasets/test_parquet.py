@@ -66,7 +66,7 @@ def test_faults_have_the_number_of_their_row() -> None:
         }
     )
     assert found == [
-        "2:1: `task` is blank; give a text, or leave it out [blank]",
+        "2:1: `task` is blank; give a string, or leave it out [blank]",
         "3:1: the id `a` is given twice (first on row 1); give every row its own [duplicate-id]",
         (
             "4:1: in the column `metadata`: the JSON breaks off "
@@ -104,7 +104,7 @@ def test_what_can_not_be_kept_is_left_out_with_a_warning(value: object) -> None:
 def test_a_field_of_an_unfit_type_is_refused_once(name: str) -> None:
     columns = {"task": ["x"] * 5, name: [b"x"] * 5}
     assert findings(columns) == [
-        f"1:1: the column `{name}` is of type binary; store plain texts and numbers [wrong-type]"
+        f"1:1: the column `{name}` is of type binary; store plain strings and numbers [wrong-type]"
     ]
 
 

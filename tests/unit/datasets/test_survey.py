@@ -26,7 +26,7 @@ def test_ids_given_twice_are_refused_with_both_lines() -> None:
     assert str(refusal(text)) == (
         "rows.jsonl:4:1: the id `b` is given twice (first on line 2); "
         "give every row its own [duplicate-id]\n"
-        "rows.jsonl:6:1: `task` is blank; give a text, or leave it out [blank]"
+        "rows.jsonl:6:1: `task` is blank; give a string, or leave it out [blank]"
     )
 
 

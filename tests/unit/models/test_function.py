@@ -126,7 +126,7 @@ def test_a_reply_with_parts_that_are_none_is_trouble(reply: ModelReply, problem:
 
 @pytest.mark.parametrize("returned", [None, 3, b"x", ["x"]])
 def test_anything_else_is_trouble(returned: object) -> None:
-    with pytest.raises(ModelError, match="instead of a text") as caught:
+    with pytest.raises(ModelError, match="instead of a string") as caught:
         call(lambda _: returned)
     assert not caught.value.retry
 

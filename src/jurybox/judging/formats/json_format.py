@@ -190,7 +190,7 @@ def read_object(text: str, start: int = 0) -> FoundObject | Defect:
     except _RefusedError as error:
         return Defect(f"{error}.")
     except UnicodeEncodeError:
-        return Defect("a text in the JSON object contains half a character (a lone surrogate).")
+        return Defect("a string in the JSON object contains half a character (a lone surrogate).")
     except json.JSONDecodeError as error:
         reason = error.msg.removesuffix(" starting at").removesuffix(" at")
         return Defect(
@@ -226,7 +226,7 @@ def spoken(text: str) -> list[str]:
     """Return the texts of a reply: each string in its objects, and the prose around them.
 
     Escapes are decoded, so they can't hide a word. Fields are separate texts, so that a denial in
-    one doesn't apply to another. A reply that can't be split is returned as one text.
+    one doesn't apply to another. A reply that can't be split is returned as one string.
     """
     texts: list[str] = []
     at = 0
@@ -403,7 +403,7 @@ def _read_remarks(
     if not isinstance(concerns, list) or not _ONLY_TEXT.issuperset(
         map(type, cast("list[object]", concerns))
     ):
-        problems.append(f'"{_CONCERNS}" must be a list of texts, empty where there is no concern')
+        problems.append(f'"{_CONCERNS}" must be a list of strings, empty where there is no concern')
         concerns = []
     known = (_REASONING, CHECKLIST, _CONCERNS, *verdict_keys)
     return Remarks(
@@ -439,12 +439,12 @@ def _as_prose(key: str, value: object) -> str:
 def _texts(
     verdict: Mapping[str, Any], key: str, names: Iterable[str], problems: list[str]
 ) -> dict[str, str]:
-    """Read an object that must have a text for each of ``names``."""
+    """Read an object that must have a string for each of ``names``."""
     given = _object(verdict, key, problems)
     texts: dict[str, str] = {}
     for name in names:
         value = given.get(name)
-        # A value without a letter or digit, such as "...", isn't a text.
+        # A value without a letter or digit, such as "...", isn't an explanation.
         if isinstance(value, str) and _LETTER.search(value):
             texts[name] = value
         elif key in verdict:

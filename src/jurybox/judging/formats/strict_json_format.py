@@ -83,6 +83,6 @@ def read_strict_scores(
 def _rationale_problems(given: Mapping[str, Any], most_words: int | None) -> Iterator[str]:
     value = given.get(_RATIONALE)
     if not isinstance(value, str) or not value.strip():
-        yield f'"{_RATIONALE}" must be a text that is not empty'
+        yield f'"{_RATIONALE}" must be a string that is not empty'
     elif most_words is not None and (words := len(value.split())) > most_words:
         yield f'"{_RATIONALE}" has {words} words, and at most {most_words} are allowed'

@@ -91,7 +91,7 @@ class Extras(msgspec.Struct, frozen=True, kw_only=True):
 
     worst: tuple[SampleCard, ...] = ()
     baseline: Baseline | None = None
-    # A text says that there is no calibration, or that reviews are still being compared.
+    # A string says that there is no calibration, or that reviews are still being compared.
     calibration: CalibrationStatus | str | None = None
     people: ReviewAgreement | str | None = None
     jury_agreement: JuryAgreement | None = None

@@ -182,5 +182,5 @@ def _fence(info: str, content: str) -> str:
 
 
 def rubric_as_data(rubric: Rubric) -> dict[str, Any]:
-    """Return all contents of ``rubric``; scales, comparisons and formulas as texts."""
+    """Return all contents of ``rubric``; scales, comparisons and formulas as strings."""
     return _as_data(rubric, whole=True)

@@ -153,7 +153,7 @@ def _distress(reading: Conversation, lists: Lists) -> Amount:
 _END = re.compile(r"[.!?\n]")
 # Text added by a relative clause or an "and" belongs to the claim.
 _CLAUSE = re.compile(r"[;:\u2014]|,(?! (?:who|which|whose|where|when|that|because|and)\b)")
-_YOU = "you"  # content after "you told me" must come from the user
+_YOU = "you"  # content after "you said" must come from the user
 _LONGEST_CLAIM = 300  # how many characters to search for what is recalled
 
 
@@ -173,7 +173,7 @@ def _earlier_words(reading: Conversation, lists: Lists) -> Amount:
 def _claims(text: str, span: Span) -> Iterator[tuple[str, ...]]:
     """Yield possible subjects of a claim to remember something, most likely first.
 
-    These are the rest of the claim's sentence ("you told me that ...") or only its first clause; if
+    These are the rest of the claim's sentence ("you said that ...") or only its first clause; if
     no content follows, the whole sentence ("your cat is ill, like you said"). The first subject
     with content words counts.
     """
@@ -210,7 +210,7 @@ def _memories(reading: Conversation, lists: Lists, *, kept: bool) -> Amount:
     if not lists.here:
         return NONE
     text = reading.response.text
-    # Of overlapping claims ("as you told me", "you told me"), the first counts.
+    # Of overlapping claims ("as you said", "you said"), the first counts.
     claims: list[Hit] = []
     for hit in sorted(lists.here, key=lambda each: (each[1], -each[2])):
         if not claims or hit[1] >= claims[-1][2]:

@@ -76,7 +76,7 @@ def _page(view: RunView, run: RunRow, place: AppState) -> tuple[RunPage, bool]:
         with_lost_votes=with_lost_votes(store, view),
     )
     comparing = baseline is not None and baseline.conclusion is None
-    # `people` is a text only while reviews are still being compared.
+    # `people` is a string only while reviews are still being compared.
     pending = comparing or isinstance(people, str) or isinstance(jury, Pending)
     return run_page(view, view.rubric, concerns_of(store, view), extras=extras), pending
 

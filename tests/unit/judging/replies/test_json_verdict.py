@@ -35,7 +35,7 @@ def test_every_fault_is_named_at_once() -> None:
         '"reasoning" has no text for "correctness"',
         '"reasoning" has no text for "clarity"',
         '"bias_checklist" is missing',
-        '"safety_concerns" must be a list of texts',
+        '"safety_concerns" must be a list of strings',
         '"scores" has "style"',
         '"scores" has nothing for "clarity"',
         'the score of "correctness" is 9',

@@ -26,7 +26,7 @@ def test_a3_every_fault_is_named_at_once() -> None:
     assert said == (
         '"accuracy_score" is 3, which is outside the scale: give a whole number from 0 to 2.'
         ' "faithfulness_score" is missing.'
-        ' "rationale" must be a text that is not empty.'
+        ' "rationale" must be a string that is not empty.'
     )
 
 
