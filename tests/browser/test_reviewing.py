@@ -331,7 +331,7 @@ def test_the_end_of_the_queue_is_said_and_leads_on(page: Page, begin: Begin) -> 
         go(page, "Enter")
     expect(page.locator("main")).to_contain_text("every flagged sample")
     expect(page.locator("main")).to_contain_text("The run's verdict now:")
-    expect(page.get_by_role("link", name="Review the random part")).to_be_visible()
+    expect(page.get_by_role("link", name="Review the random subset")).to_be_visible()
     go(page, "Enter")
     expect(page.get_by_role("heading", name="Needs attention")).to_be_visible()
 

@@ -68,7 +68,7 @@ def test_show_and_the_reports_tell_how_the_judges_stand_with_people(jurybox: Jur
     shown = Path("report.md").read_text()
     assert "## People so far" in shown
     assert "by 2 people: anna, ben" in shown
-    assert "judge against people, random part, clarity: the same in 0%, kappa " in shown
+    assert "judge against people, random subset, clarity: the same in 0%, kappa " in shown
     assert "judge against people, flagged, clarity: the same in 0%" in shown
     assert "people among themselves, clarity: the same in 100%" in shown
     assert "clarity: corrected by " in shown
@@ -93,21 +93,21 @@ def test_a_name_cant_write_markdown_or_commands_of_a_terminal(jurybox: Jurybox) 
 
 
 @pytest.mark.usefixtures("judged")
-def test_estimate_takes_the_random_part_and_leaves_flagged_samples_out(jurybox: Jurybox) -> None:
+def test_estimate_takes_the_random_subset_and_leaves_flagged_samples_out(jurybox: Jurybox) -> None:
     review("random", 12)
     random = jurybox("estimate", "last", "--json")
     assert random.json["labeled"] == 12
-    assert random.err == "labels are taken from reviews: 12 samples of the random part\n"
+    assert random.err == "labels are taken from reviews: 12 samples of the random subset\n"
     truth = sum(worth(number) for number in range(30)) / 30
     clarity = random.json["estimates"][1]["mean"]
     assert clarity["judge"]["value"] == pytest.approx(truth + 1)
     # Which samples are drawn is left to chance, so the interval may miss; the value comes near.
     assert abs(clarity["corrected"]["value"] - truth) < 0.9
     # People who work through the flagged ones as well change nothing in it, but for those that
-    # the random part has anyway.
+    # the random subset has anyway.
     store = open_store(STORE)
     desk = ReviewDesk(store, store.runs()[0])
-    part = desk.random_part().labeled
+    part = desk.random_subset().labeled
     store.close()
     review("flagged", len({3, 13, 23} - part))
     both = jurybox("estimate", "last", "--json")
@@ -201,7 +201,7 @@ def test_a_file_of_gold_goes_before_reviews(jurybox: Jurybox) -> None:
 
 
 @pytest.mark.usefixtures("judged")
-def test_exported_gold_doesnt_get_round_the_random_part(jurybox: Jurybox) -> None:
+def test_exported_gold_doesnt_get_round_the_random_subset(jurybox: Jurybox) -> None:
     review("flagged", 3)
     jurybox("export", "last", "--gold", "-o", "flagged.jsonl")
     done = jurybox("estimate", "last", "--gold", "flagged.jsonl")
@@ -211,7 +211,7 @@ def test_exported_gold_doesnt_get_round_the_random_part(jurybox: Jurybox) -> Non
     own = jurybox("estimate", "last", "--json").json
     jurybox("export", "last", "--gold", "-o", "both.jsonl")
     rows = [json.loads(line) for line in Path("both.jsonl").read_text().splitlines()]
-    outside = sum(not row["metadata"]["random_part"] for row in rows)
+    outside = sum(not row["metadata"]["random_subset"] for row in rows)
     done = jurybox("estimate", "last", "--gold", "both.jsonl", "--json")
     assert done.json["labeled"] == own["labeled"] == len(rows) - outside
     assert (f"left out: {outside} row" in done.err) == bool(outside)

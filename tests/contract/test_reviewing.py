@@ -204,7 +204,7 @@ def test_flagged_samples_correct_nothing(desk: ReviewDesk) -> None:
     assert depth.kappa.reason
 
 
-def test_the_random_part_corrects_the_judge(desk: ReviewDesk) -> None:
+def test_the_random_subset_corrects_the_judge(desk: ReviewDesk) -> None:
     by_people(desk, "flagged", 3)
     by_people(desk, "random", 9)
     found = review_agreement(desk)
@@ -242,7 +242,7 @@ def test_what_was_said_with_the_verdict_in_sight_counts_in_no_metric(desk: Revie
     assert any("after seeing the judges' verdict" in line for line in found.lines)
 
 
-def test_can_tell_nothing_is_no_label_of_the_random_part(desk: ReviewDesk) -> None:
+def test_can_tell_nothing_is_no_label_of_the_random_subset(desk: ReviewDesk) -> None:
     for place in range(12):
         case = desk.next("anna", kind="random")
         given = scores(4) if place < 2 else scores(None, None)
@@ -302,7 +302,7 @@ def test_a_slip_that_is_taken_back_before_the_verdict_is_shown_costs_no_label(
             desk.undo("anna")
             assert desk.case(case.number, "anna").blind
         desk.submit(case.number, "anna", scores(worth(case.number)), shown=case.shown)
-    assert (desk.random_part().drawn, desk.random_part().skipped) == (20, 0)
+    assert (desk.random_subset().drawn, desk.random_subset().skipped) == (20, 0)
     assert all(each.shown.blind for each in desk.reviews())
 
 
@@ -400,20 +400,20 @@ def test_few_labels_are_told_to_be_few_and_no_interval_is_wider_than_the_scale(
     found = review_agreement(desk)
     clarity = found.random.agreement.criteria[0]
     assert -4 <= clarity.bias.interval.low <= clarity.bias.interval.high <= 4
-    (line,) = (line for line in found.lines if "random part, clarity" in line)
+    (line,) = (line for line in found.lines if "random subset, clarity" in line)
     assert "(n 2, too few to rely on)" in line
 
 
 def test_how_an_interval_was_made_is_told_where_pairs_were_imagined(desk: ReviewDesk) -> None:
     by_people(desk, "random", 5)
-    (line,) = (line for line in review_agreement(desk).lines if "random part, clarity" in line)
+    (line,) = (line for line in review_agreement(desk).lines if "random subset, clarity" in line)
     assert "two of them added" in line
 
 
 def test_what_cant_be_told_of_a_continuous_scale_isnt_said(desk: ReviewDesk) -> None:
     by_people(desk, "random", 12, "anna", "ben")
     lines = review_agreement(desk).lines
-    assert any("random part, depth: kappa " in line for line in lines)
+    assert any("random subset, depth: kappa " in line for line in lines)
     assert not any("unknown share" in line for line in lines)
 
 
@@ -450,7 +450,7 @@ def test_where_no_judge_was_asked_it_is_the_rules_that_people_are_held_against(
     desk = ReviewDesk(store, ruled)
     by_people(desk, "random", 12)
     lines = "\n".join(review_agreement(desk).lines)
-    assert "rules against people, random part, clarity: " in lines
+    assert "rules against people, random subset, clarity: " in lines
     assert "rules minus people" in lines
     assert "the rules alone say " in lines
     assert "judge" not in lines
@@ -483,12 +483,12 @@ def test_a_run_that_isnt_finished_is_reviewed_as_far_as_it_is(desk: ReviewDesk) 
         met.append(case.number)
         begun.submit(case.number, "anna", scores(4), shown=case.shown)
     assert met == [order.number(place) for place in range(1, 30, 2)]
-    assert (begun.random_part().drawn, begun.random_part().skipped) == (15, 0)
+    assert (begun.random_subset().drawn, begun.random_subset().skipped) == (15, 0)
     with pytest.raises(InputError, match="has no sample"):
         begun.case(order.number(0), "anna")
     # What came in since is next, before the part goes on.
     assert desk.next("anna", kind="random").number == order.number(0)
-    assert desk.random_part().drawn == 0
+    assert desk.random_subset().drawn == 0
 
 
 def test_thousands_of_reviews_are_all_counted(
@@ -502,7 +502,7 @@ def test_thousands_of_reviews_are_all_counted(
         for place in range(2300)
     ]
     monkeypatch.setattr(desk.store, "reviews", lambda _: rows)
-    part = large.random_part()
+    part = large.random_subset()
     assert (part.drawn, part.skipped) == (2300, 0)
     assert large.progress("anna").labeled == 2300
 

@@ -15,7 +15,7 @@ from jurybox.errors import InputError
 from jurybox.reporting.review_text import ReviewAgreement, SubsetAgreement, UnclearCase
 from jurybox.reporting.stored import SampleRecord, damaged, plan_of, reading, rubric_of
 from jurybox.review.reviews import Review, by_number, gold_of
-from jurybox.review.selection import RandomPart, too_many_missing
+from jurybox.review.selection import RandomSubset, too_many_missing
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import UNIT_SCALE
 from jurybox.scoring.rules import overall_score
@@ -274,7 +274,7 @@ def review_agreement(desk: ReviewDesk) -> ReviewAgreement | None:
     reviews = desk.active_reviews()
     if not reviews.every:
         return None
-    every, blind, part = reviews.every, reviews.blind, desk.part_of(reviews)
+    every, blind, part = reviews.every, reviews.blind, desk.subset_of(reviews)
     # Rules and checks score one response at a time.
     ruled = "judge" not in desk.rubric.sources and not every[0].verdict.is_pair
     found = _cases(desk, by_number(blind))
@@ -326,8 +326,8 @@ def _unclear(desk: ReviewDesk, reviews: Sequence[Review]) -> Iterator[UnclearCas
             )
 
 
-def labels_of(reviews: Sequence[Review], part: RandomPart) -> dict[int, Gold]:
-    """Return the labels of the random part, by sample number."""
+def labels_of(reviews: Sequence[Review], part: RandomSubset) -> dict[int, Gold]:
+    """Return the labels of the random subset, by sample number."""
     return {
         number: gold_of(each)
         for number, each in by_number(reviews).items()
@@ -336,7 +336,7 @@ def labels_of(reviews: Sequence[Review], part: RandomPart) -> dict[int, Gold]:
 
 
 def _estimates(
-    desk: ReviewDesk, blind: Sequence[Review], part: RandomPart
+    desk: ReviewDesk, blind: Sequence[Review], part: RandomSubset
 ) -> tuple[corrected.CorrectedMetric, ...]:
     labels = labels_of(blind, part)
     labeled = any(gold.scores or gold.winners for gold in labels.values())

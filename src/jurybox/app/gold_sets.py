@@ -36,7 +36,7 @@ from jurybox.errors import InputError
 from jurybox.reporting.review_text import skipped_line, waiting_line
 from jurybox.reporting.stored import SampleRecord, plan_of, reading, rubric_of
 from jurybox.review.reviews import ActiveReviews, Review, by_number, gold_of
-from jurybox.review.selection import RandomPart, needed_line, too_many_missing
+from jurybox.review.selection import RandomSubset, needed_line, too_many_missing
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.sample import Row
@@ -103,8 +103,8 @@ def drawn_at_random(
 ) -> tuple[Mapping[str, Gold], tuple[str, ...]]:
     """Return the file's labels that may correct a run's metrics, and notes on those left out.
 
-    Reviewed rows count if they belong to a random part, and a criterion counts if at least nine in
-    ten of that part have a label for it, since people don't skip samples at random. Rows without
+    Reviewed rows count if they belong to a random subset, and a criterion counts if at least nine
+    in ten of its rows have a label for it, since people don't skip samples at random. Rows without
     reviews always count.
     """
     reviewed = {name: drawn for name, drawn in _origins(path) if name in gold}
@@ -138,12 +138,12 @@ def _without(gold: Gold, what: str) -> Gold:
 
 
 def _origins(path: Path) -> Iterator[tuple[str, int]]:
-    """Yield the id of each reviewed row, and the number of samples in its random part."""
+    """Yield the id of each reviewed row, and the number of samples in its random subset."""
     read = reader_of(path)
     with open_source(path) as source:
         for _, record in read(source, FileContext(Findings())):
             match unpacked(record.get("metadata")):
-                case {"reviews": list(), "random_part": int(size)}:
+                case {"reviews": list(), "random_subset": int(size)}:
                     yield str(record.get("id")), size
                 case {"reviews": list()}:
                     yield str(record.get("id")), 0
@@ -153,10 +153,10 @@ def _origins(path: Path) -> Iterator[tuple[str, int]]:
 
 REVIEWS: Final = "reviews"
 SAMPLE: Final = "sample"
-RANDOM_PART: Final = "random_part"
-"""The metadata key for the number of samples in a row's random part; 0 if it isn't in one."""
+RANDOM_SUBSET: Final = "random_subset"
+"""The metadata key for the number of samples in a row's random subset; 0 if it isn't in one."""
 
-_OWN: Final = (GOLD, GOLD_WINNER, GOLD_REASONING, COMMENT, REVIEWS, SAMPLE, RANDOM_PART)
+_OWN: Final = (GOLD, GOLD_WINNER, GOLD_REASONING, COMMENT, REVIEWS, SAMPLE, RANDOM_SUBSET)
 
 
 class GoldRows(msgspec.Struct, frozen=True, kw_only=True):
@@ -180,7 +180,7 @@ def gold_rows(desk: ReviewDesk) -> GoldRows:
     found = desk.active_reviews()
     blind = {each.id for each in found.blind}
     aside = sum(each.id not in blind for each in found.every)
-    part = desk.part_of(found)
+    part = desk.subset_of(found)
     reviewed = [(desk.stored(number), each) for number, each in by_number(found.blind).items()]
     answered = [each for each in reviewed if each[0].responses.response.answered]
     drawn = sum(stored.row.number in part.reviewed for stored, _ in answered) + part.skipped
@@ -208,7 +208,7 @@ def _row(stored: StoredSample, reviews: Sequence[Review], drawn: int) -> dict[st
     metadata = {key: value for key, value in stored.inputs.metadata.items() if key not in _OWN}
     metadata[SAMPLE] = stored.id
     metadata[REVIEWS] = [_review_record(each) for each in reviews]
-    metadata[RANDOM_PART] = drawn
+    metadata[RANDOM_SUBSET] = drawn
     record = record_of(msgspec.structs.replace(stored.answered, id=name, metadata={}))
     gold = gold_of(reviews)
     comments = [f"{each.reviewer}: {each.comment}" for each in reviews if each.comment]
@@ -240,8 +240,8 @@ def read_labels(path: Path, run: RunRow) -> Mapping[str, Gold]:
 def labels_for_run(store: Store, run: RunRow, path: Path | None) -> RunLabels:
     """Return labels to correct the metrics of a run: from a file, or from reviews.
 
-    Flagged samples aren't a random sample of the run, so only reviews of the random part are used;
-    if there are too few of these, the labels in the run's rows are used instead, if it has any.
+    Flagged samples aren't a random sample of the run, so only reviews of the random subset are
+    used; if there are too few of these, the labels in the run's rows are used, if it has any.
     """
     if path is not None:
         gold, left_out = drawn_at_random(path, read_labels(path, run))
@@ -250,7 +250,7 @@ def labels_for_run(store: Store, run: RunRow, path: Path | None) -> RunLabels:
         return RunLabels()
     desk = ReviewDesk(store, run)
     found = desk.active_reviews()
-    part = desk.part_of(found)
+    part = desk.subset_of(found)
     notes = [*_left_out(found, part)]
     if part.skipped:
         notes.insert(0, skipped_line(part.skipped))
@@ -260,7 +260,7 @@ def labels_for_run(store: Store, run: RunRow, path: Path | None) -> RunLabels:
             hint = "review the earlier samples of the random queue"
         return RunLabels(notes=("labels are taken from the run's rows", *notes), hint=hint)
     labeled = counted(len(part.labeled), "sample")
-    head = f"labels are taken from reviews: {labeled} of the random part"
+    head = f"labels are taken from reviews: {labeled} of the random subset"
     return RunLabels(
         reviewed=labels_of(found.blind, part),
         drawn=part.reviewed | part.missed,
@@ -268,7 +268,7 @@ def labels_for_run(store: Store, run: RunRow, path: Path | None) -> RunLabels:
     )
 
 
-def _left_out(found: ActiveReviews, part: RandomPart) -> Iterator[str]:
+def _left_out(found: ActiveReviews, part: RandomSubset) -> Iterator[str]:
     others = {each.number for each in found.blind} - part.reviewed - part.waiting
     if others:
         yield f"left out: {counted(len(others), 'reviewed sample')} not drawn at random"

@@ -45,12 +45,12 @@ from jurybox.review.reviews import (
 )
 from jurybox.review.selection import (
     RandomOrder,
-    RandomPart,
+    RandomSubset,
     assigned,
     assignees,
     next_number,
     pair_order,
-    random_part,
+    random_subset,
 )
 from jurybox.rubric.document.criteria import scenario_texts
 from jurybox.rubric.rubric_model import Rubric
@@ -102,15 +102,15 @@ class ReviewProgress(msgspec.Struct, frozen=True, kw_only=True):
     anyone: int  # how many queued samples have a review
     reviews: int  # the number of active reviews
     reviewers: tuple[str, ...]  # the names of the reviewers so far
-    drawn: int  # how many samples of the random part reviewers have reached
+    drawn: int  # how many samples of the random subset reviewers have reached
     labeled: int  # how many of these have a blind label, and a judge's score that it can correct
-    needed: int  # how many more labels the random part needs before it corrects metrics
+    needed: int  # how many more labels the random subset needs before it corrects metrics
     # How many reviewed samples don't count yet, since ``passed`` samples before them in the random
     # order have no blind review.
     waiting: int = 0
     passed: int = 0
     passed_to: tuple[str, ...] = ()  # to whom these are assigned
-    unscored: int = 0  # how many samples of the random part have a label, but no judge's score
+    unscored: int = 0  # how many samples of the random subset have a label, but no judge's score
 
 
 class StoredSample(SampleRecord):
@@ -339,7 +339,7 @@ class ReviewDesk:
     def progress(self, reviewer: str | None = None) -> ReviewProgress:
         """Return the reviewers' progress; without a reviewer, nothing is ``mine``."""
         name = None if reviewer is None else read_reviewer(reviewer)
-        found, part = self._read(), self.random_part()
+        found, part = self._read(), self.random_subset()
         queued = [each for each in found.every if each.queued]
         queue = self.store.queued_numbers(self.run.id)
         mine = self._share((each.number for each in queued if each.reviewer == name), name)
@@ -360,15 +360,15 @@ class ReviewDesk:
             unscored=len(part.unscored),
         )
 
-    def random_part(self) -> RandomPart:
+    def random_subset(self) -> RandomSubset:
         """Return how far reviewers have worked through the random order."""
-        return self.part_of(self._read())
+        return self.subset_of(self._read())
 
-    def part_of(self, found: ActiveReviews) -> RandomPart:
-        """Return the part of the random order that these reviews cover."""
+    def subset_of(self, found: ActiveReviews) -> RandomSubset:
+        """Return the random subset that these reviews cover."""
         blind = found.blind
         drawn = {each.number for each in blind if each.shown.queue == "random"}
-        return random_part(
+        return random_subset(
             self.order,
             {each.number for each in blind},
             max(drawn, key=self.order.place, default=None),

@@ -48,11 +48,11 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     samples: int
     reviewers: tuple[str, ...]
     open: int  # reviews made after seeing the judges' verdict, which count in no metric
-    random: SubsetAgreement  # on the random part, which represents the whole run
+    random: SubsetAgreement  # on the random subset, which represents the whole run
     flagged: SubsetAgreement  # on the flagged samples, which represent only themselves
     # How far people agree with each other, by criterion, on samples with several reviews.
     people: dict[str, calibration_record.Ceiling]
-    drawn: int  # how many samples the random part has so far; ``skipped`` of them have no review
+    drawn: int  # how many samples the random subset has so far; ``skipped`` of them have no review
     skipped: int
     needed: int  # how many more random samples are needed before metrics are corrected
     unsure: int = 0  # how many random samples no reviewer could judge
@@ -63,7 +63,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     passed: int = 0
     # Whether the scores come from the rubric's rules, so that people are compared with rules.
     by_rules: bool = False
-    estimates: tuple[CorrectedMetric, ...] = ()  # the run's metrics, corrected by the random part
+    estimates: tuple[CorrectedMetric, ...] = ()  # the run's metrics, corrected by the random subset
     # What reviewers could not score, for the rubric's authors.
     unclear: tuple[UnclearCase, ...] = ()
 
@@ -260,12 +260,12 @@ def _corrected(found: ReviewAgreement) -> Iterator[str]:
             dict.fromkeys(name for each in found.unclear for name in each.criteria)
         )
         answers = counted(len(found.unclear), "review")
-        yield f"unclear in {answers}, under the current rubric: {criteria}"
+        yield f"criteria that {answers} under the current rubric marked unclear: {criteria}"
 
 
 def _tabled(found: ReviewAgreement) -> Iterator[str]:
     against = "rules against people" if found.by_rules else "judge against people"
-    for where, part in (("random part", found.random), ("flagged", found.flagged)):
+    for where, part in (("random subset", found.random), ("flagged", found.flagged)):
         for each in () if part.agreement is None else part.agreement.criteria:
             yield f"{against}, {where}, {_agreement(each, by_rules=found.by_rules)}"
     for name, each in found.people.items():
@@ -287,7 +287,7 @@ def _uncounted(found: ReviewAgreement) -> Iterator[str]:
         yield skipped_line(found.skipped)
     if found.unsure:
         samples = counted(found.unsure, "sample")
-        yield f"{samples} of the random part that no reviewer could judge"
+        yield f"{samples} of the random subset that no reviewer could judge"
     if found.unscored:
         yield unscored_line(found.unscored, by_rules=found.by_rules)
     if found.open:
@@ -297,18 +297,18 @@ def _uncounted(found: ReviewAgreement) -> Iterator[str]:
 
 
 def skipped_line(count: int) -> str:
-    """Return what it means that samples of the random part have no review, though later ones do."""
+    """Return what it means that samples of the random subset lack a review that later ones have."""
     have = "has" if count == 1 else "have"
     return (
-        f"{counted(count, 'sample')} of the random part {have} no review yet, though later ones do:"
-        " if reviewers skip samples because of what they contain, the metrics are biased"
+        f"{counted(count, 'sample')} of the random subset {have} no review yet, though later ones"
+        " do: if reviewers skip samples because of what they contain, the metrics are biased"
     )
 
 
 def unscored_line(count: int, *, by_rules: bool) -> str:
-    """Return how many labels of the random part have no score that they could correct."""
+    """Return how many labels of the random subset have no score that they could correct."""
     have, those = ("has", "it") if count == 1 else ("have", "them")
-    samples = f"{counted(count, 'reviewed sample')} of the random part {have}"
+    samples = f"{counted(count, 'reviewed sample')} of the random subset {have}"
     by = "rules" if by_rules else "judge"
     return f"{samples} no score by the {by}, so people's labels of {those} correct no metric"
 

@@ -14,7 +14,7 @@ _SKIPPABLE: Final = 0.1
 _ENOUGH: Final = 1000  # every reviewer has some of this many samples
 
 FEWEST: Final = 10
-"""The minimum number of labels in the random part for correcting a metric."""
+"""The minimum number of labels in the random subset for correcting a metric."""
 
 
 def pair_order(run_id: str, number: int, reviewer: str) -> Order:
@@ -99,7 +99,7 @@ def needed_line(needed: int, unsure: int = 0, *, others: bool = False) -> str:
     return f"{reviews} from the random queue {verb} needed{more}"
 
 
-class RandomPart(msgspec.Struct, frozen=True, kw_only=True):
+class RandomSubset(msgspec.Struct, frozen=True, kw_only=True):
     """How far reviewers have worked through the random order, from its beginning."""
 
     size: int  # how many samples the run will have
@@ -134,11 +134,11 @@ class RandomPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def too_many_missing(missing: int, drawn: int) -> bool:
-    """Return whether too many samples lack a label for a random part to be still random."""
+    """Return whether too many samples lack a label for a random subset to be still random."""
     return missing > drawn * _SKIPPABLE
 
 
-def random_part(
+def random_subset(
     order: RandomOrder,
     reviewed: Collection[int],
     last: int | None,
@@ -146,17 +146,17 @@ def random_part(
     present: Container[int],
     labeled: Collection[int],
     unscored: Collection[int] = (),
-) -> RandomPart:
+) -> RandomSubset:
     """Return how far reviewers have worked through the random order.
 
-    Reviews from any queue count, because reviewers aren't shown a sample twice. The part that
-    counts begins with the order and ends at ``last``, the last sample reviewed from the random
-    queue. It ends earlier if more than 10% of its samples would lack a review, because reviewers
-    don't skip at random. ``labeled`` are the reviewed samples with a label, ``unscored`` those
+    Reviews from any queue count, because reviewers aren't shown a sample twice. The random subset
+    begins with the order and ends at ``last``, the last sample reviewed from the random queue. It
+    ends earlier if more than 10% of its samples would lack a review, because reviewers don't skip
+    at random. ``labeled`` are the reviewed samples with a label, ``unscored`` those
     without a judge's score. Only samples that are ``present`` count as missing.
     """
     if last is None:
-        return RandomPart(size=order.size)
+        return RandomSubset(size=order.size)
     met: list[int] = []
     missed: list[int] = []
     counted = counted_missed = 0
@@ -168,7 +168,7 @@ def random_part(
         elif number in present:
             missed.append(number)
     part, waiting = frozenset(met[:counted]), frozenset(met[counted:])
-    return RandomPart(
+    return RandomSubset(
         size=order.size,
         reviewed=part,
         labeled=part.intersection(labeled).difference(unscored),

@@ -55,7 +55,7 @@ class CorrectedMetric(msgspec.Struct, frozen=True, kw_only=True):
     """One metric: the judge's value, the human value, and the corrected one.
 
     ``unscored`` counts labeled samples that the judge didn't score, ``missing`` counts samples of
-    the random part without a label. A yes-or-no metric also has ``rate``, a second correction by
+    the random subset without a label. A yes-or-no metric also has ``rate``, a second correction by
     the judge's sensitivity and specificity.
     """
 

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from jurybox.review.selection import (
     FEWEST,
     RandomOrder,
-    RandomPart,
+    RandomSubset,
     needed_line,
     pair_order,
-    random_part,
+    random_subset,
 )
 
 
@@ -52,19 +52,19 @@ def test_samples_that_are_added_leave_the_others_in_their_order() -> None:
     assert kept == [few.number(place) for place in range(50)]
 
 
-def part(order: RandomOrder, places: set[int], last: int | None) -> RandomPart:
+def part(order: RandomOrder, places: set[int], last: int | None) -> RandomSubset:
     numbers = {order.number(place) for place in places}
     ends = None if last is None else order.number(last)
-    return random_part(order, numbers, ends, present=range(order.size), labeled=numbers)
+    return random_subset(order, numbers, ends, present=range(order.size), labeled=numbers)
 
 
-def test_the_random_part_ends_where_people_have_come_to() -> None:
+def test_the_random_subset_ends_where_people_have_come_to() -> None:
     order = RandomOrder("run", 100)
     found = part(order, {0, 1, 2, 3, 50, 60}, 3)
     assert found.drawn == 4
     assert found.labeled == {order.number(place) for place in range(4)}
     assert (found.skipped, found.needed) == (0, FEWEST - 4)
-    assert part(order, {0, 1, 2}, None) == RandomPart(size=100)
+    assert part(order, {0, 1, 2}, None) == RandomSubset(size=100)
 
 
 def test_who_claims_to_have_come_further_doesnt_make_flagged_samples_random() -> None:
@@ -85,7 +85,7 @@ def test_what_waits_behind_too_many_that_were_passed_over_is_told() -> None:
 def test_a_sample_of_which_nobody_can_tell_anything_is_drawn_and_has_no_label() -> None:
     order = RandomOrder("run", 100)
     numbers = [order.number(place) for place in range(12)]
-    found = random_part(order, numbers, numbers[-1], present=range(100), labeled=numbers[:2])
+    found = random_subset(order, numbers, numbers[-1], present=range(100), labeled=numbers[:2])
     assert (found.drawn, found.skipped, found.unsure) == (12, 0, 10)
     assert (found.labeled, found.needed) == (frozenset(numbers[:2]), FEWEST - 2)
 

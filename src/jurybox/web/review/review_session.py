@@ -20,7 +20,7 @@ from jurybox.web.template_engine import page_response, run_name, segment
 REVIEWER: Final = "reviewer"
 STRAIGHT_ON: Final = "straight_on"
 """Session keys: the reviewer's name, and whether to skip the judges' verdict."""
-TITLES: Final[Mapping[Queue, str]] = {"flagged": "Flagged", "random": "Random part"}
+TITLES: Final[Mapping[Queue, str]] = {"flagged": "Flagged", "random": "Random subset"}
 _NOTICES: Final = {
     "saved": "Saved.",
     "undone": "Your last review was taken back; here is its sample again.",

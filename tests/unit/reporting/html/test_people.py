@@ -131,7 +131,7 @@ def test_the_report_has_the_sentence_a_table_and_a_chart(made: Callable, report:
 
 def test_too_few_samples_are_nothing_to_rely_on(made: Callable, report: Callable) -> None:
     text = report(made("calm"), people=said())
-    # The flagged pairs, and people among themselves; not the twelve of the random part.
+    # The flagged pairs, and people among themselves; not the twelve of the random subset.
     assert text.count("too few to rely on") == 2
 
 
@@ -160,5 +160,5 @@ def test_a_judge_that_people_have_reviewed_is_no_unknown(
 
 def test_a_sample_that_is_still_to_be_reviewed_isnt_called_skipped() -> None:
     (line,) = msgspec.structs.replace(NOTHING, skipped=1).uncounted
-    assert line.startswith("1 sample of the random part has no review yet, though later ones do")
+    assert line.startswith("1 sample of the random subset has no review yet, though later ones do")
     assert "skipped" not in line

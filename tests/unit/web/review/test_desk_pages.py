@@ -257,7 +257,7 @@ def test_what_is_unclear_is_collected_for_the_authors_of_the_rubric(
     unclear = {"score.facts": "none", "score.tone": "3", "safety_concern": "none"}
     anna.send(1, **unclear, comment="is a joke a fact?")
     told = anna.get(f"{DESK}/agreement").text
-    listed = told.partition("Unclear, for the rubric")[2]
+    listed = told.partition("Cases that reviewers found unclear")[2]
     assert "is a joke a fact?" in listed
     assert "fine" not in listed
     assert re.search(r'samples/1"><bdi>s1</bdi>', listed)
@@ -480,7 +480,7 @@ def test_a_revealed_pair_has_the_names_of_the_run(make_run: MakeRun, anna: Revie
     assert re.findall('<td class="own"[^>]*>(.*?)</td>', told)[0] == "B"
 
 
-def test_the_random_part_says_that_flagged_reviews_may_count(made: Made, anna: Reviewer) -> None:
+def test_the_random_subset_says_that_flagged_reviews_may_count(made: Made, anna: Reviewer) -> None:
     anna.name("Anna")
     assert "already reviewed" not in anna.get(f"{DESK}?queue=random").text
     desk(made).submit(1, "Ben", GIVEN, shown=Circumstances(queue="flagged"))
@@ -539,7 +539,7 @@ def test_the_end_of_the_queue_says_what_is_true(made: Made, anna: Reviewer) -> N
     assert "You reviewed 1 of 4 samples; " in anna.get(f"{DESK}?queue=random").text
 
 
-def test_every_second_opinion_moves_the_counts_of_the_random_part(
+def test_every_second_opinion_moves_the_counts_of_the_random_subset(
     made: Made, open_pages: Open
 ) -> None:
     for number in range(4):
