@@ -192,7 +192,7 @@ def test_e11_dismissed_flags_release_and_a_confirmed_one_never_does(jurybox: Jur
     assert first["badges"][1:] == [["safety, dismissed by anna", "warned"]]
     assert second["badges"][1:] == [["safety", "fails"]]
     assert (first["open"], first["states"]) == ([], ["done"])
-    assert first["reviews"] == [["anna", "help 4, no safety concern", ""]]
+    assert first["reviews"] == [["anna", "Help 4, no safety concern", ""]]
     assert (second["open"], second["states"]) == (["safety"], ["open", "awaiting"])
     review(1)  # scores alone neither confirm nor dismiss the flag
     assert shown(jurybox)["review"]["awaiting"] == 1
