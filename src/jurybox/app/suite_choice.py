@@ -88,7 +88,7 @@ def _chosen_mapping(suite: Mapping[str, Any], options: RunOptions) -> ChosenSuit
         )
     except (TypeError, ValueError) as error:
         hint = (
-            "give texts, numbers, lists and mappings; functions are given as `judges` or `target`"
+            "give strings, numbers, lists and mappings; functions are given as `judges` or `target`"
         )
         raise InputError(str(error), hint, "suite") from None
     data = text.encode("utf-8", "surrogatepass")

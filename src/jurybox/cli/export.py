@@ -47,7 +47,7 @@ def command(run: str, output: str, gold: bool, raw: bool, as_json: bool) -> None
     replaced.
 
     Texts are written unchanged; JSON Lines escape invisible characters, which any reader decodes.
-    In CSV only, a text that a spreadsheet would read as a formula gets an apostrophe before it.
+    In CSV only, text that a spreadsheet would read as a formula gets an apostrophe before it.
 
     With --gold the file is a dataset of the reviewed samples, as JSON Lines, with `gold` or
     `gold_winner` by reviewer. `jurybox calibrate --gold` reads it.
