@@ -91,7 +91,7 @@ class GivenReview(BaseModel, extra="forbid", strict=True):
     order: Order = "AB"
 
 
-class ToldReview(msgspec.Struct, frozen=True, kw_only=True):
+class ReportedReview(msgspec.Struct, frozen=True, kw_only=True):
     """An active review. In a pair, A and B are the run's, not the order that the reviewer saw."""
 
     id: str
@@ -138,7 +138,7 @@ def next_case(asked: Annotated[NextAsked, Query()], desk: TheDesk) -> Response:
     return json_response(NextCase(case=shown, progress=desk.progress(name)))
 
 
-@router.post("/reviews", responses=answers(ToldReview))
+@router.post("/reviews", responses=answers(ReportedReview))
 def review(given: GivenReview, desk: TheDesk) -> Response:
     """Add a review; it replaces an earlier one by the same person."""
     try:
@@ -192,8 +192,8 @@ def _shown(case: ReviewCase) -> ShownCase:
     )
 
 
-def _reported(review: Review) -> ToldReview:
-    return ToldReview(
+def _reported(review: Review) -> ReportedReview:
+    return ReportedReview(
         id=review.id,
         number=review.number,
         reviewer=review.reviewer,
