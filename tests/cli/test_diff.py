@@ -63,7 +63,9 @@ def test_changed_samples_are_listed_with_what_may_explain_them(
     done = jurybox("diff", one, other)
     assert done.code == 0
     assert "differs  evaluator_model_id: python/judges:strict | python/judges:kind" in done.out
-    counted = "0 lower, 1 unchanged, 1 higher, 0 passed and now fail, 1 failed and now pass"
+    counted = (
+        "0 lower, 1 unchanged, 1 higher, 0 passed in A and fail in B, 1 failed in A and pass in B"
+    )
     assert f"{counted}\n" in done.out
     assert "+0.45" in done.out
     assert "passed no -> yes" in done.out
@@ -83,6 +85,7 @@ def test_the_json_form_has_everything(jurybox: Callable, runs: tuple[str, ...]) 
         "newly_scored": 0,
         "unscored": 0,
         "now_fails": 0,
+        "now_unscored": 0,
         "now_passes": 1,
         "only_in_a": 0,
         "only_in_b": 0,

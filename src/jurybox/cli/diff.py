@@ -25,15 +25,8 @@ from jurybox.documents.numbers import dollars, metric_change, metric_value, show
 from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.compare_runs import CompareOptions, compare_runs
 from jurybox.reporting.html.html_render import side_by_side_html
-from jurybox.reporting.run_diff import (
-    CHANGES,
-    GroupPair,
-    MetricPair,
-    RunDiff,
-    SampleChange,
-    between,
-    p_value,
-)
+from jurybox.reporting.run_changes import CHANGES, GroupPair, MetricPair, SampleChange
+from jurybox.reporting.run_diff import RunDiff, between, p_value
 from jurybox.reporting.side_by_side import SideBySide, side_by_side
 from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.metric_differences import MetricDifference
@@ -174,7 +167,7 @@ def print_side_by_side(compared: SideBySide, doubts: Mapping[str, str] = {}) -> 
     print_table(("metric", *compared.names), rows)
     for title, diff in compared.conclusions():
         style = "bold red" if diff.tone == "fails" else "bold"
-        print_line(f"{title}  {diff.conclusion()}", style=style)
+        print_line(f"{title}  {diff.conclusion(lettered=False)}", style=style)
         for each in diff.tested:
             if each.metric in {compared.headline, *diff.regressions}:
                 print_line(f"  {diff.name_of(each)}: {diff.explanation(each)}")
@@ -243,12 +236,15 @@ def _print_tested(diff: RunDiff) -> None:
 def _tested(diff: RunDiff, tested: MetricDifference) -> Iterator[str | Text]:
     made, name = tested.comparison, tested.formatted_as
     yield tested.metric
+    if not diff.comparable(tested):
+        yield from ("-", "-", "-", str(made.n), "-", diff.outcome(tested))
+        return
     yield metric_change(name, made.difference)
     yield "-" if made.interval is None else between(made.interval, name)
     yield from (p_value(made.p_adjusted), str(made.n))
     yield metric_change(name, made.detectable).lstrip("+")
     color = "red" if tested.regression else "green" if tested.gained else ""
-    yield plain(tested.outcome, color if diff.same_rubric else "")
+    yield plain(diff.outcome(tested), color if diff.same_rubric else "")
 
 
 def _group(diff: RunDiff, group: GroupPair) -> Iterator[str | Text]:

@@ -18,9 +18,10 @@ from jurybox.calibration.gold import Gold, gold_scales, share_right
 from jurybox.documents.numbers import difference
 from jurybox.engine.plan import Metadata
 from jurybox.engine.records import RunRow, read_result
-from jurybox.reporting import run_diff
+from jurybox.reporting import run_changes
 from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.metric_text import RunMetric, headline, key_metric, metrics_of
+from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.stored import reading
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import LOWEST_MEAN, SAMPLE_SCORE, SAMPLES
@@ -121,7 +122,7 @@ def _sides(store: Store, run: RunRow, clusters: SampleClusters) -> Iterator[Stor
 
 def compare_runs(
     store: Store, one: RunView, other: RunView, options: CompareOptions = _USUAL
-) -> run_diff.RunDiff:
+) -> RunDiff:
     """Compare two runs.
 
     The samples that changed most come first; unchanged ones are only counted.
@@ -133,7 +134,7 @@ def compare_runs(
     largest = _largest(changed, changes.size, options.limit)
     clusters.check(one.run_id)
     tested = changes.tests.tested(clustered=clusters.needed, level=options.level, seed=options.seed)
-    return run_diff.RunDiff(
+    return RunDiff(
         a=one,
         b=other,
         identical=None if None in (one.digest, other.digest) else one.digest == other.digest,
@@ -142,7 +143,7 @@ def compare_runs(
         metrics=tuple(_metrics(views)),
         tested=tested,
         gates=tuple(_gates(*views)),
-        counts=run_diff.ChangeCounts(**changes.counts),
+        counts=run_changes.ChangeCounts(**changes.counts),
         ranked=_ranked(changes.differences),
         samples=largest.pop("any", ()),
         by_kind=largest,
@@ -154,13 +155,13 @@ def compare_runs(
 
 
 def _largest(
-    changes: Iterable[run_diff.SampleChange],
-    size: Callable[[run_diff.SampleChange], Any],
+    changes: Iterable[run_changes.SampleChange],
+    size: Callable[[run_changes.SampleChange], Any],
     limit: int | None,
-) -> dict[str, tuple[run_diff.SampleChange, ...]]:
+) -> dict[str, tuple[run_changes.SampleChange, ...]]:
     """Return the largest changes of each kind, and of ``any`` kind; ties keep their order."""
     most = sys.maxsize if limit is None else limit
-    kept: dict[str, list[run_diff.SampleChange]] = {}
+    kept: dict[str, list[run_changes.SampleChange]] = {}
     for change in changes:
         is_same = change.change in {"same", "unscored"}
         if is_same and limit is None:
@@ -173,7 +174,9 @@ def _largest(
     return {kind: tuple(heapq.nlargest(most, some, key=size)) for kind, some in kept.items()}
 
 
-def _ranked(differences: Iterable[run_diff.RankedSample]) -> tuple[run_diff.RankedSample, ...]:
+def _ranked(
+    differences: Iterable[run_changes.RankedSample],
+) -> tuple[run_changes.RankedSample, ...]:
     """Return samples sorted by difference; if there are many, only every n-th and both ends."""
     ordered = sorted(differences, key=itemgetter(0))
     step = max(1, math.ceil(len(ordered) / _MOST_RANKED))
@@ -198,8 +201,8 @@ class _Changes:
         scores = comparable_scores(*rubrics)
         self._ranked_by = self.headline if self.headline in scores else scores[0]
         self.tests = DifferenceTests(scores)
-        self.counts = dict.fromkeys(run_diff.ChangeCounts.__struct_fields__, 0)
-        self.differences: list[run_diff.RankedSample] = []
+        self.counts = dict.fromkeys(run_changes.ChangeCounts.__struct_fields__, 0)
+        self.differences: list[run_changes.RankedSample] = []
         self.only: dict[str, list[SamplePlace]] = {"only_in_a": [], "only_in_b": []}
         self._gold = options.gold
         self._limit = options.limit
@@ -207,7 +210,7 @@ class _Changes:
         self._names = tuple(dict.fromkeys(name for each in rubrics for name in _names(each)))
         self._rescaled = rescaled(*rubrics)
 
-    def changed(self, pairs: Iterable[Pair]) -> Iterator[run_diff.SampleChange]:
+    def changed(self, pairs: Iterable[Pair]) -> Iterator[run_changes.SampleChange]:
         """Yield what is different in each sample that both runs have."""
         for left, right in pairs:
             if left is None or right is None:
@@ -226,7 +229,7 @@ class _Changes:
                 self.differences.append((apart, _place(right)))
             yield change
 
-    def size(self, change: run_diff.SampleChange) -> tuple[float, ...]:
+    def size(self, change: run_changes.SampleChange) -> tuple[float, ...]:
         """Return the sort key of a change: the number of changed verdicts, then score changes."""
         parts = {
             each.metric: abs(each.difference)
@@ -248,16 +251,16 @@ class _Changes:
         scores = {name: score_of(side.result, name) for name in self._scales}
         return share_right(gold, side.result.winner, scores, self._scales)
 
-    def _change(self, left: StoredSide, right: StoredSide) -> run_diff.SampleChange:
+    def _change(self, left: StoredSide, right: StoredSide) -> run_changes.SampleChange:
         one, other = left.result, right.result
         verdicts: dict[str, Any] = {
-            name: (getattr(one, name), getattr(other, name)) for name in run_diff.VERDICTS
+            name: (getattr(one, name), getattr(other, name)) for name in run_changes.VERDICTS
         }
         verdicts["passed"] = passed_of(one), passed_of(other)
         verdicts["safety_flag"] = tuple(
             each.safety_flag if each.safety_known else None for each in (one, other)
         )
-        change = run_diff.SampleChange(
+        change = run_changes.SampleChange(
             id=left.key[0],
             repeat=left.key[1],
             change="changed",
@@ -280,15 +283,15 @@ def _pair(
     *,
     n_a: int | None = None,
     n_b: int | None = None,
-) -> run_diff.MetricPair:
+) -> run_changes.MetricPair:
     """Return a metric in both runs; metrics in ``without`` get no difference."""
     apart = None if name in without else difference(a, b)
-    return run_diff.MetricPair(metric=name, a=a, b=b, difference=apart, n_a=n_a, n_b=n_b)
+    return run_changes.MetricPair(metric=name, a=a, b=b, difference=apart, n_a=n_a, n_b=n_b)
 
 
 def _by_votes(
     name: str, one: SampleResult, other: SampleResult, without: Container[str]
-) -> run_diff.MetricPair:
+) -> run_changes.MetricPair:
     """Return a score in both runs as the mean of its votes, and as recorded if that differs."""
     recorded = recorded_score(one, name), recorded_score(other, name)
     votes = score_of(one, name), score_of(other, name)
@@ -306,7 +309,7 @@ def _names(rubric: Rubric) -> Iterator[str]:
     yield _LATENCY
 
 
-def _kind(change: run_diff.SampleChange, headline: str | None) -> run_diff.ChangeKind:
+def _kind(change: run_changes.SampleChange, headline: str | None) -> run_changes.ChangeKind:
     """Return how a sample changed; latency is shown but doesn't count as a change."""
     moved = [each for each in change.metrics if each.metric != _LATENCY and _moved(each)]
     for each in moved:
@@ -324,13 +327,13 @@ def _kind(change: run_diff.SampleChange, headline: str | None) -> run_diff.Chang
             return "changed" if moved or change.flips() else "same"
 
 
-def _moved(pair: run_diff.MetricPair) -> bool:
+def _moved(pair: run_changes.MetricPair) -> bool:
     if pair.a is None or pair.b is None:
         return pair.a is not pair.b
     return round(pair.difference or 0.0, _DECIMALS) != 0
 
 
-def _fields(one: RunView, other: RunView) -> Iterator[run_diff.FieldChange]:
+def _fields(one: RunView, other: RunView) -> Iterator[run_changes.FieldChange]:
     """Yield the metadata fields in which two runs differ, which may explain other differences."""
     a, b = (
         {name: value for name, value in view.metadata.items() if name not in _ALWAYS}
@@ -339,7 +342,7 @@ def _fields(one: RunView, other: RunView) -> Iterator[run_diff.FieldChange]:
     return _differing("", a, b)
 
 
-def _differing(path: str, a: object, b: object) -> Iterator[run_diff.FieldChange]:
+def _differing(path: str, a: object, b: object) -> Iterator[run_changes.FieldChange]:
     if path == "not_known" or path.endswith(".not_supported"):
         return  # derived from fields that are compared by themselves
     if isinstance(a, dict) and isinstance(b, dict):
@@ -348,10 +351,10 @@ def _differing(path: str, a: object, b: object) -> Iterator[run_diff.FieldChange
             below = f"{path}.{name}" if path else name
             yield from _differing(below, left.get(name), right.get(name))
     elif a != b:
-        yield run_diff.FieldChange(field=path, a=a, b=b)
+        yield run_changes.FieldChange(field=path, a=a, b=b)
 
 
-def _metrics(views: Views) -> Iterator[run_diff.MetricPair]:
+def _metrics(views: Views) -> Iterator[run_changes.MetricPair]:
     left, right = (
         {metric.name: metric for metric in metrics_of(view.summary, view.rubric)} for view in views
     )
@@ -362,21 +365,23 @@ def _metrics(views: Views) -> Iterator[run_diff.MetricPair]:
 
 
 def _not_comparable(views: Views) -> set[str]:
-    """Return the run metrics that are on different scales in the two rubrics."""
+    """Return the run metrics on different scales, and the pass rate if a run has no scores."""
     one, other = (view.rubric for view in views)
     scales, others = ({each.scale for each in rubric.criteria} for rubric in (one, other))
     means = {rubric.mean_of(name) for rubric in (one, other) for name in rescaled(one, other)}
-    return means if scales == others else means | {LOWEST_MEAN}
+    lowest = set[str]() if scales == others else {LOWEST_MEAN}
+    unknown = {"pass_rate"} if any(view.none_scored for view in views) else set[str]()
+    return means | lowest | unknown
 
 
-def _gates(one: RunView, other: RunView) -> Iterator[run_diff.GatePair]:
+def _gates(one: RunView, other: RunView) -> Iterator[run_changes.GatePair]:
     left = {gate.gate: gate for gate in one.gates}
     right = {gate.gate: gate for gate in other.gates}
     for name in dict.fromkeys((*left, *right)):
-        yield run_diff.GatePair(gate=name, a=left.get(name), b=right.get(name))
+        yield run_changes.GatePair(gate=name, a=left.get(name), b=right.get(name))
 
 
-def _groups(what: str, views: Views) -> Iterator[run_diff.GroupPair]:
+def _groups(what: str, views: Views) -> Iterator[run_changes.GroupPair]:
     """Yield each group that a run has, with its key metric and the means of its criteria."""
     left, right = (view.summary.get(what, {}) for view in views)
     rubrics = [view.rubric for view in views]
@@ -385,7 +390,7 @@ def _groups(what: str, views: Views) -> Iterator[run_diff.GroupPair]:
     without = _not_comparable(views)
     for group in dict.fromkeys((*left, *right)):
         a, b = left.get(group, {}), right.get(group, {})
-        yield run_diff.GroupPair(
+        yield run_changes.GroupPair(
             group=group,
             samples_a=a.get(SAMPLES),
             samples_b=b.get(SAMPLES),

@@ -5,43 +5,25 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from jurybox.documents.numbers import difference, metric_change, short
+from jurybox.documents.numbers import difference, metric_change
 from jurybox.reporting.attention import SamplePlace
-from jurybox.reporting.metric_text import metric_title, plain_words
+from jurybox.reporting.metric_text import metric_title
+from jurybox.reporting.run_changes import (
+    ChangeCounts,
+    ChangeFilter,
+    FieldChange,
+    GatePair,
+    GroupPair,
+    MetricPair,
+    RankedSample,
+    SampleChange,
+    word,
+)
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLE_SCORE, WIN_RATE
-from jurybox.rubric.rubric_model import Rubric
-from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.estimates import Interval
 from jurybox.statistics.metric_differences import RIGHT, MetricDifference, rescaled
-from jurybox.text_format import as_text, counted, cut
-
-ChangeKind = Literal[
-    "lower", "no_longer_scored", "changed", "same", "unscored", "newly_scored", "higher"
-]
-ChangeFilter = ChangeKind | Literal["now_fails", "now_passes"]
-CHANGES: Final[dict[ChangeKind, str]] = {
-    "lower": "lower",
-    "no_longer_scored": "no longer scored",
-    "changed": "changed but not in score",
-    "same": "unchanged",
-    "unscored": "not scored in either",
-    "newly_scored": "newly scored",
-    "higher": "higher",
-}
-"""How samples can change, in words, from worse to better."""
-RankedSample = tuple[float, SamplePlace]
-"""The difference of a sample's overall score, and the sample in run B."""
-
-VERDICTS: Final = (
-    "passed",
-    "winner",
-    "stable",
-    "safety_flag",
-    "evaluator_error",
-    "target_error",
-)
-"""The results of a sample apart from its metrics."""
+from jurybox.text_format import counted
 
 # The metrics of a run, by those of its samples that are shares.
 _RATES: Final = {
@@ -51,164 +33,7 @@ _RATES: Final = {
     "target_error": "target_error_rate",
 }
 _RUN_METRICS: Final = {**_RATES, SAMPLE_SCORE: AGGREGATE_SCORE, WIN_RATE: WIN_RATE}
-_LONGEST: Final = 80
 _SMALLEST_P: Final = 0.0001
-_WORDS: Final = {True: "yes", False: "no", None: "-"}
-
-
-class MetricPair(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A metric in both runs, the difference B minus A, and the numbers of samples.
-
-    Of a single sample, ``a`` and ``b`` are means of votes; ``recorded`` has the recorded scores if
-    they are different.
-    """
-
-    metric: str
-    a: float | None
-    b: float | None
-    difference: float | None
-    n_a: int | None = None
-    n_b: int | None = None
-    recorded: tuple[float | None, float | None] | None = None
-
-    def __str__(self) -> str:
-        """Return the recorded values, and the means of votes if they are different."""
-        a, b = self.recorded or (self.a, self.b)
-        values = f"{short(a)} -> {short(b)}"
-        return f"{values} ({self.votes})" if self.votes else values
-
-    @property
-    def votes(self) -> str:
-        """The means of votes, if they differ from the recorded scores."""
-        return f"votes {short(self.a)} -> {short(self.b)}" if self.recorded else ""
-
-
-class GroupPair(msgspec.Struct, frozen=True, kw_only=True):
-    """The metrics of one scenario, or one demographic, in both runs; the key metric first."""
-
-    group: str
-    samples_a: int | None
-    samples_b: int | None
-    metrics: tuple[MetricPair, ...]
-
-
-class GatePair(msgspec.Struct, frozen=True, kw_only=True):
-    """A gate in both runs; None if a run doesn't have it."""
-
-    gate: str
-    a: GateOutcome | None
-    b: GateOutcome | None
-
-
-class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
-    """One sample that both runs have.
-
-    ``change`` is how the sample changed as a whole: its score is `higher` or `lower`, it `changed`
-    otherwise (a different verdict with the same score), or it is the `same`. Without an overall
-    score in both, it is `no_longer_scored`, `newly_scored`, or `unscored` in both runs. Scores are
-    compared by the means of votes.
-    """
-
-    id: str
-    repeat: int
-    change: ChangeKind
-    identical: bool
-    metrics: tuple[MetricPair, ...]
-    passed: tuple[bool | None, bool | None]
-    winner: tuple[str | None, str | None]
-    stable: tuple[bool | None, bool | None]
-    safety_flag: tuple[bool | None, bool | None]  # None without a valid vote
-    evaluator_error: tuple[str | None, str | None]
-    target_error: tuple[str | None, str | None]
-
-    def flips(self) -> dict[str, tuple[Any, Any]]:
-        """Return the verdicts that differ, by name."""
-        both = {name: getattr(self, name) for name in VERDICTS}
-        return {name: (a, b) for name, (a, b) in both.items() if a != b}
-
-    def turned(self) -> tuple[ChangeFilter, ...]:
-        """Return whether a sample that passed now fails, or the other way around."""
-        if self.passed == (True, False):
-            return ("now_fails",)
-        return ("now_passes",) if self.passed == (False, True) else ()
-
-    def difference(self, metric: str | None) -> float | None:
-        """Return the difference of a metric; None if a run doesn't have it."""
-        pair = self.pair(metric)
-        return None if pair is None else pair.difference
-
-    def pair(self, metric: str | None) -> MetricPair | None:
-        """Return a metric in both runs; None if neither run measures it."""
-        return next((each for each in self.metrics if each.metric == metric), None)
-
-    def details(self, headline: str | None, rubric: Rubric | None = None) -> Iterator[str]:
-        """Yield the changes apart from the overall score, the largest score changes first.
-
-        With a rubric, metrics have their titles instead of their ids, and the verdicts are left out
-        that a page shows with each response.
-        """
-        for name, (a, b) in self.flips().items():
-            if rubric is None:
-                yield f"{name} {word(a)} -> {word(b)}"
-            elif name in {"winner", "stable", "safety_flag"} and None not in (a, b):
-                yield f"{plain_words(name)} {word(a)} -> {word(b)}"
-        if self.change in {"no_longer_scored", "newly_scored"}:
-            return
-        for each in sorted(self.metrics, key=lambda each: -abs(each.difference or 0)):
-            on_two_scales = each.difference is None and None not in (each.a, each.b)
-            if each.metric in (headline, "latency_e2e_ms") or on_two_scales:
-                continue
-            a, b = each.recorded or (each.a, each.b)
-            if each.a != each.b or a != b:
-                name = each.metric if rubric is None else metric_title(each.metric, rubric)
-                yield f"{name} {each}"
-
-
-class FieldChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A field of the metadata in which the runs differ."""
-
-    field: str
-    a: Any
-    b: Any
-
-    def __str__(self) -> str:
-        """Return both values, shortened."""
-        return f"{self.field}: {_short(self.a)} | {_short(self.b)}"
-
-
-class ChangeCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """How many samples changed in which way."""
-
-    same: int
-    higher: int
-    lower: int
-    changed: int
-    no_longer_scored: int
-    newly_scored: int
-    unscored: int
-    now_fails: int
-    now_passes: int
-    only_in_a: int
-    only_in_b: int
-    identical_records: int
-
-    def __str__(self) -> str:
-        """Return the counts in words; unusual kinds are left out if their count is zero."""
-        usual = {"lower", "same", "higher", "now_fails", "now_passes"}
-        words = CHANGES | {"now_fails": "passed and now fail", "now_passes": "failed and now pass"}
-        words |= {"only_in_a": "only in A", "only_in_b": "only in B"}
-        counts = [(getattr(self, kind), kind, said) for kind, said in words.items()]
-        return ", ".join(f"{n:,} {said}" for n, kind, said in counts if n or kind in usual)
-
-    @property
-    def in_both(self) -> int:
-        """The number of samples that both runs have."""
-        return sum(getattr(self, kind) for kind in CHANGES)
-
-    @property
-    def changes(self) -> int:
-        """The number of samples that changed in any way."""
-        return self.in_both - self.same - self.unscored
 
 
 class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
@@ -250,9 +75,26 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         return self.a.rubric.sha256 == self.b.rubric.sha256
 
     @property
+    def unscored_runs(self) -> tuple[str, ...]:
+        """Which of the runs, A and B, have no sample with a score."""
+        return tuple(name for name, view in (("A", self.a), ("B", self.b)) if view.none_scored)
+
+    @property
     def compared(self) -> bool:
         """Whether any sample has a score, a verdict or a winner in both runs."""
-        return any(each.of_responses for each in self.tested)
+        return not self.unscored_runs and any(each.of_responses for each in self.tested)
+
+    def comparable(self, tested: MetricDifference) -> bool:
+        """Whether both runs measure a metric; in one without scores, only failures count."""
+        return bool(tested.comparison.n) and (tested.of_failures or not self.unscored_runs)
+
+    def outcome(self, tested: MetricDifference) -> str:
+        """Return whether B is higher or lower than A in a metric, in words."""
+        if self.comparable(tested):
+            return tested.outcome
+        sides = (("A", tested.only_in_b), ("B", tested.only_in_a))
+        lacking = [f"{counted(n, 'sample')} without it in {name}" for name, n in sides if n]
+        return ": ".join(("not comparable", *filter(None, (", ".join(lacking),))))
 
     @property
     def tone(self) -> Literal["fails", "passes", ""]:
@@ -339,9 +181,10 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         who = side or "neither judge is, beyond chance,"
         return f"{who} right more often: A {a}, B {b} of the labels on {counted(made.n, 'sample')}"
 
-    def conclusion(self, *, titled: bool = False) -> str:
-        """Return the result of the tests in words; ``titled`` names criteria by their titles."""
-        return ". ".join(filter(None, (self.finding(titled=titled), self.rubric_caution)))
+    def conclusion(self, *, titled: bool = False, lettered: bool = True) -> str:
+        """Return the result of the tests in words, and a warning if the rubrics differ."""
+        finding = self.finding(titled=titled, lettered=lettered)
+        return ". ".join(filter(None, (finding, self.rubric_caution)))
 
     @property
     def rubric_caution(self) -> str:
@@ -351,18 +194,27 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         caution = ", so a difference may come from the rubric and not the responses"
         return f"The rubrics differ{caution if self.compared else ''}"
 
-    def finding(self, *, titled: bool = False) -> str:
-        """Return whether B is better or worse than A, and in what, in words."""
+    def finding(self, *, titled: bool = False, lettered: bool = True) -> str:
+        """Return whether B is better or worse than A, and in what, in words.
+
+        ``titled`` names criteria by their titles. ``lettered`` calls the runs A and B; without it,
+        the sentence is about this run, next to the name of the one it is compared with.
+        """
         intervals = (each.comparison.interval for each in self.tested)
         level = next((f" at {100 * each.level:g}%" for each in intervals if each), "")
-        parts = [] if self.compared else [f"no scores could be compared: {self._why_not()}"]
+        names = ("A", "B") if lettered else ("the other run", "this run")
+        parts = list[str]()
+        if not self.compared:
+            parts.append(f"no scores could be compared: {self._why_not(names)}")
         found: dict[str, list[str]] = {}
         for each in self.tested:
             if each.comparison.verdict != "undecided" and each.metric != RIGHT:
                 found.setdefault(self._word(each), []).append(self.name_of(each, titled=titled))
         if found:
-            differs = (f"{what} than A in {', '.join(names)}" for what, names in found.items())
-            parts.append(f"B is {'; '.join(differs)} (by more than chance{level})")
+            than = " than A in" if lettered else " in"
+            differs = (f"{what}{than} {', '.join(names)}" for what, names in found.items())
+            said = f"{'; '.join(differs)} (by more than chance{level})"
+            parts.append(f"B is {said}" if lettered else said)
         elif self.compared and self.identical:
             parts.append("no difference: inputs, replies and results are identical in both runs")
         elif self.compared:
@@ -381,8 +233,11 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
             return "worse"
         return "better" if self.same_rubric and tested.gained else tested.comparison.verdict
 
-    def _why_not(self) -> str:
-        """Return why no sample has a score in both runs."""
+    def _why_not(self, names: tuple[str, str]) -> str:
+        """Return why no sample has a score in both runs, which have these names."""
+        if self.unscored_runs:
+            lacking = [names["AB".index(each)] for each in self.unscored_runs]
+            return f"no sample has a score in {' or '.join(lacking)}"
         if not self.counts.in_both:
             return "no sample id is in both runs"
         pairs = next((each for each in self.tested if each.metric == WIN_RATE), None)
@@ -395,7 +250,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         """The metrics that differ by more than chance; without any, the overall score."""
         every = [each for each in self.tested if each.metric != RIGHT]
         clear = [each for each in every if each.comparison.verdict != "undecided"]
-        scores = [each for each in every if each.of_responses]
+        scores = [each for each in every if each.of_responses and self.comparable(each)]
         return clear or [each for each in scores if each.metric == self.headline] or scores[:1]
 
     @property
@@ -487,12 +342,3 @@ def between(interval: Interval, name: str, joined: str = " to ") -> str:
 def p_value(p: float | None) -> str:
     """Return a p value for a table."""
     return "-" if p is None else f"< {_SMALLEST_P}" if p < _SMALLEST_P else f"{p:.2g}"
-
-
-def word(value: bool | str | None) -> str:  # noqa: FBT001 - a verdict to show, not a switch
-    """Return a verdict as a word."""
-    return _short(value) if isinstance(value, str) else _WORDS[value]
-
-
-def _short(value: Any) -> str:  # noqa: ANN401 - anything that metadata can have
-    return cut(as_text(value), _LONGEST)

@@ -10,7 +10,8 @@ from jurybox.engine.records import SampleRow
 from jurybox.reporting.compare_runs import CompareOptions, compare_runs
 from jurybox.reporting.metric_text import key_metric, metric_title
 from jurybox.reporting.reasons import failed_rules, main_reason
-from jurybox.reporting.run_diff import RunDiff, SampleChange
+from jurybox.reporting.run_changes import SampleChange
+from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.stored import SampleRecord, reading
 from jurybox.reporting.view import RunView
 from jurybox.rubric.rubric_model import Rubric

@@ -141,10 +141,9 @@ class MetricDifference(msgspec.Struct, frozen=True, kw_only=True):
     def outcome(self) -> str:
         """The verdict in words for readers."""
         made = self.comparison
-        if not made.n:
-            return "no sample has both"
         if not made.differing:
-            return "the same"
+            some = f" in the {made.n} that both have" if self.only_in_a or self.only_in_b else ""
+            return f"the same{some}"
         return "not clearly different" if made.verdict == "undecided" else made.verdict
 
     @property
@@ -158,6 +157,11 @@ class MetricDifference(msgspec.Struct, frozen=True, kw_only=True):
         """Whether it got significantly better; fewer failures of judges don't count as a gain."""
         counts = self.wanted != "neither" and self.metric != UNSCORED
         return counts and self.comparison.verdict == self.wanted
+
+    @property
+    def of_failures(self) -> bool:
+        """Whether it is about judges or systems that failed, so that every sample has it."""
+        return self.metric in {UNSCORED, "target_error"}
 
     @property
     def of_responses(self) -> bool:

@@ -271,23 +271,37 @@ def test_samples_that_judges_could_not_score_are_no_base_for_a_gain(
     broken = make_run(rows, crashed, rubric=RUBRIC, run_id="x")
     scored = make_run(rows, always(4), rubric=RUBRIC, run_id="y")
     diff = compared(broken, scored)
-    none = "no scores could be compared: no sample has a score in both runs"
+    none = "no scores could be compared: no sample has a score in"
     chance = "(by more than chance at 95%)"
-    assert diff.conclusion(titled=True) == f"{none}; B is lower than A in unscored rate {chance}"
+    assert diff.conclusion(titled=True) == f"{none} A; B is lower than A in unscored rate {chance}"
     assert (diff.tone, diff.samples[0].passed) == ("", (None, True))
     columns = side_by_side(broken.store, (broken.view, scored.view), CompareOptions())
     assert columns.difference("pass_rate", 1) is None
     back = compared(scored, broken)
-    worse = f"{none}; B is worse than A in unscored_rate {chance}"
+    worse = f"{none} B; B is worse than A in unscored_rate {chance}"
     assert (back.conclusion(), back.tone) == (worse, "fails")
+    alone = f"{none} this run; worse in unscored_rate {chance}"
+    assert back.conclusion(lettered=False) == alone
+    assert (back.counts.now_fails, back.counts.now_unscored) == (0, 20)
+    assert "20 passed in A and have no score in B" in str(back.counts)
+    rate = next(each for each in back.metrics if each.metric == "pass_rate")
+    assert (rate.a, rate.b, rate.difference) == (1, 0, None)
     assert (back.counts.no_longer_scored, back.counts.changes) == (20, 20)
     assert "20 no longer scored" in str(back.counts)
     # Without a valid vote, nothing is known about safety.
     assert (scored.view.summary["safety_rate"], broken.view.summary["safety_rate"]) == (0, None)
     assert back.samples[0].safety_flag == (False, None)
-    assert compared(broken, broken).conclusion() == none
+    assert compared(broken, broken).conclusion() == f"{none} A or B"
     unread = make_run(rows, lambda _: "no", rubric=RUBRIC, run_id="z")
     assert (compared(broken, unread).counts.unscored, compared(broken, unread).samples) == (20, ())
+    # A sample without a response has a verdict in both runs, which says nothing about the others.
+    lost = [*rows, row("lost", response="")]
+    one = make_run(lost, always(4), rubric=RUBRIC, run_id="v")
+    both = compared(one, make_run(lost, crashed, rubric=RUBRIC, run_id="w"))
+    passed = next(each for each in both.tested if each.metric == "passed")
+    assert (passed.comparison.n, both.compared) == (1, False)
+    assert both.outcome(passed) == "not comparable: 20 samples without it in B"
+    assert passed.outcome == "the same in the 1 that both have"
     labels = {each.id: Gold(scores={"accuracy": {"anna": 4.0}}) for each in rows}
     assert compared(scored, broken, gold=labels).judges_line() is None
 
@@ -297,7 +311,7 @@ def test_chance_is_not_mentioned_where_no_score_was_compared(
 ) -> None:
     one = make_run([row("a")], always(4), rubric=RUBRIC, run_id="x")
     other = make_run([row("a")], crashed, rubric=STRICT, run_id="y")
-    none = "no scores could be compared: no sample has a score in both runs"
+    none = "no scores could be compared: no sample has a score in B"
     assert compared(one, other).conclusion() == f"{none}. The rubrics differ"
     same = "no difference: inputs, replies and results are identical in both runs"
     assert compared(one, one).conclusion() == same

@@ -377,7 +377,9 @@ def html_report(view: RunView, attention: Attention, store: Store, more: Mapping
         baseline=None
         if diff is None
         else Baseline(
-            before=diff.a, same_rubric=diff.same_rubric, conclusion=diff.conclusion(titled=True)
+            before=diff.a,
+            same_rubric=diff.same_rubric,
+            conclusion=diff.conclusion(titled=True, lettered=False),
         ),
         calibration=(more["calibration"] or never) if "calibration" in more else None,
         people=people,

@@ -15,7 +15,8 @@ from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.compare_runs import CompareOptions
 from jurybox.reporting.html.histograms import Axis, PlottedMetric
 from jurybox.reporting.html.html_text import moment
-from jurybox.reporting.run_diff import CHANGES, ChangeFilter, RunDiff
+from jurybox.reporting.run_changes import CHANGES, TURNS, ChangeFilter
+from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.side_by_side import SideBySide, changed_outputs, side_by_side
 from jurybox.rubric.metrics import WIN_RATE
 from jurybox.statistics.paired_comparison import PairedComparison
@@ -100,6 +101,7 @@ def _data(
         "charted": charted,
         "scored": scored,
         "kinds": CHANGES if scored else CHANGES | {"changed": "changed"},
+        "turns": TURNS,
         "sample_url": partial(_sample_url, query=walk),
         "verdict_of": place.verdict,
     }

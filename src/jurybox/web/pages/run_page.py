@@ -104,7 +104,7 @@ def _baseline(view: RunView, run: RunRow, place: AppState) -> Baseline | None:
     if before is None or run.status != "finished":
         return None
     diff = soon(place.comparison(before, run))
-    conclusion = None if isinstance(diff, Pending) else diff.conclusion(titled=True)
+    conclusion = None if isinstance(diff, Pending) else diff.conclusion(titled=True, lettered=False)
     compared = view_run(before, place.store)
     same_rubric = compared.rubric.sha256 == view.rubric.sha256
     return Baseline(before=compared, same_rubric=same_rubric, conclusion=conclusion)

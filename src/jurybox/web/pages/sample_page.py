@@ -25,7 +25,7 @@ from jurybox.reporting.judge_votes import StatedVote, votes_on
 from jurybox.reporting.metric_text import plain_words
 from jurybox.reporting.reasons import why_unsure
 from jurybox.reporting.release import read_reviews, sample_decision, settled_words
-from jurybox.reporting.run_diff import ChangeFilter
+from jurybox.reporting.run_changes import ChangeFilter
 from jurybox.reporting.stored import (
     SampleRecord,
     exchange_notes,

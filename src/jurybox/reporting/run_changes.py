@@ -1,0 +1,229 @@
+"""What changed between two runs: in metrics, groups, gates, settings and single samples."""
+
+from collections.abc import Iterator
+from typing import Any, Final, Literal
+
+import msgspec
+
+from jurybox.documents.numbers import short
+from jurybox.reporting.attention import SamplePlace
+from jurybox.reporting.metric_text import metric_title, plain_words
+from jurybox.rubric.rubric_model import Rubric
+from jurybox.scoring.summary import GateOutcome
+from jurybox.text_format import as_text, cut
+
+ChangeKind = Literal[
+    "lower", "no_longer_scored", "changed", "same", "unscored", "newly_scored", "higher"
+]
+Turn = Literal["now_fails", "now_unscored", "now_passes"]
+ChangeFilter = ChangeKind | Turn
+CHANGES: Final[dict[ChangeKind, str]] = {
+    "lower": "lower",
+    "no_longer_scored": "no longer scored",
+    "changed": "changed but not in score",
+    "same": "unchanged",
+    "unscored": "not scored in either",
+    "newly_scored": "newly scored",
+    "higher": "higher",
+}
+"""How samples can change, in words, from worse to better."""
+TURNS: Final[dict[Turn, str]] = {
+    "now_fails": "passed in A and fail in B",
+    "now_unscored": "passed in A and have no score in B",
+    "now_passes": "failed in A and pass in B",
+}
+"""How the verdict on samples can turn, in words."""
+RankedSample = tuple[float, SamplePlace]
+"""The difference of a sample's overall score, and the sample in run B."""
+
+VERDICTS: Final = (
+    "passed",
+    "winner",
+    "stable",
+    "safety_flag",
+    "evaluator_error",
+    "target_error",
+)
+"""The results of a sample apart from its metrics."""
+_LONGEST: Final = 80
+_WORDS: Final = {True: "yes", False: "no", None: "-"}
+
+
+class MetricPair(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A metric in both runs, the difference B minus A, and the numbers of samples.
+
+    Of a single sample, ``a`` and ``b`` are means of votes; ``recorded`` has the recorded scores if
+    they are different.
+    """
+
+    metric: str
+    a: float | None
+    b: float | None
+    difference: float | None
+    n_a: int | None = None
+    n_b: int | None = None
+    recorded: tuple[float | None, float | None] | None = None
+
+    def __str__(self) -> str:
+        """Return the recorded values, and the means of votes if they are different."""
+        a, b = self.recorded or (self.a, self.b)
+        values = f"{short(a)} -> {short(b)}"
+        return f"{values} ({self.votes})" if self.votes else values
+
+    @property
+    def votes(self) -> str:
+        """The means of votes, if they differ from the recorded scores."""
+        return f"votes {short(self.a)} -> {short(self.b)}" if self.recorded else ""
+
+
+class GroupPair(msgspec.Struct, frozen=True, kw_only=True):
+    """The metrics of one scenario, or one demographic, in both runs; the key metric first."""
+
+    group: str
+    samples_a: int | None
+    samples_b: int | None
+    metrics: tuple[MetricPair, ...]
+
+
+class GatePair(msgspec.Struct, frozen=True, kw_only=True):
+    """A gate in both runs; None if a run doesn't have it."""
+
+    gate: str
+    a: GateOutcome | None
+    b: GateOutcome | None
+
+
+class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
+    """One sample that both runs have.
+
+    ``change`` is how the sample changed as a whole: its score is `higher` or `lower`, it `changed`
+    otherwise (a different verdict with the same score), or it is the `same`. Without an overall
+    score in both, it is `no_longer_scored`, `newly_scored`, or `unscored` in both runs. Scores are
+    compared by the means of votes.
+    """
+
+    id: str
+    repeat: int
+    change: ChangeKind
+    identical: bool
+    metrics: tuple[MetricPair, ...]
+    passed: tuple[bool | None, bool | None]
+    winner: tuple[str | None, str | None]
+    stable: tuple[bool | None, bool | None]
+    safety_flag: tuple[bool | None, bool | None]  # None without a valid vote
+    evaluator_error: tuple[str | None, str | None]
+    target_error: tuple[str | None, str | None]
+
+    def flips(self) -> dict[str, tuple[Any, Any]]:
+        """Return the verdicts that differ, by name."""
+        both = {name: getattr(self, name) for name in VERDICTS}
+        return {name: (a, b) for name, (a, b) in both.items() if a != b}
+
+    def turned(self) -> tuple[Turn, ...]:
+        """Return whether a sample that passed now fails or isn't scored, or now passes."""
+        match self.passed:
+            case (True, False):
+                return ("now_fails",)
+            case (True, None):
+                return ("now_unscored",)
+            case (False, True):
+                return ("now_passes",)
+            case _:
+                return ()
+
+    def difference(self, metric: str | None) -> float | None:
+        """Return the difference of a metric; None if a run doesn't have it."""
+        pair = self.pair(metric)
+        return None if pair is None else pair.difference
+
+    def pair(self, metric: str | None) -> MetricPair | None:
+        """Return a metric in both runs; None if neither run measures it."""
+        return next((each for each in self.metrics if each.metric == metric), None)
+
+    def details(self, headline: str | None, rubric: Rubric | None = None) -> Iterator[str]:
+        """Yield the changes apart from the overall score, the largest score changes first.
+
+        With a rubric, metrics have their titles instead of their ids, and the verdicts are left out
+        that a page shows with each response.
+        """
+        for name, (a, b) in self.flips().items():
+            if rubric is None:
+                yield f"{name} {word(a)} -> {word(b)}"
+            elif name in {"winner", "stable", "safety_flag"} and None not in (a, b):
+                yield f"{plain_words(name)} {word(a)} -> {word(b)}"
+        if self.change in {"no_longer_scored", "newly_scored"}:
+            return
+        for each in sorted(self.metrics, key=lambda each: -abs(each.difference or 0)):
+            on_two_scales = each.difference is None and None not in (each.a, each.b)
+            if each.metric in (headline, "latency_e2e_ms") or on_two_scales:
+                continue
+            a, b = each.recorded or (each.a, each.b)
+            if each.a != each.b or a != b:
+                name = each.metric if rubric is None else metric_title(each.metric, rubric)
+                yield f"{name} {each}"
+
+
+class FieldChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A field of the metadata in which the runs differ."""
+
+    field: str
+    a: Any
+    b: Any
+
+    def __str__(self) -> str:
+        """Return both values, shortened."""
+        return f"{self.field}: {_short(self.a)} | {_short(self.b)}"
+
+
+class ChangeCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """How many samples changed in which way."""
+
+    same: int
+    higher: int
+    lower: int
+    changed: int
+    no_longer_scored: int
+    newly_scored: int
+    unscored: int
+    now_fails: int
+    now_unscored: int
+    now_passes: int
+    only_in_a: int
+    only_in_b: int
+    identical_records: int
+
+    def __str__(self) -> str:
+        """Return the counts in words; unusual kinds are left out if their count is zero."""
+        usual = {"lower", "same", "higher", "now_fails", "now_passes"}
+        words = CHANGES | TURNS | {"only_in_a": "only in A", "only_in_b": "only in B"}
+        counts = [(getattr(self, kind), kind, said) for kind, said in words.items()]
+        return ", ".join(f"{n:,} {said}" for n, kind, said in counts if n or kind in usual)
+
+    @property
+    def turns(self) -> dict[Turn, tuple[int, str]]:
+        """How many samples' verdicts turned, with the words; usual ones even if none did."""
+        counts: dict[Turn, tuple[int, str]] = {}
+        for turn, said in TURNS.items():
+            count = getattr(self, turn)
+            if count or turn != "now_unscored":
+                counts[turn] = count, said
+        return counts
+
+    @property
+    def in_both(self) -> int:
+        """The number of samples that both runs have."""
+        return sum(getattr(self, kind) for kind in CHANGES)
+
+    @property
+    def changes(self) -> int:
+        """The number of samples that changed in any way."""
+        return self.in_both - self.same - self.unscored
+
+
+def word(value: bool | str | None) -> str:  # noqa: FBT001 - a verdict to show, not a switch
+    """Return a verdict as a word."""
+    return _short(value) if isinstance(value, str) else _WORDS[value]
+
+
+def _short(value: Any) -> str:  # noqa: ANN401 - anything that metadata can have
+    return cut(as_text(value), _LONGEST)
