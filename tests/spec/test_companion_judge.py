@@ -8,6 +8,7 @@ import pytest
 from jurybox.app.companion import overall_quality
 from jurybox.app.evaluate_once import evaluate
 from jurybox.app.run_suite import run
+from jurybox.reporting.html.run_verdict import verdict_of
 
 SAD, KIND = "I'm so sad today.", "I understand, that makes sense. What happened to you today?"
 
@@ -131,6 +132,10 @@ def test_c15_the_share_of_fallbacks_is_a_metric_of_the_run(
     assert view.summary["judge_fallback_rate"] == 1
     assert view.summary["judge_score_mean"] == 0.5
     assert view.summary["overall_quality_mean"] != 0.5
+    # Nothing suggests that a judge agreed.
+    note = "in all 2 samples the judge's reply could not be read: only the rubric's rules scored"
+    assert view.notes[0].startswith(note)
+    assert verdict_of(view).main == (view.notes[0], "flag=judge_fallback")
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,24 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
         return not scored and any(lacking)
 
     @property
+    def unread(self) -> int:
+        """How many samples have the fallback score, because no reply of a judge could be read."""
+        counts = {noted.kind: noted.count for noted in self.conclusion.attention}
+        return counts.get("judge_fallback", 0)
+
+    @property
+    def unread_note(self) -> str:
+        """What unreadable replies mean for the scores; empty if every reply could be read."""
+        if not self.unread:
+            return ""
+        every: int = self.summary["samples"]
+        where = f"in all {every:,}" if self.unread == every else f"in {self.unread:,} of {every:,}"
+        result = "they have the rubric's fallback score, which isn't the judge's opinion"
+        if "rules" in self.conclusion.methods:
+            result = "only the rubric's rules scored them, and no judge confirmed the scores"
+        return f"{where} samples the judge's reply could not be read: {result}"
+
+    @property
     def queued(self) -> int:
         """How many samples need review; 0 if none has a score, since reviews can't supply any."""
         return 0 if self.none_scored else self.conclusion.review["queued"]
@@ -236,7 +254,7 @@ def _view(row: records.RunRow, plan: Plan, stored: records.StoredOutcome, store:
     release = release_review(row, rubric, stored, store, reviews)
     conclusion = reviewed_conclusion(stored.conclusion, rubric, release)
     metadata = cast("Metadata", msgspec.json.decode(row.metadata))
-    return RunView(
+    view = RunView(
         row=row,
         rubric=rubric,
         run_id=row.id,
@@ -251,9 +269,11 @@ def _view(row: records.RunRow, plan: Plan, stored: records.StoredOutcome, store:
         finished_at=row.finished_at,
         elapsed_s=stored.elapsed_s,
         derived_from=plan.derived_from,
-        notes=(*_notes(row, plan, metadata, conclusion), *release.notes),
         release=release,
     )
+    unread = filter(None, [view.unread_note])
+    notes = (*unread, *_notes(row, plan, metadata, conclusion), *release.notes)
+    return msgspec.structs.replace(view, notes=notes)
 
 
 def _with_reported(metadata: Metadata, plan: Plan, conclusion: Conclusion) -> Metadata:

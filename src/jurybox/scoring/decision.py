@@ -1,6 +1,6 @@
 """Explains a run's decision: the metrics and criteria behind it, and the worst scenarios."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from jurybox.documents.numbers import show_number
@@ -34,7 +34,7 @@ def decision_reasons(
     explainer = _Explainer(rubric, metrics, scenarios)
     rules = (*decision.when_any, *decision.when_all)
     held = [rule for rule in rules if rule.passes(metrics.get(rule.name))]
-    lines = [line for rule in held for line in explainer.met(rule)]
+    lines = [line for rule in held for line in explainer.met(rule, held)]
     if not rules:
         lines = [*explainer.missed(decision)]
     if not any(rule.name in (*explainer.means, LOWEST_MEAN) for rule in held):
@@ -52,14 +52,20 @@ class _Explainer:
         self._overall = f"{rubric.overall_name}{_MEAN}"
         self.means = tuple(f"{criterion.id}{_MEAN}" for criterion in rubric.criteria)
 
-    def met(self, rule: Comparison) -> Iterator[str]:
-        """Yield why a condition is met; a condition on the lowest mean names its criteria."""
+    def met(self, rule: Comparison, held: Sequence[Comparison]) -> Iterator[str]:
+        """Yield why a condition is met; a condition on the lowest mean names its criteria.
+
+        A condition on every scenario is told together with the same one on the overall mean.
+        """
         lowest = _lowest_of(self.means, self._metrics)
+        wanted = {(each.name, _bound(each)) for each in held}
+        both = {(self._overall, _bound(rule)), (LOWEST_SCENARIO, _bound(rule))} <= wanted
+        several = len(self._scenarios) > 1
         if rule.name == LOWEST_SCENARIO:
-            if len(self._scenarios) > 1:
-                value = _shown(self._metrics.get(rule.name), rule)
-                there = self._where(self._overall)
-                yield f"no scenario averages less than {value}, {_bound(rule)}{there}"
+            if several and not both:
+                yield f"every scenario averages {_bound(rule)}{self._where(self._overall)}"
+        elif rule.name == self._overall and several and both:
+            yield self._line(rule.name, f", and every scenario {_bound(rule)}", rule)
         elif rule.name != LOWEST_MEAN or lowest is None:
             yield self._line(rule.name, f", {_bound(rule)}", rule)
         elif rule.upward is False:

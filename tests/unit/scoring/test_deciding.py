@@ -63,6 +63,29 @@ def test_a_good_run_says_where_it_is_lowest() -> None:
     )
 
 
+def test_the_same_bound_on_the_mean_and_on_every_scenario_is_one_reason() -> None:
+    def reasons(bound: float) -> tuple[str, ...]:
+        text = TEXT.replace(
+            '["overall_mean >= 0.7"]',
+            f'["overall_mean >= 0.7", "lowest_scenario_mean >= {bound}"]',
+        )
+        rubric = parse_rubric(text)
+        metrics = _metrics(0.8, 0.8, 0.8) | {"lowest_scenario_mean": 0.75}
+        decision = decide(rubric.decisions, metrics)
+        assert decision is not None
+        groups = {"basic": _metrics(0.75, 0.8, 0.7), "other": _metrics(0.85, 0.8, 0.9)}
+        return decision_reasons(rubric, decision, metrics, groups)
+
+    assert reasons(0.7)[0] == (
+        "overall averages 0.8, and every scenario at least 0.7; lowest in basic (0.75)"
+    )
+    assert len(reasons(0.7)) == 2
+    assert reasons(0.6)[:2] == (
+        "overall averages 0.8, at least 0.7; lowest in basic (0.75)",
+        "every scenario averages at least 0.6; lowest in basic (0.75)",
+    )
+
+
 def test_every_other_case_says_what_it_falls_short_of_and_what_is_weakest() -> None:
     decided, said = reasons(0.65, 0.55, 0.75, basic=(0.6, 0.5, 0.7), support=(0.7, 0.6, 0.8))
     assert decided == "ab_test"

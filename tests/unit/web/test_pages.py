@@ -672,6 +672,22 @@ def test_e6_a_sample_without_a_score_says_why_and_what_was_replied(
     assert page.count('<label class="hint"><input type="checkbox"> show all of it</label>') >= 1
 
 
+def test_an_unreadable_reply_beside_rules_is_no_vote_and_no_reasoning(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    make_run([answered("s1")], lambda _: "**no** score", rubric="companion")
+    page = html.unescape(pages.get("/runs/run-a/samples/0").text)
+    head = page[page.index('<p class="verdict">') : page.index('aria-label="Task and response"')]
+    assert "Trust & boundaries</bdi>" in head
+    assert "<bdi>overall_quality" not in head
+    assert "the judge's reply could not be read</span>" in head
+    assert "0 of 1 votes" in head
+    assert "confidence," not in head
+    assert "the weighted mean" not in page
+    assert "so 0.5 is the rubric's fallback score, not the judge's; the rules score the" in page
+    assert '<div class="text code" dir="auto">**no** score</div>' in page
+
+
 def test_an_empty_store_says_how_to_begin(pages: PagesClient) -> None:
     assert "jurybox init" in pages.get("/").text
 

@@ -157,8 +157,9 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes that the verdict doesn't mention, without the one on missing votes."""
-        known = {*self.view.release.blockers, *lost_votes(self.view.summary)}
-        return tuple(note for note in self.view.notes if note not in known)
+        view = self.view
+        known = {*view.release.blockers, *lost_votes(view.summary), view.unread_note}
+        return tuple(note for note in view.notes if note not in known)
 
     @property
     def lost_votes(self) -> tuple[str, ...]:

@@ -63,7 +63,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 def verdict_of(view: RunView, people: ReviewAgreement | str | None = None) -> Verdict:
     """Return whether a run can be released, and why; marked if its reviews cast doubt on it."""
-    verdict = _by_the_judge(view)
+    verdict = _with_unread(view, _by_the_judge(view))
     worse = any(each.worse for each in corrected_gates(view, people))
     if verdict.tone != "passes" or not (view.release.concerned or worse):
         return verdict
@@ -113,6 +113,16 @@ def corrected_gates(
         for gate, rule in ((gate, Comparison.parse(gate.gate)) for gate in view.gates)
         if (made := values.get(rule.name)) is not None and made.value is not None
     )
+
+
+def _with_unread(view: RunView, verdict: Verdict) -> Verdict:
+    """Add that judges' replies could not be read: first if it is true of every sample."""
+    if not view.unread or view.status != "finished":
+        return verdict
+    part = (view.unread_note, "flag=judge_fallback")
+    if view.unread == view.summary[SAMPLES]:
+        return msgspec.structs.replace(verdict, parts=(part, *verdict.parts))
+    return msgspec.structs.replace(verdict, more=(*verdict.more, part))
 
 
 def _by_the_judge(view: RunView) -> Verdict:
@@ -210,7 +220,8 @@ def _scenarios_in(reasons: Iterable[str], view: RunView) -> Iterator[Part]:
     for reason in reasons:
         named = next((name for name in names if _names(reason, name)), None)
         query = "" if named is None else urlencode({"scenario": named})
-        yield _as_shown(reason, view.rubric), query
+        # Semicolons separate the reasons.
+        yield _as_shown(reason, view.rubric).replace("; lowest in", ", lowest in"), query
 
 
 _NUMBER: Final = re.compile(r"(?<![\w.])\d+\.\d{4,}(?![\w.])")

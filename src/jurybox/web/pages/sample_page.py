@@ -120,6 +120,8 @@ def sample_page(
         texts = dict(texts_of(record, _MOST_EXCHANGES))
         exchanges = [_exchange(each) for each in record.exchanges[:_MOST_EXCHANGES]]
         votes = list(islice(votes_on(procedure_of(run), record), _MOST_VOTES))
+    if record.result.judge_fallback:
+        votes = []  # what can't be read is no vote; the page shows the reply as written
     responses = _responses(record)
     titles = {each.id: each.name for each in rubric.criteria}
     scenario = record.inputs.scenario

@@ -447,6 +447,17 @@ def test_only_the_page_itself_loads_jinja() -> None:
     assert done.stdout == "False\n"
 
 
+def test_an_unreadable_vote_is_not_called_valid(
+    make_run: Callable, row: Callable, report: Callable
+) -> None:
+    made = make_run([row("a"), row("b")], lambda _: "no idea", rubric="companion")
+    text = report(made)
+    assert "In all 2 samples the judge&#39;s reply could not be read: only the rubric" in text
+    assert "<dt>valid</dt><dd>0</dd>" in text
+    assert ", replaced by the fallback score</dd>" in text
+    assert "<dt>independent</dt>" not in text
+
+
 def test_a_decision_is_the_verdict_and_its_reasons_the_sentence(
     make_run: Callable, row: Callable, report: Callable
 ) -> None:
