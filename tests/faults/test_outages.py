@@ -154,4 +154,4 @@ def test_what_failed_in_a_finished_run_is_asked_again_and_nothing_else(judge: Ju
     assert {count for body, count in judge.asked.items() if "word: ok" not in body} == {1}
     jurybox("verify", run_id, code=0)
     nothing = jurybox("resume", run_id, *options, "--retry-failed", code=2)
-    assert "nothing in it failed for a transient reason" in str(nothing["err"])
+    assert "it has no failed request to retry" in str(nothing["err"])

@@ -179,7 +179,7 @@ class ReviewDesk:
         name = read_reviewer(reviewer)
         if read_queue(kind) == "picked":
             raise InputError("`picked` isn't a queue", "use `flagged` or `random`", "queue")
-        # A review that its author replaced is the same reviewer's, and counts once.
+        # A reviewer who replaced their review still counts once.
         given = {(row.number, row.reviewer) for row in active_rows(self._rows())}
         undecided = self.undecided() if kind == "flagged" else frozenset[int]()
         known = {number for number, reviewed_by in given if reviewed_by == name}

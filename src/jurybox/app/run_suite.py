@@ -336,8 +336,8 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
             return RunResult(view=finished_view(current, store))
         failed = _failed_samples(store, row.id)
         if current.status == "finished" and not failed:
-            hint = "`jurybox show` shows it"
-            raise InputError("nothing in it failed for a transient reason", hint, row.id)
+            hint = "see the run with `jurybox show`"
+            raise InputError("it has no failed request to retry", hint, row.id)
         dataset = _same_dataset(plan, store, row.id, cluster)
         if concurrency is not None:
             plan = msgspec.structs.replace(plan, concurrency=concurrency)

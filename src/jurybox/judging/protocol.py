@@ -67,7 +67,7 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def equal_votes(judges: Sequence[str], votes: int) -> int:
-    """Return the number of votes, raised so that every judge gives the same number of them."""
+    """Round the number of votes up to a multiple of the number of judges (each gives as many)."""
     count = max(1, len(set(judges)))
     return -(-votes // count) * count
 

@@ -65,7 +65,7 @@ class Concern(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def counts(self) -> str:
-        """The count in words: of samples, samples still to be reviewed, or safety concerns."""
+        """The count in words, such as `3 samples`, `2 of 5 samples still to be reviewed`."""
         if self.kind in _REVIEWERS:
             return f"{counted(self.count, 'safety concern')} {self.meaning}"
         if not self.reviewed:
