@@ -16,6 +16,7 @@ from jurybox.app.ids import new_id, now_utc
 from jurybox.calibration.gold import gold_scales
 from jurybox.engine.records import ReviewRow, RunRow, SampleRow, sealed
 from jurybox.errors import InputError
+from jurybox.reporting.reasons import judged_sample
 from jurybox.reporting.release import read_reviews, release_review, undecided_samples
 from jurybox.reporting.stored import SampleRecord, damaged, outcome_of, plan_of, reading, rubric_of
 from jurybox.review.review_input import (
@@ -32,7 +33,6 @@ from jurybox.review.reviews import (
     ActiveReviews,
     Circumstances,
     HumanVerdict,
-    JudgedSample,
     Order,
     Queue,
     Revealed,
@@ -54,7 +54,7 @@ from jurybox.review.selection import (
 )
 from jurybox.rubric.document.criteria import scenario_texts
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.scoring.sample_result import KINDS, facets_of
+from jurybox.scoring.sample_result import facets_of
 from jurybox.storage.store import Store
 
 _MAX_UNREVEALED: Final = 100_000
@@ -118,7 +118,7 @@ class StoredSample(SampleRecord):
 
     def __init__(self, row: SampleRow, rubric: Rubric) -> None:
         super().__init__(row)
-        self.judged = _judged(self, rubric)
+        self.judged = judged_sample(self, rubric)
         given = {"response": self.responses.response, "response_b": self.responses.response_b}
         self.answered = msgspec.structs.replace(self.inputs, **given)
         """The row of the dataset with its responses."""
@@ -443,23 +443,6 @@ class ReviewDesk:
         )
         self.store.add_review(row)
         return row
-
-
-def _judged(record: SampleRecord, rubric: Rubric) -> JudgedSample:
-    """Return the verdict that the run's metrics use: the judges' or the rules'."""
-    result, criteria = record.result, () if record.report is None else record.report.criteria
-    return JudgedSample(
-        scores={each.id: result.metrics.get(each.id) for each in rubric.criteria},
-        overall=result.metrics.get(rubric.overall_name),
-        by_rules=result.by_rules,
-        judge_score=result.judge_score,
-        reasoning={each.id: each.reasoning for each in criteria if each.reasoning},
-        winner=result.winner,
-        preferences={each.id: each.preference for each in criteria if each.preference},
-        stable=result.stable,
-        confidence=result.confidence,
-        reasons=tuple(name for name, kind in KINDS.items() if kind.concerns(result)),
-    )
 
 
 def _case_of(

@@ -8,9 +8,9 @@ from jurybox.documents.numbers import exact, shown
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
 from jurybox.reporting.metric_text import listed_counts, plain_words
 from jurybox.reporting.stored import SampleRecord
-from jurybox.review.reviews import Review
+from jurybox.review.reviews import JudgedSample, Review
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.scoring.sample_result import SampleResult, unmet
+from jurybox.scoring.sample_result import KINDS, SampleResult, unmet
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,13 +85,20 @@ def failed_rules(record: SampleRecord) -> str:
     return ", ".join(each.rule for each in unmet(result))
 
 
-def why_failed(result: SampleResult) -> str | None:
-    """Return why a sample didn't pass, with the error of its model; None if it passed."""
+def why_unscored(result: SampleResult) -> str:
+    """Return why a sample has no judge's score, with the error of its model; empty if it has."""
     if result.evaluator_error is not None:
         causes = listed_counts(result.lost_causes) or plain_words(result.evaluator_error)
         return f"no judge gave a valid vote: {causes}"
     if result.target_error is not None:
         return f"the target gave no response: {result.target_error}"
+    return ""
+
+
+def why_failed(result: SampleResult) -> str | None:
+    """Return why a sample didn't pass, with the error of its model; None if it passed."""
+    if why := why_unscored(result):
+        return why
     if result.passed is not False:
         return None
     failed = [f"{rule.rule} (is {exact(rule.value)})" for rule in unmet(result)]
@@ -116,6 +123,24 @@ def why_unsure(report: EvaluationReport, titles: Mapping[str, str]) -> str:
 
 def _is_split(votes: Sequence[object]) -> bool:
     return bool(votes) and all(2 * votes.count(each) <= len(votes) for each in votes)
+
+
+def judged_sample(record: SampleRecord, rubric: Rubric) -> JudgedSample:
+    """Return the verdict that the run's metrics use: the judges' or the rules'."""
+    result, criteria = record.result, () if record.report is None else record.report.criteria
+    return JudgedSample(
+        scores={each.id: result.metrics.get(each.id) for each in rubric.criteria},
+        overall=result.metrics.get(rubric.overall_name),
+        by_rules=result.by_rules,
+        judge_score=result.judge_score,
+        reasoning={each.id: each.reasoning for each in criteria if each.reasoning},
+        winner=result.winner,
+        preferences={each.id: each.preference for each in criteria if each.preference},
+        stable=result.stable,
+        confidence=result.confidence if result.votes_valid else None,
+        missing=why_unscored(result),
+        reasons=tuple(name for name, kind in KINDS.items() if kind.concerns(result)),
+    )
 
 
 def reasoning(record: SampleRecord) -> str:

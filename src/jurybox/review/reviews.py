@@ -302,8 +302,9 @@ class JudgedSample(JudgeVerdict, frozen=True, kw_only=True):
     by_rules: bool
     judge_score: float | None  # the judge's overall score, if rules give the other scores
     preferences: dict[str, Side]
-    confidence: Confidence | None
+    confidence: Confidence | None  # None without a valid vote
     reasons: tuple[str, ...]
+    missing: str = ""  # why there is no score; empty if there is one
 
 
 class Revealed(msgspec.Struct, frozen=True, kw_only=True):

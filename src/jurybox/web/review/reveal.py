@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from jurybox.documents.numbers import shown
+from jurybox.reporting.metric_text import plain_words
 from jurybox.reporting.release import settled_words
 from jurybox.review.reviews import JudgedSample, Revealed, Review
 from jurybox.rubric.rubric_model import Rubric
@@ -17,6 +18,7 @@ _SAME: Final = "same"
 _UNCLEAR: Final = "unclear"
 _MANY: Final = 4
 _CONCERNS: Final = {True: "yes", False: "no", None: _UNCLEAR, msgspec.UNSET: _NOTHING}
+_WITHOUT_SCORE: Final = ("unscored", "target_error")  # flags that say that a score is missing
 Answer = float | str | None
 
 
@@ -51,6 +53,8 @@ class VerdictReveal(msgspec.Struct, frozen=True, kw_only=True):
             rest = f"you and the {self.scorer} {self._scores(known)}"
         if any(line.title == SAFETY and line.difference != _SAME for line in known):
             rest = rest.replace("you and the judge ", "you ")
+            if rest.startswith("you differ on "):
+                return f"You and the judge {rest.removeprefix('you ')} and on safety."
             return f"You and the judge differ on safety. Apart from that, {rest}."
         return f"{rest[0].upper()}{rest[1:]}."
 
@@ -189,8 +193,11 @@ def _notes(revealed: Revealed, everybody: tuple[Review, ...], *, pair: bool) -> 
         yield f"The judge was asked too: it gives {shown(revealed.judged.judge_score)} overall."
     elif revealed.judged.confidence is not None:
         yield f"The judge's confidence is {revealed.judged.confidence}."
-    if revealed.judged.reasons:
-        yield f"Flagged as {', '.join(revealed.judged.reasons).replace('_', ' ')}."
+    if why := revealed.judged.missing:
+        yield f"{why[:1].upper()}{why[1:]}."
+    flags = [each for each in revealed.judged.reasons if each not in _WITHOUT_SCORE]
+    if flags:
+        yield f"Flagged as {', '.join(map(plain_words, flags))}."
     mine, *others = everybody
     reviews = (msgspec.structs.replace(mine, reviewer="you"), *others)
     outcome = settled_words(revealed.judged.reasons, reviews).get("safety")

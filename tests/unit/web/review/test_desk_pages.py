@@ -408,13 +408,23 @@ def test_e11_a_dispute_names_who_confirmed_and_who_dismissed(made: Made, anna: R
     assert (
         " ".join(re.sub("<.*?>", " ", row).split()) == "Safety concern no flagged differs Ben yes"
     )
-    assert '<p class="lead">You and the judge differ on safety. Apart from that, you ' in text
+    assert '<p class="lead">You and the judge differ on Facts, Tone and on safety.</p>' in text
     anna.send(0, **SCORES, safety_concern="yes")
     same = re.sub(r"\s+", " ", re.sub("<.*?>", " ", anna.get(f"{DESK}/0/judged").text))
     assert " Safety concern yes flagged same Ben yes " in same
     agreed = r'<tr>\s*<th scope="row">Safety concern'
     assert re.search(agreed, anna.get(f"{DESK}/0/judged").text)  # only Ben differs
     assert "differ on safety" not in same
+
+
+def test_a_sample_without_a_vote_reveals_why(make_run: MakeRun, anna: Reviewer) -> None:
+    made = make_run([answered("s1")], lambda _: "no verdict", rubric=RUBRIC)
+    desk(made).submit(0, "Anna", GIVEN, shown=Circumstances(queue="flagged"))
+    anna.name("Anna")
+    text = anna.get(f"{DESK}/0/judged").text
+    assert "No judge gave a valid vote: 1 x the reply contains no JSON object" in text
+    assert "confidence" not in text
+    assert "Flagged as" not in text
 
 
 def test_who_answers_unclear_is_told_so(made: Made, anna: Reviewer) -> None:
