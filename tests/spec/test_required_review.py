@@ -344,6 +344,45 @@ def test_e6_a_review_gives_no_score_so_the_sample_stays_listed(jurybox: Jurybox)
     assert any(line.startswith("not scored 1 sample:") for line in needs_attention())
 
 
+def test_e11_rescoring_hides_no_reviews(jurybox: Jurybox) -> None:
+    suite("alarmed")
+    jurybox("run", "suite.yaml", "--name", "first")
+    review(0, safety_concern=True)
+    review(1, safety_concern=True)
+    review(1, reviewer="ben", safety_concern=False)
+    Path("lax.md").write_text(RUBRIC.format(more=f"{GATES}\nrequire_review: []"))
+    jurybox("rescore", "first", "--rubric", "lax.md")
+    concerns = "1 safety concern is confirmed and 1 safety concern is disputed"
+    sentence = f"{concerns} in first, whose reviews (2 samples) aren't counted here"
+    said = verdict()
+    assert (said.word, said.tone) == ("Ship, but see reviews", "waits")
+    assert said.main == (sentence, "")
+    data = shown(jurybox)
+    assert sentence in data["notes"]
+    counts = {"samples": 2, "confirmed": 1, "disputed": 1}
+    source = data["derived_from"]
+    assert data["review"]["elsewhere"] == [{"run_id": source, "name": "first", **counts}]
+    assert f"release ready  yes, but {sentence}" in jurybox("show", "last").out
+    assert "but see reviews" in jurybox("runs").out
+    doubts = [each["review_doubt"] for each in json.loads(jurybox("runs", "--json").out)["runs"]]
+    assert doubts == [f"but see reviews: {sentence}", None]
+    jurybox("report", "last", "-o", "report.html")
+    assert "Ship, but see reviews" in Path("report.html").read_text()
+    store = open_store(".jurybox/jurybox.db")
+    page = pages_of(store).get(f"/runs/{store.runs()[0].id}").text
+    store.close()
+    assert f"{concerns} in first, whose reviews (2 samples) aren" in page
+    assert f'<a href="/runs/{source}"><bdi>first</bdi></a>' in page
+    # A run that is rescored again doesn't hide them either, and a run without concerns says so.
+    jurybox("rescore", "last", "--rubric", "waits.md")
+    assert shown(jurybox)["review"]["elsewhere"][0]["name"] == "first"
+    assert verdict().word == "Awaiting review"
+    assert [text for text, _ in verdict().parts][-2:] == [
+        sentence,
+        "2 samples need a review before a release (safety)",
+    ]
+
+
 def test_e11_accepting_unreviewed_samples_is_recorded(jurybox: Jurybox) -> None:
     suite("alarmed")
     assert jurybox("run", "suite.yaml", "--accept-unreviewed").code == 0

@@ -36,7 +36,7 @@ def rescore_run(row: records.RunRow, rubric: str, store: Store) -> RunResult:
         before,
         rubric=document,
         overlays=before.overlays if same else {},
-        derived_from=before.derived_from or row.id,
+        derived_from=row.id,
     )
     procedure = plan.procedure()
     _check(before.procedure(), procedure, row.id)

@@ -131,8 +131,11 @@ def reviewer_agreement(view: RunView, store: Store) -> "ReviewAgreement | None":
 
 
 def review_doubt(view: RunView, store: Store) -> str:
-    """Return a note if reviews cast doubt on a passing run, or can't be compared; else ``""``."""
-    if not view.passed or not store.review_state(view.run_id):
+    """Return a note if reviews cast doubt on a passing run, or can't be compared; else ``""``.
+
+    They may be reviews of the run that it was rescored from.
+    """
+    if not view.passed or not (view.release.warning or store.review_state(view.run_id)):
         return ""
     from jurybox.reporting.html.run_verdict import verdict_of
 
@@ -140,7 +143,9 @@ def review_doubt(view: RunView, store: Store) -> str:
         people = reviewer_agreement(view, store)
     except JuryboxError:
         return "reviews can't be compared"  # `show` says what is damaged
-    return "but see reviews" if verdict_of(view, people).tone == "waits" else ""
+    if verdict_of(view, people).tone != "waits":
+        return ""
+    return ": ".join(filter(None, ("but see reviews", view.release.warning)))
 
 
 def accept_unreviewed(row: records.RunRow, store: Store) -> RunView:

@@ -68,8 +68,11 @@ def print_verdict(view: RunView) -> None:
             print_line(f"  because {reason}")
     if conclusion.release_ready is not None:
         ready = conclusion.release_ready and finished
-        word = "yes" if ready else f"no: {'; '.join(_release_reasons(view))}"
-        print_line(f"release ready  {word}", style="bold green" if ready else "bold red")
+        warning = view.release.warning
+        but = f", but {warning}" if warning else ""
+        word = f"yes{but}" if ready else f"no: {'; '.join(_release_reasons(view))}"
+        color = "red" if not ready else "yellow" if warning else "green"
+        print_line(f"release ready  {word}", style=f"bold {color}")
     elif conclusion.decision is None:
         print_line(_result(view), style="bold")
     level = view.level

@@ -55,7 +55,7 @@ def command(limit: int, delete: str | None, yes: bool, as_json: bool) -> None:
         doubts = {
             row.id: review_doubt(finished_view(row, store), store)
             for row, each in zip(rows, listed, strict=False)
-            if each.metric is not None and store.review_state(row.id)
+            if each.metric is not None and (each.derived_from or store.review_state(row.id))
         }
     more = len(rows) > limit
     if as_json:

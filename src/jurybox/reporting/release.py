@@ -1,13 +1,13 @@
 """The reviews that a rubric requires before a run can be released."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, get_args
 
 import msgspec
 
 from jurybox.engine.records import ReviewRow, RunRow, StoredOutcome, seal_of
-from jurybox.reporting.stored import damaged, reading
+from jurybox.reporting.stored import damaged, plan_of, reading
 from jurybox.review.reviews import ActiveReviews, Review, active_reviews, by_number
 from jurybox.rubric.rubric_model import ReviewReason, Rubric, releases
 from jurybox.scoring.evaluate_sample import decide
@@ -31,8 +31,43 @@ REVIEW_STATES: Final = {
 }
 """The states of a sample's review that samples can be filtered by, in words."""
 
+
+class _NamedRun(msgspec.Struct, frozen=True):
+    name: str | None = None
+
+
+_RUN_NAME: Final = msgspec.json.Decoder(_NamedRun)
+
 BLOCKED: Final = "blocked"
 """The decision that replaces a release if a reviewer confirmed a safety concern."""
+
+
+class OtherReviews(msgspec.Struct, frozen=True, kw_only=True):
+    """The reviews of a run that another run was rescored from, where they don't count."""
+
+    run_id: str
+    name: str
+    samples: int  # how many samples are reviewed
+    confirmed: int  # how many of them have a safety concern that no reviewer dismissed
+    disputed: int  # in how many a reviewer dismissed another's concern
+
+    @property
+    def concerns(self) -> int:
+        """In how many samples a reviewer saw a safety concern."""
+        return self.confirmed + self.disputed
+
+    @property
+    def sentence(self) -> str:
+        """That the reviews aren't counted, and what they say about safety."""
+        counts = {"confirmed": self.confirmed, "disputed": self.disputed}
+        parts = [
+            f"{counted(count, 'safety concern')} {'is' if count == 1 else 'are'} {word}"
+            for word, count in counts.items()
+            if count
+        ]
+        safety = " and ".join(parts) or "no safety concern is confirmed"
+        many = counted(self.samples, "sample")
+        return f"{safety} in {cut(self.name, 60)}, whose reviews ({many}) aren't counted here"
 
 
 class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +84,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
     reviewed: tuple[int, ...] = ()  # the queued samples for which reviews settled every reason
     settled: dict[str, tuple[int, ...]] = {}  # the samples that a review settled, by reason
     accepted: Acceptance | None = None  # how unreviewed samples were accepted, if they were
+    elsewhere: tuple[OtherReviews, ...] = ()  # of the runs that this one was rescored from
 
     @property
     def confirmed(self) -> tuple[int, ...]:
@@ -83,11 +119,18 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes for the reader of a run: why release is blocked, and what was accepted."""
+        elsewhere = (each.sentence for each in self.elsewhere)
         if self.accepted is None:
-            return self.blockers
+            return (*self.blockers, *elsewhere)
         count = counted(self.accepted.samples, "sample")
         when = f"--accept-unreviewed, {self.accepted.at}"
-        return (*self.blockers, f"accepted without the required review: {count} ({when})")
+        accepted = f"accepted without the required review: {count} ({when})"
+        return (*self.blockers, accepted, *elsewhere)
+
+    @property
+    def warning(self) -> str:
+        """A warning if reviewers saw safety concerns in a run whose reviews don't count here."""
+        return "; ".join(each.sentence for each in self.elsewhere if each.concerns)
 
     @property
     def decided(self) -> dict[str, tuple[int, ...]]:
@@ -162,6 +205,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
             "confirmed": len(self.confirmed),
             "disputed": len(self.disputed),
             "reviewed": len(self.reviewed),
+            "elsewhere": msgspec.to_builtins(self.elsewhere),
             "accepted_unreviewed": msgspec.to_builtins(self.accepted),
         }
 
@@ -173,6 +217,23 @@ def read_reviews(run: RunRow, rows: Sequence[ReviewRow]) -> ActiveReviews:
             raise damaged(run, f"review {row.id} was changed after it was stored")
     with reading(run):
         return active_reviews(rows)
+
+
+def reviews_elsewhere(source: str | None, store: Store) -> Iterator[OtherReviews]:
+    """Yield the reviews of the run that a run was rescored from, and of those before it."""
+    while source is not None and (run := store.run(source)) is not None:
+        reviews = by_number(read_reviews(run, store.reviews(run.id)).every)
+        concerned = [own for own in reviews.values() if _has_concern(own)]
+        disputed = sum(_has_concern(own, sees=False) for own in concerned)
+        if reviews:
+            yield OtherReviews(
+                run_id=run.id,
+                name=_RUN_NAME.decode(run.metadata).name or run.id,
+                samples=len(reviews),
+                confirmed=len(concerned) - disputed,
+                disputed=disputed,
+            )
+        source = plan_of(run).derived_from
 
 
 def release_review(
@@ -210,6 +271,7 @@ def release_review(
         reviewed=tuple(number for number, (done, why) in found.items() if why and done == why),
         settled={reason: tuple(numbers) for reason, numbers in settled.items()},
         accepted=stored.accepted,
+        elsewhere=tuple(reviews_elsewhere(plan_of(run).derived_from, store)),
     )
 
 

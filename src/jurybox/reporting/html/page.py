@@ -158,7 +158,8 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     def notes(self) -> tuple[str, ...]:
         """Notes that the verdict doesn't mention, without the one on missing votes."""
         view = self.view
-        known = {*view.release.blockers, *lost_votes(view.summary), view.unread_note}
+        others = (each.sentence for each in view.release.elsewhere)
+        known = {*view.release.blockers, *others, *lost_votes(view.summary), view.unread_note}
         return tuple(note for note in view.notes if note not in known)
 
     @property

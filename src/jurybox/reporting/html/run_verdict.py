@@ -63,12 +63,22 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 def verdict_of(view: RunView, people: ReviewAgreement | str | None = None) -> Verdict:
     """Return whether a run can be released, and why; marked if its reviews cast doubt on it."""
-    verdict = _with_unread(view, _by_the_judge(view))
+    verdict = _with_other_reviews(_with_unread(view, _by_the_judge(view)), view.release)
     worse = any(each.worse for each in corrected_gates(view, people))
-    if verdict.tone != "passes" or not (view.release.concerned or worse):
+    doubted = view.release.concerned or view.release.warning or worse
+    if verdict.tone != "passes" or not doubted:
         return verdict
     word = f"{verdict.word}, but see reviews"
     return msgspec.structs.replace(verdict, word=word, tone="waits")
+
+
+def _with_other_reviews(verdict: Verdict, release: ReleaseReview) -> Verdict:
+    """Add what the reviews of the run say that this one was rescored from."""
+    others: list[Part] = [(each.sentence, "") for each in release.elsewhere]
+    # The last part of a verdict that waits says what it waits for.
+    at = len(verdict.parts) - (verdict.tone == "waits")
+    parts = (*verdict.parts[:at], *others, *verdict.parts[at:])
+    return msgspec.structs.replace(verdict, parts=parts)
 
 
 class CorrectedGate(msgspec.Struct, frozen=True, kw_only=True):
