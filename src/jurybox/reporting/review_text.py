@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from jurybox.calibration import calibration_record
-from jurybox.documents.numbers import shown
+from jurybox.documents.numbers import short, shown
 from jurybox.reporting.metric_text import metric_title
 from jurybox.review.selection import FEWEST, needed_line
 from jurybox.rubric.metrics import Comparison
@@ -106,11 +106,27 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         if all(each.kappa.value is None for each in known):
             return "All scores are equal, so agreement can't be distinguished from chance", "waits"
         if len(proven) == len(known):
-            return f"{who} with people, and not by chance", "passes"
+            found = f"{who} with people, and not by chance"
+            return ", ".join(filter(None, (found, *self._exceptions))), "passes"
         if not proven:
             return f"It isn't shown that {who.lower()} with people beyond chance", "fails"
         names = ", ".join(each.criterion for each in proven)
         return f"{who} with people beyond chance only on {names}", "waits"
+
+    @property
+    def _exceptions(self) -> Iterator[str]:
+        """Yield on which of several criteria agreement is lowest, and where the judge is biased."""
+        same = {each.criterion: each.exact.value for each in self._known if each.exact.value}
+        lowest = min(same.values(), default=0.0)
+        if lowest < max(same.values(), default=0.0):
+            least = [name for name, share in same.items() if share == lowest]
+            yield f"least on {' and '.join(least)} ({100 * lowest:.0f}%)"
+        who = "the rules score" if self.by_rules else "the judge scores"
+        for each in self._known:
+            made = None if each.bias is None else each.bias.interval
+            if each.bias is not None and made is not None and not made.low <= 0 <= made.high:
+                level = "higher" if made.low > 0 else "lower"
+                yield f"but {who} {each.criterion} {short(abs(each.bias.value or 0))} {level}"
 
     @property
     def _known(self) -> list[calibration_record.CriterionAgreement]:
@@ -292,8 +308,9 @@ def _uncounted(found: ReviewAgreement) -> Iterator[str]:
         yield unscored_line(found.unscored, by_rules=found.by_rules)
     if found.open:
         made = counted(found.open, "review")
-        count = "counts" if found.open == 1 else "count"
-        yield f"{made} made after seeing the judges' verdict, which {count} in no metric"
+        count = "it counts" if found.open == 1 else "they count"
+        after = "after the judges' verdict was shown, such as decisions on safety flags"
+        yield f"{made} made {after}: {count} for the release, not for agreement"
 
 
 def skipped_line(count: int) -> str:

@@ -164,7 +164,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
         band = self.rubric.level(overall, self.conclusion.decision)
         if band is None or overall >= band.low:
             return band
-        meaning = f"{short(overall)} rounded to {show_number(band.low)}; gates don't round"
+        meaning = f"{show_number(band.low)} when rounded; gates use {short(overall)}"
         return msgspec.structs.replace(band, meaning=meaning)
 
     @property

@@ -7,10 +7,12 @@ import sys
 from collections.abc import Iterator
 from importlib.resources import files
 from itertools import cycle, pairwise
+from pathlib import Path
 
 import msgspec
 import pytest
 
+from jurybox.app.rescore_run import rescore_run
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.app.view_run import reviewer_agreement
 from jurybox.judging.flow import Failure
@@ -363,7 +365,7 @@ def test_a_level_that_is_reached_by_rounding_says_so(make_run: MakeRun, pages: P
         return str(judge(prompt)).replace(": 3", ": 69").replace(": 4", ": 69")
 
     make_run([answered("s1")], close, rubric=rubric)
-    assert "0.69 rounded to 0.7; gates don't round" in html.unescape(pages.get("/runs/run-a").text)
+    assert "0.7 when rounded; gates use 0.69" in html.unescape(pages.get("/runs/run-a").text)
     assert "Good from 0.7, Poor from 0" in pages.get("/rubrics/answers").text
 
 
@@ -606,6 +608,17 @@ def test_the_rubrics_are_named_before_runs_by_different_ones_are_compared(
     assert "against run-a, by another rubric" in run
     assert f"lower in pass rate {chance}. {caution}" in run
     assert "than A" not in run
+
+
+def test_a_rescored_run_is_called_by_its_source_and_rubric(
+    pages: PagesClient, make_run: MakeRun, tmp_path: Path
+) -> None:
+    made = make_run([answered("s1")], judge, rubric=RUBRIC)
+    (tmp_path / "next.md").write_text(RUBRIC.replace("1.2.0", "1.3.0"))
+    rescore_run(made.row, str(tmp_path / "next.md"), made.store)
+    page = pages.get("/").text
+    assert '"><bdi>run-a, rescored by answers 1.3.0</bdi>' in page
+    assert 'rescored from <a href="/runs/run-a"><bdi>run-a</bdi></a> without calls' in page
 
 
 def test_the_points_of_a_trend_lead_to_their_runs(pages: PagesClient, make_run: MakeRun) -> None:
@@ -959,7 +972,8 @@ def test_reviews_that_fail_more_gates_support_a_verdict_not_to_ship(
     run = pages.get("/runs/run-a").text
     assert ">Don&#39;t ship</h2>" in run
     assert "reviews support this verdict: corrected by them, Clarity mean is 3 and has to be" in run
-    assert "; Accuracy mean is 2.333 and has to be at least 3, perhaps by chance" in run
+    assert "; Accuracy mean is 2.333 and has to be at least 3 (interval " in run
+    assert ", so chance isn&#39;t excluded)" in run
     assert "fails corrected</small>" in run
     assert "corrected 2.333</small>" in run
     assert ", which includes the threshold</small>" in run

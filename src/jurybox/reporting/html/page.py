@@ -228,8 +228,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
             failed.sort(key=attrgetter("close"))
             texts = failed_gates((each.outcome for each in failed), self.rubric)
             why = "; ".join(
-                f"{text}, perhaps by chance" if each.close else text
-                for each, (text, _) in zip(failed, texts, strict=True)
+                f"{text}{each.in_words}" for each, (text, _) in zip(failed, texts, strict=True)
             )
             does = "support" if fails else "cast doubt on"
             return f"People's reviews {does} this verdict: corrected by them, {why}"

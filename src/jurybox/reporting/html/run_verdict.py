@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from jurybox.documents.numbers import rounding_misleads, short
+from jurybox.documents.numbers import metric_value, rounding_misleads, short
 from jurybox.reporting.html.histograms import RunMetrics
 from jurybox.reporting.html.panels import gauge
 from jurybox.reporting.metric_text import (
@@ -92,6 +92,15 @@ class CorrectedGate(msgspec.Struct, frozen=True, kw_only=True):
     def worse(self) -> bool:
         """Whether the gate passes only with the judge's value."""
         return self.judged.passed and not self.outcome.passed
+
+    @property
+    def in_words(self) -> str:
+        """The interval of the corrected value, if chance isn't excluded."""
+        if self.interval is None or not self.close:
+            return ""
+        name = Comparison.parse(self.judged.gate).name
+        low, high = (metric_value(name, each) for each in (self.interval.low, self.interval.high))
+        return f" (interval {low} to {high}, so chance isn't excluded)"
 
     @property
     def better(self) -> bool:

@@ -18,7 +18,7 @@ from jurybox.reporting.view import ListedRun, RunView, listed_run
 from jurybox.text_format import counted
 from jurybox.web.app_state import PATIENCE, AppState
 from jurybox.web.lookup import ANY_TEXT, PlaceOf
-from jurybox.web.template_engine import page_response
+from jurybox.web.template_engine import page_response, run_name
 
 _SIZE: Final = 25
 _SEARCHED: Final = 500
@@ -26,16 +26,23 @@ _MOST_TRENDS: Final = 4
 
 
 class RunLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A run in the list; if it can be read, with its view and its most informative metric."""
+    """A run in the list; if it can be read, with its view and its most informative metric.
+
+    ``source`` is what users call the run that it was rescored from.
+    """
 
     run: ListedRun
+    source: str = ""
     view: RunView | None = None
     metric: PlottedMetric | None = None
 
     @property
     def name(self) -> str:
         """What users call the run."""
-        return self.run.name or self.run.run_id
+        if self.run.name or not (self.source and self.view):
+            return self.run.name or self.run.run_id
+        rubric = self.view.rubric
+        return f"{self.source}, rescored by {rubric.id} {rubric.version}"
 
     @property
     def judged(self) -> tuple[str, str, str]:
@@ -131,8 +138,10 @@ def _line(row: RunRow, place: AppState) -> RunLine:
     if run.metric is None:
         return RunLine(run=run)
     view = view_run(row, place.store)
+    source = None if run.derived_from is None else place.store.run(run.derived_from)
     return RunLine(
         run=run,
+        source="" if source is None else run_name(source),
         view=view,
         metric=RunMetrics(view.conclusion, view.rubric).of(run.metric),
     )

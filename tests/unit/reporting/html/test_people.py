@@ -111,9 +111,20 @@ def test_the_agreement_is_concluded_in_words_with_what_to_do_next(
     assert "--overlap" not in str(found.next_steps(overlap=2))
 
 
+def test_the_conclusion_names_the_weakest_and_the_biased_criterion() -> None:
+    ends = ENDS | {"low": 0.01, "high": 0.11}
+    bias = {"value": 0.06, "interval": ends, "direction": "higher", "sentence": ""}
+    tone = TONE | {"kappa": {"value": 0.3, "n": 12, "interval": ENDS | {"low": 0.2}}}
+    wit = tone | {"criterion": "wit", "exact": {"value": 0.5, "n": 12}, "bias": bias}
+    assert said(random=part(tone, wit, samples=12)).conclusion[0] == (
+        "The judge agrees with people, and not by chance, least on wit (50%), but the judge scores"
+        " wit 0.06 higher"
+    )
+
+
 def test_one_review_is_no_plural() -> None:
-    assert said(open=1).doubts[-1].endswith("verdict, which counts in no metric")
-    assert said(open=2).doubts[-1].endswith("verdict, which count in no metric")
+    assert said(open=1).doubts[-1].endswith("flags: it counts for the release, not for agreement")
+    assert said(open=2).doubts[-1].endswith("flags: they count for the release, not for agreement")
 
 
 def test_the_report_has_the_sentence_a_table_and_a_chart(made: Callable, report: Callable) -> None:
