@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from jurybox import load_rubric, render_rubric
+
 JUDGES = """
 def strict(prompt):
     score = 2 if "four" in prompt else 0
@@ -96,6 +98,23 @@ def test_the_json_form_has_everything(jurybox: Callable, runs: tuple[str, ...]) 
     assert {each["field"] for each in data["fields"]} == {"evaluator_model_id"}
     rate = next(each for each in data["metrics"] if each["metric"] == "pass_rate")
     assert (rate["a"], rate["b"], rate["difference"]) == (0.5, 1.0, 0.5)
+
+
+def test_what_only_another_rubric_changes_is_not_called_chance(
+    tmp_path: Path, jurybox: Callable, runs: tuple[str, ...]
+) -> None:
+    text = render_rubric(load_rubric("answer-quality"))
+    text = text.replace("accuracy_score >= 1", "accuracy_score >= 0")
+    (tmp_path / "lax.md").write_text(text.replace("version: 1.0.0", "version: 2.0.0"))
+    again = jurybox("rescore", runs[0], "--rubric", "lax.md", "--json").json["run_id"]
+    done = jurybox("diff", runs[0], again)
+    turned = "1 failed in A and pass in B"
+    assert f"the same replies, so all differences come from the rubric: {turned}\n" in done.out
+    assert "chance" not in done.out
+    assert "evaluator_model_version" not in done.out
+    assert "judge is" not in done.out
+    passed = next(line for line in done.out.splitlines() if line.startswith("passed "))
+    assert passed.split()[-1] == "higher"
 
 
 def test_the_limit_says_how_many_are_left(jurybox: Callable, runs: tuple[str, ...]) -> None:

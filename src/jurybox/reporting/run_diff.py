@@ -75,6 +75,12 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         return self.a.rubric.sha256 == self.b.rubric.sha256
 
     @property
+    def only_rescored(self) -> bool:
+        """Whether the runs have the same replies of judges, scored by different rubrics."""
+        a, b = ({view.run_id, view.derived_from} - {None} for view in (self.a, self.b))
+        return bool(a & b) and not self.same_rubric
+
+    @property
     def unscored_runs(self) -> tuple[str, ...]:
         """Which of the runs, A and B, have no sample with a score."""
         return tuple(name for name, view in (("A", self.a), ("B", self.b)) if view.none_scored)
@@ -91,7 +97,9 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     def outcome(self, tested: MetricDifference) -> str:
         """Return whether B is higher or lower than A in a metric, in words."""
         if self.comparable(tested):
-            return tested.outcome
+            # With the same replies, no difference is due to chance.
+            moved = tested.comparison.difference if self.only_rescored else None
+            return tested.outcome if not moved else "higher" if moved > 0 else "lower"
         sides = (("A", tested.only_in_b), ("B", tested.only_in_a))
         lacking = [f"{counted(n, 'sample')} without it in {name}" for name, n in sides if n]
         return ": ".join(("not comparable", *filter(None, (", ".join(lacking),))))
@@ -171,7 +179,12 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
     def judges_line(self) -> str | None:
-        """Return which run's judge agrees with human labels more often; None if not measured."""
+        """Return which run's judge agrees with human labels more often; None if not measured.
+
+        None too if a run was only rescored, because both have the replies of one judge.
+        """
+        if self.only_rescored:
+            return None
         found = next((each for each in self.tested if each.metric == RIGHT), None)
         if found is None or not found.comparison.n:
             return None
@@ -189,7 +202,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def rubric_caution(self) -> str:
         """A warning if the rubrics differ, since that may explain differences; else ``""``."""
-        if self.same_rubric:
+        if self.same_rubric or self.only_rescored:
             return ""
         caution = ", so a difference may come from the rubric and not the responses"
         return f"The rubrics differ{caution if self.compared else ''}"
@@ -200,6 +213,8 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         ``titled`` names criteria by their titles. ``lettered`` calls the runs A and B; without it,
         the sentence is about this run, next to the name of the one it is compared with.
         """
+        if self.only_rescored and self.compared:
+            return self._rescored(lettered=lettered)
         intervals = (each.comparison.interval for each in self.tested)
         level = next((f" at {100 * each.level:g}%" for each in intervals if each), "")
         names = ("A", "B") if lettered else ("the other run", "this run")
@@ -222,6 +237,13 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         if self.tone == "passes":
             parts.append("no regression")
         return "; ".join(parts)
+
+    def _rescored(self, *, lettered: bool) -> str:
+        """Return what another rubric makes of the same replies, in words."""
+        turns = (f"{count:,} {said}" for count, said in self.counts.turns.values() if count)
+        said = "the same replies, so all differences come from the rubric"
+        said = ": ".join(filter(None, (said, ", ".join(turns))))
+        return said if lettered else said.replace(" in A", " before").replace(" in B", " now")
 
     def name_of(self, tested: MetricDifference, *, titled: bool = False) -> str:
         """Return the name of a tested metric for a sentence."""
@@ -247,7 +269,12 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def explained(self) -> list[MetricDifference]:
-        """The metrics that differ by more than chance; without any, the overall score."""
+        """The metrics that differ by more than chance; without any, the overall score.
+
+        Empty if a run was only rescored, since no chance is in its differences.
+        """
+        if self.only_rescored:
+            return []
         every = [each for each in self.tested if each.metric != RIGHT]
         clear = [each for each in every if each.comparison.verdict != "undecided"]
         scores = [each for each in every if each.of_responses and self.comparable(each)]
