@@ -135,9 +135,9 @@ def headline(summary: Mapping[str, Any], rubric: Rubric) -> str:
 
 
 def gate_value(gate: GateOutcome) -> str:
-    """Return the value of a gate's metric; exact if rounding would mislead."""
+    """Return the value of a gate's metric with its unit; exact if rounding would mislead."""
     rule = Comparison.parse(gate.gate)
-    return compared_value(rule.name, gate.value, rule.number)
+    return compared_value(rule.name, gate.value, rule.number) + _unit_of(gate)
 
 
 def gate_margin(gate: GateOutcome) -> str:
@@ -145,8 +145,14 @@ def gate_margin(gate: GateOutcome) -> str:
     rule = Comparison.parse(gate.gate)
     apart = rule.margin(gate.value)
     if gate.value is not None and rounding_misleads(gate.value, rule.number):
-        return exact(apart)
-    return metric_change(rule.name, apart)
+        return exact(apart) + _unit_of(gate)
+    return metric_change(rule.name, apart) + _unit_of(gate)
+
+
+def _unit_of(gate: GateOutcome) -> str:
+    """Return the unit of a measured time; rates have theirs already."""
+    is_time = Comparison.parse(gate.gate).name.endswith("_ms")
+    return " ms" if is_time and gate.value is not None else ""
 
 
 NO_RESPONSE: Final = "no response"

@@ -62,7 +62,7 @@ def test_gates_have_values_margins_and_counts(make_run: Callable, row: Callable)
     assert gates["`aggregate_score >= 0.8`"] == ["0.944", "+0.144", "2", "yes"]
     assert gates["`pass_rate >= 0.85`"] == ["50%", "-35 points", "2", "**no**"]
     # p95 of 2000 and 12000 is 11500.
-    assert gates["`latency_e2e_p95_ms <= 10000`"] == ["11500", "-1500", "2", "**no**"]
+    assert gates["`latency_e2e_p95_ms <= 10000`"] == ["11500 ms", "-1500 ms", "2", "**no**"]
 
 
 def test_every_metric_has_its_n_beside_it(make_run: Callable, row: Callable) -> None:

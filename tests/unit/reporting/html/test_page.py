@@ -93,7 +93,7 @@ def test_gates_have_margins_and_say_where_chance_may_have_decided(
     assert not passing.close
     late = gates["latency_e2e_p95_ms <= 10000"]
     assert (late.outcome.passed, late.metric.interval) == (True, None)
-    assert gate_margin(late.outcome) == f"+{10000 - late.outcome.value:g}"
+    assert gate_margin(late.outcome) == f"+{10000 - late.outcome.value:g} ms"
     assert late.metric.axis.low <= late.outcome.value <= late.metric.axis.high
     failures = gates["faithfulness_failure_rate <= 0.05"]
     assert failures.metric.interval == wilson(0, 2)
