@@ -17,6 +17,7 @@ from jurybox.rubric.metrics import (
     PERCENTILES,
     SAMPLE_SCORE,
     SAMPLES,
+    WIN_RATE,
     Comparison,
     Statistic,
     run_metrics,
@@ -118,6 +119,14 @@ def metrics_of(summary: Mapping[str, Any], rubric: Rubric) -> tuple[RunMetric, .
         for name in names
         if name in summary and isinstance(summary[name], int | float | None)
     )
+
+
+def none_scored(summary: Mapping[str, Any], rubric: Rubric) -> bool:
+    """Return whether there are samples without a score, and none with one."""
+    counts: Mapping[str, int] = summary.get("n", {})
+    scored = counts.get(f"{rubric.overall_name}_mean") or counts.get(WIN_RATE)
+    lacking = (summary.get(name) for name in ("unscored_rate", "target_error_rate"))
+    return not scored and any(lacking)
 
 
 def key_metric(rubric: Rubric) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Final, get_args
 import msgspec
 
 from jurybox.engine.records import ReviewRow, RunRow, StoredOutcome, seal_of
+from jurybox.reporting.metric_text import none_scored
 from jurybox.reporting.stored import damaged, plan_of, reading
 from jurybox.review.reviews import ActiveReviews, Review, active_reviews, by_number
 from jurybox.rubric.rubric_model import ReviewReason, Rubric, releases
@@ -343,7 +344,11 @@ def reviewed_conclusion(conclusion: Conclusion, rubric: Rubric, found: ReleaseRe
         "queued": conclusion.review["queued"] - len(found.reviewed),
         "reasons": {name: count for name, count in left.items() if count > 0},
     }
-    conclusion = msgspec.structs.replace(conclusion, review=review)
+    summary = conclusion.summary
+    if none_scored(summary, rubric):  # then reviews give no score, so none are asked for
+        review = {"queued": 0, "reasons": {}}
+        summary = {**summary, "review_rate": None}
+    conclusion = msgspec.structs.replace(conclusion, review=review, summary=summary)
     if not blockers:
         return conclusion
     decision, reasons = conclusion.decision, conclusion.decision_reasons

@@ -17,7 +17,7 @@ from jurybox.engine.replay import role_of
 from jurybox.errors import IncompleteError, JuryboxError
 from jurybox.judging.model_versions import check_version
 from jurybox.judging.protocol import raised_votes
-from jurybox.reporting.metric_text import headline, key_metric, listed_counts
+from jurybox.reporting.metric_text import headline, key_metric, listed_counts, none_scored
 from jurybox.reporting.release import (
     ReleaseReview,
     read_reviews,
@@ -127,10 +127,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def none_scored(self) -> bool:
         """Whether there are samples without a score, and none with one."""
-        counts: Mapping[str, int] = self.summary.get("n", {})
-        scored = counts.get(f"{self.rubric.overall_name}_mean") or counts.get(WIN_RATE)
-        lacking = (self.summary.get(name) for name in ("unscored_rate", "target_error_rate"))
-        return not scored and any(lacking)
+        return none_scored(self.summary, self.rubric)
 
     @property
     def unread(self) -> int:
@@ -153,7 +150,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def queued(self) -> int:
         """How many samples need review; 0 if none has a score, since reviews can't supply any."""
-        return 0 if self.none_scored else self.conclusion.review["queued"]
+        return self.conclusion.review["queued"]
 
     @property
     def level(self) -> Band | None:

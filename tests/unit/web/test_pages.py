@@ -378,6 +378,15 @@ def test_reviews_are_not_offered_where_they_give_no_score(
     assert "/runs/run-a/review" not in page
     assert "1 sample to review" not in page
     assert "review=open" not in pages.get("/").text
+    shown = pages.get("/api/runs/run-a").json()
+    assert (shown["review"]["queued"], shown["summary"]["review_rate"]) == (0, None)
+    lost = [answered("s1"), answered("s2", response="")]
+    make_run(lost, lambda _: "no verdict", rubric=RUBRIC, run_id="run-b")
+    page = html.unescape(pages.get("/runs/run-b").text)
+    judges = "1 x the judge's replies could not be read (the reply contains no JSON object with"
+    assert f"No sample could be scored: {judges}" in page
+    assert re.search(r"could not be read \([^()]*\); 1 x the row has no response", page)
+    assert '<small class="muted">nothing was measured</small>' in page
 
 
 def test_each_reason_for_failing_leads_to_as_many_samples_as_it_counts(

@@ -187,14 +187,18 @@ def _unscored(view: RunView) -> Iterator[Part]:
     """Yield why samples have no score, if none has one."""
     if view.none_scored:
         summary = view.summary
-        judges: Mapping[str, int] = summary.get("evaluator_errors") or {}
-        causes: dict[str, int] = dict(summary.get("target_errors") or {})
-        causes |= {plain_words(cause): count for cause, count in judges.items()}
-        flag = "unscored" if summary["unscored_rate"] else "target_error"
-        why = listed_counts(causes) if len(causes) > 1 else "".join(causes)
+        errors: Mapping[str, int] = summary.get("evaluator_errors") or {}
+        judges = {plain_words(cause): count for cause, count in errors.items()}
+        systems: Mapping[str, int] = summary.get("target_errors") or {}
         votes = listed_counts(summary.get("unscored_causes") or {})
         votes = votes.removeprefix(f"{summary['unscored_votes']} x ")
-        yield f"no sample could be scored: {why}{votes and f' ({votes})'}", f"flag={flag}"
+        flag = "unscored" if summary["unscored_rate"] else "target_error"
+        several = len(judges) + len(systems) > 1
+        causes = (listed_counts(some) if several else "".join(some) for some in (judges, systems))
+        of_judges, of_systems = causes
+        of_judges += f" ({votes})" if votes and judges else ""
+        why = "; ".join(filter(None, (of_judges, of_systems)))
+        yield f"no sample could be scored: {why}", f"flag={flag}"
         what = "judge" if summary["unscored_rate"] else "system under test"
         yield f"repair the {what} and run the suite again: a review gives no sample a score", ""
 
