@@ -285,7 +285,7 @@ def _samples(store: Store, view: RunView, headline: str) -> Iterator[dict[str, A
             "metrics": msgspec.Raw(facets.metrics.encode()),
             "texts": [(visible(title), *laid_out(text)) for title, text in texts],
             "criteria": [
-                (visible(name), score, visible(votes), *laid_out(why))
+                (visible(name), score, visible(votes, kept="\n"), *laid_out(why))
                 for name, score, votes, why in _criteria(panel, record.report, titles)
             ],
             "reviews": [
@@ -301,9 +301,9 @@ def _samples(store: Store, view: RunView, headline: str) -> Iterator[dict[str, A
 def _criteria(
     panel: Sequence[Seat], report: EvaluationReport | None, titles: Mapping[str, str]
 ) -> Iterator[tuple[str, str, str, str]]:
-    """Yield each criterion with its score, its votes and the reasoning.
+    """Yield each criterion with its score, its votes with the confidence, and the reasoning.
 
-    Each vote has its judge, if the judges of all votes are known.
+    Equal votes have one line with their judges, if the judges of all votes are known.
     """
     if report is None:
         return
@@ -313,10 +313,21 @@ def _criteria(
         for each in criteria:
             votes = [show_vote(vote) for vote in each.votes]
             if len(votes) == len(judges):
-                votes = [f"{judge} {vote}" for judge, vote in zip(judges, votes, strict=True)]
+                by_vote: dict[str, Counter[str]] = {}
+                for judge, vote in zip(judges, votes, strict=True):
+                    by_vote.setdefault(vote, Counter())[judge] += 1
+                votes = [f"{vote} by {_named(same)}" for vote, same in by_vote.items()]
+            said = "\n".join([*votes, f"{each.confidence} confidence"] if votes else [])
+            if report.judge_fallback:
+                said = "none could be read; this is the fallback score"
             score = each.preference or ("-" if each.score is None else shown(each.score))
             name = titles.get(each.id, each.id) + (side and f" of {side}")
-            yield name, score, ", ".join(votes), each.reasoning
+            yield name, score, said, each.reasoning
+
+
+def _named(judges: Counter[str]) -> str:
+    """Return judges by name, each with the number of its votes if there are several."""
+    return ", ".join(judge + (f" ({n} votes)" if n > 1 else "") for judge, n in judges.items())
 
 
 def _replies(store: Store, row: SampleRow) -> Iterator[tuple[str, str]]:

@@ -172,7 +172,28 @@ def test_all_samples_are_inside(made: Callable, report: Callable) -> None:
     texts = {title: text for title, text, _ in samples[0]["texts"]}
     assert {"task", "response"} <= {*texts}
     criteria = [(name, votes) for name, _, votes, *_ in samples[0]["criteria"]]
-    assert criteria[0] == ("Accuracy", "python/judges:one 2")
+    assert criteria[0] == ("Accuracy", "2 by python/judges:one\nmoderate confidence")
+
+
+def test_equal_votes_share_a_line_and_a_fallback_score_is_no_vote(
+    make_run: Callable, row: Callable
+) -> None:
+    def votes_of(run: object, name: str) -> str:
+        packed = html_render.packed_samples(run.store, run.view, name)
+        (sample,) = json.loads(gzip.decompress(base64.b64decode(packed.data)))
+        return sample["criteria"][0][2]
+
+    said = '{"accuracy_score": %s, "faithfulness_score": 2, "rationale": "Right."}'
+    replies = iter([said % 2, said % 1, said % 2])
+    run = make_run([row("a", "x")], lambda _: next(replies), votes=3)
+    judge = "python/judges:one"
+    assert votes_of(run, "overall_quality").splitlines() == [
+        f"2 by {judge} (2 votes)",
+        f"1 by {judge}",
+        "moderate confidence",
+    ]
+    run = make_run([row("a")], lambda _: "no idea", rubric="companion", run_id="run-f")
+    assert votes_of(run, "overall_quality") == "none could be read; this is the fallback score"
 
 
 def test_every_reply_of_the_judges_is_inside(make_run: Callable, row: Callable) -> None:
