@@ -304,7 +304,12 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         if made.detectable is None:
             return said
         detectable = metric_change(shown_as, made.detectable).lstrip("+")
-        return f"{said}; a true difference of {detectable} would be found in 4 of 5 comparisons"
+        many = sum(
+            each.comparison.p_value is not None for each in self.tested if each.metric != RIGHT
+        )
+        corrected = f", after correction for {many} tests" if many > 1 else ""
+        found = f"a true difference of {detectable} would be found in 4 of 5 comparisons{corrected}"
+        return f"{said}; {found}"
 
     @property
     def same_samples(self) -> bool:

@@ -141,12 +141,15 @@ def side_by_side(
 
 
 def _names(views: Sequence[RunView]) -> tuple[str, ...]:
-    """Return labels for the runs: their targets, their names, or their ids."""
-    for field in ("target_name", "name"):
-        names = tuple(view.metadata.get(field) for view in views)
-        if None not in names and len(set(names)) == len(names):
-            return tuple(map(str, names))
-    return tuple(view.run_id for view in views)
+    """Return labels for the runs: their targets, or their names, and ids for those without."""
+    targets = [view.metadata.get("target_name") for view in views]
+    names = [view.metadata.get("name") for view in views]
+    if None not in targets and len(set(targets)) == len(targets):
+        return tuple(map(str, targets))
+    return tuple(
+        view.run_id if name is None or names.count(name) > 1 else str(name)
+        for view, name in zip(views, names, strict=True)
+    )
 
 
 def _metrics(views: Sequence[RunView]) -> dict[str, tuple[float | None, ...]]:

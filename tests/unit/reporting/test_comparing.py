@@ -315,3 +315,16 @@ def test_chance_is_not_mentioned_where_no_score_was_compared(
     assert compared(one, other).conclusion() == f"{none}. The rubrics differ"
     same = "no difference: inputs, replies and results are identical in both runs"
     assert compared(one, one).conclusion() == same
+
+
+def test_a_run_without_a_name_leaves_the_others_theirs(make_run: Callable, row: Callable) -> None:
+    rows = [row(name, f"[{name}]") for name in "abcdef"]
+    one = make_run(rows, by_text(a=2, b=2, c=1, d=2, e=2, f=1), run_id="x", name="first")
+    other = make_run(rows, by_text(a=2, b=1, c=2, d=1, e=2, f=2), run_id="y")
+    columns = side_by_side(one.store, (one.view, other.view), CompareOptions())
+    assert columns.names == ("first", "y")
+    (diff,) = columns.differences
+    said = [diff.explanation(each) for each in diff.explained]
+    many = sum(each.comparison.p_value is not None for each in diff.tested)
+    assert many > 1
+    assert said[0].endswith(f"in 4 of 5 comparisons, after correction for {many} tests")

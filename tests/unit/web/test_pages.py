@@ -1064,7 +1064,7 @@ def test_scores_and_winners_of_pairs_are_not_compared(
     make_run([swapped], decided, rubric=PAIRS, run_id="run-c")
     for path in ("/compare?a=run-b&b=run-c", "/side-by-side?run=run-b&run=run-c"):
         compared = pages.get(path).text
-        assert re.findall(r'class="badge">(. wins)<', compared) == ["A wins", "B wins"]
+        assert re.findall(r'class="badge">response (. wins)<', compared) == ["A wins", "B wins"]
         assert {*re.findall(r"(\w+)</mark>|>(\w+) answer", compared)} >= {("", "worse")}
     page = pages.get("/compare?a=run-b&b=run-c").text
     assert "<h3>1 sample in both runs</h3>" in page
