@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _WIDE: Final = 240
 _LONGEST_NAME: Final = 40
 _DIGIT: Final = re.compile("[0-9]")
-_ONE: Final = r"[-+]?[<$]? ?[0-9][0-9.,]*(?:%| points?)?"
+_ONE: Final = r"[-+]?[<$]? ?[0-9][0-9.,]*(?:%| points?| ms)?"
 _NUMBER: Final = re.compile(f"|[-.]|none|unknown|yes|no|{_ONE}(?: (?:to|of|->) {_ONE})?")
 """Matches the cells of a numeric column."""
 

@@ -309,7 +309,7 @@ def _uncounted(found: ReviewAgreement) -> Iterator[str]:
     if found.open:
         made = counted(found.open, "review")
         count = "it counts" if found.open == 1 else "they count"
-        after = "after the judges' verdict was shown, such as decisions on safety flags"
+        after = "after seeing the judges' verdict, such as decisions on safety flags"
         yield f"{made} made {after}: {count} for the release, not for agreement"
 
 
