@@ -69,6 +69,18 @@ def test_every_command_is_documented_and_no_other() -> None:
     assert set(described_commands()) == set(COMMANDS)
 
 
+def test_every_option_that_a_message_or_page_names_exists() -> None:
+    known = {"--help"}.union(*map(options_of, COMMANDS.values()))
+    others = {"--to", "--output-dir", "--jury-record"}  # of `inspect` and of `pytest`
+    called = {"metadata.py", "download.py"}  # run git and pip
+    for path in (ROOT / "src").rglob("*"):
+        if path.suffix not in {".py", ".html"} or path.name in called:
+            continue
+        text = re.sub(r"var\(.*?\)", "", path.read_text(encoding="utf-8"))
+        named = set(re.findall(r"(?<![\w-])--[a-z][\w-]+", text))
+        assert (path, named - known - others) == (path, set())
+
+
 def test_every_option_is_documented_and_no_other() -> None:
     for path, text in described_commands().items():
         known = options_of(COMMANDS[path])

@@ -247,7 +247,7 @@ def report_format(name: str) -> ReportFormat:
     ending = PurePath(name).suffix.lower()
     if ending not in _ENDINGS:
         problem = f"`{ending}` isn't a report format" if ending else "the name has no ending"
-        hint = "end it with .html, .md, .json or .junit.xml, or use --format"
+        hint = "end it with .html, .md, .json or .junit.xml"
         raise InputError(problem, hint, name)
     return _ENDINGS[ending]
 
