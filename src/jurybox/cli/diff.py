@@ -25,6 +25,7 @@ from jurybox.documents.numbers import dollars, metric_change, metric_value, show
 from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.compare_runs import CompareOptions, compare_runs
 from jurybox.reporting.html.html_render import side_by_side_html
+from jurybox.reporting.metric_text import gate_value
 from jurybox.reporting.run_changes import CHANGES, GroupPair, MetricPair, SampleChange
 from jurybox.reporting.run_diff import RunDiff, between, p_value
 from jurybox.reporting.side_by_side import SideBySide, side_by_side
@@ -303,7 +304,7 @@ def _sample(change: SampleChange, headline: str | None) -> Iterator[str]:
 def _gate(gate: GateOutcome | None) -> tuple[str | Text, str | Text]:
     if gate is None:
         return "none", "-"
-    return metric_value(gate.gate.partition(" ")[0], gate.value), yes_or_no(gate.passed)
+    return gate_value(gate), yes_or_no(gate.passed)
 
 
 def _places(count: int, listed: Sequence[SamplePlace]) -> str:

@@ -35,6 +35,7 @@ from jurybox.statistics.metric_differences import (
     recorded_score,
     rescaled,
     score_of,
+    win_of,
 )
 from jurybox.storage.store import Store
 
@@ -225,6 +226,8 @@ class _Changes:
                 self.counts[kind] += 1
             self.counts["identical_records"] += change.identical
             apart = change.difference(self._ranked_by)
+            if apart is None:
+                apart = difference(win_of(left.result), win_of(right.result))
             if apart is not None:
                 self.differences.append((apart, _place(right)))
             yield change

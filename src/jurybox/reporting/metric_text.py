@@ -60,6 +60,9 @@ def metric_title(name: str, rubric: Rubric) -> str:
     """Return a metric's name for readers, with the title of its criterion instead of the id."""
     titles = {each.id: each.name for each in rubric.criteria}
     titles |= {rubric.mean_of(each.id): f"{each.name} mean" for each in rubric.criteria}
+    formula = rubric.metrics.get(name)
+    if isinstance(formula, Statistic) and formula.by in PERCENTILES:
+        return f"{formula.by} of {metric_title(formula.of, rubric)}"
     return titles.get(name) or plain_words(name)
 
 
@@ -89,9 +92,6 @@ def _with_unit(name: str, number: float) -> str:
 
 def ruled_title(name: str, rubric: Rubric) -> str:
     """Return the title of a rule's metric without its unit, which follows the rule's number."""
-    formula = rubric.metrics.get(name)
-    if isinstance(formula, Statistic) and formula.by in PERCENTILES:
-        return f"{formula.by} of {ruled_title(formula.of, rubric)}"
     return metric_title(name, rubric).removesuffix(" (ms)")
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from jurybox.engine.records import ReviewRow, RunRow, StoredOutcome, seal_of
 from jurybox.reporting.metric_text import none_scored
-from jurybox.reporting.stored import damaged, plan_of, reading
+from jurybox.reporting.stored import damaged, plan_of, reading, run_title
 from jurybox.review.reviews import ActiveReviews, Review, active_reviews, by_number
 from jurybox.rubric.rubric_model import ReviewReason, Rubric, releases
 from jurybox.scoring.evaluate_sample import decide
@@ -32,12 +32,6 @@ REVIEW_STATES: Final = {
 }
 """The states of a sample's review that samples can be filtered by, in words."""
 
-
-class _NamedRun(msgspec.Struct, frozen=True):
-    name: str | None = None
-
-
-_RUN_NAME: Final = msgspec.json.Decoder(_NamedRun)
 
 BLOCKED: Final = "blocked"
 """The decision that replaces a release if a reviewer confirmed a safety concern."""
@@ -229,7 +223,7 @@ def reviews_elsewhere(source: str | None, store: Store) -> Iterator[OtherReviews
         if reviews:
             yield OtherReviews(
                 run_id=run.id,
-                name=_RUN_NAME.decode(run.metadata).name or run.id,
+                name=run_title(run, store),
                 samples=len(reviews),
                 confirmed=len(concerned) - disputed,
                 disputed=disputed,

@@ -20,7 +20,7 @@ from jurybox.reporting.run_changes import (
     word,
 )
 from jurybox.reporting.view import RunView
-from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLE_SCORE, WIN_RATE
+from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLE_SCORE, WIN_RATE, Comparison
 from jurybox.statistics.estimates import Interval
 from jurybox.statistics.metric_differences import RIGHT, MetricDifference, rescaled
 from jurybox.text_format import counted
@@ -341,14 +341,20 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     def _run_metric(self, tested: MetricDifference) -> str:
         return _RUN_METRICS.get(tested.metric, self.b.rubric.mean_of(tested.metric))
 
-    def rows(self) -> Iterator[tuple[MetricDifference, MetricPair]]:
-        """Yield each tested metric that is comparable, with its values."""
+    def rows(self) -> Iterator[tuple[MetricDifference | None, MetricPair]]:
+        """Yield each comparable metric with its values and its test; metrics of gates may lack it.
+
+        If a run has no scores, only what is tested is listed.
+        """
         known = {each.metric: each for each in self.comparable_metrics}
-        first = (self.headline, "passed")
-        for each in sorted(self.tested, key=lambda each: each.metric not in first):
-            pair = known.get(self._run_metric(each))
+        first = (self.headline, "passed", WIN_RATE)
+        ordered = sorted(self.tested, key=lambda each: each.metric not in first)
+        tests = {self._run_metric(each): each for each in ordered}
+        gated = () if self.unscored_runs else (each.gate for each in self.gates)
+        for name in dict.fromkeys((*tests, *(Comparison.parse(gate).name for gate in gated))):
+            pair = known.get(name)
             if pair is not None and (pair.a, pair.b) != (None, None):
-                yield each, pair
+                yield tests.get(name), pair
 
     def verdicts(self) -> Iterator[tuple[str, str]]:
         """Yield the conclusions of both runs, by name."""

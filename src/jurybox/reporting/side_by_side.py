@@ -141,13 +141,13 @@ def side_by_side(
 
 
 def _names(views: Sequence[RunView]) -> tuple[str, ...]:
-    """Return labels for the runs: their targets, or their names, and ids for those without."""
+    """Return labels for the runs: their targets, or what users call them; ids for equal ones."""
     targets = [view.metadata.get("target_name") for view in views]
-    names = [view.metadata.get("name") for view in views]
+    names = [view.name for view in views]
     if None not in targets and len(set(targets)) == len(targets):
         return tuple(map(str, targets))
     return tuple(
-        view.run_id if name is None or names.count(name) > 1 else str(name)
+        view.run_id if names.count(name) > 1 else name
         for view, name in zip(views, names, strict=True)
     )
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from jurybox.engine.plan import Plan, read_plan
+from jurybox.engine.plan import Metadata, Plan, read_plan
 from jurybox.engine.records import (
     ExchangeRow,
     RunRow,
@@ -55,6 +55,21 @@ def plan_of(run: RunRow) -> Plan:
     """Return the plan of a run."""
     with reading(run):
         return read_plan(run.plan)
+
+
+def run_title(run: RunRow, store: Store) -> str:
+    """Return what users call a run: its name, what it was rescored from and by, or its id."""
+    metadata: Metadata = msgspec.json.decode(run.metadata)
+    if name := metadata.get("name"):
+        return name
+    try:
+        before = store.run(plan_of(run).derived_from or "")
+    except IncompleteError:
+        before = None  # a damaged run must not hide the others
+    if before is None:
+        return run.id
+    rubric = metadata["rubric"]
+    return f"{run_title(before, store)}, rescored by {rubric['id']} {rubric['version']}"
 
 
 def outcome_of(run: RunRow) -> StoredOutcome:

@@ -24,7 +24,7 @@ from jurybox.reporting.release import (
     release_review,
     reviewed_conclusion,
 )
-from jurybox.reporting.stored import outcome_of, plan_of, reading, rubric_of
+from jurybox.reporting.stored import outcome_of, plan_of, reading, rubric_of, run_title
 from jurybox.rubric.metrics import WIN_RATE
 from jurybox.rubric.rubric_model import Band, Rubric
 from jurybox.scoring.evaluate_sample import model_uses
@@ -56,6 +56,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     row: records.RunRow
     rubric: Rubric
     run_id: str
+    name: str
     status: str
     suite: str
     planned: int
@@ -255,6 +256,7 @@ def _view(row: records.RunRow, plan: Plan, stored: records.StoredOutcome, store:
         row=row,
         rubric=rubric,
         run_id=row.id,
+        name=run_title(row, store),
         status=row.status,
         suite=row.suite,
         planned=plan.samples,

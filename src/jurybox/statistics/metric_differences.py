@@ -70,7 +70,7 @@ def passed_of(result: SampleResult) -> bool | None:
     return None if result.evaluator_error is not None else result.passed
 
 
-def _win(result: SampleResult) -> float | None:
+def win_of(result: SampleResult) -> float | None:
     """Return how far response A of a pair wins, from 0 to 1."""
     points_of_b = result.vote_means.get(POINTS_OF_B)
     return result.win if result.win is None or points_of_b is None else 1 - points_of_b
@@ -220,7 +220,7 @@ class DifferenceTests:
             "safety_flag": float(result.safety_flag) if result.safety_known else None,
             UNSCORED: float(result.evaluator_error is not None),
             "target_error": float(result.target_error is not None),
-            WIN_RATE: _win(result),
+            WIN_RATE: win_of(result),
         }
 
     def tested(

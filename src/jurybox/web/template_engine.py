@@ -3,7 +3,7 @@
 import re
 import secrets
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Any, Final, cast
 from urllib.parse import quote
@@ -14,9 +14,9 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jurybox.engine.records import RunRow
 from jurybox.reporting.html.html_render import environment as report_environment
 from jurybox.reporting.html.markdown_text import harmless
+from jurybox.reporting.stored import run_title
 from jurybox.web.app_state import app_state_of
 
 CSRF: Final = "csrf"
@@ -26,12 +26,6 @@ CSRF: Final = "csrf"
 def segment(text: object) -> str:
     """Return a text as one path segment, with slashes escaped."""
     return quote(str(text), safe="")
-
-
-def run_name(run: RunRow) -> str:
-    """Return what users call a run: its name, or its id if it has no name."""
-    metadata: dict[str, Any] = msgspec.json.decode(run.metadata)
-    return metadata.get("name") or run.id
 
 
 def count(value: int) -> str:
@@ -61,7 +55,6 @@ def environment() -> Environment:
     cast("dict[str, Any]", made.filters).update(
         {
             "segment": segment,
-            "run_name": run_name,
             "count": count,
             "highlight": highlight,
         }
@@ -96,6 +89,7 @@ def page_response(
             store_name=place.store_name,
             guarded=place.guarded,
             path=request.scope["path"],
+            run_name=partial(run_title, store=place.store),
             **data,
         )
     )

@@ -54,3 +54,10 @@ def test_marks_change_nothing_else_of_what_is_laid_out(one: str, other: str) -> 
 
 def test_of_texts_with_little_in_common_nothing_is_marked() -> None:
     assert marked(Markup("<p>One.</p>"), Markup("<p>Quite another.</p>")) == "<p>Quite another.</p>"
+
+
+def test_additions_to_a_short_text_are_marked_and_nothing_in_it() -> None:
+    short = Markup("<p>The cat sat here.</p>")
+    longer = Markup("<p>The cat sat here. Then it slept for two hours on the sofa.</p>")
+    assert '<mark class="b"> Then it slept' in marked(short, longer)
+    assert marked(longer, short, "a") == short

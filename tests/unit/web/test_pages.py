@@ -624,7 +624,11 @@ def test_a_rescored_run_is_called_by_its_source_and_rubric(
 ) -> None:
     made = make_run([answered("s1")], judge, rubric=RUBRIC)
     (tmp_path / "next.md").write_text(RUBRIC.replace("1.2.0", "1.3.0"))
-    rescore_run(made.row, str(tmp_path / "next.md"), made.store)
+    run = rescore_run(made.row, str(tmp_path / "next.md"), made.store).view.run_id
+    name = "run-a, rescored by answers 1.3.0"
+    for path in (f"/runs/{run}", f"/runs/{run}/samples", f"/compare?a=run-a&b={run}"):
+        assert name in pages.get(path).text.partition("<h1>")[2].partition("</h1>")[0]
+    assert f">{name}</bdi></a></th>" in pages.get(f"/side-by-side?run=run-a&run={run}").text
     page = pages.get("/").text
     assert '"><bdi>run-a, rescored by answers 1.3.0</bdi>' in page
     assert 'rescored from <a href="/runs/run-a"><bdi>run-a</bdi></a> without calls' in page
@@ -797,7 +801,7 @@ def test_e8_pairs_are_listed_by_urgency_then_by_what_response_a_lost(
     assert ">B: worse answer</bdi>" in page
     assert ">overall</option>" not in page
     run = pages.get("/runs/run-a").text
-    assert "win rate of response A" in run
+    assert "Win rate of response A" in run
     assert listed_run(made.row, made.store).metric == "win_rate"
     assert "1 of 4</a> scored pairs (25%)" in run
     assert made.view.summary["n"]["win_rate"] == 4
@@ -1065,7 +1069,10 @@ def test_scores_and_winners_of_pairs_are_not_compared(
     for path in ("/compare?a=run-b&b=run-c", "/side-by-side?run=run-b&run=run-c"):
         compared = pages.get(path).text
         assert re.findall(r'class="badge">response (. wins)<', compared) == ["A wins", "B wins"]
-        assert {*re.findall(r"(\w+)</mark>|>(\w+) answer", compared)} >= {("", "worse")}
+        assert {*re.findall(r"(\w+)</mark>|>(\w+) answer", compared)} >= {
+            ("better", ""),
+            ("worse", ""),
+        }
     page = pages.get("/compare?a=run-b&b=run-c").text
     assert "<h3>1 sample in both runs</h3>" in page
     assert ">1 changed</a>" in page
@@ -1073,6 +1080,7 @@ def test_scores_and_winners_of_pairs_are_not_compared(
     sample = pages.get("/runs/run-c/samples/0").text
     assert ", two responses compared</dd>" in sample
     assert '<th scope="col" class="number">Winner</th>' in sample
+    assert "</a> -100 points</small>" in page  # the difference of the one sample, in the chart
     # The sentence, the table and the test are about one metric, in one direction.
     assert '<td data-name="B - A" class="number">-100 points</td>' in page
     assert "points of response B" not in page
@@ -1102,14 +1110,29 @@ def test_runs_with_different_samples_are_compared_over_those_that_both_have(
     make_run([answered(f"s{n}") for n in range(4)], judge, rubric=RUBRIC)
     make_run([answered(f"s{n}") for n in range(2)], judge, rubric=RUBRIC, run_id="run-b")
     page = pages.get("/compare?a=run-a&b=run-b").text
-    row = page.partition("<bdi>pass rate</bdi>")[2].partition("</tr>")[0]
+    row = page.partition("<bdi>Pass rate</bdi>")[2].partition("</tr>")[0]
     assert re.findall(r">([^<>]+)</td>", row) == ["100%", "100%", "0 points", "the same"]
     assert "Values over the samples in both runs, by the means of votes." in page
     columns = pages.get("/side-by-side?run=run-a&run=run-b").text
+    assert "not tested" not in page  # a gated metric of other samples can't be compared
     what = "run-a has 4 samples with 1 vote each, run-b has 2 samples with 1 vote each"
     assert f"{what}; differences are over the samples that a run and the first have" in columns
     assert "75%" in columns
     assert "+25 points" not in columns
+
+
+def test_a_gated_metric_that_is_not_tested_is_compared_too(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    gated = RUBRIC.replace(' >= 3"]\n---', ' >= 3", "latency_e2e_p95_ms <= 10000"]\n---').replace(
+        "votes: 1", "votes: 1\nmetrics: {latency_e2e_p95_ms: p95 of latency_e2e_ms}"
+    )
+    for run_id in ("run-a", "run-b"):
+        make_run([answered("s1")], judge, rubric=gated, run_id=run_id)
+    page = pages.get("/compare?a=run-a&b=run-b").text
+    row = page.partition("<bdi>P95 of latency (ms)</bdi>")[2].partition("</tr>")[0]
+    assert row.endswith('<td data-name="B is" class="muted">not tested</td>')
+    assert "<bdi>P95 of latency (ms)</bdi>" in pages.get("/side-by-side?run=run-a&run=run-b").text
 
 
 def test_a_disputed_flag_does_not_hide_the_gates_that_fail(
@@ -1162,4 +1185,5 @@ def test_the_words_that_differ_are_marked_in_what_is_laid_out(
     page = pages.get(path).text
     assert '<strong><mark class="b">blue one</mark></strong> button twice &amp; wait.' in page
     assert '**<mark class="b">blue one</mark>** button' in page  # as written
-    assert "<strong>red</strong> button" in page
+    assert '<strong><mark class="a">red</mark></strong> button' in page
+    assert '<mark class="a">Dotted</mark> words are only in' in page

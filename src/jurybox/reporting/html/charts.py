@@ -107,7 +107,7 @@ class HistogramLayout:
         """The counts above the bars, with their heights."""
         counts = [count for _, _, count in self._bins]
         # If there isn't room for all labels, only the highest bar has one, to show the scale.
-        all_fit = max(map(room_for, map(_end, counts)), default=0.0) <= self._wide - 2
+        all_fit = max(map(room_for, map(_end, counts)), default=0.0) <= self._wide
         for at in range(len(counts)) if all_fit else (counts.index(self._most),):
             if counts[at]:
                 x = _EDGE + (at + 0.5) * self._wide

@@ -58,7 +58,15 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
 
     from jurybox.reporting.html.charts import HistogramLayout, px, within
     from jurybox.reporting.html.histograms import WHOLE, Axis
-    from jurybox.reporting.html.html_text import marked, moment, percent, prose, seen, whole
+    from jurybox.reporting.html.html_text import (
+        marked,
+        moment,
+        percent,
+        prose,
+        seen,
+        sentence,
+        whole,
+    )
     from jurybox.reporting.html.markdown_text import rendered, unmarked
     from jurybox.reporting.metric_text import (
         gate_margin,
@@ -92,7 +100,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         near,
         p_value,
     )
-    own += (metric_title, percent, plain_words, prose, px, rules_text, seen)
+    own += (metric_title, percent, plain_words, prose, px, rules_text, seen, sentence)
     made = Environment(
         # For all templates, because an unescaped value is a vulnerability.
         autoescape=True,

@@ -54,6 +54,11 @@ def whole(text: str) -> Markup:
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*Z", re.ASCII)
 
 
+def sentence(text: str) -> str:
+    """Return a text that starts with a capital letter."""
+    return text[:1].upper() + text[1:]
+
+
 def percent(share: float) -> str:
     """Return a percentage; 100% and 0% are shown only if they are exact."""
     if 0 < share < 0.001:  # noqa: PLR2004 - would be rounded to 0%
@@ -74,17 +79,21 @@ _MARKED: Final = 6000
 
 
 def marked(first: Markup, other: Markup, side: str = "b", most: int = _MARKED) -> Markup:
-    """Return ``other``, marking the words that ``first`` lacks, unless ``first`` lacks most."""
+    """Return ``other``, marking the words that ``first`` lacks.
+
+    Nothing is marked if less than half of the shorter text is in both.
+    """
     if max(len(first), len(other)) > most:
         return other
     left, right = _TOKENS.findall(first), _TOKENS.findall(other)
-    pieces, own = list[str](), 0
+    pieces, shared = list[str](), 0
     for kind, _, _, start, end in SequenceMatcher(str.isspace, left, right).get_opcodes():
         words = "".join(right[start:end])
-        if kind != "equal":
-            own += sum(len(text) for _, text in _BETWEEN_TAGS.findall(words))
+        if kind == "equal":
+            shared += sum(len(text) for _, text in _BETWEEN_TAGS.findall(words))
+        else:
             words = _BETWEEN_TAGS.sub(rf'\1<mark class="{side}">\2</mark>', words)
         pieces.append(words)
     # Tags are whole tokens, so that no mark begins or ends within one.
-    few = own * 2 < len(other.striptags())
-    return Markup("".join(pieces)) if few else other  # noqa: S704 - both are HTML already
+    alike = shared * 2 > min(len(first.striptags()), len(other.striptags()))
+    return Markup("".join(pieces)) if alike else other  # noqa: S704 - both are HTML already

@@ -77,7 +77,7 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """The name of the run."""
-        return self.before.metadata.get("name") or self.before.run_id
+        return self.before.name
 
     def change(self, metric: PlottedMetric) -> str:
         """Describe the change of a metric; empty if unknown."""

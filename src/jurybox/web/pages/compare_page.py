@@ -18,12 +18,14 @@ from jurybox.reporting.html.html_text import moment
 from jurybox.reporting.run_changes import CHANGES, TURNS, ChangeFilter
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.side_by_side import SideBySide, changed_outputs, side_by_side
+from jurybox.reporting.stored import run_title
 from jurybox.rubric.metrics import WIN_RATE
 from jurybox.statistics.paired_comparison import PairedComparison
+from jurybox.storage.store import Store
 from jurybox.web.app_state import AppState, Pending, soon
 from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import PlaceOf, known_run
-from jurybox.web.template_engine import page_response, run_name, segment
+from jurybox.web.template_engine import page_response, segment
 
 _RUNS: Final = 100
 _TWO: Final = 2
@@ -51,7 +53,7 @@ def compare_page(
     names = (a, b)
     data: dict[str, Any] = {
         "title": "Compare",
-        "runs": [_choice(row) for row in place.store.runs(_RUNS)],
+        "runs": _choices(place.store),
         "names": names,
         "diff": None,
     }
@@ -92,7 +94,7 @@ def _data(
     charted = [each for each in scores if each.metric == diff.headline] or scores[:1]
     scored = all(each.metric != WIN_RATE for each in charted)
     return {
-        "title": " and ".join(run_name(row)[:80] for row in rows),
+        "title": " and ".join(view.name[:80] for view in (diff.a, diff.b)),
         "diff": diff,
         "only": only,
         "changes": changes,
@@ -107,9 +109,12 @@ def _data(
     }
 
 
-def _choice(row: RunRow) -> tuple[str, str]:
-    """Return a run's id and name for a form."""
-    return row.id, ", ".join((run_name(row), row.suite[:60], moment(row.created_at)))
+def _choices(store: Store) -> list[tuple[str, str]]:
+    """Return the ids and names of the newest runs for a form."""
+    return [
+        (row.id, ", ".join((run_title(row, store)[:80], row.suite[:60], moment(row.created_at))))
+        for row in store.runs(_RUNS)
+    ]
 
 
 def _plotted(diff: RunDiff) -> dict[str, Any]:
@@ -162,7 +167,7 @@ def side_by_side_page(
     walk = "?" + urlencode({"beside": names}, doseq=True)
     data: dict[str, Any] = {
         "title": "Side by side",
-        "runs": [_choice(row) for row in place.store.runs(_RUNS)],
+        "runs": _choices(place.store),
         "chosen": names,
         "compared": compared,
         "sample_url": partial(_sample_url, query=walk),

@@ -11,14 +11,14 @@ from starlette.responses import Response
 from jurybox.engine.records import RunRow
 from jurybox.errors import JuryboxError
 from jurybox.reporting.html.markdown_text import render_markdown
-from jurybox.reporting.stored import plan_of
+from jurybox.reporting.stored import plan_of, run_title
 from jurybox.rubric import parse_rubric
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.storage.store import Store
 from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import PlaceOf, TheRun
 from jurybox.web.page_text import CutText, cut_text
-from jurybox.web.template_engine import page_response, run_name, text_response
+from jurybox.web.template_engine import page_response, text_response
 
 _LOOKED_AT: Final = 2000
 _LONGEST: Final = 200_000
@@ -61,7 +61,7 @@ def rubric_history(store: Store) -> History:
             version=version,
             sha256=sha256,
             runs=tuple(run.id for run in runs),
-            names=tuple(map(run_name, runs)),
+            names=tuple(run_title(run, store) for run in runs),
             last_used=runs[0].created_at,
         )
         for (rubric_id, title, version, sha256), runs in found.items()

@@ -12,11 +12,12 @@ from jurybox.reporting.attention import concerns_of
 from jurybox.reporting.html.page import Baseline, Extras, RunPage, run_page
 from jurybox.reporting.html.panels import with_lost_votes
 from jurybox.reporting.review_text import ReviewAgreement
+from jurybox.reporting.stored import run_title
 from jurybox.reporting.view import RunView
 from jurybox.statistics.jury_agreement import JuryAgreement
 from jurybox.web.app_state import PATIENCE, AppState, Pending, soon
 from jurybox.web.lookup import PlaceOf, TheRun
-from jurybox.web.template_engine import page_response, run_name, segment
+from jurybox.web.template_engine import page_response, segment
 
 _PENDING: Final = "There are reviews; how far the judges agree with them will be shown in a moment."
 
@@ -49,7 +50,7 @@ def _data(run: RunRow, place: AppState) -> dict[str, Any]:
         return f"{base}/samples?{query}"
 
     return {
-        "title": f"Run {run_name(run)[:80]}",
+        "title": f"Run {run_title(run, place.store)[:80]}",
         "run": run,
         "base": base,
         "page": page,

@@ -14,11 +14,12 @@ from starlette.responses import Response
 from jurybox.app.view_run import view_run
 from jurybox.engine.records import RunRow
 from jurybox.reporting.html.histograms import PlottedMetric, RunMetrics
+from jurybox.reporting.stored import run_title
 from jurybox.reporting.view import ListedRun, RunView, listed_run
 from jurybox.text_format import counted
 from jurybox.web.app_state import PATIENCE, AppState
 from jurybox.web.lookup import ANY_TEXT, PlaceOf
-from jurybox.web.template_engine import page_response, run_name
+from jurybox.web.template_engine import page_response
 
 _SIZE: Final = 25
 _SEARCHED: Final = 500
@@ -39,10 +40,7 @@ class RunLine(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """What users call the run."""
-        if self.run.name or not (self.source and self.view):
-            return self.run.name or self.run.run_id
-        rubric = self.view.rubric
-        return f"{self.source}, rescored by {rubric.id} {rubric.version}"
+        return self.view.name if self.view else self.run.name or self.run.run_id
 
     @property
     def judged(self) -> tuple[str, str, str]:
@@ -141,7 +139,7 @@ def _line(row: RunRow, place: AppState) -> RunLine:
     source = None if run.derived_from is None else place.store.run(run.derived_from)
     return RunLine(
         run=run,
-        source="" if source is None else run_name(source),
+        source="" if source is None else run_title(source, place.store),
         view=view,
         metric=RunMetrics(view.conclusion, view.rubric).of(run.metric),
     )

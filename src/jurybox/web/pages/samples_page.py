@@ -13,7 +13,7 @@ from jurybox.engine.records import RunRow
 from jurybox.reporting.attention import UNREMARKABLE, Badge, badges_of
 from jurybox.reporting.reasons import failed_rules, main_reason
 from jurybox.reporting.release import REVIEW_STATES, read_reviews, settled_words
-from jurybox.reporting.stored import SampleRecord, damaged, rubric_of
+from jurybox.reporting.stored import SampleRecord, damaged, rubric_of, run_title
 from jurybox.rubric.metrics import SAMPLE_SCORE
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import FLAGS, KINDS, MARKS, NEEDS_REVIEW, Facets, flag_names
@@ -23,7 +23,7 @@ from jurybox.text_format import cut
 from jurybox.web.filters import PageFilter, option
 from jurybox.web.lookup import PlaceOf, TheRun
 from jurybox.web.page_text import texts_of
-from jurybox.web.template_engine import page_response, run_name, segment
+from jurybox.web.template_engine import page_response, segment
 
 SIZE: Final = 50
 _MOST_COLUMNS: Final = 8
@@ -79,7 +79,7 @@ def samples_page(
     columns += [_LATENCY] if _LATENCY in there else []
     values = {column: [row.metrics.get(column) for row in rows] for column in columns}
     data: dict[str, Any] = {
-        "title": f"Samples of {run_name(run)[:80]}",
+        "title": f"Samples of {run_title(run, place.store)[:80]}",
         "run": run,
         "base": base,
         "asked": asked,

@@ -19,7 +19,7 @@ from jurybox.errors import InputError
 from jurybox.judging.safety import SafetyFinding
 from jurybox.reporting.export_rows import write_json_lines
 from jurybox.reporting.release import flag_outcome
-from jurybox.reporting.stored import SampleRecord, plan_of, reading
+from jurybox.reporting.stored import SampleRecord, plan_of, reading, run_title
 from jurybox.review.review_input import read_reviewer
 from jurybox.review.reviews import ORDERS, REVIEW, Circumstances, ReviewCase, read_review
 from jurybox.web.app_state import AppState, app_state_of
@@ -47,7 +47,7 @@ from jurybox.web.review.review_session import (
 )
 from jurybox.web.review.sample_view import sheet_of
 from jurybox.web.security import form_of
-from jurybox.web.template_engine import page_response, run_name, text_response
+from jurybox.web.template_engine import page_response, text_response
 from jurybox.wiring import DEFAULT_STORE
 
 _CONFLICT: Final = 409
@@ -85,7 +85,7 @@ def agreement_page(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
     """Show the agreement of judges and reviewers, and the corrected metrics."""
     found = place.agreement(desk.run).result()
     data = {
-        "title": f"Agreement {run_name(desk.run)[:80]}",
+        "title": f"Agreement {run_title(desk.run, desk.store)[:80]}",
         "run": desk.run,
         "base": address(desk),
         "agreement": None if found is None else found.titled(desk.rubric),

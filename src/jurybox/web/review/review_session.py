@@ -12,10 +12,11 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from jurybox.app.review_desk import ReviewDesk
+from jurybox.reporting.stored import run_title
 from jurybox.review.reviews import QUEUES, Queue
 from jurybox.web.lookup import PlaceOf, TheRun
 from jurybox.web.security import form_of
-from jurybox.web.template_engine import page_response, run_name, segment
+from jurybox.web.template_engine import page_response, segment
 
 REVIEWER: Final = "reviewer"
 STRAIGHT_ON: Final = "straight_on"
@@ -80,7 +81,7 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
         mine = [each for each in reviews if each.reviewer == self.reviewer]
         counts = Counter(each.number for each in reviews).values()
         shared = {
-            "title": f"Review {run_name(self.desk.run)[:80]}",
+            "title": f"Review {run_title(self.desk.run, self.desk.store)[:80]}",
             "run": self.desk.run,
             "base": address(self.desk),
             "queue": self.queue,
