@@ -10,13 +10,14 @@ import psycopg
 import pytest
 from msgspec.structs import astuple
 
-from jurybox.engine.records import SampleRow
+from jurybox.engine.records import ReviewRow, RunRow, SampleRow
 from jurybox.errors import IncompleteError, InputError
 from jurybox.storage import open_store
-from jurybox.storage import schema as statements
 from jurybox.storage.database import Found, Values
 from jurybox.storage.postgres import PostgresSession
 from jurybox.storage.sample_search import SampleQuery
+from jurybox.storage.schema import insert
+from jurybox.storage.store import _INSERT_FRAME as INSERT_FRAME
 from jurybox.storage.store import Store
 from stores import PostgresServer, exchange_row, review_row, run_row, sample_row
 
@@ -263,12 +264,12 @@ def large(postgres: PostgresServer) -> Iterator[Store]:
         )
     with opened._database.lend() as session:
         for number in range(30, 2000):
-            session.execute(statements.INSERT_RUN, astuple(run_row(f"run-{number}")))
+            session.execute(insert(RunRow), astuple(run_row(f"run-{number}")))
         for number in range(2000):
             name = f"run-{number}"
-            session.execute(statements.INSERT_FRAME, (name, "0" * 64, "text"))
+            session.execute(INSERT_FRAME, (name, "0" * 64, "text"))
             review = review_row(f"review-{number}", run_id=name, number=number % 400)
-            session.execute(statements.INSERT_REVIEW, astuple(review))
+            session.execute(insert(ReviewRow), astuple(review))
         session.execute("ANALYZE")
     yield opened
     opened.close()

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from jurybox.engine.records import ExchangeRow
 from jurybox.errors import IncompleteError, InputError
 from jurybox.storage import _database, open_store, schema
 from jurybox.storage.database import Database, reading, writing
 from jurybox.storage.schema import require_tables
 from jurybox.storage.sqlite import SqliteDatabase
-from jurybox.storage.store import Store
+from jurybox.storage.store import NEWEST_WITH_KEY, Store
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def test_a_key_is_looked_up_in_an_index_that_the_first_search_makes(database: Da
         if not isinstance(database, SqliteDatabase):
             session.execute("SET LOCAL enable_seqscan = off")
             explain = "EXPLAIN"
-        plan = session.rows(f"{explain} {schema.FIND_EXCHANGE}", ("x",))
+        plan = session.rows(f"{explain} {schema.select(ExchangeRow)} {NEWEST_WITH_KEY}", ("x",))
     assert "exchanges_by_key" in str(plan)
 
 

@@ -1,15 +1,9 @@
-"""The interface between a store and its database, and the messages for database errors.
-
-Large results are read in pages, each in its own transaction that continues where the last one
-ended. So nothing is kept between two pages: no rows, no connection, and no snapshot that would
-prevent SQLite from truncating its write-ahead log.
-"""
+"""The interface between a store and its database, and the messages for database errors."""
 
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from operator import lt
-from typing import Any, Final, Generic, Literal, Protocol, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -88,7 +82,6 @@ def error_of(fault: Fault, store: str, patience: float) -> JuryboxError:
 
 
 Values = Sequence[str | float | None]
-Key = tuple[int, ...]
 Found = list[tuple[Any, ...]]
 
 T = TypeVar("T")
@@ -145,7 +138,8 @@ class Database(Protocol):
     indexes: tuple[str, ...]  # additional statements to create its own indexes
     # The operator that matches a pattern, ignoring the case of ASCII letters.
     like: str
-    joined: str  # the aggregate that joins the numbers `{name}` of all rows by commas
+    numbers: str  # the aggregate that returns the numbers of all rows as a JSON list
+    among: str  # the condition that a number is in a JSON list
 
     def lend(self) -> AbstractContextManager[DatabaseSession]:
         """Lend a connection to one thread until the block ends."""
@@ -244,87 +238,3 @@ def one_line(text: str) -> str:
     words = "".join(each if each.isprintable() else " " for each in text)
     line = " ".join(words.split())
     return line if len(line) <= _LONGEST else line[:_LONGEST] + "..."
-
-
-class Paged(msgspec.Struct, Generic[T], frozen=True):
-    """A query with many rows."""
-
-    # Selects N rows after a key; its values are the run, the key, the last sample number, and N.
-    statement: str
-    kind: type[list[T]]  # the type of a row
-    key: Callable[[T], Key]  # the key of a row; keys are ascending
-    size: int  # the number of rows per page
-    width: int = 1  # the length of a key
-
-    def before(self, number: int) -> Key:
-        """Return a key before the keys of a sample and of all later samples."""
-        if number <= EVERY.start:
-            return (EVERY.start,) * self.width
-        return (number - 1, *(ALL,) * (self.width - 1))
-
-
-class PagedReader:
-    """Reads rows of a database; any thread may call it."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def rows(self, kind: type[list[T]], statement: str, values: Values) -> list[T]:
-        """Return all rows found."""
-        if not all(map(storable, values)):
-            return []  # no row can have such a value, which databases treat differently
-        with reading(self._database) as session:
-            found = session.rows(statement, values)
-        return self.read(kind, found)
-
-    def pages(self, paged: Paged[T], run_id: str, numbers: range = EVERY) -> Iterator[T]:
-        """Yield the rows found for these samples of a run, in order."""
-        last, end = paged.before(numbers.start), numbers.stop - 1
-        while True:
-            values = (run_id, *last, end, paged.size)
-            page = self._page(paged, values)
-            keys = [last, *map(paged.key, page)]
-            if not all(map(lt, keys, keys[1:])):
-                # A damaged index could lead to an endless loop.
-                raise self.error("damaged")
-            last = keys[-1]
-            yield from page
-            if len(page) < paged.size:
-                return
-
-    def _page(self, paged: Paged[T], values: Values) -> list[T]:
-        return retried(self._database, lambda _: self.rows(paged.kind, paged.statement, values))
-
-    def stream(self, kind: type[list[T]], statement: str, values: Values) -> Generator[T]:
-        """Yield all rows found, from one state of the database, page by page."""
-        if not all(map(storable, values)):
-            return
-        with (
-            reading(self._database) as session,
-            session.stream(statement, values) as pages,
-        ):
-            for page in pages:
-                yield from self.read(kind, page)
-
-    def read(self, kind: type[list[T]], found: Found) -> list[T]:
-        """Decode rows, a page at a time, which is ten times faster than one by one."""
-        try:
-            return msgspec.convert(found, kind)
-        except msgspec.ValidationError:
-            pass
-        raise self.error("damaged")
-
-    def error(self, kind: FaultKind) -> Exception:
-        """Return an error about the database."""
-        return error_of(Fault(kind=kind), self._database.name, self._database.patience)
-
-
-def storable(value: str | float | None) -> bool:
-    """Return whether a value can be stored."""
-    if not isinstance(value, str):
-        return True
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in value

@@ -110,7 +110,8 @@ class PostgresDatabase:
     metric = "CAST(CAST(metrics AS json) ->> '{name}' AS double precision)"
     indexes = ()  # expressions on JSON can't be indexed here, because they aren't immutable
     like = "ILIKE"
-    joined = "string_agg(CAST({name} AS text), ',')"
+    numbers = "CAST(json_agg(number) AS text)"
+    among = "number IN (SELECT CAST(json_array_elements_text(CAST(? AS json)) AS bigint))"
 
     def __init__(self, url: str, *, patience: float) -> None:
         """Connect once without the pool, because a pool would wait for an unreachable server."""

@@ -138,7 +138,8 @@ class SqliteDatabase:
     worst = f"{overall}, urgency DESC, {LOSSES}, number"
     indexes = (f"CREATE INDEX facets_by_overall ON facets (run_id, {worst})",)
     like = "LIKE"
-    joined = "group_concat({name})"
+    numbers = "json_group_array(number)"
+    among = "number IN (SELECT value FROM json_each(?))"
 
     def __init__(self, path: str, *, create: bool, patience: float) -> None:
         """Open the file; its contents are checked later."""

@@ -24,21 +24,51 @@ from jurybox.engine.records import (
 from jurybox.errors import InputError
 from jurybox.review.reviews import active_rows
 from jurybox.scoring.sample_result import Facets, facets_of
-from jurybox.storage import schema as statements
 from jurybox.storage.database import (
     ALL,
     EVERY,
     Database,
     DatabaseSession,
-    PagedReader,
     Values,
     retried,
     writing,
 )
 from jurybox.storage.sample_search import MOST_GROUPS, Finder, Groups, SamplePage, SampleQuery
+from jurybox.storage.schema import Result, RowFinder, insert, select, update
 
 T = TypeVar("T")
 _FRAME: Final = ExchangeRow.__struct_fields__.index("frame")
+# ruff: noqa: S608 - the names are ours, and values are never written into a statement
+_NEWEST: Final = "ORDER BY created_at DESC, id DESC"
+_OLDEST: Final = "ORDER BY created_at, id"
+_OF_SAMPLE: Final = "WHERE run_id = ? AND number = ?"
+# Only reusable exchanges have a key; the others take no space in the index.
+_INDEX_KEYS: Final = (
+    "CREATE INDEX IF NOT EXISTS exchanges_by_key ON exchanges (key) WHERE key <> ''"
+)
+NEWEST_WITH_KEY: Final = (
+    "JOIN runs ON runs.id = exchanges.run_id"
+    # The second condition repeats that of the index; without it, the index isn't used.
+    " WHERE exchanges.key = ? AND exchanges.key <> ''"
+    " ORDER BY runs.created_at DESC, runs.id DESC, exchanges.number DESC, exchanges.position DESC"
+    " LIMIT 1"
+)
+_RECORD: Final = f"SELECT record_sha256 FROM samples {_OF_SAMPLE}"
+_INSERT_FRAME: Final = (
+    "INSERT INTO frames (run_id, sha256, text) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+)
+_PUT_OUT: Final = (
+    f"{insert(OutboxRow)} ON CONFLICT (run_id, number, part) DO UPDATE SET"
+    " version = excluded.version, detail = excluded.detail, state = excluded.state,"
+    " error = excluded.error WHERE outbox.version <> excluded.version"
+)
+_CLAIM: Final = (
+    "INSERT INTO review_claims (run_id, reviewer, number, claimed_at) VALUES (?, ?, ?, ?)"
+    " ON CONFLICT (run_id, reviewer)"
+    " DO UPDATE SET number = excluded.number, claimed_at = excluded.claimed_at"
+)
+# Rows are deleted before the rows that they refer to.
+_PARTS: Final = "outbox review_claims reviews facets samples exchanges frames batches"
 
 
 class StoredRows(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +97,7 @@ class Store:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._reader = PagedReader(database)
+        self._reader = RowFinder(database)
         self._has_keys = False
 
     def __repr__(self) -> str:
@@ -81,43 +111,45 @@ class Store:
 
     def create_run(self, row: RunRow) -> None:
         """Store a new run."""
-        values = self._values([row])
-        with writing(self._database) as session:
-            session.insert(statements.INSERT_RUN, values)
+        self._insert(row)
 
     def update_run(self, row: RunRow) -> None:
         """Replace the row of a run."""
         (values,) = self._values([row])
 
-        def update(_: bool) -> None:  # noqa: FBT001 - a callback
+        def replace(_: bool) -> None:  # noqa: FBT001 - a callback
             with writing(self._database) as session:
-                if session.execute(statements.UPDATE_RUN, (*values, row.id)) != 1:
+                if session.execute(update(RunRow, "id"), (*values, row.id)) != 1:
                     raise self._reader.error("no run")
 
-        retried(self._database, update)
+        retried(self._database, replace)
 
     def run(self, run_id: str) -> RunRow | None:
         """Return a run."""
-        return _first(self._reader.rows(list[RunRow], statements.RUN, (run_id,)))
+        return _first(self._reader.find(RunRow, "WHERE id = ?", run_id))
 
     def runs(self, limit: int | None = None) -> Sequence[RunRow]:
         """Return runs, the newest first."""
         most = ALL if limit is None else limit
-        return self._reader.rows(list[RunRow], statements.NEWEST_RUNS, (most,))
+        return self._reader.find(RunRow, f"{_NEWEST} LIMIT ?", most)
 
     def find_runs(self, prefix: str) -> Sequence[RunRow]:
         """Return the runs whose ids have this prefix, the newest first."""
-        return self._reader.rows(list[RunRow], statements.FIND_RUNS, (len(prefix), prefix))
+        # Not LIKE, which ignores case in SQLite, and has special characters that users may type.
+        rest = f"WHERE substr(id, 1, ?) = ? {_NEWEST}"
+        return self._reader.find(RunRow, rest, len(prefix), prefix)
 
     def labeled_runs(self, label: str) -> Sequence[RunRow]:
         """Return the runs whose metadata may contain ``label`` as a value, the newest first."""
-        return self._reader.rows(list[RunRow], statements.LABELED_RUNS, (f'%"{label}"%',))
+        # SQLite ignores case here; the caller checks for the exact name.
+        return self._reader.find(RunRow, f"WHERE metadata LIKE ? {_NEWEST}", f'%"{label}"%')
 
     def delete_run(self, run_id: str) -> None:
         """Remove a run and everything that belongs to it."""
         with writing(self._database) as session:
-            for statement in statements.DELETE_RUN:
-                session.execute(statement, (run_id,))
+            for table in _PARTS.split():
+                session.execute(f"DELETE FROM {table} WHERE run_id = ?", (run_id,))
+            session.execute("DELETE FROM runs WHERE id = ?", (run_id,))
 
     def claim(self, run_id: str) -> AbstractContextManager[bool]:
         """Lock a run so that no other process works on it; False if another process does.
@@ -152,98 +184,111 @@ class Store:
         (values,) = self._values([row])
         batches = self._batches([sample], exchanges)
         with writing(self._database) as session:
-            session.execute(statements.DELETE_FACETS, (row.id, sample.number))
-            session.execute(statements.DELETE_SAMPLE, (row.id, sample.number))
+            for table in ("facets", "samples"):
+                session.execute(f"DELETE FROM {table} {_OF_SAMPLE}", (row.id, sample.number))
             for statement, each in batches:
                 session.insert(statement, each)
-            session.execute(statements.UPDATE_RUN, (*values, row.id))
+            session.execute(update(RunRow, "id"), (*values, row.id))
 
     def transient_failures(self, run_id: str) -> Sequence[int]:
         """Return the numbers of samples with a request that failed for a transient reason."""
-        values = (run_id, statements.TRANSIENT)
-        found = self._reader.rows(list[tuple[int]], statements.FAILED_NUMBERS, values)
-        return [number for (number,) in found]
+        # Failures have no key.
+        failed = (
+            "SELECT DISTINCT number FROM exchanges WHERE run_id = ? AND key = '' AND outcome LIKE ?"
+            " ORDER BY number"
+        )
+        values = (run_id, '{"failure":%"transient":true%')
+        return [number for (number,) in self._reader.rows(tuple[int], failed, values)]
 
     def queued_numbers(self, run_id: str) -> Sequence[int]:
         """Return the numbers of the samples that need review, the most urgent first."""
-        found = self._reader.rows(list[tuple[int]], statements.QUEUED_NUMBERS, (run_id,))
-        return [number for (number,) in found]
+        queued = "WHERE run_id = ? AND urgency > 0 ORDER BY urgency DESC, number"
+        return [each.number for each in self._reader.find(Facets, queued, run_id)]
 
     def reviewed_facets(self, run_id: str) -> dict[int, Facets]:
         """Return the index entries of the samples with reviews, by number."""
-        found = self._reader.rows(list[Facets], statements.REVIEWED_FACETS, (run_id, run_id))
+        reviewed = "WHERE run_id = ? AND number IN (SELECT number FROM reviews WHERE run_id = ?)"
+        found = self._reader.find(Facets, reviewed, run_id, run_id)
         return {each.number: each for each in found}
 
     def numbers(self, run_id: str) -> Iterator[int]:
         """Yield the numbers of the stored samples, in order."""
-        return (number for (number,) in self._reader.pages(statements.NUMBERS, run_id))
+        numbers = "SELECT number FROM samples WHERE run_id = ? ORDER BY number"
+        return (each for (each,) in self._reader.stream(tuple[int], numbers, (run_id,)))
 
-    def results(self, run_id: str, numbers: range = EVERY) -> Iterator[statements.Result]:
+    def results(self, run_id: str, numbers: range = EVERY) -> Iterator[Result]:
         """Yield number, repeat, record hash and result of these samples, in order."""
-        return self._reader.pages(statements.RESULTS, run_id, numbers)
+        return self._reader.pages(Result, run_id, numbers)
 
     def hashes(self, run_id: str) -> Iterator[str]:
         """Stream the hashes of the records, sorted as text."""
         # Not read in pages, because each page would sort all rows again.
-        kind = list[tuple[str]]
-        return (each for (each,) in self._reader.stream(kind, statements.HASHES, (run_id,)))
+        hashes = "SELECT record_sha256 FROM samples WHERE run_id = ? ORDER BY record_sha256"
+        return (each for (each,) in self._reader.stream(tuple[str], hashes, (run_id,)))
 
     def samples(self, run_id: str) -> Iterator[SampleRow]:
         """Stream the samples in order."""
-        return self._reader.pages(statements.WHOLE_SAMPLES, run_id)
+        return self._reader.pages(SampleRow, run_id)
 
     def sample(self, run_id: str, number: int) -> SampleRow | None:
         """Return one sample."""
-        return _first(self._reader.rows(list[SampleRow], statements.SAMPLE, (run_id, number)))
+        return _first(self._reader.find(SampleRow, _OF_SAMPLE, run_id, number))
 
     def find_sample(
         self, run_id: str, sample_id: str, repeat: int | None = None
     ) -> SampleRow | None:
         """Return a sample by id, by default in the first stored repeat."""
-        if repeat is None:
-            found = self._reader.rows(list[SampleRow], statements.FIND_SAMPLE, (run_id, sample_id))
-        else:
-            values = (run_id, sample_id, repeat)
-            found = self._reader.rows(list[SampleRow], statements.FIND_REPEAT, values)
+        own, condition = ((), "") if repeat is None else ((repeat,), "AND repeat = ?")
+        rest = f"WHERE run_id = ? AND sample_id = ? {condition} ORDER BY repeat LIMIT 1"
+        found = self._reader.find(SampleRow, rest, run_id, sample_id, *own)
         return _first(found)
 
     def find_samples(self, run_id: str, query: SampleQuery) -> SamplePage:
         """Return a page of the matching samples, with their count in total and by flag."""
-        query.check()
         return Finder(self._database, self._reader, run_id, query).page()
 
     def sorted_numbers(self, run_id: str, query: SampleQuery) -> Iterator[int]:
         """Yield the numbers of all samples that match a query without a search, in its order."""
-        query.check()
         return Finder(self._database, self._reader, run_id, query).numbers()
 
     def groups(self, run_id: str) -> Groups:
         """Return the scenarios and demographics that samples can be filtered by."""
-        kind, values = list[tuple[str]], (run_id, run_id, MOST_GROUPS)
         return Groups(
-            scenarios=tuple(
-                name for (name,) in self._reader.rows(kind, statements.SCENARIOS, values)
-            ),
-            demographics=tuple(
-                name for (name,) in self._reader.rows(kind, statements.DEMOGRAPHICS, values)
-            ),
+            scenarios=self._distinct("scenario", run_id),
+            demographics=self._distinct("demographic", run_id),
         )
+
+    def _distinct(self, column: str, run_id: str) -> tuple[str, ...]:
+        """Return a facet's distinct values by index lookups, without a scan."""
+        lowest = f"SELECT min({column}) FROM facets WHERE run_id = ? AND {column} IS NOT NULL"
+        statement = (
+            f"WITH RECURSIVE found (name) AS ({lowest} UNION ALL"
+            f" SELECT ({lowest} AND {column} > found.name) FROM found WHERE found.name IS NOT NULL)"
+            " SELECT name FROM found WHERE name IS NOT NULL LIMIT ?"
+        )
+        found = self._reader.rows(tuple[str], statement, (run_id, run_id, MOST_GROUPS))
+        return tuple(name for (name,) in found)
 
     def facets(self, run_id: str, numbers: range = EVERY) -> Iterator[Facets]:
         """Yield the index entries of these samples, in order, page by page."""
-        return self._reader.pages(statements.WHOLE_FACETS, run_id, numbers)
+        return self._reader.pages(Facets, run_id, numbers)
 
     def exchanges(self, run_id: str) -> Iterator[ExchangeRow]:
         """Stream the exchanges of all samples, in order."""
-        return self._reader.pages(statements.WHOLE_EXCHANGES, run_id)
+        return self._reader.pages(ExchangeRow, run_id)
 
     def exchanges_of(self, run_id: str, number: int) -> Sequence[ExchangeRow]:
         """Return the exchanges of one sample, in order."""
-        return self._reader.rows(list[ExchangeRow], statements.EXCHANGES_OF, (run_id, number))
+        rest = "WHERE exchanges.run_id = ? AND number = ? ORDER BY position"
+        return self._reader.find(ExchangeRow, rest, run_id, number)
 
     def unfinished(self, run_id: str, numbers: range = EVERY) -> Iterator[ExchangeRow]:
         """Yield the exchanges of the unfinished samples in a range, in order."""
-        return self._reader.pages(statements.UNFINISHED, run_id, numbers)
+        without_sample = (
+            "AND NOT EXISTS (SELECT 1 FROM samples"
+            " WHERE samples.run_id = exchanges.run_id AND samples.number = exchanges.number)"
+        )
+        return self._reader.pages(ExchangeRow, run_id, numbers, without_sample)
 
     def find_exchange(self, key: str) -> ExchangeRow | None:
         """Return the newest exchange with that key, in any run."""
@@ -251,45 +296,42 @@ class Store:
             # Created on first use, since runs without a cache don't need the index.
             with writing(self._database) as session:
                 self._database.lock(session, "jurybox_schema")
-                session.execute(statements.INDEX_KEYS)
+                session.execute(_INDEX_KEYS)
             self._has_keys = True
-        return _first(self._reader.rows(list[ExchangeRow], statements.FIND_EXCHANGE, (key,)))
+        return _first(self._reader.find(ExchangeRow, NEWEST_WITH_KEY, key))
 
     def add_batch(self, row: BatchRow) -> None:
         """Store a batch that is about to be submitted."""
-        values = self._values([row])
-        with writing(self._database) as session:
-            session.insert(statements.INSERT_BATCH, values)
+        self._insert(row)
 
     def update_batch(self, row: BatchRow) -> None:
         """Replace the row of a batch."""
         (values,) = self._values([row])
         with writing(self._database) as session:
-            if session.execute(statements.UPDATE_BATCH, (*values, row.run_id, row.number)) != 1:
+            statement = update(BatchRow, "run_id", "number")
+            if session.execute(statement, (*values, row.run_id, row.number)) != 1:
                 raise self._reader.error("damaged")
 
     def batches(self, run_id: str) -> Sequence[BatchRow]:
         """Return the batches of a run, in order."""
-        return self._reader.rows(list[BatchRow], statements.BATCHES_OF, (run_id,))
+        return self._reader.find(BatchRow, "WHERE run_id = ? ORDER BY number", run_id)
 
     def add_calibration(self, row: CalibrationRow) -> None:
         """Store a calibration."""
-        values = self._values([row])
-        with writing(self._database) as session:
-            session.insert(statements.INSERT_CALIBRATION, values)
+        self._insert(row)
 
     def calibrations(self, rubric_id: str | None = None) -> Sequence[CalibrationRow]:
         """Return the calibrations of a rubric, or all of them, the newest first."""
         if rubric_id is None:
-            return self._reader.rows(list[CalibrationRow], statements.ALL_CALIBRATIONS, ())
-        return self._reader.rows(list[CalibrationRow], statements.CALIBRATIONS_OF, (rubric_id,))
+            return self._reader.find(CalibrationRow, _NEWEST)
+        return self._reader.find(CalibrationRow, f"WHERE rubric_id = ? {_NEWEST}", rubric_id)
 
     def add_review(self, row: ReviewRow) -> None:
         """Store a person's verdict on a sample, or its withdrawal."""
         values = self._values([row])
         with writing(self._database) as session:
             _check_review(session, row)
-            session.insert(statements.INSERT_REVIEW, values)
+            session.insert(insert(ReviewRow), values)
 
     def claim_sample(
         self, run_id: str, number: int, reviewer: str, *, now: str, since: str, most: int
@@ -300,56 +342,64 @@ class Store:
         """
         with writing(self._database) as session:
             self._database.lock(session, f"review_claims {run_id}")
-            holders = session.rows(statements.HOLDERS, (run_id, number, since))
-            found = session.rows(statements.REVIEWS_OF, (run_id, number))
-            reviews = active_rows(self._reader.read(list[ReviewRow], found))
+            holding = f"SELECT reviewer FROM review_claims {_OF_SAMPLE} AND claimed_at > ?"
+            holders = session.rows(holding, (run_id, number, since))
+            made = f"{select(ReviewRow)} {_OF_SAMPLE} {_OLDEST}"
+            found = session.rows(made, (run_id, number))
+            reviews = active_rows(self._reader.read(ReviewRow, found))
             others = {*(name for (name,) in holders), *(row.reviewer for row in reviews)}
             if len(others - {reviewer}) >= most:
                 return False
-            session.execute(statements.CLAIM_SAMPLE, (run_id, reviewer, number, now))
+            session.execute(_CLAIM, (run_id, reviewer, number, now))
         return True
 
     def reviews(self, run_id: str) -> Sequence[ReviewRow]:
         """Return the reviews of a run, in the order in which they were made."""
-        return self._reader.rows(list[ReviewRow], statements.REVIEWS_OF_RUN, (run_id,))
+        return self._reader.find(ReviewRow, f"WHERE run_id = ? {_OLDEST}", run_id)
 
     def review_state(self, run_id: str) -> str:
         """Return a string that changes with every review of a run; empty without reviews."""
-        kind = list[tuple[int, str | None]]
-        ((count, last),) = self._reader.rows(kind, statements.REVIEW_STATE, (run_id,))
+        statement = "SELECT count(*), max(id) FROM reviews WHERE run_id = ?"
+        kind = tuple[int, str | None]
+        ((count, last),) = self._reader.rows(kind, statement, (run_id,))
         return f"{count} {last}" if count else ""
 
     def reviews_of(self, run_id: str, number: int) -> Sequence[ReviewRow]:
         """Return the reviews of one sample, in the order in which they were made."""
-        return self._reader.rows(list[ReviewRow], statements.REVIEWS_OF, (run_id, number))
+        return self._reader.find(ReviewRow, f"{_OF_SAMPLE} {_OLDEST}", run_id, number)
 
     def put_out(self, rows: Sequence[OutboxRow]) -> None:
         """Add rows to the outbox; replace an existing row only if its version differs."""
         values = self._values(rows)
         with writing(self._database) as session:
-            session.insert(statements.PUT_OUT, values)
+            session.insert(_PUT_OUT, values)
 
     def update_outbox(self, rows: Sequence[OutboxRow]) -> None:
         """Replace the state and the error of rows."""
+        statement = (
+            f"UPDATE outbox SET state = ?, error = ? {_OF_SAMPLE} AND part = ? AND version = ?"
+        )
         with writing(self._database) as session:
             for row in rows:
                 key = (row.run_id, row.number, row.part, row.version)
-                session.execute(statements.UPDATE_OUTBOX, (row.state, row.error, *key))
+                session.execute(statement, (row.state, row.error, *key))
 
     def outbox(
         self, state: str, part: str, run_id: str | None = None, limit: int | None = None
     ) -> Sequence[OutboxRow]:
         """Return the outbox rows of a part in a state, of one run or of all runs, in order."""
         most = ALL if limit is None else limit
-        own, statement = ((), statements.OUTBOX_IN)
-        if run_id is not None:
-            own, statement = ((run_id,), statements.OUTBOX_OF)
-        return self._reader.rows(list[OutboxRow], statement, (state, part, *own, most))
+        own, condition = ((), "") if run_id is None else ((run_id,), "AND run_id = ?")
+        rest = f"WHERE state = ? AND part = ? {condition} ORDER BY run_id, number LIMIT ?"
+        return self._reader.find(OutboxRow, rest, state, part, *own, most)
 
     def outbox_counts(self) -> Sequence[tuple[str, str, str, str, int]]:
         """Return each run, part and state, with one of its errors and its number of rows."""
-        kind = list[tuple[str, str, str, str, int]]
-        return self._reader.rows(kind, statements.OUTBOX_COUNTS, ())
+        statement = (
+            "SELECT run_id, part, state, max(error), count(*) FROM outbox"
+            " GROUP BY run_id, part, state ORDER BY run_id, part, state"
+        )
+        return self._reader.rows(tuple[str, str, str, str, int], statement, ())
 
     def stored_rows(self, run_id: str) -> Iterator[StoredRows]:
         """Yield the rows of every sample of a run, in order."""
@@ -380,12 +430,17 @@ class Store:
         # sorted, because two writers that wait for each other's frames would deadlock.
         frames = {(row.run_id, frame_hash(row.frame), row.frame) for row in exchanges if row.frame}
         batches: tuple[tuple[str, list[Values]], ...] = (
-            (statements.INSERT_SAMPLE, [*map(astuple, samples)]),
-            (statements.INSERT_FACETS, [astuple(facets_of(row)) for row in samples]),
-            (statements.INSERT_FRAME, [*sorted(frames)]),
-            (statements.INSERT_EXCHANGE, [_exchange_values(row) for row in exchanges]),
+            (insert(SampleRow), [*map(astuple, samples)]),
+            (insert(Facets), [astuple(facets_of(row)) for row in samples]),
+            (_INSERT_FRAME, [*sorted(frames)]),
+            (insert(ExchangeRow), [_exchange_values(row) for row in exchanges]),
         )
         return [(statement, values) for statement, values in batches if values]
+
+    def _insert(self, row: AnyRow) -> None:
+        values = self._values([row])
+        with writing(self._database) as session:
+            session.insert(insert(type(row)), values)
 
     def _values(self, rows: Sequence[AnyRow | OutboxRow]) -> list[Values]:
         values: list[Values] = [*map(astuple, rows)]
@@ -410,15 +465,16 @@ def _is_stored(
     session: DatabaseSession, samples: Sequence[SampleRow], exchanges: Sequence[ExchangeRow]
 ) -> bool:
     for sample in samples[:1]:
-        return bool(session.rows(statements.RECORD_OF, (sample.run_id, sample.number)))
+        return bool(session.rows(_RECORD, (sample.run_id, sample.number)))
     key = [(row.run_id, row.number, row.position) for row in exchanges[:1]]
-    return any(session.rows(statements.HAS_EXCHANGE, values) for values in key)
+    statement = f"SELECT 1 FROM exchanges {_OF_SAMPLE} AND position = ?"
+    return any(session.rows(statement, values) for values in key)
 
 
 def _check_review(session: DatabaseSession, row: ReviewRow) -> None:
     """Check that the reviewed sample, or the withdrawn review, exists."""
     where = f"run {row.run_id}"
-    found = session.rows(statements.RECORD_OF, (row.run_id, row.number))
+    found = session.rows(_RECORD, (row.run_id, row.number))
     if not found:
         raise InputError(f"it has no sample number {row.number}", "review another sample", where)
     if found != [(row.record_sha256,)]:
@@ -433,8 +489,9 @@ def _check_review(session: DatabaseSession, row: ReviewRow) -> None:
             "name a review only in a withdrawal",
             where,
         )
-    place = (row.of, row.run_id, row.number)
-    if row.of is not None and not session.rows(statements.REVIEW_TO_WITHDRAW, place):
+    review = f"SELECT 1 FROM reviews {_OF_SAMPLE} AND id = ? AND action = 'review'"
+    place = (row.run_id, row.number, row.of)
+    if row.of is not None and not session.rows(review, place):
         raise InputError(
             f"sample number {row.number} has no review `{row.of}`",
             "withdraw an existing review",
