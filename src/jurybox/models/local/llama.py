@@ -93,8 +93,7 @@ class AnswerStream:
 
     def __init__(self, stopped: Callable[[], bool]) -> None:
         self._stopped = stopped
-        self._was_stopped = False
-        self._error: str | None = None
+        self._error: Exception | None = None
         self._texts: list[str] = []
         self._tokens: list[_Token] = []
         self._finish: str | None = None
@@ -107,16 +106,17 @@ class AnswerStream:
         try:
             self._take(event)
         except Exception as error:  # noqa: BLE001 - no exception can pass through the server's code
-            self._error = f"{type(error).__name__}: {error}"
-        self._was_stopped = self._was_stopped or self._stopped()
-        return self._was_stopped or self._error is not None
+            known = isinstance(error, prompt_cache.UnanswerableError)
+            what = str(error) if known else f"{type(error).__name__}: {error}"
+            self._error = prompt_cache.UnanswerableError(f"the runtime refused the request: {what}")
+        if self._error is None and self._finish is None and self._stopped():
+            self._error = RequestCancelledError()
+        return self._error is not None
 
     def check(self) -> None:
         """Raise the error that ended the answer early, if any."""
-        if self._was_stopped and self._finish is None:
-            raise RequestCancelledError
         if self._error is not None:
-            raise prompt_cache.UnanswerableError(f"the runtime refused the request: {self._error}")
+            raise self._error
         if self._finish is None:
             raise prompt_cache.UnanswerableError("the runtime ended in the middle of the answer")
 
@@ -140,8 +140,7 @@ class AnswerStream:
     def _take(self, data: bytes) -> None:
         event = msgspec.json.decode(data, type=_Event)
         if not event.choices:
-            self._error = error_message(msgspec.json.decode(data))
-            return
+            raise prompt_cache.UnanswerableError(error_message(msgspec.json.decode(data)))
         choice = event.choices[0]
         self._texts.append(choice.text)
         self._tokens += [] if choice.logprobs is None else choice.logprobs.content
@@ -229,16 +228,10 @@ class Engine:
         """
         shared = request.shared_ends if self._keeps else ()
         wanted = self._prompts.segments(request.messages, shared, most=self._context)
-        try:
-            return self._answer(request, prompt_cache.plan(self._cache, wanted), stopped)
-        except _CacheMismatchError:
-            self._cache = prompt_cache.CacheState()
-            try:
-                return self._answer(request, prompt_cache.plan(self._cache, wanted), stopped)
-            except _CacheMismatchError as error:
-                raise prompt_cache.UnanswerableError(
-                    "the runtime's cache doesn't behave as expected"
-                ) from error
+        for known in (self._cache, prompt_cache.CacheState()):
+            with contextlib.suppress(_CacheMismatchError):
+                return self._answer(request, known, wanted, stopped)
+        raise prompt_cache.UnanswerableError("the runtime's cache doesn't behave as expected")
 
     def close(self) -> None:
         """Stop the server and free the memory."""
@@ -246,15 +239,20 @@ class Engine:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _answer(
-        self, request: ModelRequest, reading: prompt_cache.ReadPlan, stopped: Callable[[], bool]
+        self,
+        request: ModelRequest,
+        known: prompt_cache.CacheState,
+        wanted: prompt_cache.Segments,
+        stopped: Callable[[], bool],
     ) -> Completion:
         # Until this succeeds, the server's cache is unknown.
         self._cache = prompt_cache.CacheState()
-        for step in reading.steps[:-1]:
+        steps = prompt_cache.plan(known, wanted)
+        for step in steps[:-1]:
             self._run(step, {"n_predict": 0, **_FIRST}, stopped)
-        answer = self._run(reading.steps[-1], _sampling(request), stopped)
-        self._cache = msgspec.structs.replace(reading.cache, more=answer.written > 1)
-        return answer.completion(reading.kept, with_logprobs=request.logprobs > 0)
+        answer = self._run(steps[-1], _sampling(request), stopped)
+        self._cache = prompt_cache.CacheState(wanted, more=answer.written > 1)
+        return answer.completion(steps[0].start, with_logprobs=request.logprobs > 0)
 
     def _run(
         self,
@@ -281,9 +279,8 @@ class Engine:
 
         Some types of models can't keep only a part of their cache; they read every prompt anew.
         """
-        reading = prompt_cache.plan(prompt_cache.CacheState(), _PROBE)
         try:
-            for step in reading.steps:
+            for step in prompt_cache.plan(self._cache, _PROBE):
                 answer = self._run(step, {"n_predict": 1, **_FIRST, "logprobs": 5}, lambda: False)
                 answer.completion(0, with_logprobs=True)
         except _CacheMismatchError:
@@ -291,7 +288,7 @@ class Engine:
         except prompt_cache.UnanswerableError as error:
             raise LoadError(str(error)) from error
         else:
-            self._cache = reading.cache
+            self._cache = prompt_cache.CacheState(_PROBE)
 
     def _context_length(self) -> int:
         """Return the maximum number of tokens of a request and its answer."""

@@ -11,10 +11,8 @@ earlier prompt is reused only up to a segment boundary that both prompts have.
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import accumulate
-from typing import Final
-
-import msgspec
+from itertools import chain, takewhile
+from typing import Final, NamedTuple
 
 from jurybox.sample import Turn
 
@@ -29,7 +27,7 @@ class UnanswerableError(Exception):
     """This request can never be answered."""
 
 
-class Piece(msgspec.Struct, frozen=True):
+class Piece(NamedTuple):
     """A text to tokenize.
 
     ``marks`` means that the text belongs to the template, so its marks are read as marks; ``opens``
@@ -41,6 +39,8 @@ class Piece(msgspec.Struct, frozen=True):
     opens: bool = False
 
 
+Segments = tuple[tuple[int, ...], ...]
+"""The tokens of each part of a prompt that is read separately."""
 Render = Callable[[Sequence[dict[str, str]]], str]
 Tokenize = Callable[[Piece], tuple[int, ...]]
 
@@ -53,9 +53,7 @@ class Prompts:
         self._around = lru_cache(_REMEMBERED)(self._rendered)
         self._tokens = lru_cache(_REMEMBERED)(tokenize)
 
-    def segments(
-        self, messages: Sequence[Turn], shared: Sequence[int], *, most: int
-    ) -> tuple[tuple[int, ...], ...]:
+    def segments(self, messages: Sequence[Turn], shared: Sequence[int], *, most: int) -> Segments:
         """Return the tokens of each segment.
 
         Raises:
@@ -124,66 +122,36 @@ def segments(
     return tuple(tuple(each for each in pieces if each.text or each.opens) for pieces in cuts)
 
 
-class CacheState(msgspec.Struct, frozen=True, kw_only=True):
-    """The tokens in a model's cache, and where each segment began.
+class CacheState(NamedTuple):
+    """The segments in a model's cache; if ``more``, unknown tokens of its answer follow."""
 
-    ``more`` means that unknown tokens of the model's answer may follow.
-    """
-
-    tokens: tuple[int, ...] = ()
-    cuts: tuple[int, ...] = ()
+    segments: Segments = ()
     more: bool = False
 
 
-class ReadStep(msgspec.Struct, frozen=True, kw_only=True):
+class ReadStep(NamedTuple):
     """Reads ``tokens``; those before ``start`` are in the cache."""
 
-    tokens: tuple[int, ...]
     start: int
+    tokens: tuple[int, ...]
 
 
-class ReadPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The steps that read a prompt, and the cache after them."""
-
-    steps: tuple[ReadStep, ...]
-    cache: CacheState
-    kept: int
-
-
-def plan(cache: CacheState, segments: Sequence[Sequence[int]]) -> ReadPlan:
-    """Return the steps that read ``segments``, none of which is empty.
+def plan(cache: CacheState, wanted: Segments) -> list[ReadStep]:
+    """Return the steps that read the segments of a prompt, none of which is empty.
 
     The runtime always reuses the longest common beginning of its cache and the next prompt.
     """
-    tokens = tuple(token for segment in segments for token in segment)
-    ends = tuple(accumulate(len(segment) for segment in segments))
-    starts = (0, *ends[:-1])
-    kept = max((start for start in starts if _holds(cache, tokens, starts, start)), default=0)
+    tokens = tuple(chain.from_iterable(wanted))
+    pairs = zip(cache.segments, wanted[:-1], strict=False)
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    start = sum(map(len, wanted[:same]))
     steps: list[ReadStep] = []
-    if kept and _collides(cache, tokens, kept):
+    following = cache.segments[same][0] if same < len(cache.segments) else None
+    if start and (cache.more if following is None else following == tokens[start]):
         # The next segment begins like the old one, so the runtime would reuse too much; a
         # different token is read in between.
-        steps.append(ReadStep(tokens=(*tokens[:kept], _other(tokens[kept])), start=kept))
-    left = [(start, end) for start, end in zip(starts, ends, strict=True) if start >= kept]
-    steps += [ReadStep(tokens=tokens[:end], start=start) for start, end in left]
-    return ReadPlan(steps=tuple(steps), cache=CacheState(tokens=tokens, cuts=starts), kept=kept)
-
-
-def _holds(cache: CacheState, tokens: tuple[int, ...], starts: tuple[int, ...], start: int) -> bool:
-    """Return whether reading ``tokens`` would give the same cache before ``start``."""
-    if start not in cache.cuts and start != len(cache.tokens):
-        return False
-    before = tuple(cut for cut in cache.cuts if cut < start)
-    return before == tuple(cut for cut in starts if cut < start) and (
-        cache.tokens[:start] == tokens[:start]
-    )
-
-
-def _collides(cache: CacheState, tokens: tuple[int, ...], start: int) -> bool:
-    if start == len(cache.tokens):
-        return cache.more
-    return cache.tokens[start] == tokens[start]
-
-
-def _other(token: int) -> int:
-    return 0 if token else 1
+        steps.append(ReadStep(start, (*tokens[:start], 0 if tokens[start] else 1)))
+    for segment in wanted[same:]:
+        steps.append(ReadStep(start, tokens[: start + len(segment)]))
+        start += len(segment)
+    return steps
