@@ -303,7 +303,7 @@ def test_unfinished_are_the_exchanges_without_their_sample(store: Store, run: st
     assert list(store.unfinished(run)) == [row for row in exchanges if row.number % 2]
 
 
-def test_a_sample_that_lost_a_request_is_replaced_and_its_exchanges_stay(
+def test_a_sample_that_lost_a_request_is_removed_and_its_exchanges_stay(
     store: Store, run: str
 ) -> None:
     lost = outcome_text(Failure(kind="timeout", message="late", transient=True))
@@ -317,16 +317,11 @@ def test_a_sample_that_lost_a_request_is_replaced_and_its_exchanges_stay(
     store.append([sample_row(number) for number in range(3)], exchanges)
     assert store.transient_failures(run) == [1]
     reopened = run_row(run, status="stopped")
-    done_again = sample_row(1, record_sha256="another")
-    store.replace_sample(reopened, done_again, [exchange_row(1, 2)])
+    store.reopen(reopened, [1])
     assert store.run(run) == reopened
-    assert list(store.numbers(run)) == [0, 1, 2]
-    assert store.sample(run, 1) == done_again
-    assert [facets.number for facets in store.facets(run)] == [0, 1, 2]
-    assert store.exchanges_of(run, 1) == [*exchanges[1:3], exchange_row(1, 2)]
-    with pytest.raises(IncompleteError):
-        store.replace_sample(reopened, sample_row(2), [exchange_row(2)])
-    assert store.exchanges_of(run, 2) == exchanges[3:]
+    assert list(store.numbers(run)) == [0, 2]
+    assert [facets.number for facets in store.facets(run)] == [0, 2]
+    assert list(store.unfinished(run)) == exchanges[1:3]
 
 
 def test_the_newest_exchange_with_a_key_is_found(store: Store) -> None:

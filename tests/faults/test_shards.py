@@ -18,7 +18,7 @@ REFUSED = {
     "--engine ray needs Ray; install it with: pip install 'jurybox[ray]'": ("--engine", "ray"),
     "--address: the local engine has no address; add --engine ray": ("--address", "10.0.0.5:6379"),
     "--address: it is empty; give HOST:PORT": ("--engine", "ray", "--address", ""),
-    "--max-cost: workers don't know each other's costs": ("--engine", "ray", "--max-cost", "5"),
+    "--engine: the run has a maximum cost": ("--engine", "ray", "--max-cost", "5"),
     "--engine ray: batches need a single process": ("--engine", "ray", "--batch"),
 }
 
@@ -46,7 +46,7 @@ def test_a_worker_leaves_what_was_stored_before_to_the_driver_to_count(
     with closing(open_run_store()) as store:
         (row,) = store.runs()
         plan = read_plan(row.plan)
-        job = Job(store, row, plan, plan.procedure(), part=range(plan.samples))
+        job = Job(store, row, plan, part=range(plan.samples))
         asyncio.run(job.work_on_part([], None, lambda _: None))  # type: ignore[arg-type]
         assert job.progress().done == 0
 

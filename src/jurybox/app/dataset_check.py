@@ -11,123 +11,103 @@ import msgspec
 
 from jurybox.app.evaluate_once import check_checks
 from jurybox.app.remote_inputs import PATTERN
-from jurybox.datasets import Dataset, open_dataset
+from jurybox.datasets import Dataset, open_dataset, survey
 from jurybox.datasets.dataset import PartSurvey, Survey
 from jurybox.datasets.fields import FIELD_OF
-from jurybox.engine.plan import Plan, TargetPlan
+from jurybox.engine.plan import Plan
 from jurybox.errors import InputError
 from jurybox.integrations.ray_engine import RayCluster
 from jurybox.rubric.checks import ROW_CHECKS, row_parts
-from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.template import Template
 from jurybox.sample import Response, Row
 from jurybox.scoring.by_rules import part_of_row
-from jurybox.scoring.evaluate_sample import Procedure, demographic_of
+from jurybox.scoring.evaluate_sample import demographic_of
 from jurybox.suite.target_spec import HUB
 from jurybox.text_format import nearest
 
+_BRACES: Final = re.compile(r"\{\{\s*([^{}]+?)\s*\}\}")
+Fault = tuple[str, str]
+"""What is wrong with a row, and how to fix it."""
+
 
 class RowCheck:
-    """Refuses rows that a run can't use.
+    """Refuses rows that a run can't use; each fault is reported once, at the first such row.
 
     ``demographics`` are those of the rows so far; ``missing`` are the fields that checks need but
     no row has had so far.
     """
 
-    def __init__(
-        self,
-        procedure: Procedure | None,
-        target: TargetPlan | None,
-        unused: Collection[str],
-    ) -> None:
+    def __init__(self, plan: Plan, unused: Collection[str]) -> None:
         """Set what rows are checked against; the prompt may omit the fields in ``unused``."""
+        procedure, target = plan.procedure(), plan.target
+        self._judging = procedure.judging
+        self._asks = self._judging.asks_for_verdicts(procedure.judges)
+        checked = self._judging.rubric.checked
         self.demographics: set[str | None] = set()
-        checked = () if procedure is None else procedure.judging.rubric.checked
         self.missing = {name for one in checked for each in one.checks for name in row_parts(each)}
-        self._judging = None if procedure is None else procedure.judging
-        self._asks = procedure is not None and procedure.judging.asks_for_verdicts(procedure.judges)
-        self._prompt = _PromptCheck(target, unused)
-        self._pairs = _PairCheck(None if procedure is None else procedure.judging.rubric)
+        prompt = None if target is None else target.prompt
+        shown = frozenset[str]() if prompt is None else Template(text=prompt).parts()
+        fields = {} if target is None else target.columns
+        self._drops = prompt is not None and "context" not in {*shown, *fields.values(), *unused}
+        self._columns = sorted(shown - {"task", "context", "messages", *fields})
+        system = "" if target is None else target.system or ""
+        unread = {name for name in _BRACES.findall(prompt or "") if not name.isidentifier()}
+        self._unfilled = (*_BRACES.findall(system), *unread)
+        self._reported: set[str] = set()
 
     def __call__(self, row: Row) -> None:
         """Check one row."""
         self.demographics.add(demographic_of(row))
         self.missing -= {name for name in self.missing if part_of_row(row, name) is not None}
-        if self._judging is not None:
-            check_checks(self._judging.rubric, judges=False, pair=row.response_b is not None)
-            _check_own_checks(self._judging.rubric, row)
-        self._pairs.check(row)
-        self._prompt.check(row)
-        if self._judging is not None and self._asks:
+        for problem, hint in (*self._of_rubric(row), *self._of_prompt(row)):
+            if problem not in self._reported:
+                self._reported.add(problem)
+                raise InputError(problem, hint)
+        if self._asks:
             self._judging.check(row.sample(row.response or Response(text="")))
 
-    def finish(self, origin: str) -> None:
-        """Refuse a dataset if no row has a field that a check needs."""
-        for name in sorted(self.missing):
-            problem = f"a check of the rubric needs `{name}`, but no row has it"
-            raise InputError(problem, "add it to the rows, or correct the name", origin)
-
-
-_BRACES: Final = re.compile(r"\{\{\s*([^{}]+?)\s*\}\}")
-
-
-class _PromptCheck:
-    """Checks that a target's prompt fits the fields of the rows; reports each fault once."""
-
-    def __init__(self, target: TargetPlan | None, unused: Collection[str]) -> None:
-        prompt = None if target is None else target.prompt
-        shown = frozenset[str]() if prompt is None else Template(text=prompt).parts()
-        fields = {} if target is None else target.columns
-        self._drops = prompt is not None and "context" not in {*shown, *fields.values(), *unused}
-        self._columns = shown - {"task", "context", "messages", *fields}
-        system = "" if target is None else target.system or ""
-        unread = {name for name in _BRACES.findall(prompt or "") if not name.isidentifier()}
-        # Placeholders that aren't filled, each with its name.
-        self._unfilled = {
-            text: text.partition("|")[0].strip() for text in (*_BRACES.findall(system), *unread)
-        }
-
-    def check(self, row: Row) -> None:
-        """Check one row."""
-        for text, name in self._unfilled.items():
-            if name in row.metadata or name in FIELD_OF:
-                self._unfilled = {}
-                hint = "remove it; only `prompt` may have placeholders (letters, digits and `_`)"
-                raise InputError(f"`{{{{{text}}}}}` would be sent unfilled", hint)
-        for name in sorted(self._columns - row.metadata.keys()):
-            self._columns = frozenset[str]()
-            hint = nearest(name, row.metadata, "show `{{task}}` or a column that all rows have")
-            raise InputError(f"the prompt shows `{name}`, but the row has no such column", hint)
-        if self._drops and row.context:
-            self._drops = False
-            problem = "the target's prompt drops the rows' `context`"
-            hint = "put `{{context}}` into the prompt, or `unused: [context]` into the suite"
-            raise InputError(problem, hint)
-
-
-class _PairCheck:
-    """Refuses the first pair if the rubric has pass rules, which are for single responses."""
-
-    def __init__(self, rubric: Rubric | None) -> None:
-        self._rubric = rubric if rubric is not None and rubric.pass_rules else None
-
-    def check(self, row: Row) -> None:
-        """Check one row."""
-        if row.response_b is not None and self._rubric is not None:
-            name, self._rubric = self._rubric.id, None
-            problem = (
-                f"the row is a pair, but the `pass` rules of `{name}` are for single responses"
-            )
+    def _of_rubric(self, row: Row) -> Iterator[Fault]:
+        """Yield the faults of a pair, and of a row's own checks that no criterion uses."""
+        rubric, pair = self._judging.rubric, row.response_b is not None
+        check_checks(rubric, judges=False, pair=pair)
+        placed = (each.kind == ROW_CHECKS for one in rubric.checked for each in one.checks)
+        if row.checks is not msgspec.UNSET and not any(placed):
+            hint = f'put `- "{ROW_CHECKS}"` into the `yaml checks` block of a criterion'
+            yield f"the row has `checks`, but no criterion of `{rubric.id}` uses them", hint
+        if pair and rubric.pass_rules:
+            rules = f"the `pass` rules of `{rubric.id}` are for single responses"
             hint = 'extend it with `pass: []` and `gates: ["win_rate >= 0.5"]`'
-            raise InputError(problem, hint)
+            yield f"the row is a pair, but {rules}", hint
+
+    def _of_prompt(self, row: Row) -> Iterator[Fault]:
+        """Yield how the target's prompt doesn't fit the fields of a row."""
+        for text in self._unfilled:
+            name = text.partition("|")[0].strip()
+            if name in row.metadata or name in FIELD_OF:
+                hint = "remove it; only `prompt` may have placeholders (letters, digits and `_`)"
+                yield f"`{{{{{text}}}}}` would be sent unfilled", hint
+        for name in self._columns:
+            if name not in row.metadata:
+                hint = nearest(name, row.metadata, "show `{{task}}` or a column that all rows have")
+                yield f"the prompt shows `{name}`, but the row has no such column", hint
+        if self._drops and row.context:
+            hint = "put `{{context}}` into the prompt, or `unused: [context]` into the suite"
+            yield "the target's prompt drops the rows' `context`", hint
 
 
-def _check_own_checks(rubric: Rubric, row: Row) -> None:
-    """Refuse a row's own checks if no criterion of the rubric uses them."""
-    placed = any(each.kind == ROW_CHECKS for one in rubric.checked for each in one.checks)
-    if row.checks is not msgspec.UNSET and not placed:
-        hint = f'put `- "{ROW_CHECKS}"` into the `yaml checks` block of a criterion'
-        raise InputError(f"the row has `checks`, but no criterion of `{rubric.id}` uses them", hint)
+def survey_rows(
+    dataset: Dataset, plan: Plan, unused: Collection[str], cluster: RayCluster | None
+) -> tuple[Survey, set[str | None]]:
+    """Check all rows, and return their survey and demographics."""
+    checked = None if cluster is None else _survey_on(cluster, dataset, plan, unused)
+    if checked is not None:
+        return checked
+    check = RowCheck(plan, unused)
+    found = survey(dataset, needs_response=plan.target is None, check=check)
+    for name in sorted(check.missing) if plan.dataset.is_whole else ():
+        problem = f"a check of the rubric needs `{name}`, but no row has it"
+        raise InputError(problem, "add it to the rows, or correct the name", dataset.origin)
+    return found, check.demographics
 
 
 _PARTS_PER_WORKER: Final = 4
@@ -140,7 +120,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True):
     rows: range
 
 
-def survey_on(
+def _survey_on(
     cluster: RayCluster, dataset: Dataset, plan: Plan, unused: Collection[str]
 ) -> tuple[Survey, set[str | None]] | None:
     """Check all rows on the workers; return their survey and demographics.
@@ -188,7 +168,7 @@ def _are_unique(surveys: list[PartSurvey]) -> bool:
 
 def _survey_part(part: _Part) -> tuple[PartSurvey, set[str | None], set[str]] | None:
     """Check some rows in a worker, and return their survey; None if a row is invalid."""
-    check = RowCheck(part.plan.procedure(), part.plan.target, part.unused)
+    check = RowCheck(part.plan, part.unused)
     try:
         found = plan_dataset(part.plan).survey_between(
             part.rows, needs_response=part.plan.target is None, check=check

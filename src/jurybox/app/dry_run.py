@@ -57,11 +57,11 @@ def _sum(parts: list[float | None]) -> float | None:
 
 def estimate_cost(prepared: Prepared) -> CostEstimate:
     """Count every sample's requests, except those that depend on the replies of judges."""
-    plan = prepared.plan
+    plan, procedure = prepared.plan, prepared.plan.procedure()
     models: dict[tuple[Role, str], ModelEstimate] = {}
     rows = prepared.dataset.rows(needs_response=plan.target is None)
     for _, row in islice(rows, plan.dataset.used):
-        for role, request in _requests(prepared.procedure, row):
+        for role, request in _requests(procedure, row):
             key = (role, request.model)
             made = models.setdefault(key, ModelEstimate(model=request.model, role=role))
             letters = sum(len(message.content) for message in request.messages)

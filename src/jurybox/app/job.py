@@ -22,7 +22,6 @@ from jurybox.engine.runner import Runner, Stop
 from jurybox.errors import IncompleteError
 from jurybox.models.batched import OpenBatch
 from jurybox.reporting.stored import reading
-from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.scoring.sample_result import SampleResult
 from jurybox.scoring.summary import RunTally
 from jurybox.storage.store import Store
@@ -60,31 +59,6 @@ OnStart = Callable[["Job"], None]
 """Called with the job before it starts, so that the caller can stop it."""
 
 
-class _Counter:
-    """Counts the finished samples of a run, or of a part of it."""
-
-    def __init__(self, tally: RunTally, numbers: range) -> None:
-        self.tally = tally
-        self._numbers = numbers
-        self._done = bytearray(len(numbers))
-
-    def is_done(self, number: int) -> bool:
-        return self._done[number - self._numbers.start] == 1
-
-    def are_done(self, numbers: range) -> bool:
-        start = self._numbers.start
-        return all(self._done[numbers.start - start : numbers.stop - start])
-
-    def mark_done(self, number: int) -> None:
-        if number not in self._numbers:
-            raise IndexError(number)
-        self._done[number - self._numbers.start] = 1
-
-    def add(self, result: SampleResult, repeat: int, number: int) -> None:
-        self.mark_done(number)
-        self.tally.add(result, repeat, number)
-
-
 class _Throttle:
     """Calls a function at most once per interval; requests in between become one delayed call."""
 
@@ -108,20 +82,17 @@ class _Throttle:
 class Job:
     """A run in progress.
 
-    ``on_notice`` is called with warnings for the user; ``stop`` ends the run early. The samples in
-    ``retry`` are evaluated again; ``not_retried`` counts those that keep their old results.
-    ``part`` limits a job to these sample numbers.
+    ``on_notice`` is called with warnings for the user; ``stop`` ends the run early. ``part`` limits
+    a job to these sample numbers.
     """
 
-    def __init__(  # noqa: PLR0913 - a run and what may be left of it, by keyword
+    def __init__(
         self,
         store: Store,
         row: records.RunRow,
         plan: Plan,
-        procedure: Procedure,
         on_progress: OnProgress | None = None,
         *,
-        retry: Iterable[int] = (),
         part: range | None = None,
     ) -> None:
         self.row = row
@@ -129,14 +100,12 @@ class Job:
         self.on_notice: Callable[[str], None] | None = None
         self._store = store
         self._plan = plan
-        self._procedure = procedure
+        self._procedure = plan.procedure()
         self._is_part = part is not None
         self._part = part or range(plan.samples)
-        self._count = _Counter(RunTally(procedure.judging.rubric, plan.repeats), self._part)
+        self._tally = RunTally(self._procedure.judging.rubric, plan.repeats)
+        self._done = bytearray(len(self._part))
         self._before = 0
-        self._retry = dict.fromkeys(retry, "")
-        self._held: dict[int, list[records.ExchangeRow]] = {number: [] for number in self._retry}
-        self.not_retried = 0
         self._faults: dict[str, Exception] = {}
         self._prices = read_prices()
         self._on_progress = on_progress
@@ -183,15 +152,14 @@ class Job:
             return self._leave()
         self._report(now=True)
         self._note_faults()
-        self._keep_old_results()
-        return self._finish() if self._count.tally.samples == self._plan.samples else self._leave()
+        return self._finish() if self._tally.samples == self._plan.samples else self._leave()
 
     async def work_on_part(
         self, rows: Iterable[records.Work], base_url: str | None, share: Share
     ) -> None:
         """Finish the missing samples of the part; other processes work on other parts."""
         known = self._read_stored()
-        missing = (work for work in rows if not self._count.is_done(work.number))
+        missing = (work for work in rows if self.is_missing(work.number))
         await self._run(missing, known, base_url, share)
         self._report(now=True)
         self._note_faults()
@@ -218,7 +186,7 @@ class Job:
                 run_id=self.row.id,
                 procedure=self._procedure,
                 session=session,
-                store=self,
+                store=self._store,
                 observer=self,
                 stop=self.stop,
             )
@@ -235,43 +203,25 @@ class Job:
         """Count samples that another process has finished and stored."""
         with reading(self.row):
             for number, repeat, _, result in self._store.results(self.row.id, numbers):
-                if number not in self._retry and not self._count.is_done(number):
-                    self._count.add(records.read_result(result), repeat, number)
+                if self.is_missing(number):
+                    self._add(records.read_result(result), repeat, number)
+
+    def _add(self, result: SampleResult, repeat: int, number: int) -> None:
+        self._mark_done(number)
+        self._tally.add(result, repeat, number)
+
+    def _mark_done(self, number: int) -> None:
+        if number not in self._part:
+            raise IndexError(number)
+        self._done[number - self._part.start] = 1
 
     def report(self) -> None:
         """Report progress, at most once per interval."""
         self._report()
 
-    def append(
-        self, samples: Sequence[records.SampleRow], exchanges: Sequence[records.ExchangeRow]
-    ) -> None:
-        """Store samples and exchanges; those of a retried sample only when it is finished."""
-        if not self._retry:
-            self._store.append(samples, exchanges)
-            return
-        for row in exchanges:
-            if row.number in self._held:
-                self._held[row.number].append(row)
-        for sample in samples:
-            if sample.number in self._held:
-                self.row = _reopened(self.row)
-                self._store.replace_sample(self.row, sample, self._held.pop(sample.number))
-        self._store.append(
-            [row for row in samples if row.number not in self._retry],
-            [row for row in exchanges if row.number not in self._retry],
-        )
-
-    def _keep_old_results(self) -> None:
-        """Count the old results of samples that couldn't be evaluated again."""
-        for number in self._held:
-            if not self._count.is_done(number):
-                result = records.read_result(self._retry[number])
-                self._count.add(result, number // self._plan.dataset.used, number)
-                self.not_retried += 1
-
     def finished(self, work: records.Work, result: SampleResult) -> None:
         """Count a finished sample."""
-        self._count.add(result, work.repeat, work.number)
+        self._add(result, work.repeat, work.number)
         self._report()
 
     def sample_error(self, sample_id: str, error: Exception) -> None:
@@ -282,24 +232,20 @@ class Job:
         """Count the stored samples, and return the replies for unfinished ones, by number."""
         with reading(self.row):
             for number, repeat, _, result in self._store.results(self.row.id, self._part):
-                if number in self._retry:
-                    self._retry[number] = result
-                elif self._is_part:
-                    self._count.mark_done(number)  # the driver counts it
+                if self._is_part:
+                    self._mark_done(number)  # the driver counts it
                 else:
-                    self._count.add(records.read_result(result), repeat, number)
-        self._before = self._count.tally.samples
+                    self._add(records.read_result(result), repeat, number)
+        self._before = self._tally.samples
         rows = self._store.unfinished(self.row.id, self._part)
-        known = {number: tuple(each) for number, each in groupby(rows, lambda row: row.number)}
-        retried = {number: self._store.exchanges_of(self.row.id, number) for number in self._retry}
-        return known | retried
+        return {number: tuple(each) for number, each in groupby(rows, lambda row: row.number)}
 
     def _budget(self, most: float | None, known: Known) -> Budget | None:
         """Return the remaining budget of a run with a maximum cost."""
         if most is None:
             return None
         budget = Budget(self._plan, most)
-        spent: float | None = run_cost(self._count.tally.uses(), self._prices)["dollars"]
+        spent: float | None = run_cost(self._tally.uses(), self._prices)["dollars"]
         if spent is None:
             what = "the cost so far is unknown, because a reply didn't report its tokens"
             raise IncompleteError(f"{what}; start a new run without --max-cost")
@@ -310,24 +256,24 @@ class Job:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every sample is finished; a retried sample's old result doesn't count."""
-        return self._count.are_done(self._part)
+        """Whether every sample is finished."""
+        return all(self._done)
 
     def is_missing(self, number: int) -> bool:
-        """Return whether a sample has no result yet, old or new."""
-        return not self._count.is_done(number) and number not in self._retry
+        """Return whether a sample has no result yet."""
+        return not self._done[number - self._part.start]
 
     def remaining(self, dataset: Dataset) -> Iterator[records.Work]:
         """Yield the samples that aren't done."""
-        plan, count = self._plan.dataset, self._count
+        plan = self._plan.dataset
         expected = Survey(rows=plan.rows, sha256=plan.sha256, bytes=plan.bytes)
         for repeat in range(self._plan.repeats):
             base = repeat * plan.used
-            if count.are_done(range(base, base + plan.used)):
+            if all(self._done[base : base + plan.used]):
                 continue
             rows = dataset.rows(needs_response=self._plan.target is None, expected=expected)
             for index, (_, row) in enumerate(islice(rows, plan.used)):
-                if not count.is_done(base + index):
+                if self.is_missing(base + index):
                     yield records.Work(number=base + index, repeat=repeat, row=row)
             # Reads the rows after a limit too, because the hash is checked at the end of the file.
             deque(rows, maxlen=0)
@@ -345,31 +291,28 @@ class Job:
 
     def progress(self) -> Progress:
         """Return the progress of the run."""
-        count = self._count
-        parts = self.elsewhere()
-        dollars = run_cost(count.tally.uses(), self._prices, batched=self._plan.batch)["dollars"]
+        tally, parts = self._tally, self.elsewhere()
+        dollars = run_cost(tally.uses(), self._prices, batched=self._plan.batch)["dollars"]
         costs = [dollars, *(part.dollars for part in parts)]
         known = [each for each in costs if each is not None]
         return Progress(
             run_id=self.row.id,
             planned=len(self._part),
-            done=count.tally.samples + sum(part.done for part in parts),
+            done=tally.samples + sum(part.done for part in parts),
             before=self._before,
             elapsed_s=time.monotonic() - self._began,
-            unscored=count.tally.count("unscored_rate") + sum(part.unscored for part in parts),
-            flagged=count.tally.queued + sum(part.flagged for part in parts),
-            failed=count.tally.count("target_error_rate") + sum(part.failed for part in parts),
+            unscored=tally.count("unscored_rate") + sum(part.unscored for part in parts),
+            flagged=tally.queued + sum(part.flagged for part in parts),
+            failed=tally.count("target_error_rate") + sum(part.failed for part in parts),
             dollars=sum(known) if len(known) == len(costs) else None,
             batches=tuple(_shown(each) for each in self._batches.open() if each.row.batch_id),
             outages=(*self._outages(), *dict.fromkeys(o for part in parts for o in part.outages)),
         )
 
     def _finish(self) -> records.RunRow:
-        if self.row.status == "finished":
-            return self.row  # it has no new results
         if self._plan.batch:
             close_batches(self._store, self.row.id, "read")
-        conclusion = self._count.tally.conclude()
+        conclusion = self._tally.conclude()
         outcome = records.StoredOutcome(
             conclusion=conclusion,
             cost=run_cost(conclusion.uses, self._prices, batched=self._plan.batch),
@@ -396,12 +339,6 @@ def _shown(batch: OpenBatch) -> str:
     answered = "" if batch.answered is None else f"{batch.answered} of "
     time = timedelta(seconds=round(waited.total_seconds()))
     return f"{row.batch_id}: {answered}{row.requests} requests for {time}"
-
-
-def _reopened(row: records.RunRow) -> records.RunRow:
-    return records.sealed(
-        msgspec.structs.replace(row, status="stopped", finished_at=None, outcome=None, digest=None)
-    )
 
 
 def finish_row(row: records.RunRow, outcome: records.StoredOutcome, store: Store) -> records.RunRow:

@@ -5,13 +5,15 @@ import platform
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from jurybox import __version__
-from jurybox.datasets import Dataset, DatasetError, survey
+from jurybox.datasets import Dataset
 from jurybox.engine.plan import Metadata, Plan, planned_metadata
 from jurybox.engine.records import RunRow, SampleRow
 from jurybox.engine.replay import StoredResponses
@@ -19,9 +21,7 @@ from jurybox.errors import InputError
 from jurybox.models.local.files import runtime
 from jurybox.models.providers import ModelName
 from jurybox.sample import Row
-from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.settings import REGION
-from jurybox.storage.store import Store
 from jurybox.wiring import LAST, local_file
 
 ALLOW_VERSION_DRIFT: Final = "allow_version_drift"
@@ -80,13 +80,12 @@ def run_metadata(
     run_id: str,
     timestamp: str,
     plan: Plan,
-    procedure: Procedure,
     region: str | None,
     identity: RunIdentity = NAMELESS,
 ) -> Metadata:
     """Return the fourteen required fields, then further ones."""
     target = plan.target
-    found = planned_metadata(plan, procedure) | {
+    found = planned_metadata(plan, plan.procedure()) | {
         "run_id": run_id,
         "timestamp_utc": timestamp,
         "model_version": None if target is None else _version(target.model, plan),
@@ -204,45 +203,18 @@ def _hash(path: Path) -> str | None:
         return None
 
 
-def describe_change(
-    dataset: Dataset, plan: Plan, store: Store, run_id: str, sha256: str
-) -> str | None:
-    """Describe how a dataset, whose hash is now ``sha256``, has changed since the run began."""
-    if sha256 == plan.dataset.sha256:
-        # The dataset may have been changed and restored during the run.
-        first = _first_other(dataset, plan, store, run_id)
-        return None if first is None else f"it has samples from a different version: {first}"
-    try:
-        rows = survey(dataset, needs_response=plan.target is None).rows
-    except DatasetError as error:
-        where = dataset.shown(error.files[0], error.findings[0].line)
-        return f"the dataset has changed since the run began, and {where} has an error"
-    first = _first_other(dataset, plan, store, run_id)
-    before = plan.dataset.rows
-    count = f"{rows} rows as before" if rows == before else f"{rows} rows instead of {before}"
-    what = f"the dataset has changed since the run began: {count}"
-    return what if first is None else f"{what}, {first}"
+def first_changed(dataset: Dataset, plan: Plan, samples: Iterator[SampleRow]) -> str | None:
+    """Return the id of the first stored sample whose row differs in the dataset, if any does.
 
-
-def _first_other(dataset: Dataset, plan: Plan, store: Store, run_id: str) -> str | None:
-    """Describe the first row that differs from its stored sample."""
-    stored = store.samples(run_id)
-    sample = next(stored, None)
-    while sample is not None:
-        repeat = sample.repeat
-        first = repeat * plan.dataset.used
-        rows = dataset.rows(needs_response=plan.target is None)
-        for number, (line, row) in enumerate(rows, start=first):
-            if sample is None or sample.repeat != repeat:
-                break
-            if sample.number == number:
-                other = _other(_stored_row(sample, plan), row, dataset.where(line))
-                if other is not None:
-                    return other
-                sample = next(stored, None)
-        else:
-            if sample is not None and sample.repeat == repeat:
-                return f"sample `{sample.sample_id}` is missing"
+    A dataset may have been changed and restored while its run was in progress.
+    """
+    for _, repeat in groupby(samples, lambda sample: sample.repeat):
+        rows = enumerate(dataset.rows(needs_response=plan.target is None))
+        for sample in repeat:
+            place = sample.number % plan.dataset.used
+            now = next((row for index, (_, row) in rows if index == place), None)
+            if now != _stored_row(sample, plan):
+                return sample.sample_id
     return None
 
 
@@ -255,12 +227,3 @@ def _stored_row(sample: SampleRow, plan: Plan) -> Row:
         response=kept.response if plan.target is None else None,
         response_b=kept.response_b,
     )
-
-
-def _other(before: Row, now: Row, where: str) -> str | None:
-    if before.id != now.id:
-        return f"{where} was sample `{before.id}` and is now `{now.id}`"
-    for field in Row.__struct_fields__:
-        if getattr(before, field) != getattr(now, field):
-            return f"{where}, sample `{now.id}`, has a different `{field}`"
-    return None

@@ -2,22 +2,20 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from glob import has_magic
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 
 from jurybox import wiring
-from jurybox.app.dataset_check import RowCheck, survey_on
+from jurybox.app.dataset_check import survey_rows
 from jurybox.app.evaluate_once import CHECKLIST, check_checks, missing_rules
 from jurybox.app.metadata import NAMELESS, RunIdentity
 from jurybox.app.model_session import Budget, check_batchable, plan_models
 from jurybox.app.remote_inputs import PATTERN, fetch_dataset, fetch_hub_dataset, fetch_prompt
 from jurybox.app.suite_choice import ChosenSuite, RunOptions, choose_suite, choose_targets
-from jurybox.datasets import Dataset, open_dataset, survey
-from jurybox.datasets.dataset import Survey
+from jurybox.datasets import Dataset, open_dataset
 from jurybox.datasets.fields import FIELD_OF
 from jurybox.engine.plan import (
     DatasetPlan,
@@ -28,22 +26,18 @@ from jurybox.engine.plan import (
     overridden,
     read_prompt,
 )
-from jurybox.errors import CombinedError, InputError, ParseError, RubricError
+from jurybox.errors import InputError, ParseError, RubricError
 from jurybox.integrations.ray_engine import RayCluster
 from jurybox.judging.protocol import equal_votes, raised_votes
 from jurybox.models.providers import ModelName
 from jurybox.rubric import parse_rubric, render_rubric
 from jurybox.rubric.rubric_model import Protocol, Rubric
 from jurybox.rubric_files import RubricFile, read_path
-from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.scoring.prices import price_of
 from jurybox.suite import JudgeSpec, LangfuseSpec
 from jurybox.suite.model_spec import ModelSpec, chosen_models
 from jurybox.suite.target_spec import HUB, LANGFUSE, TargetSpec, is_inline, parse_path
 from jurybox.text_format import listed
-
-T = TypeVar("T")
-
 
 _SHARED: Final[dict[str, Callable[[Rubric], object]]] = {
     "criteria": lambda rubric: [(each.id, each.source) for each in rubric.criteria],
@@ -61,7 +55,6 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """A checked plan, ready to run, with warnings for the user."""
 
     plan: Plan
-    procedure: Procedure
     dataset: Dataset
     base_url: str | None = None
     identity: RunIdentity = NAMELESS
@@ -88,62 +81,30 @@ def prepare_all(
     for chosen, own in choose_targets(choose_suite(name, options), options):
         rubric = own.rubric or chosen.suite.rubric
         folder = chosen.folder if own.rubric is None else None
-        read = partial(read_rubric, rubric, folder)
-        found.append(prepare_chosen(chosen, own, read, cluster))
+        found.append(prepare_chosen(chosen, own, read_rubric(rubric, folder), cluster))
     return found
-
-
-class _Attempts:
-    """Collects errors, so that all parts of a run are checked before any is reported."""
-
-    def __init__(self) -> None:
-        self.errors: list[InputError] = []
-
-    def __call__(self, work: Callable[[], T]) -> T | None:
-        try:
-            return work()
-        except InputError as error:
-            self.errors.append(error)
-            return None
-
-    def failed(self) -> InputError:
-        """Return the only error, or all errors as one."""
-        return self.errors[0] if len(self.errors) == 1 else CombinedError(self.errors)
 
 
 def prepare_chosen(
     chosen: ChosenSuite,
     options: RunOptions,
-    read: Callable[[], DocumentPlan],
+    document: DocumentPlan,
     cluster: RayCluster | None = None,
 ) -> Prepared:
-    """Read everything that a suite needs; ``read`` returns its rubric."""
+    """Read everything else that a suite with this rubric needs."""
     suite = chosen.suite
     limit = options.limit or suite.limit
-    attempt = _Attempts()
     if suite.langfuse is not None:
-        attempt(wiring.langfuse_client)  # a missing key is reported before the first call
+        wiring.langfuse_client()  # a missing key is reported before the first call
+    plan = _checked_plan(chosen, options, document)
     name, path, pattern = _dataset_path(chosen, options.dataset)
-    known = () if suite.judge is None else suite.judge.models
-    named = attempt(lambda: chosen_models(options.judges, known))
-    target = () if suite.target is None or suite.target.model is None else (suite.target.model,)
-    for spec in (*(named or ()), *target):
-        attempt(partial(check_pinned, spec.model, allow_unpinned=options.allow_unpinned))
-    rubric = attempt(read)
-    plan = None
-    if rubric is not None and not attempt.errors:
-        plan = attempt(lambda: _checked_plan(chosen, options, rubric))
-    procedure = None if plan is None else plan.procedure()
-    check = RowCheck(procedure, None if plan is None else plan.target, suite.unused)
-    dataset = attempt(
-        lambda: open_dataset(
-            path,
-            chosen.responses,
-            pattern=pattern,
-            limit=limit,
-            columns=suite.columns,
-            filters=options.filters,
-        )
+    dataset = open_dataset(
+        path,
+        chosen.responses,
+        pattern=pattern,
+        limit=limit,
+        columns=suite.columns,
+        filters=options.filters,
     )
     described = DatasetPlan(
         id=name,
@@ -154,23 +115,13 @@ def prepare_chosen(
         limit=limit,
         columns=suite.columns,
         filters=options.filters,
-        files=() if dataset is None else dataset.files,
+        files=dataset.files,
         responses_id=options.responses,
         responses=None if chosen.responses is None else str(chosen.responses.resolve()),
-        responses_sha256=None if dataset is None else dataset.recorded,
+        responses_sha256=dataset.recorded,
     )
-    planned = None if plan is None else msgspec.structs.replace(plan, dataset=described)
-
-    def look(dataset: Dataset) -> Survey:
-        checked = cluster and planned and survey_on(cluster, dataset, planned, suite.unused)
-        if not checked:
-            return _surveyed(dataset, described, check, needs_response=suite.target is None)
-        check.demographics |= checked[1]
-        return checked[0]
-
-    found = None if dataset is None else attempt(lambda: look(dataset))
-    if attempt.errors or plan is None or procedure is None or dataset is None or found is None:
-        raise attempt.failed()
+    plan = msgspec.structs.replace(plan, dataset=described)
+    found, demographics = survey_rows(dataset, plan, suite.unused, cluster)
     described = msgspec.structs.replace(
         described, sha256=found.sha256, bytes=found.bytes, rows=found.rows
     )
@@ -180,28 +131,17 @@ def prepare_chosen(
     if plan.votes_raised_from is not None:
         raised = raised_votes(plan.votes_raised_from, plan.votes, plan.judges)
         warnings = (*warnings, raised)
-    unseen = [name for name in plan.overlays if name not in check.demographics]
-    if unseen and limit is None and not options.filters:
+    unseen = [name for name in plan.overlays if name not in demographics]
+    if unseen and plan.dataset.is_whole:
         warnings = (*warnings, f"no row has the demographic {listed(unseen)}, which has an overlay")
     return Prepared(
         plan=msgspec.structs.replace(plan, dataset=described),
-        procedure=procedure,
         dataset=dataset,
         base_url=options.base_url,
         identity=options.identity,
         langfuse=suite.langfuse,
         warnings=(*warnings, *found.warnings),
     )
-
-
-def _surveyed(
-    dataset: Dataset, described: DatasetPlan, check: RowCheck, *, needs_response: bool
-) -> Survey:
-    """Check each row; if the run uses all rows, also check fields that at least one must have."""
-    found = survey(dataset, needs_response=needs_response, check=check)
-    if described.limit is None and not described.filters:
-        check.finish(dataset.origin)
-    return found
 
 
 def check_pinned(model: str, *, allow_unpinned: bool) -> None:
@@ -279,6 +219,8 @@ def _check_overlay(overlay: Rubric, base: Rubric, origin: str) -> None:
 
 def _checked_plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> Plan:
     plan = _plan(chosen, options, document)
+    for spec in plan.model_specs():
+        check_pinned(spec.model, allow_unpinned=options.allow_unpinned)
     if plan.batch:
         check_batchable(plan.judges, chosen.origin)
     # Reports a missing key, function or file of prices now instead of after the first sample.

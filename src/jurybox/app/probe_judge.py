@@ -202,7 +202,6 @@ def _trial(
             procedure.judging.check(each.sample)
     prepared = Prepared(
         plan=plan,
-        procedure=procedure,
         dataset=dataset,
         base_url=options.base_url,
         identity=RunIdentity(allow_version_drift=options.allow_version_drift),

@@ -23,7 +23,7 @@ from jurybox.app.metadata import (
     MAX_COST,
     NAMELESS,
     RunIdentity,
-    describe_change,
+    first_changed,
     judge_versions,
     recorded_versions,
     run_metadata,
@@ -43,7 +43,6 @@ from jurybox.judging.flow import Failure
 from jurybox.models.function import Function, function_names
 from jurybox.reporting.stored import plan_of
 from jurybox.reporting.view import RunView, finished_view
-from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.settings import REGION
 from jurybox.storage.store import Store
 from jurybox.wiring import find_run, open_run_store, setting, takes_base_url
@@ -237,14 +236,13 @@ Watch = Callable[[Start], RunResult]
 SAME_AGAIN: Final = "nothing is lost; run the same command again to resume"
 
 
-def new_run(plan: Plan, procedure: Procedure, identity: RunIdentity = NAMELESS) -> RunRow:
+def new_run(plan: Plan, identity: RunIdentity = NAMELESS) -> RunRow:
     """Return the row of a run that starts now, with its metadata."""
     run_id, timestamp = new_id(), now_utc()
     metadata = run_metadata(
         run_id=run_id,
         timestamp=timestamp,
         plan=plan,
-        procedure=procedure,
         region=setting(REGION),
         identity=identity,
     )
@@ -272,18 +270,15 @@ async def _start(
     on_start: OnStart | None = None,
 ) -> RunResult:
     """Store the plan of a run, and work on it until it is finished or stopped."""
-    if cluster is not None and prepared.identity.max_cost is not None:
-        hint = "leave it out, or use --engine local"
-        raise InputError("workers don't know each other's costs", hint, "--max-cost")
-    row = new_run(prepared.plan, prepared.procedure, _with_the_rest(prepared.identity, store))
+    row = new_run(prepared.plan, _with_the_rest(prepared.identity, store))
     with (
         store.claim(row.id),
-        _spread(cluster, store, prepared.plan, prepared.base_url) as spread,
+        _spread(cluster, store, row, prepared.plan, prepared.base_url) as spread,
     ):
         store.create_run(row)
         if prepared.langfuse is not None:
             order(row.id, store, prepared.langfuse.queue)
-        job = Job(store, row, prepared.plan, prepared.procedure, on_progress)
+        job = Job(store, row, prepared.plan, on_progress)
         return await _work(job, store, prepared.dataset, prepared.base_url, on_start, spread)
 
 
@@ -308,6 +303,7 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
     concurrency: int | None = None,
     allow_version_drift: bool = False,
     retry_failed: bool = False,
+    forget_batches: bool = False,
     max_cost: float | None = None,
     cluster: RayCluster | None = None,
     on_progress: OnProgress | None = None,
@@ -315,7 +311,8 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
 ) -> RunResult:
     """Resume a stopped run; samples with a transient failure are evaluated again.
 
-    With ``retry_failed``, this also applies to a finished run. Old results are kept until replaced.
+    With ``retry_failed``, this also applies to a finished run, which is then unfinished again. With
+    ``forget_batches``, open batches are abandoned, and their requests sent again.
     """
     if row.status == "finished" and not retry_failed:
         hint = "`jurybox show` shows it; --retry-failed repeats failed requests"
@@ -327,9 +324,11 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
     if base_url is not None and not any(map(takes_base_url, plan.model_specs())):
         hint = "leave it out, or start a new run with other addresses"
         raise InputError("every model of the run has its own address", hint, "--base-url")
-    with store.claim(row.id) as mine:
-        if not mine:
-            raise InputError("another process is working on the run", "wait for it", row.id)
+    if concurrency is not None:
+        plan = msgspec.structs.replace(plan, concurrency=concurrency)
+    changed = {ALLOW_VERSION_DRIFT: True} if allow_version_drift else {}
+    changed |= {} if max_cost is None else {MAX_COST: max_cost}
+    with _claimed(store, row.id):
         # Another process may have finished the run in the meantime.
         current = store.run(row.id) or row
         if current.status == "finished" and not retry_failed:
@@ -339,18 +338,12 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
             hint = "see the run with `jurybox show`"
             raise InputError("it has no failed request to retry", hint, row.id)
         dataset = _same_dataset(plan, store, row.id, cluster)
-        if concurrency is not None:
-            plan = msgspec.structs.replace(plan, concurrency=concurrency)
-        changed = {ALLOW_VERSION_DRIFT: True} if allow_version_drift else {}
-        changed |= {} if max_cost is None else {MAX_COST: max_cost}
-        if cluster is not None and (msgspec.json.decode(current.metadata) | changed).get(MAX_COST):
-            problem = "the run has a maximum cost, and workers don't know each other's costs"
-            raise InputError(problem, "use --engine local", "--engine")
-        if changed:
-            current = _with_metadata(current, **changed)
-            store.update_run(current)
-        job = Job(store, current, plan, plan.procedure(), on_progress, retry=failed)
-        with _spread(cluster, store, plan, base_url) as spread:
+        current = _resumed(current, changed)
+        with _spread(cluster, store, current, plan, base_url) as spread:
+            store.reopen(current, failed)
+            if forget_batches:
+                close_batches(store, row.id, "gone")
+            job = Job(store, current, plan, on_progress)
             return await _work(job, store, dataset, base_url, on_start, spread)
 
 
@@ -407,16 +400,37 @@ def _same_dataset(plan: Plan, store: Store, run_id: str, cluster: RayCluster | N
         sha256, _ = cluster.result(cluster.call(hash_dataset, plan))
     else:
         sha256, _ = dataset.hashed()
-    changed = describe_change(dataset, plan, store, run_id, sha256)
+    problem, hint = "the dataset has changed since the run began", "restore it, or start a new run"
+    if sha256 != plan.dataset.sha256:
+        raise InputError(problem, hint, dataset.origin)
+    changed = first_changed(dataset, plan, store.samples(run_id))
     if changed is not None:
-        raise InputError(changed, "restore the file, or start a new run", dataset.origin)
+        problem = f"sample `{changed}` is from a different version of the dataset"
+        raise InputError(problem, "start a new run", dataset.origin)
     return dataset
 
 
-def _with_metadata(row: RunRow, **fields: object) -> RunRow:
-    """Return a run's row with fields of its metadata changed."""
-    metadata = {**msgspec.json.decode(row.metadata), **fields}
-    return sealed(msgspec.structs.replace(row, metadata=ENCODER.encode(metadata).decode()))
+def _resumed(row: RunRow, changed: Mapping[str, object]) -> RunRow:
+    """Return the row of a run that is in progress again, with fields of its metadata changed."""
+    metadata = {**msgspec.json.decode(row.metadata), **changed}
+    return sealed(
+        msgspec.structs.replace(
+            row,
+            status="running",
+            metadata=ENCODER.encode(metadata).decode(),
+            finished_at=None,
+            outcome=None,
+            digest=None,
+        )
+    )
+
+
+@contextmanager
+def _claimed(store: Store, run_id: str) -> Generator[None]:
+    with store.claim(run_id) as mine:
+        if not mine:
+            raise InputError("another process is working on the run", "wait for it", run_id)
+        yield
 
 
 def _failed_samples(store: Store, run_id: str) -> list[int]:
@@ -440,28 +454,21 @@ def _lost_request(store: Store, run_id: str, number: int) -> bool:
 
 def delete_run(row: RunRow, store: Store) -> None:
     """Remove a run and all its stored data."""
-    with store.claim(row.id) as mine:
-        if not mine:
-            raise InputError("another process is working on the run", "stop it first", row.id)
+    with _claimed(store, row.id):
         store.delete_run(row.id)
-
-
-def forget_batches(row: RunRow, store: Store) -> None:
-    """Abandon the open batches of a run; resuming it sends their requests again."""
-    with store.claim(row.id) as mine:
-        if not mine:
-            raise InputError("another process is working on the run", "wait for it", row.id)
-        close_batches(store, row.id, "gone")
 
 
 @contextmanager
 def _spread(
-    cluster: RayCluster | None, store: Store, plan: Plan, base_url: str | None
+    cluster: RayCluster | None, store: Store, row: RunRow, plan: Plan, base_url: str | None
 ) -> Generator[ShardedRun | None]:
     """Prepare the cluster, if there is one, for a run."""
     if cluster is None:
         yield None
         return
+    if msgspec.json.decode(row.metadata).get(MAX_COST) is not None:
+        problem = "the run has a maximum cost, and workers don't know each other's costs"
+        raise InputError(problem, "use --engine local", "--engine")
     with redirect_stdout(sys.stderr):  # Ray reports lost nodes on stdout
         yield ShardedRun(cluster, store, plan, base_url)
 
@@ -478,7 +485,6 @@ async def _work(
         on_start(job)
     row = await job.work(dataset, base_url, spread)
     if row.status == "finished":
-        stopped = job.why_stopped if job.not_retried else None
-        return RunResult(view=finished_view(row, store), stopped=stopped)
+        return RunResult(view=finished_view(row, store))
     view = view_unfinished(row, store, working=False)
     return RunResult(view=view, stopped=job.why_stopped)

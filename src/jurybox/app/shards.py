@@ -120,7 +120,7 @@ async def _finish(shard: Shard, store: Store, base_url: str | None, link: Worker
     plan = read_plan(shard.run.plan)
     if shard.concurrency is not None:
         plan = msgspec.structs.replace(plan, concurrency=shard.concurrency)
-    job = Job(store, shard.run, plan, plan.procedure(), part=shard.numbers)
+    job = Job(store, shard.run, plan, part=shard.numbers)
 
     def stop(order: StopOrder) -> None:
         (job.stop.at_once if order.at_once else job.stop.soon)(order.reason)

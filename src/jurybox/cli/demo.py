@@ -135,7 +135,7 @@ def _run(place: Path, judge: str) -> RunResult:
         meaning = "A small model makes mistakes: compare its scores with the names of the answers."
     _print_head(title)
     prepared = prepare(place / _SUITE, RunOptions(judges=(judge,), limit=limit))
-    criteria = [each.id for each in prepared.procedure.judging.rubric.criteria]
+    criteria = [each.id for each in prepared.plan.procedure().judging.rubric.criteria]
     name_store(click.get_current_context(), None, str(place / ".jurybox/jurybox.db"))
     with opened(create=True) as store:
         ended = run_with_progress(partial(start_run, prepared, store))

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from jurybox.app.run_suite import forget_batches, resume_run
+from jurybox.app.run_suite import resume_run
 from jurybox.cli import options
 from jurybox.cli.run import run_and_print
 
@@ -17,7 +17,6 @@ from jurybox.cli.run import run_and_print
 @options.version_drift_option
 @click.option(
     "--forget-batches",
-    "forget",
     is_flag=True,
     help="Send the requests of open batches again, and pay again, if they can no longer be read.",
 )
@@ -33,7 +32,6 @@ from jurybox.cli.run import run_and_print
 @options.json_option
 def command(
     run: str,
-    forget: bool,
     engine: str,
     address: str | None,
     as_json: bool,
@@ -58,7 +56,5 @@ def command(
         options.cluster_of(engine, address) as cluster,
         options.opened_run(run) as (store, row),
     ):
-        if forget:
-            forget_batches(row, store)
         start = partial(resume_run, row, store, cluster=cluster, **given)
         return run_and_print({"": start}, store, as_json=as_json)

@@ -267,14 +267,9 @@ def print_ended(
     for each in ended:
         if each.stopped is not None:
             say(f"stopped: {each.stopped}")
-            say(options.resume_line(each.view.run_id) + _resume_options(each.view))
+            drift = " --allow-version-drift" if each.view.drifted else ""
+            say(options.resume_line(each.view.run_id) + drift)
     return max(INCOMPLETE if each.stopped else _exit_code(each.view) for each in ended)
-
-
-def _resume_options(view: RunView) -> str:
-    if view.status == "finished":
-        return " --retry-failed; samples that failed again keep their old results"
-    return " --allow-version-drift" if view.drifted else ""
 
 
 def _print_targets(views: Sequence[RunView], store: Store, *, as_json: bool) -> None:

@@ -84,6 +84,11 @@ class DatasetPlan(msgspec.Struct, frozen=True, kw_only=True):
         """How many rows the run uses."""
         return self.rows if self.limit is None else min(self.rows, self.limit)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the run uses all rows."""
+        return self.limit is None and not self.filters
+
     def recorded(self) -> dict[str, str]:
         """Return which recorded responses were joined to the rows, for the run's metadata."""
         if self.responses_id is None:

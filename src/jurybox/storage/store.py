@@ -174,20 +174,16 @@ class Store:
 
         retried(self._database, insert)
 
-    def replace_sample(
-        self, row: RunRow, sample: SampleRow, exchanges: Sequence[ExchangeRow]
-    ) -> None:
-        """Replace a run's row and a sample that was evaluated again; add its new exchanges.
+    def reopen(self, row: RunRow, numbers: Sequence[int]) -> None:
+        """Replace a run's row, and remove samples that are to be evaluated again.
 
-        Earlier exchanges stay, even failures, because some of their replies are reused.
+        Their exchanges stay, even failures, because some of their replies are reused.
         """
         (values,) = self._values([row])
-        batches = self._batches([sample], exchanges)
         with writing(self._database) as session:
-            for table in ("facets", "samples"):
-                session.execute(f"DELETE FROM {table} {_OF_SAMPLE}", (row.id, sample.number))
-            for statement, each in batches:
-                session.insert(statement, each)
+            for number in numbers:
+                for table in ("facets", "samples"):
+                    session.execute(f"DELETE FROM {table} {_OF_SAMPLE}", (row.id, number))
             session.execute(update(RunRow, "id"), (*values, row.id))
 
     def transient_failures(self, run_id: str) -> Sequence[int]:
