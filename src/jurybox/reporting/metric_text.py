@@ -86,7 +86,7 @@ def _with_unit(name: str, number: float) -> str:
     if name.endswith("_rate"):
         return f"{show_number(round(100 * number, 4))}%"
     if name.endswith("_ms"):
-        return f"{int(number) if number == int(number) else number:,} ms"
+        return f"{show_number(number)} ms"
     return show_number(number)
 
 

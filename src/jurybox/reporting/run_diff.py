@@ -354,7 +354,9 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         for name in dict.fromkeys((*tests, *(Comparison.parse(gate).name for gate in gated))):
             pair = known.get(name)
             if pair is not None and (pair.a, pair.b) != (None, None):
-                yield tests.get(name), pair
+                test = tests.get(name)
+                if test is not None or pair.difference is not None:
+                    yield test, pair
 
     def verdicts(self) -> Iterator[tuple[str, str]]:
         """Yield the conclusions of both runs, by name."""

@@ -55,6 +55,11 @@ class SampleOutputs(msgspec.Struct, frozen=True, kw_only=True):
         found = {(each.passed, each.winner, each.score is None) for each in given}
         return bool(self.apart) or len(found) > 1
 
+    @property
+    def rewritten(self) -> bool:
+        """Whether the runs have different responses to the sample."""
+        return len({(each.response, each.other) for each in self.outputs if each is not None}) > 1
+
 
 class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
     """Several runs; ``differences`` has a comparison of each other run with the first.

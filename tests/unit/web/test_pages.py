@@ -1045,7 +1045,7 @@ def test_of_runs_with_different_rubrics_only_what_they_share_is_compared(
     assert "Accuracy mean" not in table
     assert "no such metric or no scores, or has it on a different scale" in below
     assert "<bdi>Accuracy mean</bdi> (A 4, B 4)" in below
-    assert "<bdi>clarity mean</bdi> (A 3)" in below
+    assert "<bdi>Clarity mean</bdi> (A 3)" in below
     columns = pages.get("/side-by-side?run=run-a&run=run-b").text
     assert "Only one run has: <bdi>Clarity mean 3 (run-a), Tone mean 3 (run-b)" in columns
     assert "Where they differ <small>0 samples" in columns
@@ -1159,6 +1159,7 @@ def test_a_rescored_run_differs_in_nothing_but_its_rubric(
     page = pages.get("/compare?a=run-a&b=run-b").text
     assert "not known" not in page
     assert "records: differ in every sample, because each result names its rubric" in page
+    assert "words are only in" not in page  # the responses are the same
 
 
 @pytest.mark.parametrize("path", ["/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"])
