@@ -55,7 +55,7 @@ class _Explainer:
     def met(self, rule: Comparison, held: Sequence[Comparison]) -> Iterator[str]:
         """Yield why a condition is met; a condition on the lowest mean names its criteria.
 
-        A condition on every scenario is told together with the same one on the overall mean.
+        A condition on every scenario shares a line with the same one on the overall mean.
         """
         lowest = _lowest_of(self.means, self._metrics)
         wanted = {(each.name, _bound(each)) for each in held}
