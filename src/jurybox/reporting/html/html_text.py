@@ -6,6 +6,7 @@ the direction of a line or hide parts of it are shown as U+FFFD, and long texts 
 
 import re
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import Final
 
 from markupsafe import Markup
@@ -78,6 +79,12 @@ _BETWEEN_TAGS: Final = re.compile(r"(^|>)([^<>]*[^<>\s][^<>]*)")
 _MARKED: Final = 6000
 
 
+@lru_cache(maxsize=4)  # two texts are compared once, and marked on both sides
+def _opcodes(first: Markup, other: Markup) -> list[tuple[str, int, int, int, int]]:
+    left, right = _TOKENS.findall(first), _TOKENS.findall(other)
+    return list(SequenceMatcher(str.isspace, left, right).get_opcodes())
+
+
 def marked(first: Markup, other: Markup, side: str = "b", most: int = _MARKED) -> Markup:
     """Return ``other``, marking the words that ``first`` lacks.
 
@@ -85,10 +92,11 @@ def marked(first: Markup, other: Markup, side: str = "b", most: int = _MARKED) -
     """
     if max(len(first), len(other)) > most:
         return other
-    left, right = _TOKENS.findall(first), _TOKENS.findall(other)
-    pieces, shared = list[str](), 0
-    for kind, _, _, start, end in SequenceMatcher(str.isspace, left, right).get_opcodes():
-        words = "".join(right[start:end])
+    tokens, pieces, shared = _TOKENS.findall(other), list[str](), 0
+    ordered = (other, first) if side == "a" else (first, other)
+    for kind, *ends in _opcodes(*ordered):
+        start, end = ends[:2] if side == "a" else ends[2:]
+        words = "".join(tokens[start:end])
         if kind == "equal":
             shared += sum(len(text) for _, text in _BETWEEN_TAGS.findall(words))
         else:
