@@ -150,7 +150,6 @@ def _begun(run_id: str, plan: Plan, identity: RunIdentity) -> RunRow:
         run_id=run_id,
         timestamp=WHEN,
         plan=plan,
-        procedure=procedure_of(plan),
         region=None,
         identity=identity,
     )

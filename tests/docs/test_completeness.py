@@ -238,7 +238,6 @@ def test_the_table_of_metadata_is_what_a_run_records() -> None:
         run_id="r",
         timestamp="t",
         plan=plan,
-        procedure=plan.procedure(),
         region=None,
         identity=RunIdentity(),
     )

@@ -12,7 +12,6 @@ from jurybox import wiring
 from jurybox.app.event_loop import run_blocking
 from jurybox.app.gold_sets import read_gold_set
 from jurybox.app.ids import kept_dataset, new_id, now_utc
-from jurybox.app.metadata import RunIdentity
 from jurybox.app.model_session import checked_route
 from jurybox.app.prepare import Prepared, prepare_chosen, read_rubric
 from jurybox.app.run_suite import SAME_AGAIN, Watch, equal_run, finished_run
@@ -186,7 +185,7 @@ class Calibrator:
             concurrency=options.concurrency,
             base_url=options.base_url,
             allow_unpinned=options.allow_unpinned,
-            identity=RunIdentity(allow_version_drift=options.allow_version_drift),
+            allow_version_drift=options.allow_version_drift,
         )
         document = DocumentPlan(origin=self._document.origin, text=text)
         return prepare_chosen(chosen, run_options, document)

@@ -98,35 +98,32 @@ def _cluster(row: Row, field: str | None) -> str | None:
     return str(value)
 
 
-def drawn_at_random(
-    path: Path, gold: Mapping[str, Gold]
-) -> tuple[Mapping[str, Gold], tuple[str, ...]]:
+def _drawn_at_random(labels: "FileLabels", path: Path) -> RunLabels:
     """Return the file's labels that may correct a run's metrics, and notes on those left out.
 
     Reviewed rows count if they belong to a random subset, and a criterion counts if at least nine
     in ten of its rows have a label for it, since people don't skip samples at random. Rows without
     reviews always count.
     """
-    reviewed = {name: drawn for name, drawn in _origins(path) if name in gold}
-    chosen = {name for name, drawn in reviewed.items() if not drawn}
-    left = {name: each for name, each in gold.items() if name not in chosen}
+    reviewed = labels.subsets
+    left = {name: each for name, each in labels.gold.items() if reviewed.get(name) != 0}
     if not left:
         problem = "its labels are for samples that were flagged or picked, not drawn at random"
         raise InputError(problem, "review samples from the random queue", str(path))
     notes: list[str] = []
-    if chosen:
-        notes.append(f"left out: {counted(len(chosen), 'row')} of flagged or picked samples")
+    if chosen := len(labels.gold) - len(left):
+        notes.append(f"left out: {counted(chosen, 'row')} of flagged or picked samples")
     drawn = max(reviewed.values(), default=0)
     part = {name: left[name] for name in left if name in reviewed}
-    labels = ((*each.scores, *((_WINNER,) if each.winners else ())) for each in part.values())
-    for what, have in Counter(chain.from_iterable(labels)).items():
+    given = ((*each.scores, *((_WINNER,) if each.winners else ())) for each in part.values())
+    for what, have in Counter(chain.from_iterable(given)).items():
         if too_many_missing(drawn - have, drawn):
             notes.append(
                 f"left out: {what}, since {drawn - have} of the {drawn} samples drawn at random"
                 " have no label for it"
             )
             left |= {name: _without(left[name], what) for name in part}
-    return left, tuple(notes)
+    return RunLabels(gold=left, notes=(*notes,))
 
 
 _WINNER = "winner"
@@ -135,20 +132,6 @@ _WINNER = "winner"
 def _without(gold: Gold, what: str) -> Gold:
     scores = {name: each for name, each in gold.scores.items() if name != what}
     return Gold(scores=scores, winners={} if what == _WINNER else gold.winners)
-
-
-def _origins(path: Path) -> Iterator[tuple[str, int]]:
-    """Yield the id of each reviewed row, and the number of samples in its random subset."""
-    read = reader_of(path)
-    with open_source(path) as source:
-        for _, record in read(source, FileContext(Findings())):
-            match unpacked(record.get("metadata")):
-                case {"reviews": list(), "random_subset": int(size)}:
-                    yield str(record.get("id")), size
-                case {"reviews": list()}:
-                    yield str(record.get("id")), 0
-                case _:
-                    pass
 
 
 REVIEWS: Final = "reviews"
@@ -233,8 +216,8 @@ def _review_record(review: Review) -> dict[str, Any]:
 
 
 def read_labels(path: Path, run: RunRow) -> Mapping[str, Gold]:
-    """Read a file of labels, on the scales of the run's rubric."""
-    return read_gold_rows(path, gold_scales(rubric_of(run)))
+    """Read a file of labels, on the scales of the run's rubric, by sample id."""
+    return read_file_labels(path, gold_scales(rubric_of(run))).gold
 
 
 def labels_for_run(store: Store, run: RunRow, path: Path | None) -> RunLabels:
@@ -244,8 +227,7 @@ def labels_for_run(store: Store, run: RunRow, path: Path | None) -> RunLabels:
     used; if there are too few of these, the labels in the run's rows are used, if it has any.
     """
     if path is not None:
-        gold, left_out = drawn_at_random(path, read_labels(path, run))
-        return RunLabels(gold=gold, notes=left_out)
+        return _drawn_at_random(read_file_labels(path, gold_scales(rubric_of(run))), path)
     if not store.review_state(run.id):
         return RunLabels()
     desk = ReviewDesk(store, run)
@@ -339,23 +321,41 @@ def _of_rows(store: Store, run: RunRow) -> dict[str, Gold]:
     return found
 
 
-def read_gold_rows(path: Path, scales: Mapping[str, Scale]) -> dict[str, Gold]:
+class FileLabels(msgspec.Struct, frozen=True, kw_only=True):
+    """The labels in a file, by sample id.
+
+    ``subsets`` has the reviewed rows, each with the number of samples in its random subset, or 0.
+    """
+
+    gold: dict[str, Gold] = {}
+    subsets: dict[str, int] = {}
+
+
+def read_file_labels(path: Path, scales: Mapping[str, Scale]) -> FileLabels:
     """Read a file of labels: rows with an ``id`` and ``gold`` or ``gold_winner``."""
     read = reader_of(path)
-    findings, lines, found = Findings(), dict[str, int](), dict[str, Gold]()
+    findings, lines, found = Findings(), dict[str, int](), FileLabels()
 
     def take(line: int, record: Record) -> None:
         try:
             gold = read_gold(record, scales)
         except InputError as error:
             raise FieldError("bad-gold", error.problem, error.hint) from None
-        if gold is not None:
-            name = _label_id(record, lines)
-            lines[name], found[name] = line, gold
+        if gold is None:
+            return
+        name = _label_id(record, lines)
+        lines[name], found.gold[name] = line, gold
+        match unpacked(record.get("metadata")):
+            case {"reviews": list(), "random_subset": int(size)}:
+                found.subsets[name] = size
+            case {"reviews": list()}:
+                found.subsets[name] = 0
+            case _:
+                pass
 
     with open_source(path) as source:
         take_all(read(source, FileContext(findings)), take, findings, source.origin)
-    if not found:
+    if not found.gold:
         problem = f"no row has `{GOLD}` or `{GOLD_WINNER}`"
         raise InputError(problem, 'add human labels, such as `{"gold": {"clarity": 4}}`', str(path))
     return found

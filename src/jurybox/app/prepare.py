@@ -226,8 +226,8 @@ def _checked_plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPl
     # Reports a missing key, function or file of prices now instead of after the first sample.
     plan_models(plan, options.base_url)
     wiring.read_prices()
-    if options.identity.max_cost is not None:
-        Budget(plan, options.identity.max_cost)
+    if options.max_cost is not None:
+        Budget(plan, options.max_cost)
     return plan
 
 

@@ -164,21 +164,10 @@ async def _run_all(  # noqa: PLR0913 - what isn't an option of the suite, all by
     accept_unreviewed: bool = False,
     store: str | None = None,
     on_progress: OnProgress | None = None,
-    name: str | None = None,
     tags: Sequence[str] = (),
     baseline: str | None = None,
-    max_cost: float | None = None,
-    allow_version_drift: bool = False,
     **options: Any,  # noqa: ANN401 - those of `RunOptions`
 ) -> list[Run]:
-    identity = run_identity(
-        store,
-        name=name,
-        tags=tuple(tags),
-        baseline=baseline,
-        max_cost=max_cost,
-        allow_version_drift=allow_version_drift,
-    )
     for key, each in options.items():
         options[key] = os.fspath(each) if hasattr(each, "__fspath__") else each
     chosen = RunOptions(
@@ -186,7 +175,8 @@ async def _run_all(  # noqa: PLR0913 - what isn't an option of the suite, all by
         target=None if target is None else function_names([target])[0],
         judges=function_names([judges] if isinstance(judges, str) or callable(judges) else judges),
         filters=tuple(filters),
-        identity=identity,
+        tags=tuple(tags),
+        baseline=baseline_id(store, baseline),
     )
     named = suite if isinstance(suite, str | Mapping) else Path(suite)
     ready = prepare_all(named, chosen) if several else [prepare(named, chosen)]
@@ -208,12 +198,12 @@ async def _run_all(  # noqa: PLR0913 - what isn't an option of the suite, all by
     return runs
 
 
-def run_identity(store: str | None, *, baseline: str | None, **given: Any) -> RunIdentity:  # noqa: ANN401 - the fields of it
-    """Return a run's identity; ``baseline`` may be an id, a name, a tag or ``last``."""
-    if baseline is not None:
-        with closing(open_run_store(store)) as opened:
-            baseline = find_run(opened, baseline).id
-    return RunIdentity(baseline=baseline, **given)
+def baseline_id(store: str | None, name: str | None) -> str | None:
+    """Return the id of a baseline, which may be named by its id, its name, a tag or ``last``."""
+    if name is None:
+        return None
+    with closing(open_run_store(store)) as opened:
+        return find_run(opened, name).id
 
 
 class Start(Protocol):

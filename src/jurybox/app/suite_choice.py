@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from jurybox.app.ids import new_id
-from jurybox.app.metadata import NAMELESS, RunIdentity, check_label
+from jurybox.app.metadata import RunIdentity, check_label
 from jurybox.documents.plain_yaml import as_yaml
 from jurybox.errors import InputError
 from jurybox.models.providers import ModelName
@@ -24,7 +24,7 @@ _SUITE_FILE: Final = "suite.yaml"
 _DATASETS: Final = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
 
 
-class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
+class RunOptions(RunIdentity, frozen=True, kw_only=True):
     """Overrides of a suite; None leaves a value to the suite or the rubric."""
 
     rubric: str | None = None
@@ -43,7 +43,11 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     cache: bool | None = None
     batch: bool | None = None
     filters: tuple[str, ...] = ()
-    identity: RunIdentity = NAMELESS
+
+    @property
+    def identity(self) -> RunIdentity:
+        """The options that are stored with the run."""
+        return RunIdentity(**{name: getattr(self, name) for name in RunIdentity.__struct_fields__})
 
 
 class ChosenSuite(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,12 +65,10 @@ class ChosenSuite(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _check_options(options: RunOptions) -> None:
-    named = options.identity.name
-    for option, label in (
-        *((("--name", named),) if named is not None else ()),
-        *(("--tag", tag) for tag in options.identity.tags),
-    ):
-        check_label(option, label)
+    if options.name is not None:
+        check_label("--name", options.name)
+    for tag in options.tags:
+        check_label("--tag", tag)
     for each in options.filters:
         if not each.partition("=")[0] or "=" not in each:
             raise InputError("it names no value", "write FIELD=VALUE", f"--filter {each}")
@@ -147,7 +149,7 @@ def choose_targets(
     chosen: ChosenSuite, options: RunOptions
 ) -> Iterator[tuple[ChosenSuite, RunOptions]]:
     """Yield the suite and the options of each target; the runs of one suite form a group."""
-    suite, identity = chosen.suite, options.identity
+    suite = chosen.suite
     if not suite.targets:
         yield chosen, options
         return
@@ -155,19 +157,19 @@ def choose_targets(
     for spec in suite.targets:
         recorded = spec.responses
         target = spec if recorded is None else None
-        named = msgspec.structs.replace(
-            identity,
-            name=None if identity.name is None else f"{identity.name}-{spec.name}",
-            group=group,
-            target_name=spec.name,
-        )
         yield (
             msgspec.structs.replace(
                 chosen,
                 suite=msgspec.structs.replace(suite, targets=(), target=target),
                 responses=None if recorded is None else chosen.folder / recorded,
             ),
-            msgspec.structs.replace(options, responses=recorded, identity=named),
+            msgspec.structs.replace(
+                options,
+                responses=recorded,
+                name=None if options.name is None else f"{options.name}-{spec.name}",
+                group=group,
+                target_name=spec.name,
+            ),
         )
 
 

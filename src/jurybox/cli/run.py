@@ -11,7 +11,7 @@ from jurybox.app.delivery import deliver_run
 from jurybox.app.dry_run import CostEstimate, estimate_cost
 from jurybox.app.job import Job
 from jurybox.app.prepare import Prepared, prepare_all
-from jurybox.app.run_suite import RunResult, Start, run_identity, start_run
+from jurybox.app.run_suite import RunResult, Start, baseline_id, start_run
 from jurybox.app.suite_choice import RunOptions
 from jurybox.app.view_run import accept_unreviewed, view_as_data
 from jurybox.cli import options
@@ -101,11 +101,7 @@ from jurybox.text_format import counted
 @options.json_option
 def command(  # noqa: PLR0917 - click passes them by name
     suite: str,
-    name: str | None,
-    tags: tuple[str, ...],
     baseline: str | None,
-    max_cost: float | None,
-    allow_version_drift: bool,
     dry_run: bool,
     engine: str,
     address: str | None,
@@ -135,16 +131,9 @@ def command(  # noqa: PLR0917 - click passes them by name
       jurybox run suite.yaml --repeats 3 --store postgresql://db.example/runs --json
       jurybox run suite.yaml --engine ray --address 10.0.0.5:6379
     """  # noqa: D301 - click reads \b as "keep these lines"
-    identity = run_identity(
-        options.named_store(),
-        name=name,
-        tags=tags,
-        baseline=baseline,
-        max_cost=max_cost,
-        allow_version_drift=allow_version_drift,
-    )
+    given["baseline"] = baseline_id(options.named_store(), baseline)
     with options.cluster_of(engine, address) as cluster:
-        targets = prepare_all(suite, RunOptions(**given, identity=identity), cluster)
+        targets = prepare_all(suite, RunOptions(**given), cluster)
         for warning in dict.fromkeys(each for one in targets for each in one.warnings):
             say(f"warning: {warning}")
         if dry_run:
