@@ -12,12 +12,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from jurybox.engine.records import ENCODER, SampleRow
+from jurybox.engine.records import ENCODER, SampleRow, outcome_text
+from jurybox.judging.flow import Failure, ModelReply
 from jurybox.scoring.sample_result import FLAGS, Facets, SampleResult, facets_of
 from jurybox.storage import open_store
 from jurybox.storage.sample_search import SampleQuery
 from jurybox.storage.store import Store
-from stores import run_row, sample_row
+from stores import exchange_row, review_row, run_row, sample_row
 
 NAMES = ("tone", "depth", "a_b", "x1", "total_tokens")
 STRANGE = ('quo"te', r"back\slash", "a.b[0]", "$", "x' OR 1=1 --", "\0")
@@ -284,6 +285,40 @@ def test_names_of_fields_arent_searched(store: Store) -> None:
     store.append([made(0, **turns), *rows], [])
     for number, word in enumerate(words, 1):
         assert found(store, search=word) == [number]
+
+
+REPLIES: list[tuple[str, str, list[int]]] = [
+    ('{"reasoning": {"tone": "A Needle\\nhere, \\"so\\""}}', "needle", [1]),
+    ('{"reasoning": "A \\"quote\\""}', 'a "QUOTE"', [1]),
+    ("no JSON: \nneedle", "JSON: \nneedle", [1]),
+    ('{"why": "\\u00fcber"}', "\u00dcBER", [1]),
+    ("plain \u00fcber", "\u00dcBER", [1]),
+    ('","usage":{"x', '","usage":{"x', [1]),
+    ("a reply", "cached", []),
+    ("a reply", "gpt-9", []),
+]
+
+
+@pytest.mark.parametrize(("reply", "wanted", "where"), REPLIES)
+def test_judges_replies_are_searched_without_what_is_stored_beside_them(
+    store: Store, reply: str, wanted: str, where: list[int]
+) -> None:
+    outcomes = [outcome_text(ModelReply(text=text, model="gpt-9")) for text in ("4", reply)]
+    outcomes += [outcome_text(Failure(kind="refused", message=f"{reply} {wanted}"))]
+    rows = [exchange_row(number, outcome=each) for number, each in enumerate(outcomes)]
+    others = [exchange_row(3, role="target", outcome=outcomes[1])]
+    store.append([made(number) for number in range(4)], [*rows, *others])
+    assert found(store, search=wanted) == where
+    assert found(store, search=wanted, flags=("safety",)) == []
+    assert found(store, search="S1", matching="[2, 3]") == [2, 3]
+
+
+@pytest.mark.parametrize("wanted", ["unclear", "ADA", "\u00dcBER"])
+def test_reviews_are_searched(store: Store, wanted: str) -> None:
+    samples = [made(0), made(1)]
+    store.append(samples, [])
+    store.add_review(review_row("one", samples[1], comment="Unclear \u00fcber", reviewer="Ada"))
+    assert found(store, search=wanted) == [1]
 
 
 def test_every_sign_of_a_text_stands_for_itself(store: Store) -> None:

@@ -3,15 +3,15 @@
 A report has neither the judge of each vote, nor the reasoning of all, nor the two orders of a pair.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, cast
 
 import msgspec
 
 from jurybox.engine.driver import drive_sync
-from jurybox.engine.records import ExchangeRow, in_order
+from jurybox.engine.records import ExchangeRow, in_order, read_outcome, read_request
 from jurybox.engine.replay import ByThread, role_of
-from jurybox.judging.flow import Answer, Flow, together
+from jurybox.judging.flow import Answer, Flow, ModelReply, together
 from jurybox.judging.formats.reply_format import Side
 from jurybox.judging.jury import Ballot, PairBallot, votes_on_pair, votes_on_response
 from jurybox.judging.pairwise import PairVote
@@ -92,6 +92,36 @@ def _ballots(
         # A jury that was decided early has fewer votes than seats.
         for seat, ballot in zip(panel.seats, ballots, strict=False):
             yield letter, seat, ballot
+
+
+def judge_replies(exchanges: Iterable[ExchangeRow]) -> Iterator[tuple[str, str]]:
+    """Yield each reply of the judges once, with the names of the judges that gave it."""
+    found: dict[str, list[str]] = {}
+    for each in exchanges:
+        outcome = read_outcome(each)
+        if each.role == "judge" and isinstance(outcome, ModelReply):
+            found.setdefault(outcome.text, []).append(read_request(each).model)
+    for text, judges in found.items():
+        yield ", ".join(dict.fromkeys(judges)), _as_lines(text)
+
+
+def _as_lines(reply: str) -> str:
+    """Return a JSON reply as lines of text, without quotes and escapes; other replies as is."""
+    try:
+        return "\n".join(_leaves(msgspec.json.decode(reply, type=dict[str, Any])))
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return reply
+
+
+def _leaves(value: object, name: str = "") -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, each in cast("dict[str, object]", value).items():
+            yield from _leaves(each, f"{name} {key}".strip())
+    elif isinstance(value, list):
+        for each in cast("list[object]", value):
+            yield from _leaves(each, name)
+    else:
+        yield f"{name}: {value}"
 
 
 class OrderedVote(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,19 +4,16 @@ The sorted sample numbers are found first, then the rows of one page, because so
 takes several times as long.
 """
 
-from array import array
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
-from typing import Final, cast, get_args
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import msgspec
 
 from jurybox.documents.field_reader import NAME
-from jurybox.engine.replay import StoredResponses
-from jurybox.sample import Row, Turn
 from jurybox.scoring.sample_result import FLAGS, KINDS, MARKS, Facets, label
 from jurybox.storage.database import LOSSES, Database
 from jurybox.storage.schema import RowFinder
+from jurybox.storage.text_search import TextSearch
 
 MOST: Final = 1000
 """The maximum number of samples on a page."""
@@ -26,15 +23,15 @@ LONGEST_SEARCH: Final = 1000
 ANY: Final = "any"
 """Any winner: all pairs with a result, ties included."""
 _METRIC: Final = "metric:"
-_SEARCHED: Final = ("sample_id", "inputs", "responses")
 
 
 class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which samples to return; every condition has to be met."""
 
-    # A text in the sample's id, inputs (including metadata) or responses. Case is ignored, but for
-    # an ASCII text only the case of A to Z.
+    # A text in the sample's id, inputs (including metadata), responses, judges' replies or reviews.
+    # Case is ignored, but for an ASCII text only the case of A to Z.
     search: str = ""
+    matching: str | None = None  # the numbers of all samples with this text, if already known
     flags: tuple[str, ...] = ()  # names of `FLAGS`, all of which a sample has
     any_flags: tuple[str, ...] = ()  # names of `FLAGS`, at least one of which a sample has
     scenario: str | None = None
@@ -84,75 +81,11 @@ class Groups(msgspec.Struct, frozen=True, kw_only=True):
     demographics: tuple[str, ...]
 
 
-_ROW: Final = msgspec.json.Decoder(Row)
-_RESPONSES: Final = msgspec.json.Decoder(StoredResponses)
-
-
-def _texts(sample_id: str, inputs: str, responses: str) -> tuple[str, ...]:
-    """Return the searchable texts of a sample; only its id if the rest can't be read."""
-    try:
-        row, stored = _ROW.decode(inputs), _RESPONSES.decode(responses)
-    except msgspec.DecodeError:
-        return (sample_id,)  # an audit reports this damage
-    row = msgspec.structs.replace(row, response_b=stored.response_b)
-    errors = [each.error for each in (stored.response, stored.response_b) if each is not None]
-    others = _strings([row.scenario, row.metadata, row.checks, errors])
-    return (sample_id, *row.sample(stored.response).texts, *others)
-
-
-def _strings(value: object) -> Iterator[str]:
-    """Yield all texts within a value that came from JSON."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for name, each in cast("Mapping[str, object]", value).items():
-            yield name
-            yield from _strings(each)
-    elif isinstance(value, Sequence):
-        for each in cast("Sequence[object]", value):
-            yield from _strings(each)
-
-
-@cache
-def _own_words() -> str:
-    """Return the JSON keys and constants in stored inputs and responses."""
-    _, parts = msgspec.json.schema_components([Row, StoredResponses])
-    names = {name for part in parts.values() for name in part["properties"]}
-    return "\n".join((*names, *get_args(Turn.__annotations__["role"])))
-
-
-_OUTSIDE: Final = frozenset("0123456789.e+-{}[]:,truefalsn")
-"""The characters, in lower case, that occur in stored JSON outside of its strings."""
-
-
-def _is_plain(wanted: str) -> bool:
-    """Return whether a text can occur in stored JSON only within values."""
-    lower = wanted.lower()
-    escaped = not wanted.isascii() or _as_json(wanted) != wanted
-    return not escaped and not _OUTSIDE.issuperset(lower) and lower not in _own_words()
-
-
-def _as_json(text: str) -> str:
-    """Return a text as it is escaped within JSON."""
-    return msgspec.json.encode(text).decode()[1:-1]
-
-
-def _pattern(text: str) -> str:
-    """Return the LIKE pattern for texts that contain ``text``; ``!`` is its escape character."""
-    for sign in "!%_":
-        text = text.replace(sign, f"!{sign}")
-    return f"%{text}%"
-
-
 # ruff: noqa: S608 - the names are ours, and values are never written into a statement
 
 
 _SAFETY: Final = FLAGS["safety"]
 _MOST_URGENT: Final = 1 + max(kind.urgency for kind in (KINDS | MARKS).values())
-_TEXTS: Final = 100
-_BEFORE_ALL: Final = -(2**63)
-
-_Text = tuple[int, str, str, str]
 
 
 class Finder:
@@ -175,7 +108,11 @@ class Finder:
             self._urgency = f"CASE {' '.join(cases)} ELSE urgency END"
         self._filters, self._values = self._conditions()
         if query.search:
-            self._filters, self._values = [database.among], [run_id, self._matching()]
+            matching = query.matching
+            if matching is None:
+                matching = TextSearch(database, reader, run_id, query.search).numbers()
+            self._filters.insert(0, database.among)
+            self._values.insert(1, matching)
         self._where = " AND ".join(("run_id = ?", *self._filters))
 
     def page(self) -> SamplePage:
@@ -209,40 +146,6 @@ class Finder:
         """Yield the numbers of all samples that match, in order."""
         found = self._reader.stream(tuple[int], self._in_order(), self._values)
         return (number for (number,) in found)
-
-    def _matching(self) -> str:
-        """Return the numbers of all samples that contain the text and meet all conditions."""
-        wanted = self._query.search
-        likely, values = ["run_id = ?"], [self._run_id]
-        if self._filters:
-            where = " AND ".join(("run_id = ?", *self._filters))
-            likely.append(f"number IN (SELECT number FROM facets WHERE {where})")
-            values += self._values
-        # Both databases can ignore the case of ASCII letters, and compare faster than Python.
-        if wanted.isascii() and "\0" not in wanted:
-            likes = (f"{each} {self._database.like} ? ESCAPE '!'" for each in _SEARCHED)
-            likely.append(f"({' OR '.join(likes)})")
-            in_json = _pattern(_as_json(wanted))
-            values += [_pattern(wanted), in_json, in_json]
-        rest = f"FROM samples WHERE {' AND '.join(likely)}"
-        if _is_plain(wanted):
-            # The database's matches are exact, so texts aren't checked again.
-            statement = f"SELECT {self._database.numbers} {rest}"
-            found = self._reader.rows(tuple[str | None], statement, values)
-            return next((text for (text,) in found if text), "[]")
-        needle, numbers, last = wanted.casefold(), array("q"), _BEFORE_ALL
-        names = ", ".join(("number", *_SEARCHED))
-        statement = f"SELECT {names} {rest} AND number > ? ORDER BY number LIMIT ?"
-        while True:
-            page = self._reader.rows(_Text, statement, (*values, last, _TEXTS))
-            numbers.extend(
-                number
-                for number, *texts in page
-                if any(needle in text.casefold() for text in _texts(*texts))
-            )
-            if len(page) < _TEXTS:
-                return msgspec.json.encode(numbers.tolist()).decode()
-            last = page[-1][0]
 
     def _conditions(self) -> tuple[list[str], list[str | float | None]]:
         """Return all conditions except the one on the run, and the values of all conditions."""

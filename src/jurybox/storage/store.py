@@ -35,6 +35,7 @@ from jurybox.storage.database import (
 )
 from jurybox.storage.sample_search import MOST_GROUPS, Finder, Groups, SamplePage, SampleQuery
 from jurybox.storage.schema import Result, RowFinder, insert, select, update
+from jurybox.storage.text_search import TextSearch
 
 T = TypeVar("T")
 _FRAME: Final = ExchangeRow.__struct_fields__.index("frame")
@@ -238,6 +239,10 @@ class Store:
         rest = f"WHERE run_id = ? AND sample_id = ? {condition} ORDER BY repeat LIMIT 1"
         found = self._reader.find(SampleRow, rest, run_id, sample_id, *own)
         return _first(found)
+
+    def matching(self, run_id: str, text: str) -> str:
+        """Return the numbers of all samples that contain a text; slow in a large run."""
+        return TextSearch(self._database, self._reader, run_id, text).numbers()
 
     def find_samples(self, run_id: str, query: SampleQuery) -> SamplePage:
         """Return a page of the matching samples, with their count in total and by flag."""

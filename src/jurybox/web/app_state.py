@@ -66,7 +66,7 @@ class Pending:
     """A value that is being computed."""
 
 
-def soon(made: "Future[T]", patience: float = PATIENCE) -> T | Pending:
+def soon(made: "Future[T]", patience: float | None = PATIENCE) -> T | Pending:
     """Return a value if it is ready within ``patience`` seconds, else `Pending`."""
     try:
         return made.result(patience)
@@ -88,9 +88,16 @@ class AppState:
         self._kept: OrderedDict[Hashable, Future[Any]] = OrderedDict()
         # One computation at a time: two in parallel would take just as long and use more memory.
         self._worker = ThreadPoolExecutor(1, "jurybox-samples")
+        # A search waits for none of these; the database does most of its work.
+        self._searcher = ThreadPoolExecutor(1, "jurybox-search")
 
     def kept(
-        self, what: str, make: Callable[[], T], *runs: RunRow, reviews: bool = True
+        self,
+        what: str,
+        make: Callable[[], T],
+        *runs: RunRow,
+        reviews: bool = True,
+        worker: ThreadPoolExecutor | None = None,
     ) -> "Future[T]":
         """Compute a value from all samples of runs, and cache it if the runs are finished.
 
@@ -102,7 +109,7 @@ class AppState:
             made = self._kept.get(key)
             failed = made is not None and made.done() and made.exception() is not None
             if made is None or failed or any(run.status != "finished" for run in runs):
-                made = self._kept[key] = self._worker.submit(make)
+                made = self._kept[key] = (worker or self._worker).submit(make)
             self._kept.move_to_end(key)
             while len(self._kept) > _MAX_KEPT:
                 self._kept.popitem(last=False)
@@ -111,6 +118,14 @@ class AppState:
     def agreement(self, run: RunRow) -> "Future[ReviewAgreement | None]":
         """Compute the judges' agreement with people in a run; None if there are no reviews."""
         return self.kept("agreement", lambda: review_agreement(ReviewDesk(self.store, run)), run)
+
+    def matching(self, run: RunRow, text: str) -> "Future[str]":
+        """Find a run's samples that contain a text."""
+
+        def search() -> str:
+            return self.store.matching(run.id, text)
+
+        return self.kept(f"search {text}", search, run, worker=self._searcher)
 
     def jury(self, run: RunRow) -> "Future[JuryAgreement | None]":
         """Compute how far the votes on a run's samples agree; None if no sample has several."""

@@ -16,6 +16,7 @@ from jurybox.reporting.stored import rubric_of
 from jurybox.scoring.sample_result import FLAGS
 from jurybox.storage.sample_search import LONGEST_SEARCH, MOST, Groups, SamplePage, SampleQuery
 from jurybox.storage.store import Store
+from jurybox.web.app_state import PATIENCE, AppState, Pending, soon
 from jurybox.web.lookup import ANY_TEXT
 
 _MAX_NAME: Final = 300
@@ -38,8 +39,8 @@ class SampleFilter(BaseModel):
         "",
         max_length=LONGEST_SEARCH,
         pattern=ANY_TEXT,
-        description="Text to find in the id, the inputs (including metadata) or the responses;"
-        " case-insensitive.",
+        description="Text to find in the id, the inputs (including metadata), the responses, the"
+        " judges' replies or the reviews; case-insensitive.",
     )
     flag: list[_Flag] = Field(
         [],
@@ -108,6 +109,18 @@ class PageFilter(SampleFilter):
     page: int = Field(1, ge=1, le=10_000_000)
     at: int | None = Field(None, ge=0, le=_MAX_OFFSET)
     _known: tuple[ReleaseReview, SampleQuery] | None = None
+    _matching: str | None = None
+
+    def is_searched(self, place: AppState, run: RunRow) -> bool:
+        """Search the samples for the text; return whether that is finished.
+
+        The result is kept for a finished run only, so of another run it is waited for.
+        """
+        if self.search:
+            patience = PATIENCE if run.status == "finished" else None
+            matching = soon(place.matching(run, self.search), patience)
+            self._matching = None if isinstance(matching, Pending) else matching
+        return not self.search or self._matching is not None
 
     def find(self, store: Store, run: RunRow, *, offset: int, limit: int) -> SamplePage:
         """Return up to ``limit`` matching samples, starting at ``offset``."""
@@ -115,6 +128,7 @@ class PageFilter(SampleFilter):
         query = asked.query(rubric_of(run).overall_name, offset=offset, limit=limit)
         release, order = self._reviewed(store, run)
         query = replace(query, concerned=order.concerned, settled=release.calm)
+        query = replace(query, matching=self._matching)
         if self.sort == _WORST:
             first = order.missing_first and not self.descending
             descending = order.descending != self.descending

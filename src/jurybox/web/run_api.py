@@ -233,6 +233,9 @@ def rubrics(place: PlaceOf) -> Response:
 def samples(run: TheRun, asked: Annotated[ListFilter, Query()], place: PlaceOf) -> Response:
     """Return the matching samples of a run."""
     query = asked.query(rubric_of(run).overall_name, offset=asked.offset, limit=asked.limit)
+    if asked.search:
+        matching = place.matching(run, asked.search).result()
+        query = msgspec.structs.replace(query, matching=matching)
     page = place.store.find_samples(run.id, query)
     try:
         found = FoundSamples(samples=tuple(map(_found, page.rows)), total=page.total)

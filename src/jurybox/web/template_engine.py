@@ -76,6 +76,11 @@ def csrf_of(request: Request) -> str:
     return session.setdefault(CSRF, secrets.token_urlsafe())
 
 
+def waiting_page(request: Request, title: str, why: str) -> Response:
+    """Return a page that reloads itself until the page that it stands for is ready."""
+    return page_response(request, "waiting.html", {"title": title, "why": why})
+
+
 def page_response(
     request: Request, name: str, data: Mapping[str, Any], status: int = 200
 ) -> Response:

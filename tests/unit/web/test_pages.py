@@ -191,6 +191,28 @@ def test_the_searched_words_are_marked_in_the_table(pages: PagesClient) -> None:
     assert ">Clarity 3: Muddled.</bdi>" in page  # the reason for the lowest score
 
 
+def test_a_search_finds_what_judges_and_reviewers_say(
+    make_run: MakeRun, pages: PagesClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    why = {"accuracy": "Right, in the *main*.", "clarity": "Muddled."}
+    make_run(
+        [answered("a"), answered("b")],
+        lambda prompt: scored({"accuracy": 4, "clarity": 3}, why if "Task a" in prompt else WHY),
+        rubric=RUBRIC,
+    )
+    page = pages.get("/runs/run-a/samples?search=in+the").text
+    assert "1 to 1 of 1 sample" in page
+    assert "Right, <mark>in the</mark>" in page
+    assert pages.get("/api/runs/run-a/samples?search=in+the").json()["total"] == 1
+    opened = pages.get("/runs/run-a/samples/0?search=in+the&at=0").text
+    assert "1 of 1" in opened
+    monkeypatch.setattr(sys.modules["jurybox.web.filters"], "soon", lambda *_: Pending())
+    waiting = pages.get("/runs/run-a/samples?search=in+the").text
+    assert 'http-equiv="refresh"' in waiting
+    assert "Searching" in waiting
+    assert "1 of 2" in pages.get("/runs/run-a/samples/0?search=in+the&at=0").text
+
+
 @pytest.mark.usefixtures("made")
 def test_a_sample_begins_with_its_outcome(pages: PagesClient) -> None:
     page = pages.get("/runs/run-a/samples/3").text

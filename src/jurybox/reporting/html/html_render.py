@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import msgspec
 
 from jurybox.documents.numbers import dollars, exact, metric_change, metric_value, short, shown
-from jurybox.engine.records import RunRow, SampleRow, read_outcome, read_request
+from jurybox.engine.records import RunRow
 from jurybox.judging.evaluation_report import EvaluationReport, show_vote
-from jurybox.judging.flow import ModelReply
 from jurybox.judging.protocol import Seat
 from jurybox.reporting.attention import UNREMARKABLE, Attention, card
 from jurybox.reporting.html.page import Baseline, Extras, RunPage, run_page
@@ -25,6 +24,7 @@ from jurybox.reporting.html.panels import (
     with_lost_votes,
 )
 from jurybox.reporting.html.run_verdict import Verdict, verdict_of
+from jurybox.reporting.judge_votes import judge_replies
 from jurybox.reporting.metric_text import headline, plain_words
 from jurybox.reporting.reasons import dangers_of, other_reasons
 from jurybox.reporting.release import REVIEW_STATES, read_reviews
@@ -301,7 +301,8 @@ def _samples(store: Store, view: RunView, headline: str) -> Iterator[dict[str, A
                 for each, said in ((each, each.verdict.in_words(titles)) for each in own)
             ],
             "replies": [
-                (visible(judges), laid_out(text)[0]) for judges, text in _replies(store, row)
+                (visible(judges), laid_out(text)[0])
+                for judges, text in judge_replies(store.exchanges_of(row.run_id, row.number))
             ],
         }
 
@@ -336,36 +337,6 @@ def _criteria(
 def _named(judges: Counter[str]) -> str:
     """Return judges by name, each with the number of its votes if there are several."""
     return ", ".join(judge + (f" ({n} votes)" if n > 1 else "") for judge, n in judges.items())
-
-
-def _replies(store: Store, row: SampleRow) -> Iterator[tuple[str, str]]:
-    """Yield each reply of the judges once, with the names of the judges that gave it."""
-    found: dict[str, list[str]] = {}
-    for each in store.exchanges_of(row.run_id, row.number):
-        outcome = read_outcome(each)
-        if each.role == "judge" and isinstance(outcome, ModelReply):
-            found.setdefault(outcome.text, []).append(read_request(each).model)
-    for text, judges in found.items():
-        yield ", ".join(dict.fromkeys(judges)), _as_lines(text)
-
-
-def _as_lines(reply: str) -> str:
-    """Return a JSON reply as lines of text, without quotes and escapes; other replies as is."""
-    try:
-        return "\n".join(_leaves(msgspec.json.decode(reply, type=dict[str, Any])))
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return reply
-
-
-def _leaves(value: object, name: str = "") -> Iterator[str]:
-    if isinstance(value, dict):
-        for key, each in cast("dict[str, object]", value).items():
-            yield from _leaves(each, f"{name} {key}".strip())
-    elif isinstance(value, list):
-        for each in cast("list[object]", value):
-            yield from _leaves(each, name)
-    else:
-        yield f"{name}: {value}"
 
 
 _NEVER: Final = (

@@ -25,7 +25,7 @@ from jurybox.storage.store import Store
 from jurybox.web.app_state import AppState, Pending, soon
 from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import PlaceOf, known_run
-from jurybox.web.template_engine import page_response, segment
+from jurybox.web.template_engine import page_response, segment, waiting_page
 
 _RUNS: Final = 100
 _TWO: Final = 2
@@ -67,8 +67,9 @@ def compare_page(
 
 
 def _comparing(request: Request, count: int) -> Response:
-    """Answer with a page that reloads itself, because comparing large runs takes seconds."""
-    return page_response(request, "comparing.html", {"title": "Compare", "count": count})
+    return waiting_page(
+        request, f"Comparing {count} runs", "Every sample of these runs is being read."
+    )
 
 
 def _data(

@@ -138,8 +138,7 @@ def sample_page(
         "record": record,
         "base": f"/runs/{segment(run.id)}/samples/{number}",
         "back": asked.comparison(place.store, record.row),
-        "around": asked.neighbors(place, run, record.row)
-        or neighbors(place.store, run, number, asked),
+        "around": asked.neighbors(place, run, record.row) or neighbors(place, run, number, asked),
         "text": text,
         "wanted": asked.search,
         "scenario": scenario_texts(rubric).get(scenario or "", scenario),
@@ -268,10 +267,10 @@ def _verdict(row: ReviewRow, titles: Mapping[str, str]) -> str:
         return "can't be read"
 
 
-def neighbors(store: Store, run: RunRow, number: int, asked: PageFilter) -> Neighbors:
+def neighbors(place: AppState, run: RunRow, number: int, asked: PageFilter) -> Neighbors:
     """Return the addresses of a sample's neighbors."""
-    base = f"/runs/{segment(run.id)}/samples/"
-    if asked.at is None:
+    base, store = f"/runs/{segment(run.id)}/samples/", place.store
+    if asked.at is None or not asked.is_searched(place, run):
         return _by_number(store, run, number, base, asked.address())
     first = max(0, asked.at - 1)
     page = asked.find(store, run, offset=first, limit=3)

@@ -1,6 +1,8 @@
 """The table of a run's samples, which the store searches, sorts and pages."""
 
+from collections.abc import Iterable
 from contextlib import suppress
+from itertools import chain
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -11,9 +13,11 @@ from starlette.responses import RedirectResponse, Response
 from jurybox.documents.numbers import decimals_of, metric_value
 from jurybox.engine.records import RunRow
 from jurybox.reporting.attention import UNREMARKABLE, Badge, badges_of
+from jurybox.reporting.judge_votes import judge_replies
 from jurybox.reporting.reasons import failed_rules, main_reason
 from jurybox.reporting.release import REVIEW_STATES, read_reviews, settled_words
 from jurybox.reporting.stored import SampleRecord, damaged, rubric_of, run_title
+from jurybox.review.reviews import Review
 from jurybox.rubric.metrics import SAMPLE_SCORE
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import FLAGS, KINDS, MARKS, NEEDS_REVIEW, Facets, flag_names
@@ -23,7 +27,7 @@ from jurybox.text_format import cut
 from jurybox.web.filters import PageFilter, option
 from jurybox.web.lookup import PlaceOf, TheRun
 from jurybox.web.page_text import texts_of
-from jurybox.web.template_engine import page_response, segment
+from jurybox.web.template_engine import page_response, segment, waiting_page
 
 SIZE: Final = 50
 _MOST_COLUMNS: Final = 8
@@ -53,6 +57,8 @@ def samples_page(
     """Answer with a page of the matching samples."""
     store, rubric = place.store, rubric_of(run)
     first = (asked.page - 1) * SIZE
+    if not asked.is_searched(place, run):
+        return waiting_page(request, "Searching", "All texts of this run are being read.")
     found = asked.find(store, run, offset=first, limit=SIZE)
     base = f"/runs/{segment(run.id)}/samples"
     if not found.rows and found.total:
@@ -151,8 +157,8 @@ def _line(
             if record.responses.response_b is not None:
                 response_b = record.responses.response_b.text
             failed = failed_rules(record)
-            elsewhere = _elsewhere(record, wanted)
             reviews = read_reviews(run, store.reviews_of(run.id, row.number)).every
+            elsewhere = _elsewhere(store, record, reviews, wanted)
             settled = settled_words(record.result.review_reasons, reviews)
             why = main_reason(record, rubric, reviews)
     return SampleLine(
@@ -169,14 +175,19 @@ def _line(
     )
 
 
-def _elsewhere(record: SampleRecord, wanted: str) -> tuple[str, str]:
+def _elsewhere(
+    store: Store, record: SampleRecord, reviews: Iterable[Review], wanted: str
+) -> tuple[str, str]:
     """Return a field that has the searched words, with an excerpt, if the table lacks them."""
     folded = wanted.casefold()
     shown = (record.row.sample_id, record.task, record.response)
     if not any(folded in text.casefold() for text in shown):
-        for name, text in texts_of(record, 0):
+        row = record.row
+        said = ((each.reviewer, f"{each.comment} ({each.reviewer})") for each in reviews)
+        replies = judge_replies(store.exchanges_of(row.run_id, row.number))
+        for name, text in chain(texts_of(record, 0), said, replies):
             if folded in text.casefold():
-                return name, _excerpt(text, wanted)
+                return name.replace("-", " "), _excerpt(text, wanted)
     return "", ""
 
 

@@ -1,0 +1,205 @@
+"""Finds the samples of a run that contain a text, without an index of words.
+
+The texts are a sample's id, inputs, responses, judges' replies and reviews. With 100,000 samples,
+that takes up to a second, mostly for the replies.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Final, cast, get_args
+
+import msgspec
+
+from jurybox.engine.records import ReviewRow
+from jurybox.engine.replay import StoredResponses
+from jurybox.review.reviews import active_rows
+from jurybox.sample import Row, Turn
+from jurybox.storage.database import Database
+from jurybox.storage.schema import RowFinder
+
+_ROW: Final = msgspec.json.Decoder(Row)
+_RESPONSES: Final = msgspec.json.Decoder(StoredResponses)
+
+
+def _finder(wanted: str) -> Callable[[Iterable[str]], bool]:
+    """Return a function that checks if any of several texts contains a text.
+
+    For an ASCII text, only the case of ASCII letters is ignored, because full case folding of long
+    texts takes ten times as long.
+    """
+    fold = str.encode if wanted.isascii() else _folded
+    try:
+        needle = fold(wanted).lower()
+    except UnicodeEncodeError:
+        return lambda _texts: False  # stored texts contain no lone surrogates
+    return lambda texts: any(needle in fold(text).lower() for text in texts)
+
+
+def _folded(text: str) -> bytes:
+    return text.casefold().encode()
+
+
+def _texts(sample_id: str, inputs: str, responses: str) -> tuple[str, ...]:
+    """Return the searchable texts of a sample; only its id if the rest can't be read."""
+    try:
+        row, stored = _ROW.decode(inputs), _RESPONSES.decode(responses)
+    except msgspec.DecodeError:
+        return (sample_id,)  # an audit reports this damage
+    row = msgspec.structs.replace(row, response_b=stored.response_b)
+    errors = [each.error for each in (stored.response, stored.response_b) if each is not None]
+    others = _strings([row.scenario, row.metadata, row.checks, errors])
+    return (sample_id, *row.sample(stored.response).texts, *others)
+
+
+def _strings(value: object) -> Iterator[str]:
+    """Yield all texts within a value that came from JSON."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, each in cast("Mapping[str, object]", value).items():
+            yield name
+            yield from _strings(each)
+    elif isinstance(value, Sequence):
+        for each in cast("Sequence[object]", value):
+            yield from _strings(each)
+
+
+@cache
+def _own_words() -> str:
+    """Return the JSON keys and constants in stored inputs and responses."""
+    _, parts = msgspec.json.schema_components([Row, StoredResponses])
+    names = {name for part in parts.values() for name in part["properties"]}
+    return "\n".join((*names, *get_args(Turn.__annotations__["role"])))
+
+
+_OUTSIDE: Final = frozenset("0123456789.e+-{}[]:,truefalsn")
+"""The characters, in lower case, that occur in stored JSON outside of its strings."""
+
+
+def _is_plain(wanted: str) -> bool:
+    """Return whether a text can occur in stored JSON only within values."""
+    lower = wanted.lower()
+    escaped = not wanted.isascii() or _as_json(wanted) != wanted
+    return not escaped and not _OUTSIDE.issuperset(lower) and lower not in _own_words()
+
+
+def _as_json(text: str) -> str:
+    """Return a text as it is escaped within JSON."""
+    return msgspec.json.encode(text).decode()[1:-1]
+
+
+def _pattern(text: str) -> str:
+    """Return the LIKE pattern for texts that contain ``text``; ``!`` is its escape character."""
+    for sign in "!%_":
+        text = text.replace(sign, f"!{sign}")
+    return f"%{text}%"
+
+
+_TEXTS: Final = 100
+_BEFORE_ALL: Final = -(2**63)
+# A stored reply begins with its text, in which every quote is escaped; so nothing else matches.
+_ESCAPE: Final = "'!'"
+_REPLY: Final = '{"reply":{"text":"', '","usage":{%'
+
+# ruff: noqa: S608 - the names are ours, and values are never written into a statement
+
+
+class _SaidText(msgspec.Struct):
+    text: str
+
+
+class _Said(msgspec.Struct):
+    reply: _SaidText | None = None
+
+
+_SAID: Final = msgspec.json.Decoder(_Said)
+_OwnTexts = tuple[int, str, str, str]
+_ReplyText = tuple[int, int, str]
+
+
+class TextSearch:
+    """A search for a text in all samples of a run."""
+
+    def __init__(self, database: Database, reader: RowFinder, run_id: str, wanted: str) -> None:
+        self._like, self._numbers = database.like, database.numbers
+        self._reader, self._run_id, self._wanted = reader, run_id, wanted
+        self._has = _finder(wanted)
+
+    def numbers(self) -> str:
+        """Return the numbers of all samples that contain the text, as a JSON list."""
+        found = {*self._own(), *self._replied(), *self._reviewed()}
+        return msgspec.json.encode(found).decode()
+
+    def _own(self) -> Iterator[int]:
+        """Yield the samples whose id, inputs or responses contain the text."""
+        wanted, likely, patterns = self._wanted, "", tuple[str, ...]()
+        if wanted.isascii() and "\0" not in wanted:
+            # Both databases can ignore the case of ASCII letters, and compare faster than Python.
+            in_json = _pattern(_as_json(wanted))
+            patterns = (_pattern(wanted), in_json, in_json)
+            likely = self._any_like("sample_id", "inputs", "responses")
+        if _is_plain(wanted):
+            # The database's matches are exact, so texts aren't checked again.
+            yield from self._numbers_from(f"samples WHERE run_id = ? {likely}", patterns)
+            return
+        statement = (
+            f"SELECT number, sample_id, inputs, responses FROM samples WHERE run_id = ? {likely}"
+            " AND number > ? ORDER BY number LIMIT ?"
+        )
+        page, last = list[_OwnTexts](), _BEFORE_ALL
+        while last == _BEFORE_ALL or len(page) == _TEXTS:
+            values = (self._run_id, *patterns, last, _TEXTS)
+            page = self._reader.rows(_OwnTexts, statement, values)
+            yield from (number for number, *texts in page if self._has(_texts(*texts)))
+            last = page[-1][0] if page else 0
+
+    def _replied(self) -> Iterator[int]:
+        """Yield the samples of which a judge's reply contains the text."""
+        if self._wanted.isascii():
+            once = _as_json(self._wanted)
+            first, after = _REPLY
+            # Most replies are JSON, whose texts are escaped twice.
+            patterns = tuple(first + _pattern(text) + after for text in {once, _as_json(once)})
+            likely = self._any_like(*("outcome" for _ in patterns))
+            rest = f"exchanges WHERE run_id = ? AND role = 'judge' {likely}"
+            yield from self._numbers_from(rest, patterns)
+            return
+        statement = (
+            "SELECT number, position, outcome FROM exchanges WHERE run_id = ? AND role = 'judge'"
+            " AND (number, position) > (?, ?) ORDER BY number, position LIMIT ?"
+        )
+        page, last = list[_ReplyText](), (_BEFORE_ALL, 0)
+        while last[0] == _BEFORE_ALL or len(page) == _TEXTS:
+            values = (self._run_id, *last, _TEXTS)
+            page = self._reader.rows(_ReplyText, statement, values)
+            yield from (number for number, _, outcome in page if self._has(_said(outcome)))
+            last = page[-1][:2] if page else (0, 0)
+
+    def _reviewed(self) -> Iterator[int]:
+        """Yield the samples of which a review's comment or author contains the text."""
+        rows = self._reader.find(
+            ReviewRow, "WHERE run_id = ? ORDER BY created_at, id", self._run_id
+        )
+        for row in active_rows(rows):
+            if self._has((row.reviewer, row.comment)):
+                yield row.number
+
+    def _any_like(self, *names: str) -> str:
+        return f"AND ({' OR '.join(f'{name} {self._like} ? ESCAPE {_ESCAPE}' for name in names)})"
+
+    def _numbers_from(self, rest: str, patterns: tuple[str, ...]) -> Iterator[int]:
+        # Numbers come as one text, because returning a row for each takes as long as finding them.
+        statement = f"SELECT {self._numbers} FROM {rest}"
+        for (text,) in self._reader.rows(tuple[str | None], statement, (self._run_id, *patterns)):
+            yield from msgspec.json.decode(text or "[]", type=list[int])
+
+
+def _said(outcome: str) -> Iterator[str]:
+    """Yield the text of a reply, and the texts within it if it is JSON."""
+    try:
+        reply = _SAID.decode(outcome).reply
+        if reply is not None:
+            yield reply.text
+            yield from _strings(msgspec.json.decode(reply.text))
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return
