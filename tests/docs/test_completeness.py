@@ -25,7 +25,7 @@ from jurybox.rubric.template import PLACEHOLDERS
 from jurybox.settings import VARIABLES
 from jurybox.storage import schema
 from jurybox.suite import JUDGE_KEYS, SUITE_KEYS
-from jurybox.suite.model_spec import MODEL_KEYS
+from jurybox.suite.model_spec import ModelSpec
 from jurybox.suite.target_spec import TARGET_KEYS
 
 ROOT = Path(__file__).parents[2]
@@ -205,7 +205,7 @@ def test_every_finding_of_a_dataset_is_documented_and_no_other() -> None:
         ("Keys", SUITE_KEYS),
         ("Target", TARGET_KEYS),
         ("Judge", JUDGE_KEYS),
-        ("Endpoints and keys", MODEL_KEYS),
+        ("Endpoints and keys", ModelSpec.__struct_fields__),
     ],
 )
 def test_the_tables_of_suite_keys_are_the_lists_in_the_code(

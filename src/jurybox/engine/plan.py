@@ -24,8 +24,6 @@ from jurybox.scoring.prices import Price
 from jurybox.scoring.rules import compile_rules
 from jurybox.suite.model_spec import ModelSpec
 
-FORMAT: Final = 1
-
 RECORDED: Final = "recorded"
 """The target name of runs whose dataset contains the responses."""
 
@@ -181,7 +179,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     batch: bool = False
     derived_from: str | None = None
     overlays: dict[str, DocumentPlan] = {}
-    format: int = FORMAT
 
     @property
     def samples(self) -> int:

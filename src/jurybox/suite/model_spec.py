@@ -66,10 +66,6 @@ class ModelSpec(EndpointFields, frozen=True, kw_only=True, omit_defaults=True):
     model: Annotated[str, TextForm("bad-model", _parse_model), Meta(examples=["provider/name"])]
 
 
-MODEL_KEYS: Final = ("model", *EndpointFields.__struct_fields__)
-"""Every key of a model."""
-
-
 def model_option(text: str) -> ModelSpec:
     """Read a model from an option: ``provider/name``, or a mapping in braces."""
     if not text.startswith("{"):
