@@ -100,10 +100,7 @@ def test_findings_name_the_file_and_the_line(jurybox: Call, home: Path) -> None:
     assert third.startswith("data/b.jsonl:3:1: `task` is the number 7")
 
 
-def test_a_file_of_many_that_goes_away_during_a_run_stops_it(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("jurybox.datasets.dataset._SMALL", 0)
+def test_a_file_of_many_that_goes_away_during_a_run_stops_it(home: Path) -> None:
     dataset = open_dataset(home, pattern="data/*.jsonl")
     rows = dataset.rows(needs_response=True, expected=survey(dataset, needs_response=True))
     assert next(rows)[1].id == "a1"

@@ -209,7 +209,6 @@ class Dataset:
         self.origin = printable(str(path))
         self._parts = parts
         self._needs = needs or Needs()
-        self._kept: tuple[str, bool, list[tuple[int, Row]]] | None = None
 
     def begin(self, findings: Findings, *, needs_response: bool) -> Pass:
         """Return a pass over all files."""
@@ -219,14 +218,11 @@ class Dataset:
     def rows(
         self, *, needs_response: bool, expected: Survey | None = None
     ) -> Iterator[tuple[int, Row]]:
-        """Yield every row with its line; rows of a small file come from the survey.
+        """Yield every row with its line.
 
         The file's size is compared with the survey's at the start. Its hash is compared after the
         last row, so it isn't checked if iteration stops earlier.
         """
-        if self._kept and expected and self._kept[:2] == (expected.sha256, needs_response):
-            yield from self._kept[2]
-            return
         going = self.begin(_FirstFault(self), needs_response=needs_response)
         if expected is not None and going.size != expected.bytes:
             raise self.changed("its size differs")
@@ -286,10 +282,6 @@ class Dataset:
                 yield Pass([part], _FirstFault(self), self, needs)
             before += size
 
-    def keep(self, sha256: str, rows: list[tuple[int, Row]], *, needs_response: bool) -> None:
-        """Keep the rows of a survey, so that a run needn't read them again."""
-        self._kept = (sha256, needs_response, rows)
-
     def refused(self, faults: Sequence[Finding]) -> DatasetError:
         """Return the error for faults, each with its file and its line there."""
         places = [self._located(fault.line) for fault in faults]
@@ -342,9 +334,6 @@ class _FirstFault(Findings):
         raise self._dataset.refused(self.in_order())
 
 
-# Bytes. The run reads larger files again, so that memory doesn't grow with a dataset.
-_SMALL: Final = 1_000_000
-
 Check = Callable[[Row], None]
 """Raises an `InputError` for a row that the run can't use."""
 
@@ -360,14 +349,11 @@ def survey(dataset: Dataset, *, needs_response: bool, check: Check | None = None
     findings = Findings()
     seen = array("q")  # eight bytes per id; a set of a million takes 76 MB
     rows = 0
-    kept: list[tuple[int, Row]] = []
     going = dataset.begin(findings, needs_response=needs_response)
     # Reading stops if there are too many findings.
     with suppress(TooManyError):
         for line, row in going:
             rows += 1
-            if going.size <= _SMALL:
-                kept.append((line, row))
             try:
                 if check is not None:
                     check(row)
@@ -383,8 +369,6 @@ def survey(dataset: Dataset, *, needs_response: bool, check: Check | None = None
             findings.add(Place(1), "no-rows", problem, "give it at least one")
     if faults := findings.in_order():
         raise dataset.refused(faults)
-    if kept:
-        dataset.keep(going.sha256, kept, needs_response=needs_response)
     return Survey(rows=rows, sha256=going.sha256, bytes=going.bytes, warnings=going.warnings)
 
 

@@ -57,14 +57,14 @@ def test_reading_takes_the_same_memory_for_any_number_of_rows(
     assert peak_of(read) < 1.2 * short
 
 
-def test_a_survey_keeps_eight_bytes_an_id() -> None:
+def test_a_survey_takes_48_bytes_an_id() -> None:
     path = write_json_lines(4_000)
     opened = open_dataset(path)
     short = peak_of(lambda: survey(opened, needs_response=False))
     write_json_lines(14_000)
     long = peak_of(lambda: survey(opened, needs_response=False))
-    # An array grows by an eighth at a time.
-    assert long - short < 10_000 * 8 * 1.5
+    # Eight are kept; sorting them at the end takes 40 more for a moment.
+    assert long - short < 10_000 * 48 * 1.1
 
 
 def test_a_long_line_is_read_once_not_again_with_every_piece() -> None:

@@ -46,23 +46,13 @@ def test_all_ids_given_twice_are_cut_short() -> None:
         (TEXT.replace('"b"', '""""'[:3]), r"rows.jsonl:2:10: not valid JSON"),
     ],
 )
-def test_a_large_dataset_that_changed_since_the_survey_is_refused(
-    now: str, how: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("jurybox.datasets.dataset._SMALL", 0)
+def test_a_dataset_that_changed_since_the_survey_is_refused(now: str, how: str) -> None:
     opened = dataset(TEXT)
     found = look(opened)
     dataset(now)
     with pytest.raises(IncompleteError) as caught:
         tasks(opened, found)
     assert str(caught.value).startswith(f"rows.jsonl: the dataset changed during the run ({how}")
-
-
-def test_the_rows_of_a_small_dataset_are_those_that_were_surveyed() -> None:
-    opened = dataset(TEXT)
-    found = look(opened)
-    Path("rows.jsonl").unlink()
-    assert tasks(opened, found) == ["x", "y", "z"]
 
 
 def test_a_file_that_is_replaced_during_the_run_is_read_to_its_end() -> None:
