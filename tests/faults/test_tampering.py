@@ -319,21 +319,17 @@ def test_a_score_that_was_changed_with_all_its_hashes_is_still_not_what_the_judg
     found = verdict(store, run_id)
     assert isinstance(found, Difference)
     assert str(found) == (
-        "record 2, sample q2, repeat 0: result.metrics.accuracy_score is `2`,"
-        " and the replies say `0`"
+        "record 2, sample q2, repeat 0: its result differs from what the replies say"
     )
 
 
 @pytest.mark.parametrize(
-    ("attention", "said"),
-    [
-        ([], "outcome.attention is `[]`"),
-        ([{"kind": "failed", "count": 2, "first": [0, 2, 3]}], "outcome.attention[0].count is `2`"),
-    ],
+    "attention",
+    [[], [{"kind": "failed", "count": 2, "first": [0, 2, 3]}]],
     ids=["left out", "fewer"],
 )
 def test_what_needs_attention_is_derived_again(
-    store: Path, stored: tuple[str, bytes], attention: list[object], said: str
+    store: Path, stored: tuple[str, bytes], attention: list[object]
 ) -> None:
     from jurybox.engine import records
 
@@ -348,7 +344,7 @@ def test_what_needs_attention_is_derived_again(
     text = records.ENCODER.encode(outcome).decode()
     seal = records.sealed(msgspec.structs.replace(run, outcome=text)).seal
     edit(store, ("update runs set outcome = ?, seal = ?", (text, seal)))
-    assert said in str(verdict(store, stored[0]))
+    assert "its outcome differs from what its records say" in str(verdict(store, stored[0]))
 
 
 def test_spreads_are_derived_again(store: Path, stored: tuple[str, bytes]) -> None:
@@ -362,5 +358,4 @@ def test_spreads_are_derived_again(store: Path, stored: tuple[str, bytes]) -> No
     text = records.ENCODER.encode(outcome).decode()
     seal = records.sealed(msgspec.structs.replace(run, outcome=text)).seal
     edit(store, ("update runs set outcome = ?, seal = ?", (text, seal)))
-    said = "outcome.spreads.metrics.accuracy_score.mean is `0.75`, and the replies say `0.5`"
-    assert said in str(verdict(store, stored[0]))
+    assert "its outcome differs from what its records say" in str(verdict(store, stored[0]))

@@ -5,8 +5,7 @@ replies, and the outcome is compared with the stored one: reports, scores, resul
 entries, then the reviews, the summary, the gates and the digest of the whole run.
 """
 
-from collections.abc import Iterator
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -24,8 +23,6 @@ from jurybox.scoring.summary import RunTally
 from jurybox.storage.store import Store, StoredRows
 
 _RESPONSES: Final = msgspec.json.Decoder(StoredResponses)
-_LONGEST: Final = 80
-_MISSING: Final = "nothing"
 _CHANGED: Final = "the row was changed after it was written"
 
 
@@ -139,12 +136,9 @@ class _Auditor:
         except msgspec.DecodeError as error:
             raise _FoundError(self._where, f"its metadata can't be read ({error})") from None
         names = {"run_id": self._run.id, "timestamp_utc": self._run.created_at}
-        planned = planned_metadata(plan, procedure) | names
-        kept = records.ENCODER.encode({name: stored.get(name) for name in planned}).decode()
-        again = records.ENCODER.encode(planned).decode()
-        if kept != again:
-            what = first_difference("metadata", kept, again, "the plan says")
-            raise _FoundError(self._where, what)
+        for name, planned in (planned_metadata(plan, procedure) | names).items():
+            same = records.ENCODER.encode(stored.get(name)) == records.ENCODER.encode(planned)
+            _require(same, self._where, f"its {name} differs from what its plan says")
         _require(self._run.suite == plan.suite, self._where, "its suite differs from its plan")
 
     def _check_seals(self, rows: StoredRows) -> None:
@@ -191,12 +185,8 @@ class _Auditor:
             ).conclusion
         except msgspec.DecodeError as error:
             raise _FoundError(self._where, f"its outcome can't be read ({error})") from None
-        one, other = (
-            records.ENCODER.encode(kept).decode(),
-            records.ENCODER.encode(tally.conclude()).decode(),
-        )
-        if one != other:
-            raise _FoundError(self._where, first_difference("outcome", one, other))
+        same = records.ENCODER.encode(kept) == records.ENCODER.encode(tally.conclude())
+        _require(same, self._where, "its outcome differs from what its records say")
 
 
 def _check_record(
@@ -216,9 +206,8 @@ def _check_record(
         raise DifferentError("its repeat differs from the plan")
     derived = derive(plan, procedure, sample, asked)
     for column in ("inputs", "responses", "report", "automated", "result"):
-        kept, again = getattr(sample, column), getattr(derived, column)
-        if kept != again:
-            raise DifferentError(first_difference(column, kept, again))
+        if getattr(sample, column) != getattr(derived, column):
+            raise DifferentError(f"its {column} differs from what the replies say")
 
 
 def _check_facets(stored: Facets | None, again: Facets) -> None:
@@ -268,41 +257,3 @@ class _ReviewAudit:
             return None
         responses = _RESPONSES.decode(sample.responses)
         return _Reviewed(sample.record_sha256, responses.response_b is not None)
-
-
-def first_difference(
-    column: str, kept: str | None, again: str | None, witness: str = "the replies say"
-) -> str:
-    """Describe where two JSON texts first differ."""
-    try:
-        one = None if kept is None else msgspec.json.decode(kept)
-        other = None if again is None else msgspec.json.decode(again)
-    except msgspec.DecodeError as error:
-        return f"{column} can't be read ({error})"
-    found = next(_differences(column, one, other), None)
-    if found is None:
-        return f"{column} is encoded differently"
-    path, left, right = found
-    return f"{path} is {_short(left)}, and {witness} {_short(right)}"
-
-
-def _differences(path: str, one: object, other: object) -> Iterator[tuple[str, object, object]]:
-    if isinstance(one, dict) and isinstance(other, dict):
-        left, right = cast("dict[str, Any]", one), cast("dict[str, Any]", other)
-        for key in dict.fromkeys((*left, *right)):
-            yield from _differences(
-                f"{path}.{key}", left.get(key, _MISSING), right.get(key, _MISSING)
-            )
-    elif isinstance(one, list) and isinstance(other, list):
-        mine, theirs = cast("list[Any]", one), cast("list[Any]", other)
-        if len(mine) != len(theirs):
-            yield path, mine, theirs
-        for index, pair in enumerate(zip(mine, theirs, strict=False)):
-            yield from _differences(f"{path}[{index}]", *pair)
-    elif one != other:
-        yield path, one, other
-
-
-def _short(value: object) -> str:
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return f"`{text}`" if len(text) <= _LONGEST else f"`{text[: _LONGEST - 3]}...`"
