@@ -81,7 +81,6 @@ _JUDGED: Final[Columns] = {
     "evaluator_error": "text",
     "target_error": "text",
     "judge_score": "number",
-    "judge_reasoning": "text",
     "judge_criteria": "json",
     "judge_fallback": "boolean",
     "record_sha256": "text",
@@ -213,20 +212,8 @@ def _judged(sample: SampleRow, result: SampleResult) -> ExportedRow:
     return {
         "criteria": by_jury if by_rules is None else by_rules,
         "judge_criteria": None if by_rules is None else by_jury,
-        "judge_reasoning": None if by_jury is None else _reasoning(by_jury),
         **{name: report.get(name) for name in _REPORTED},
     }
-
-
-def _reasoning(criteria: Sequence[dict[str, Any]]) -> str | None:
-    """Return the judges' reasoning as one string: each text once, with its criteria."""
-    found: dict[str, list[str]] = {}
-    for each in criteria:
-        if each["reasoning"]:
-            found.setdefault(each["reasoning"], []).append(each["id"])
-    if len(found) == 1 and len(*found.values()) == len(criteria):
-        return next(iter(found))
-    return "\n".join(f"{', '.join(names)}: {text}" for text, names in found.items()) or None
 
 
 def _exchange(row: ExchangeRow) -> dict[str, Any]:
