@@ -1,7 +1,7 @@
 """Fit the numbers with which the embedded judge turns a yes into a score.
 
 Reads `judge_cases/answers.jsonl`, which has the probability of a yes for the responses of the
-development cases, and prints the table `FITS` of `jurybox.judging.evidence.evidence_votes`: a
+development cases, and prints the table `FITS` of `jurybox.judging.evidence_votes`: a
 logistic regression over the log-odds, in which right and wrong responses weigh the same. It also
 prints the areas under the ROC curve, and how many responses are called right if their case is left
 out of the fit. `--ask N` first asks about N more cases of each kind.
@@ -19,7 +19,7 @@ from judge import CASES, Case, cases
 from numpy.typing import NDArray
 
 from jurybox.engine.driver import Callers, drive
-from jurybox.judging.evidence.evidence_votes import Readings, by_text, inquire, logit
+from jurybox.judging.evidence_votes import Readings, by_text, inquire, logit
 from jurybox.judging.protocol import Seat
 from jurybox.models.local.files import default_judge
 from jurybox.rubric.rubric_model import Generation
@@ -93,7 +93,7 @@ def read() -> list[dict[str, Any]]:
 
 async def ask(judge: str, source: str, rows: Sequence[Case]) -> None:
     """Ask about all responses of some cases in the first wording, and keep the answers."""
-    seat = Seat(vote=0, judge=judge, generation=Generation(), way="evidence")
+    seat = Seat(vote=0, judge=judge, generation=Generation())
     model = ModelBuilder().build(ModelSpec(model=judge))
     for case in rows:
         for side in SIDES[source]:

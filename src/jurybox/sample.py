@@ -117,8 +117,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     metadata: dict[str, Any] = {}
     response: Response | None = None
     response_b: Response | None = None
-    checks: tuple[dict[str, Any], ...] | msgspec.UnsetType = msgspec.UNSET
-    """The row's own checks; not stored if empty."""
+    checks: tuple[dict[str, Any], ...] = ()
 
     def sample(self, response: Response) -> Sample:
         """Return the row as a sample with this response."""

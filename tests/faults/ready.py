@@ -37,7 +37,7 @@ for line in sys.stdin:
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 _ROOMS = (
-    "jurybox.cli", "jurybox.datasets", "jurybox.judging", "jurybox.judging.evidence",
+    "jurybox.cli", "jurybox.datasets", "jurybox.judging",
     "jurybox.judging.formats", "jurybox.models", "jurybox.reporting",
     "jurybox.rubric", "jurybox.rubric.document", "jurybox.engine", "jurybox.scoring",
     "jurybox.scoring.rules", "jurybox.storage", "jurybox.suite",

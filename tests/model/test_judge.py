@@ -8,7 +8,7 @@ import pytest
 import real_models
 from jurybox import EvaluationReport, load_rubric
 from jurybox.engine.driver import Callers, drive
-from jurybox.judging.evidence.evidence_votes import compare
+from jurybox.judging.evidence_votes import compare
 from jurybox.judging.flow import Unscored
 from jurybox.judging.jury import jury
 from jurybox.judging.pairwise import PairVote
@@ -57,7 +57,7 @@ def compared(one: Sample) -> PairVote:
     async def main() -> PairVote | Unscored:
         asked = model()
         try:
-            (seat,) = GENERAL.seats([NAME], 1)
+            (seat,) = GENERAL.panel([NAME], 1).seats
             return await drive(compare(GENERAL, one, seat), Callers().route({NAME: asked}))
         finally:
             await asked.aclose()

@@ -246,7 +246,7 @@ class _Observer:
         if len(families) == 1:
             yield families.pop(), overall
             return
-        panel = self._procedure.judging.seats(self._procedure.judges, self._procedure.votes)
+        panel = self._procedure.judging.panel(self._procedure.judges, self._procedure.votes).seats
         lost = {each.vote for each in report.lost_votes}
         valid = [
             seat for seat in panel[: len(panel) - report.votes_skipped] if seat.vote not in lost

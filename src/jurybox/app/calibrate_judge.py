@@ -28,8 +28,7 @@ from jurybox.calibration.gold import (
     words_of,
 )
 from jurybox.calibration.judge_comparison import Options, compare
-from jurybox.calibration.proposals import Proposal
-from jurybox.calibration.rubric_changes import next_version
+from jurybox.calibration.proposals import Proposal, next_version
 from jurybox.calibration.tuning_loop import Disagreements, JudgedPart, Unusable
 from jurybox.datasets.row_reader import record_of
 from jurybox.engine.driver import drive
@@ -37,7 +36,7 @@ from jurybox.engine.plan import DocumentPlan
 from jurybox.engine.ports import ModelError
 from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.flow import ModelReply, ModelRequest, Outcome
-from jurybox.judging.protocol import way_of
+from jurybox.judging.protocol import gives_evidence
 from jurybox.models.recorded import Recorder, ReplayModel
 from jurybox.reporting.output_file import whole_file
 from jurybox.reporting.stored import SampleRecord
@@ -141,7 +140,7 @@ class Calibrator:
                 rounds=options.rounds,
                 level=options.level,
                 seed=options.seed,
-                narrow=all(way_of(judge.model, None) != "verdict" for judge in options.judges),
+                narrow=all(gives_evidence(judge.model) for judge in options.judges),
             ),
             self._judge,
             None if options.proposer is None else self._suggest,

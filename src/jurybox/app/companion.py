@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from jurybox.errors import InputError
 from jurybox.rubric import Rubric, parse_rubric
-from jurybox.scoring.rules import CompiledRules, compile_rules, overall_score, score_by_rules
+from jurybox.scoring.rules import CompiledRules, compile_rules, score_by_rules
 from jurybox.text_format import listed, nearest, printable
 
 _NAME = "companion"
@@ -68,7 +68,7 @@ def overall_quality(scores: Mapping[str, float]) -> float:
             raise InputError(f"`{printable(str(name))}` isn't a criterion of {_NAME}", hint, where)
         if isinstance(problem := rubric.scale.read(score), str):
             raise InputError(f"`{name}` {problem}", "correct the score", where)
-    overall = overall_score(rubric, scores)
+    overall = rubric.overall(scores)
     if overall is None:
         missing = (name for name in known if name not in scores)
         raise InputError(f"no score for {listed(missing)}", "give all six", where)

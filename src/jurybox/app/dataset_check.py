@@ -17,6 +17,7 @@ from jurybox.datasets.fields import FIELD_OF
 from jurybox.engine.plan import Plan
 from jurybox.errors import InputError
 from jurybox.integrations.ray_engine import RayCluster
+from jurybox.judging.protocol import gives_evidence
 from jurybox.rubric.checks import ROW_CHECKS, row_parts
 from jurybox.rubric.template import Template
 from jurybox.sample import Response, Row
@@ -41,7 +42,7 @@ class RowCheck:
         """Set what rows are checked against; the prompt may omit the fields in ``unused``."""
         procedure, target = plan.procedure(), plan.target
         self._judging = procedure.judging
-        self._asks = self._judging.asks_for_verdicts(procedure.judges)
+        self._asks = not all(map(gives_evidence, procedure.judges))
         checked = self._judging.rubric.checked
         self.demographics: set[str | None] = set()
         self.missing = {name for one in checked for each in one.checks for name in row_parts(each)}

@@ -18,7 +18,6 @@ from jurybox.review.reviews import Review, by_number, gold_of
 from jurybox.review.selection import RandomSubset, too_many_missing
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import UNIT_SCALE
-from jurybox.scoring.rules import overall_score
 from jurybox.scoring.sample_result import POINTS, POINTS_OF_B
 from jurybox.statistics import corrected
 from jurybox.statistics.estimates import Estimate
@@ -263,7 +262,7 @@ def human_value(rubric: Rubric, gold: Gold, name: str) -> float | None:
         return given
     scores = {each.id: gold.score(each.id) for each in rubric.criteria}
     known = {key: value for key, value in scores.items() if value is not None}
-    return overall_score(rubric, known)
+    return rubric.overall(known)
 
 
 def review_agreement(desk: ReviewDesk) -> ReviewAgreement | None:

@@ -12,7 +12,7 @@ from jurybox.app.model_session import checked_route
 from jurybox.engine.driver import OnExchange, drive
 from jurybox.errors import CombinedError, InputError
 from jurybox.judging.flow import Defect, ModelReply, ModelRequest
-from jurybox.judging.protocol import Judging, Way
+from jurybox.judging.protocol import Judging
 from jurybox.models.function import Function, function_names
 from jurybox.rubric import Rubric
 from jurybox.sample import Response, Row, Timing, Turn, Usage, emptiness
@@ -173,15 +173,12 @@ def single_row(  # noqa: PLR0913 - the parts of a sample, all by keyword
     )
 
 
-def single_procedure(
-    rubric: Rubric, judges: Sequence[str], votes: int, *, pair: bool, way: Way | None = None
-) -> Procedure:
-    """Return how a single sample is judged; ``way`` is as in `Judging`."""
+def single_procedure(rubric: Rubric, judges: Sequence[str], votes: int, *, pair: bool) -> Procedure:
+    """Return how a single sample is judged."""
     check_checks(rubric, judges=bool(judges), pair=pair)
     judging = Judging(
         rubric=rubric,
         checklist=load_rubric(CHECKLIST),
-        way=way,
         stop_when_decided=rubric.stop_when_decided,
     )
     rules = None if pair else compile_rules(rubric)
@@ -335,7 +332,7 @@ def judge_by_agent(rubric: Rubric, row: Row, replies: Sequence[str]) -> SingleRe
         problem = "there is no response" if sample is None else str(sample.failure)
         raise InputError(problem, "give a response to judge")
     pair, both = row.response_b is not None, ("response A", "response B")
-    procedure = single_procedure(rubric, (_AGENT,), votes=1, pair=pair, way="verdict")
+    procedure = single_procedure(rubric, (_AGENT,), votes=1, pair=pair)
     read: Callable[[str, Sequence[str]], object] = procedure.judging.score_form.read
     if pair and row.reference is None:
         read, both = procedure.judging.pair_form.read, ("A before B", "B before A")

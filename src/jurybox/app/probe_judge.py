@@ -29,7 +29,7 @@ from jurybox.engine.plan import DatasetPlan, DocumentPlan, Plan
 from jurybox.engine.records import ENCODER, RunRow
 from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.formats.reply_format import Side
-from jurybox.judging.protocol import equal_votes
+from jurybox.judging.protocol import equal_votes, gives_evidence
 from jurybox.reporting.stored import SampleRecord, plan_of, reading
 from jurybox.rubric import render_rubric
 from jurybox.sample import Sample
@@ -120,7 +120,7 @@ def plan_probe(store: Store, row: RunRow, options: ProbeOptions) -> ProbePlan:
     for kind in probes.KINDS:
         if kind.changes != "rubric":
             continue
-        if not procedure.judging.asks_for_verdicts(judges):
+        if all(map(gives_evidence, judges)):
             skipped[kind.id] = "the judge is asked narrow questions and never sees the whole rubric"
             continue
         rubric = probes.changed_rubric(procedure.judging.rubric, kind, samples)
@@ -198,7 +198,7 @@ def _trial(
     )
     plan = msgspec.structs.replace(plan, dataset=described)
     for each in picked:
-        if procedure.judging.asks_for_verdicts(plan.judges):
+        if not all(map(gives_evidence, plan.judges)):
             procedure.judging.check(each.sample)
     prepared = Prepared(
         plan=plan,
@@ -232,7 +232,7 @@ def _lines(
 def _calls(
     trials: Sequence[ProbeTrial], procedure: Procedure, picked: Sequence[Picked]
 ) -> int | None:
-    if not all(procedure.judging.asks_for_verdicts([judge]) for judge in procedure.judges):
+    if any(map(gives_evidence, procedure.judges)):
         return None
     total = 0
     for trial in trials:

@@ -9,17 +9,17 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from jurybox.calibration import rubric_changes
+from jurybox.calibration import proposals
 from jurybox.calibration.calibration_record import Agreement, Gain, Round, RoundResult, Tuning
 from jurybox.calibration.gold import PARTS, GoldCase, Part, gold_scales, loss_of, losses
 from jurybox.calibration.judge_comparison import Options, clusters_of, compare, doubt_of
 from jurybox.calibration.proposals import Proposal, propose
 from jurybox.documents.numbers import show_number
 from jurybox.judging.flow import Answer as ModelAnswer
-from jurybox.judging.flow import Defect, Flow, ModelRequest, ReaskPolicy, ask
+from jurybox.judging.flow import Defect, Flow, ModelRequest, ask
 from jurybox.judging.prompts import rubric_text
 from jurybox.rubric import render_rubric
-from jurybox.rubric.rubric_model import Criterion, Generation, Rubric
+from jurybox.rubric.rubric_model import Criterion, Generation, Protocol, Rubric
 from jurybox.sample import Turn
 from jurybox.statistics.paired_comparison import PairedComparison, compare_paired
 
@@ -190,8 +190,8 @@ class _Loop:
         """Measure one change, and keep the rubric if it helps."""
         # A refused change isn't tried again; one that helped may be.
         self._tried.add(proposal.key)
-        version = rubric_changes.next_version(self._base.version)
-        rubric = rubric_changes.written(msgspec.structs.replace(proposal.rubric, version=version))
+        version = proposals.next_version(self._base.version)
+        rubric = proposals.written(msgspec.structs.replace(proposal.rubric, version=version))
         if rubric is None:
             reason = "a document can't express the change: it would be read back differently"
             return msgspec.structs.replace(made, reason=reason)
@@ -294,7 +294,7 @@ def _diff(before: Rubric, after: Rubric) -> str:
 
 _SHOWN: Final = 8
 _MAX_LENGTH: Final = 2000
-_POLICY: Final = ReaskPolicy(reasks=2)
+_PROTOCOL: Final = Protocol(reasks=2)
 _GENERATION: Final = Generation(max_tokens=2048)
 _FORM: Final = (
     '{"hypothesis": "why judge and people differ, in a sentence or two", "criterion": "its id",'
@@ -330,7 +330,7 @@ def suggest(model: str, wanted: Disagreements) -> Flow[Proposal | Unusable]:
         generation=_GENERATION,
         messages=(Turn(role="user", content=prompt_of(wanted)),),
     )
-    answer = yield from ask(request, lambda text: read_change(text, wanted.rubric), _POLICY)
+    answer = yield from ask(request, lambda text: read_change(text, wanted.rubric), _PROTOCOL)
     if isinstance(answer, ModelAnswer):
         return answer.value
     return Unusable(reason=answer.reason)
@@ -355,16 +355,14 @@ def _samples_text(rubric: Rubric, cases: Sequence[GoldCase]) -> str:
     wrong = sorted(cases, key=lambda case: (-loss_of(case, scales), case.id))[:_SHOWN]
     texts = [
         {
-            **rubric_changes.judged_texts(case),
+            **proposals.judged_texts(case),
             **{f"judge on {name}": why for name, why in case.verdict.reasoning.items()},
             **{f"people on {name or 'it'}": why for name, why in case.comments.items()},
         }
         for case in wrong
     ]
-    verdicts = [rubric_changes.verdicts_text(case, list(scales)) for case in wrong]
-    return rubric_changes.quoted_samples(
-        "Samples, the furthest apart first.", "Sample", texts, verdicts
-    )
+    verdicts = [proposals.verdicts_text(case, list(scales)) for case in wrong]
+    return proposals.quoted_samples("Samples, the furthest apart first.", "Sample", texts, verdicts)
 
 
 def _earlier_text(rounds: Sequence[Round]) -> list[str]:
@@ -408,7 +406,7 @@ def read_change(text: str, rubric: Rubric) -> Proposal | Defect:
         kind="model",
         criterion=criterion.id,
         hypothesis=" ".join(change.hypothesis.split())[:_MAX_LENGTH],
-        rubric=rubric_changes.replaced(rubric, changed),
+        rubric=proposals.replaced(rubric, changed),
     )
 
 

@@ -331,4 +331,4 @@ def record_of(row: Row) -> Values:
 
 
 def _is_absent(value: object) -> bool:
-    return value is None or value is False or value is msgspec.UNSET or value in ((), {})
+    return value is None or value is False or value in ((), {})

@@ -12,7 +12,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
-from jurybox.rubric.rubric_model import Generation
+from jurybox.rubric.rubric_model import Generation, Protocol
 from jurybox.sample import Turn, Usage
 
 FailureKind = Literal["timeout", "unreachable", "rate-limit", "refused", "unreadable"]
@@ -179,21 +179,14 @@ class Unscored(msgspec.Struct, frozen=True, kw_only=True):
     replies: tuple[ModelReply, ...] = ()
 
 
-class ReaskPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """How many times to ask again after an invalid reply, and whether to show its defect."""
-
-    reasks: int = 2
-    reask_with: Literal["defect", "same"] = "defect"
-
-
 def ask(
-    request: ModelRequest, read: Callable[[str], T | Defect], policy: ReaskPolicy
+    request: ModelRequest, read: Callable[[str], T | Defect], protocol: Protocol
 ) -> Flow[Answer[T] | Unscored]:
-    """Ask, validate, and on a defect ask again."""
+    """Ask, validate, and on a defect ask again, as often as the protocol says."""
     replies: tuple[ModelReply, ...] = ()
     current = request
     defect = Defect("the model was never asked")
-    for _ in range(policy.reasks + 1):
+    for _ in range(protocol.reasks + 1):
         (outcome,) = yield (current,)
         if isinstance(outcome, Failure):
             return Unscored(reason=outcome.message, cause="failure", replies=replies)
@@ -202,7 +195,7 @@ def ask(
         if not isinstance(value, Defect):
             return Answer(value=value, replies=replies)
         defect = value
-        if policy.reask_with == "defect":
+        if protocol.reask_with == "defect":
             current = _with_defect(request, outcome, defect)
     return Unscored(reason=defect.problem, cause="defect", replies=replies)
 

@@ -21,7 +21,7 @@ from jurybox.judging.evaluation_report import (
     LostVote,
     SideReport,
 )
-from jurybox.judging.evidence.evidence_votes import compare, examine
+from jurybox.judging.evidence_votes import compare, examine
 from jurybox.judging.flow import (
     Answer,
     Flow,
@@ -122,7 +122,7 @@ def jury(
 def votes_on_pair(judging: Judging, sample: Sample, panel: Panel) -> Flow[tuple[PairBallot, ...]]:
     """Ask which of two responses is better."""
     flows = [
-        (compare if seat.way == "evidence" else pairwise)(judging, sample, seat)
+        (compare if seat.gives_evidence else pairwise)(judging, sample, seat)
         for seat in panel.seats
     ]
     return (yield from run_until_decided(flows, _pair_votes_needed(judging)))
@@ -147,10 +147,9 @@ def votes_on_response(
 def _ballot(
     judging: Judging, sample: Sample, response: str, seat: Seat, question: Question | None
 ) -> Flow[Ballot]:
-    if question is not None and seat.way == "verdict":
+    if question is not None and not seat.gives_evidence:
         form, material = judging.score_form, sample.texts
-        policy = judging.reask_policy
-        return ask(seat.request(question), lambda text: form.read(text, material), policy)
+        return ask(seat.request(question), lambda text: form.read(text, material), judging.rubric)
     return examine(judging, sample, response, seat)
 
 

@@ -33,14 +33,14 @@ def pairwise(judging: Judging, sample: Sample, seat: Seat) -> Flow[PairVote | Un
     """Ask in both orders, exchange A and B in the second reply, and combine both replies."""
     a = sample.response.text
     b = "" if sample.response_b is None else sample.response_b.text
-    form, policy, material = judging.pair_form, judging.reask_policy, sample.texts
+    form, rubric, material = judging.pair_form, judging.rubric, sample.texts
 
     def read(text: str) -> Preference | Defect:
         return form.read(text, material)
 
     straight, swapped = yield from together(
-        ask(seat.request(judging.pair_question(sample, a, b)), read, policy),
-        ask(seat.request(judging.pair_question(sample, b, a)), read, policy),
+        ask(seat.request(judging.pair_question(sample, a, b)), read, rubric),
+        ask(seat.request(judging.pair_question(sample, b, a)), read, rubric),
     )
     return _reconcile(straight, swapped)
 

@@ -4,16 +4,15 @@ Material is inserted unchanged, between delimiters that can't occur in it.
 """
 
 import hashlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache, cached_property, lru_cache
-from typing import Any, Final, Literal
+from functools import cache, cached_property, lru_cache, partial
+from typing import Any, Final
 
 import msgspec
 
 from jurybox.errors import InputError
 from jurybox.judging.evaluation_report import RubricName
-from jurybox.judging.flow import Frame, ModelReply, ModelRequest, ReaskPolicy
+from jurybox.judging.flow import Frame, ModelReply, ModelRequest
 from jurybox.judging.formats import ReplyForm, ReplyFormat, reply_format
 from jurybox.judging.formats.reply_format import Preference, Scores
 from jurybox.judging.prompts import PromptKind, bundled_checklist, filled_template, prompt_frame
@@ -21,21 +20,19 @@ from jurybox.rubric.document.criteria import scenario_texts
 from jurybox.rubric.rubric_model import Criterion, Generation, Rubric
 from jurybox.sample import Response, Sample, Turn
 
-Way = Literal["verdict", "evidence"]
-"""How a judge is asked: for a verdict, or narrow questions that code computes scores from."""
-
 WORDINGS: Final = 3
 """The number of wordings for each evidence question; further votes use them again."""
 
 _EMBEDDED: Final = "local/"
 
 
-def way_of(judge: str, wanted: Way | None) -> Way:
-    """Return how to ask a judge: as ``wanted``; by default, an embedded model for evidence.
+def gives_evidence(judge: str) -> bool:
+    """Return whether a judge is asked narrow questions that code computes scores from.
 
-    Small models score badly even after reasoning, but they can answer narrow questions.
+    Embedded models are: they score badly even after reasoning, but they answer narrow questions
+    well. All other judges are asked for a verdict.
     """
-    return wanted or ("evidence" if judge.startswith(_EMBEDDED) else "verdict")
+    return judge.startswith(_EMBEDDED)
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -47,12 +44,16 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Seat(msgspec.Struct, frozen=True, kw_only=True):
-    """One vote: its number, its judge, how the judge is asked, and the generation parameters."""
+    """One vote: its number, its judge, and the generation parameters."""
 
     vote: int
     judge: str
     generation: Generation
-    way: Way = "verdict"
+
+    @property
+    def gives_evidence(self) -> bool:
+        """Whether its judge is asked for evidence rather than for a verdict."""
+        return gives_evidence(self.judge)
 
     def request(self, question: Question) -> ModelRequest:
         """Return the request that puts a question to this seat's judge."""
@@ -78,31 +79,6 @@ def raised_votes(before: int, votes: int, judges: Sequence[str]) -> str:
     return f"votes raised from {before} to {votes}: each of {len(set(judges))} judges gives {each}"
 
 
-def seats(
-    rubric: Rubric, judges: Sequence[str], votes: int, wanted: Way | None = None
-) -> tuple[Seat, ...]:
-    """Assign the votes to the judges in turn; each gives the same number.
-
-    A model that gives several votes is asked with a different seed each time and the rubric's
-    ``vote_temperature``, since asking a deterministic model three times is really one vote.
-    Questions for evidence are worded differently each time instead.
-    """
-    named = list(dict.fromkeys(judges))
-    dealt = [named[vote % len(named)] for vote in range(equal_votes(named, votes))]
-    counts = Counter(dealt)
-    base = rubric.generation
-    warm = rubric.vote_temperature
-    dealt_seats: list[Seat] = []
-    for vote, judge in enumerate(dealt):
-        way = way_of(judge, wanted)
-        warmed = way == "verdict" and counts[judge] > 1
-        generation = msgspec.structs.replace(
-            base, seed=base.seed + vote, temperature=warm if warmed else base.temperature
-        )
-        dealt_seats.append(Seat(vote=vote, judge=judge, generation=generation, way=way))
-    return tuple(dealt_seats)
-
-
 class Panel(msgspec.Struct, frozen=True, kw_only=True):
     """The seats of a jury, and values derived from them that all samples share.
 
@@ -116,17 +92,29 @@ class Panel(msgspec.Struct, frozen=True, kw_only=True):
     """Whether any judge would be asked for a verdict, even if it has no vote."""
 
     @classmethod
-    def of(
-        cls, rubric: Rubric, judges: Sequence[str], votes: int, wanted: Way | None = None
-    ) -> "Panel":
-        """Assign the votes to the judges, and derive the values that all samples share."""
-        dealt = seats(rubric, judges, votes, wanted)
-        warm = {seat.generation.temperature for seat in dealt} - {rubric.generation.temperature}
+    def of(cls, rubric: Rubric, judges: Sequence[str], votes: int) -> "Panel":
+        """Assign the votes to the judges in turn; each gives the same number.
+
+        A model that gives several votes is asked with a different seed each time and the rubric's
+        ``vote_temperature``, since asking a deterministic model three times is really one vote.
+        Questions for evidence are worded differently each time instead.
+        """
+        named = list(dict.fromkeys(judges))
+        dealt = [named[vote % len(named)] for vote in range(equal_votes(named, votes))]
+        base, warm = rubric.generation, rubric.vote_temperature
+        seats: list[Seat] = []
+        for vote, judge in enumerate(dealt):
+            warmed = dealt.count(judge) > 1 and not gives_evidence(judge)
+            generation = msgspec.structs.replace(
+                base, seed=base.seed + vote, temperature=warm if warmed else base.temperature
+            )
+            seats.append(Seat(vote=vote, judge=judge, generation=generation))
+        temperatures = {seat.generation.temperature for seat in seats}
         return cls(
-            seats=dealt,
-            judges=tuple(dict.fromkeys(seat.judge for seat in dealt)),
-            overrides={"temperature": warm.pop()} if warm else {},
-            asks_for_verdicts=any_verdict(judges, wanted),
+            seats=tuple(seats),
+            judges=tuple(dict.fromkeys(dealt)),
+            overrides={"temperature": warm} if temperatures - {base.temperature} else {},
+            asks_for_verdicts=not all(map(gives_evidence, judges)),
         )
 
     def sent_overrides(self, replies: Sequence[ModelReply]) -> dict[str, float]:
@@ -139,11 +127,6 @@ class Panel(msgspec.Struct, frozen=True, kw_only=True):
             for name, value in self.overrides.items()
             if any(name not in each for each in unsent)
         }
-
-
-def any_verdict(judges: Sequence[str], wanted: Way | None) -> bool:
-    """Return whether any judge would be asked for a verdict rather than for evidence."""
-    return any(way_of(judge, wanted) == "verdict" for judge in judges)
 
 
 def independent(replies: Sequence[tuple[Seat, ModelReply]]) -> bool:
@@ -161,7 +144,7 @@ def independent(replies: Sequence[tuple[Seat, ModelReply]]) -> bool:
 
 
 def _asked(seat: Seat, reply: ModelReply) -> tuple[object, ...]:
-    if seat.way == "evidence":
+    if seat.gives_evidence:
         return seat.judge, seat.vote % WORDINGS
     sent = reply.sent or seat.generation
     seed = sent.seed if reply.seed_sent and sent.temperature > 0 else None
@@ -171,14 +154,12 @@ def _asked(seat: Seat, reply: ModelReply) -> tuple[object, ...]:
 class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A rubric together with the checklist that every reply completes.
 
-    ``way`` is how all judges are asked; None chooses by the kind of each judge. With
-    ``stop_when_decided``, votes that can't change the outcome are skipped. Values that depend only
-    on these, such as the beginning of every prompt, are computed once.
+    With ``stop_when_decided``, votes that can't change the outcome are skipped. Values that depend
+    only on these, such as the beginning of every prompt, are computed once.
     """
 
     rubric: Rubric
     checklist: Rubric
-    way: Way | None = None
     stop_when_decided: bool = False
 
     @cached_property
@@ -213,11 +194,6 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return form
 
     @cached_property
-    def reask_policy(self) -> ReaskPolicy:
-        """How a judge is asked again after an invalid reply."""
-        return self.format.reask_policy(self.asked)
-
-    @cached_property
     def scored(self) -> tuple[Criterion, ...]:
         """The criteria that a reply gives scores for, or a single one for the overall score."""
         return self.format.scored(self.asked)
@@ -232,24 +208,13 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The rubric's identification in reports."""
         return RubricName.of(self.rubric)
 
-    def seats(self, judges: Sequence[str], votes: int) -> tuple[Seat, ...]:
-        """Assign the votes to the judges."""
-        return self.panel(judges, votes).seats
-
     def panel(self, judges: Sequence[str], votes: int) -> Panel:
-        """Return the seats with their derived values."""
+        """Assign the votes to the judges."""
         return self._panels(tuple(judges), votes)
 
     @cached_property
     def _panels(self) -> Callable[[tuple[str, ...], int], Panel]:
-        def dealt(judges: tuple[str, ...], votes: int) -> Panel:
-            return Panel.of(self.rubric, judges, votes, self.way)
-
-        return cache(dealt)
-
-    def asks_for_verdicts(self, judges: Sequence[str]) -> bool:
-        """Return whether any judge is asked for a verdict rather than for evidence."""
-        return any_verdict(judges, self.way)
+        return cache(partial(Panel.of, self.rubric))
 
     def check(self, sample: Sample) -> None:
         """Check that the rubric's prompt can be used for the sample."""

@@ -63,7 +63,7 @@ def votes_on(procedure: Procedure, record: SampleRecord) -> Iterator[StatedVote]
         elif isinstance(ballot, PairVote):
             # A judge that is asked for evidence has one reading of both orders.
             orders = {"A": ballot.first, "B": ballot.second}
-            for first, said in orders.items() if seat.way == "verdict" else [("", ballot.first)]:
+            for first, said in orders.items() if not seat.gives_evidence else [("", ballot.first)]:
                 last = ballot.straight if first == "A" else ballot.replies[-1]
                 yield StatedVote(
                     judge=seat.judge,
@@ -160,7 +160,7 @@ def ordered_vote(seat: Seat, vote: PairVote) -> OrderedVote:
     straight, swapped = vote.first.winner, vote.second.winner
     second = vote.second.preferences
     kept = {name: side == second.get(name) for name, side in vote.first.preferences.items()}
-    if seat.way == "evidence":
+    if seat.gives_evidence:
         # Evidence judges compare responses by probability, and measure the effect of the order.
         extra = vote.second.remarks.extra
         lead, bias = float(extra["lead_of_a"]), float(extra["position_bias"])

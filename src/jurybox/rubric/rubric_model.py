@@ -1,7 +1,7 @@
 """The rubric as a frozen value: the contents of a document, and nothing else."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -13,7 +13,7 @@ from jurybox.errors import ParseError
 from jurybox.rubric.checks import Check
 from jurybox.rubric.metrics import Comparison, Formula, Statistic, parse_formula
 from jurybox.rubric.rules import Lexicon, Rules
-from jurybox.rubric.scale import Scale
+from jurybox.rubric.scale import Scale, weighted_mean
 from jurybox.rubric.template import Template
 from jurybox.text_format import listed, nearest
 
@@ -289,6 +289,14 @@ class Rubric(RubricSettings, frozen=True, kw_only=True):
         if len(judged) == len(self.criteria):
             return self
         return msgspec.structs.replace(self, criteria=judged)
+
+    def overall(self, scores: Mapping[str, float]) -> float | None:
+        """Return the weighted mean of the scores, each from 0 to 1; None if one is missing."""
+        counting = [each for each in self.criteria if each.weight]
+        if any(each.id not in scores for each in counting):
+            return None
+        shares = (each.scale.normalize(scores[each.id]) for each in counting)
+        return round(weighted_mean([each.weight for each in counting], shares), _DECIMALS)
 
     def mean_of(self, criterion_id: str) -> str:
         """Return the name of a criterion's mean over a run: the declared one, if there is one."""

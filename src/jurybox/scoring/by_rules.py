@@ -19,7 +19,6 @@ from jurybox.scoring.rules import (
     CheckedCriterion,
     CriterionScore,
     FiredRule,
-    overall_score,
 )
 from jurybox.scoring.sample_result import SampleResult, all_verified, whole_score
 
@@ -125,8 +124,8 @@ def with_rules(
         criteria=tuple(criteria),
         total_score=round(sum(scores.values()), _DECIMALS) if whole else None,
         max_score=sum(each.scale.high for each in rubric.criteria),
-        overall=overall_score(rubric, scores) if whole else None,
-        overall_by_votes=overall_score(rubric, means) if whole else None,
+        overall=rubric.overall(scores) if whole else None,
+        overall_by_votes=rubric.overall(means) if whole else None,
     )
 
 
@@ -270,9 +269,9 @@ def with_checks(
     """Return the scores of the rules together with those of the checks."""
     report = msgspec.structs.replace(
         automated or _NOTHING,
-        checked=tuple(_checked(each, row, answer) for each in rubric.checked),
+        checks=tuple(_checked(each, row, answer) for each in rubric.checked),
     )
-    overall = overall_score(rubric, report.scores)
+    overall = rubric.overall(report.scores)
     band = None if overall is None else rubric.band(overall)
     return msgspec.structs.replace(
         report, overall=overall, band=None if band is None else band.label
@@ -298,7 +297,7 @@ def _with_own(checks: tuple[Check, ...], row: Row) -> Iterator[Check]:
         if check.kind != ROW_CHECKS:
             yield check
             continue
-        for entry in () if row.checks is msgspec.UNSET else row.checks:
+        for entry in row.checks:
             own, _ = read_check(entry)
             if own is not None:  # rows with faulty checks are refused when they are read
                 yield own

@@ -22,7 +22,7 @@ from jurybox.rubric.rubric_model import Component, Decision, ReviewReason, Rubri
 from jurybox.sample import Response, Row, Sample, Timing, added_usage, emptiness
 from jurybox.scoring.by_rules import with_checks, with_rules
 from jurybox.scoring.prices import Price, cost_at
-from jurybox.scoring.rules import AutomatedReport, CompiledRules, overall_score, score_by_rules
+from jurybox.scoring.rules import AutomatedReport, CompiledRules, score_by_rules
 from jurybox.scoring.sample_result import (
     DEMOGRAPHIC,
     JUDGE_SCORE,
@@ -348,7 +348,7 @@ def _without_response(rubric: Rubric) -> dict[str, float | None]:
     """Return the scores of a sample without a response, and if complete, its overall score."""
     scores: dict[str, float | None] = dict(rubric.without_response)
     if len(scores) == len(rubric.criteria):
-        scores[rubric.overall_name] = overall_score(rubric, rubric.without_response)
+        scores[rubric.overall_name] = rubric.overall(rubric.without_response)
         scores[TOTAL_SCORE] = round(sum(rubric.without_response.values()), _DECIMALS)
     return scores
 

@@ -72,7 +72,7 @@ class JuryCounter:
     def __init__(self, procedure: Procedure, repeats: int) -> None:
         """Count the votes of a procedure's judges, in all repeats."""
         self._repeats = repeats
-        self._panel = procedure.judging.seats(procedure.judges, procedure.votes)
+        self._panel = procedure.judging.panel(procedure.judges, procedure.votes).seats
         self._judges = tuple(dict.fromkeys(seat.judge for seat in self._panel))
         self._order = [each.id for each in procedure.judging.rubric.criteria]
         self._several: Counter[str] = Counter()

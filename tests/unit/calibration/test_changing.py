@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from answers import PROMPTED, case, pair, rubric
-from jurybox.calibration.rubric_changes import (
+from jurybox.calibration.proposals import (
     EXAMPLES,
     GUIDANCE,
     examples_text,

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from answers import case, cases, rubric
 from jurybox.calibration.gold import Gold, GoldCase, JudgeVerdict
 from jurybox.calibration.judge_comparison import Options, compare
-from jurybox.calibration.proposals import Proposal, propose
-from jurybox.calibration.rubric_changes import EXAMPLES, written
+from jurybox.calibration.proposals import EXAMPLES, Proposal, propose, written
 from jurybox.judging.prompts import rubric_text
 from jurybox.rubric.rubric_model import Rubric
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 
-from jurybox.judging.flow import Defect, ReaskPolicy
+from jurybox.judging.flow import Defect
 from jurybox.rubric.rubric_model import Criterion, Rubric
 
 NUMBER = r"[-+]?(?:[0-9]{1,9}(?:\.[0-9]{1,15})?|\.[0-9]{1,15})"
@@ -214,10 +214,6 @@ class ReplyFormat(ABC):
     def scored(self, rubric: Rubric) -> tuple[Criterion, ...]:
         """Return the criteria that a reply gives scores for."""
         return rubric.criteria
-
-    def reask_policy(self, rubric: Rubric) -> ReaskPolicy:
-        """Return how to ask again after an invalid reply."""
-        return ReaskPolicy(reasks=rubric.reasks, reask_with=rubric.reask_with)
 
     def fallback(self, rubric: Rubric, reply: str) -> Scores | None:
         """Return the scores that replace an invalid reply; None leaves it unscored."""

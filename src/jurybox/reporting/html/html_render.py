@@ -249,7 +249,7 @@ def _samples(store: Store, view: RunView, headline: str) -> Iterator[dict[str, A
     few = plan_of(view.row).samples <= _MOST_LAID_OUT
     procedure = procedure_of(view.row)
     judges = procedure.judges
-    panel = procedure.judging.seats(judges, procedure.votes) if judges else ()
+    panel = procedure.judging.panel(judges, procedure.votes).seats if judges else ()
     reviews = by_number(read_reviews(view.row, store.reviews(view.run_id)).every)
     order = store.sorted_numbers(view.run_id, view.worst_first)
     places = {number: place for place, number in enumerate(order)}

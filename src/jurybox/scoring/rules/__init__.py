@@ -3,7 +3,6 @@
 from jurybox.scoring.rules.rule_compiler import (
     CompiledRules,
     compile_rules,
-    overall_score,
     score_by_rules,
 )
 from jurybox.scoring.rules.rule_report import (
@@ -22,6 +21,5 @@ __all__ = [
     "FiredRule",
     "Quote",
     "compile_rules",
-    "overall_score",
     "score_by_rules",
 ]

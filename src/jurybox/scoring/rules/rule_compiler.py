@@ -5,7 +5,7 @@ is within a range. Facts are numbered; a rule lists the facts that it needs and 
 it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import inf
 from typing import Final, NamedTuple
@@ -31,9 +31,7 @@ from jurybox.rubric.rules import (
     SignalWithin,
     Source,
 )
-from jurybox.rubric.scale import weighted_mean
 from jurybox.sample import Turn
-from jurybox.scoring.rules.numeric_signals import NUMERIC
 from jurybox.scoring.rules.phrases import IS_LETTER, Found, PhraseGroup, Phrases, fold
 from jurybox.scoring.rules.rule_report import (
     MOST_QUOTES,
@@ -50,11 +48,10 @@ from jurybox.scoring.rules.text_reader import (
     Quoting,
     WordList,
 )
-from jurybox.scoring.rules.text_signals import LEAST, OWN_PHRASES, TEXT, UNSAFE_CONTENT
+from jurybox.scoring.rules.text_signals import LEAST, OWN_PHRASES, SIGNAL_READERS, UNSAFE_CONTENT
 
 DECIMALS: Final = 6
 """Scores are rounded to this many decimals before they are compared."""
-_SEE: Final = {**TEXT, **NUMERIC}
 
 _Facts = tuple[int, ...]
 
@@ -143,7 +140,7 @@ class CompiledRules:
         """Return the scores that a set of facts gives, and the facts that the rules needed."""
         scored = [criterion.score(facts) for criterion in self._criteria]
         criteria = tuple([score for score, _ in scored])
-        overall = overall_score(self._rubric, {each.id: each.score for each in criteria})
+        overall = self._rubric.overall({each.id: each.score for each in criteria})
         band = None if overall is None else self._rubric.band(overall)
         report = AutomatedReport(
             criteria=criteria,
@@ -217,7 +214,7 @@ class CompiledRules:
                 texts: tuple[Source, ...] = ("user", "earlier") if heard else ("response",)
                 marks.extend((text, self._phrases(text, lexicon)) for text in texts)
         lists = Lists(tuple(words), families=families)
-        return AskedSignal(name, _SEE[name], lists, tuple(marks), [])
+        return AskedSignal(name, SIGNAL_READERS[name], lists, tuple(marks), [])
 
 
 def compile_rules(rubric: Rubric) -> CompiledRules | None:
@@ -225,15 +222,6 @@ def compile_rules(rubric: Rubric) -> CompiledRules | None:
     return (
         CompiledRules(rubric) if any(each.rules is not None for each in rubric.criteria) else None
     )
-
-
-def overall_score(rubric: Rubric, scores: Mapping[str, float]) -> float | None:
-    """Return the weighted mean of the scores, each from 0 to 1; None if one is missing."""
-    counting = [each for each in rubric.criteria if each.weight]
-    if any(each.id not in scores for each in counting):
-        return None
-    shares = (each.scale.normalize(scores[each.id]) for each in counting)
-    return round(weighted_mean([each.weight for each in counting], shares), DECIMALS)
 
 
 def rule_text(adjustment: Adjustment) -> str:

@@ -71,7 +71,7 @@ class CheckedCriterion(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class AutomatedReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The scores of all criteria that have rules, or checks (``checked``).
+    """The scores of all criteria that have rules, or checks (``checks``).
 
     ``overall`` is None if a weighted criterion has no score. ``measures`` has the word counts and
     signal values that the rules use.
@@ -81,13 +81,7 @@ class AutomatedReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     overall: float | None
     band: str | None
     measures: dict[str, int | float]
-    # Not stored if empty, so that runs stored before checks existed still verify.
-    checked: tuple[CheckedCriterion, ...] | msgspec.UnsetType = msgspec.UNSET
-
-    @property
-    def checks(self) -> tuple[CheckedCriterion, ...]:
-        """The criteria that checks score."""
-        return () if self.checked is msgspec.UNSET else self.checked
+    checks: tuple[CheckedCriterion, ...] = ()
 
     @property
     def scores(self) -> dict[str, float]:

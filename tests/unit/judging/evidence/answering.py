@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jurybox import load_rubric
-from jurybox.judging.evidence.evidence_votes import Answers, Inquiry
+from jurybox.judging.evidence_votes import Answers, Inquiry
 from jurybox.judging.flow import ModelReply, ModelRequest
 from jurybox.judging.protocol import Judging, Seat
 from jurybox.rubric.rubric_model import Criterion, Generation, Rubric
@@ -50,7 +50,7 @@ def answering(chance: Callable[[str], float]) -> Callable[[ModelRequest], ModelR
 
 
 def seat(vote: int = 0, **more: Any) -> Seat:  # noqa: ANN401
-    return Seat(vote=vote, judge=JUDGE, generation=Generation(**more), way="evidence")
+    return Seat(vote=vote, judge=JUDGE, generation=Generation(**more))
 
 
 def sample(response: str = "Paris.", response_b: str | None = None, **more: Any) -> Sample:  # noqa: ANN401

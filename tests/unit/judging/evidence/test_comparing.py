@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from answering import answering, judging, sample, seat, text_of
 from jurybox import load_rubric
 from jurybox.engine.driver import drive_sync
-from jurybox.judging.evidence.evidence_votes import compare
+from jurybox.judging.evidence_votes import compare
 from jurybox.judging.flow import Failure, ModelRequest, Outcome, Unscored
 from jurybox.judging.formats.reply_format import mirror
 from jurybox.judging.pairwise import PairVote

@@ -5,7 +5,7 @@ import pytest
 from answering import answering, judging, sample, seat, text_of
 from jurybox import load_rubric
 from jurybox.engine.driver import drive_sync
-from jurybox.judging.evidence.evidence_votes import examine
+from jurybox.judging.evidence_votes import examine
 from jurybox.judging.flow import Answer, Failure, ModelReply, ModelRequest, Outcome, Unscored
 from jurybox.judging.formats.reply_format import Scores
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from answering import SCALES, answers, criterion, sample
-from jurybox.judging.evidence.evidence_votes import (
+from jurybox.judging.evidence_votes import (
     Fit,
     Inquiry,
     by_levels,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from answering import logprobs, reply
-from jurybox.judging.evidence.evidence_votes import probabilities
+from jurybox.judging.evidence_votes import probabilities
 from jurybox.judging.flow import Defect, ModelReply
 
 WORDS = ("yes", "no")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from answering import JUDGE, answering, seat, text_of
 from jurybox.engine.driver import drive_sync
-from jurybox.judging.evidence.evidence_votes import ALTERNATIVES, Probe, Readings, inquire
+from jurybox.judging.evidence_votes import ALTERNATIVES, Probe, Readings, inquire
 from jurybox.judging.flow import ModelRequest, Outcome
 
 PROBE = Probe(role="You judge.", parts=("Question: q\n", "Answer: a\n"), question="Is it so?")

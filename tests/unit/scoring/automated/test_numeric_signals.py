@@ -10,16 +10,18 @@ from jurybox.rubric.rules import (
     HEARD_LEXICONS,
     NUMERIC_SIGNALS,
     SIGNAL_LEXICONS,
+    SIGNALS,
     WORD_COUNTS,
     WORD_LISTS,
     Lexicon,
     Match,
 )
 from jurybox.sample import Turn
-from jurybox.scoring.rules.numeric_signals import NUMERIC
 from jurybox.scoring.rules.phrases import PhraseGroup, Phrases, fold
 from jurybox.scoring.rules.text_reader import Amount, Conversation, Families, Lists, WordList
+from jurybox.scoring.rules.text_signals import SIGNAL_READERS
 
+NUMERIC_NAMES = (*NUMERIC_SIGNALS, *WORD_COUNTS)
 LEXICONS: dict[str, tuple[Match, tuple[str, ...]]] = {
     "stop_words": (
         "whole-word",
@@ -75,7 +77,7 @@ def see(name: str, response: str, user: str = "", turns: tuple[Turn, ...] = ()) 
         else:
             lists = lists._replace(hits={"response": find(folded.text, "response").get(1, ())})
     reading = Conversation(folded, heard, turns, ())
-    return NUMERIC[name](reading, lists._replace(words=tuple(words)))
+    return SIGNAL_READERS[name](reading, lists._replace(words=tuple(words)))
 
 
 def number(name: str, response: str, user: str = "", turns: tuple[Turn, ...] = ()) -> float:
@@ -91,8 +93,8 @@ def says(role: str, content: str) -> Turn:
     return Turn(role="user" if role == "user" else "assistant", content=content)
 
 
-def test_every_numeric_signal_that_a_document_may_name_can_be_seen() -> None:
-    assert {*NUMERIC} == {*NUMERIC_SIGNALS, *WORD_COUNTS}
+def test_every_signal_that_a_document_may_name_can_be_seen() -> None:
+    assert {*SIGNAL_READERS} == {*SIGNALS, *NUMERIC_SIGNALS, *WORD_COUNTS}
     assert set(SIGNAL_LEXICONS) <= set(NUMERIC_SIGNALS)
     assert set(WORD_LISTS) <= {each for names in SIGNAL_LEXICONS.values() for each in names}
 
@@ -307,7 +309,7 @@ def test_a_number_or_an_address_is_never_quoted() -> None:
 TEXTS = st.text(alphabet="ab hotw's? \n.,!\u00df\U0001f642\u4f60n't1(@", max_size=60)
 
 
-@given(name=st.sampled_from(list(NUMERIC)), response=TEXTS, user=TEXTS, earlier=TEXTS)
+@given(name=st.sampled_from(NUMERIC_NAMES), response=TEXTS, user=TEXTS, earlier=TEXTS)
 def test_any_text_has_the_same_number_each_time_and_quotes_what_stands_there(
     name: str, response: str, user: str, earlier: str
 ) -> None:
@@ -324,7 +326,7 @@ REPEATED = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", NUMERIC)
+@pytest.mark.parametrize("name", NUMERIC_NAMES)
 def test_a_long_text_takes_time_that_grows_with_its_length_alone(name: str) -> None:
     def work(size: int) -> None:
         # Together: a text whose time is a square of its length makes a square of all of them.

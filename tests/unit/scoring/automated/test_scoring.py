@@ -6,7 +6,6 @@ from jurybox.scoring.rules import (
     AutomatedReport,
     CompiledRules,
     compile_rules,
-    overall_score,
     score_by_rules,
 )
 
@@ -174,5 +173,5 @@ def test_a_million_characters_are_scored_in_time_that_grows_with_the_length_alon
 
 def test_overall_score_needs_every_criterion_that_counts() -> None:
     rubric = parse_rubric(document("base: 0.5", "base: 0.5", front="weights: {c1: 3, c2: 1}\n"))
-    assert overall_score(rubric, {"c1": 1.0, "c2": 0.0}) == 0.75
-    assert overall_score(rubric, {"c1": 1.0}) is None
+    assert rubric.overall({"c1": 1.0, "c2": 0.0}) == 0.75
+    assert rubric.overall({"c1": 1.0}) is None

@@ -9,13 +9,13 @@ from jurybox.rubric.rules import SIGNALS
 from jurybox.scoring.rules.phrases import Folded, Hit, PhraseGroup, Phrases, fold
 from jurybox.scoring.rules.rule_report import MOST_QUOTES, Quote
 from jurybox.scoring.rules.text_reader import Conversation, Lists
-from jurybox.scoring.rules.text_signals import OWN_PHRASES, TEXT
+from jurybox.scoring.rules.text_signals import OWN_PHRASES, SIGNAL_READERS
 
 
 def see(name: str, response: str, user: str = "") -> tuple[int, tuple[Quote, ...]]:
     folded = fold(response)
     reading = Conversation(folded, fold(user), (), scan(response))
-    count, quote = TEXT[name](reading, Lists(hits={"response": hits(name, folded)}))
+    count, quote = SIGNAL_READERS[name](reading, Lists(hits={"response": hits(name, folded)}))
     return count, () if quote is None else quote(name)
 
 
@@ -28,10 +28,6 @@ def hits(name: str, folded: Folded) -> list[Hit]:
 
 def quotes(name: str, response: str, user: str = "") -> list[tuple[str, int]]:
     return [(quote.words, quote.start) for quote in see(name, response, user)[1]]
-
-
-def test_every_signal_that_a_document_may_name_can_be_seen() -> None:
-    assert set(TEXT) == set(SIGNALS)
 
 
 def test_formatting_is_quoted_in_the_order_of_the_text() -> None:
@@ -102,7 +98,7 @@ def test_a_finding_of_the_safety_scan_is_quoted_with_its_kind() -> None:
     assert "kill yourself" in quote.words
 
 
-@pytest.mark.parametrize("name", TEXT)
+@pytest.mark.parametrize("name", SIGNALS)
 def test_a_long_text_takes_time_in_proportion(name: str) -> None:
     if name == "unsafe_content":
         return  # what the scan takes is proven where it is
@@ -110,6 +106,6 @@ def test_a_long_text_takes_time_in_proportion(name: str) -> None:
         # A square of this length would take a minute.
         folded = fold(text * (30_000 // len(text)))
         reading = Conversation(folded, folded, (), ())
-        count, quote = TEXT[name](reading, Lists(hits={"response": hits(name, folded)}))
+        count, quote = SIGNAL_READERS[name](reading, Lists(hits={"response": hits(name, folded)}))
         assert count >= 0
         assert quote is None or len(quote(name)) <= MOST_QUOTES
