@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from jurybox.rubric import Criterion, Rubric, Scale, check_rubric, parse_rubric, render_rubric
-from jurybox.rubric.rules import Adjustment, HasPhrase, HasSignal, Lexicon, SignalWithin
+from jurybox.rubric.rules import LEAST, Adjustment, HasPhrase, Lexicon, SignalWithin
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "src" / "jurybox" / "rubric" / "library"
@@ -212,8 +212,8 @@ def user_has(lexicon: str) -> HasPhrase:
     return HasPhrase(text="user", lexicon=lexicon, present=True)
 
 
-def signal(name: str) -> HasSignal:
-    return HasSignal(signal=name, present=True)
+def signal(name: str) -> SignalWithin:
+    return SignalWithin(signal=name, low=LEAST.get(name, 1), high=None)
 
 
 def test_c1_to_c6_companion_has_the_six_criteria_on_the_unit_interval() -> None:
@@ -238,7 +238,8 @@ def test_c1_to_c6_bands_are_those_of_the_source(criterion_id: str) -> None:
 @pytest.mark.parametrize("criterion_id", INDICATORS)
 def test_c1_to_c6_every_indicator_of_the_source_is_there(criterion_id: str) -> None:
     positive, negative = companion(criterion_id).indicators
-    assert (positive.polarity, negative.polarity) == ("positive", "negative")
+    assert positive.label.startswith("Positive")
+    assert negative.label.startswith("Negative")
     assert (len(positive.items), len(negative.items)) == INDICATORS[criterion_id]
 
 
@@ -559,7 +560,8 @@ def test_i_the_complete_document_of_the_reference_page_is_read() -> None:
     (document,) = re.findall(r"^```markdown\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     rubric = parse_rubric(document)
     assert [criterion.id for criterion in rubric.criteria] == ["correctness", "tone"]
-    assert [each.polarity for each in rubric.criteria[0].indicators] == ["positive", "negative"]
+    labels = [each.label.split()[0] for each in rubric.criteria[0].indicators]
+    assert labels == ["Positive", "Negative"]
 
 
 def test_i_a_bad_document_is_refused_with_all_its_findings_and_their_lines() -> None:

@@ -190,8 +190,8 @@ def _inputs(sample: SampleRow) -> ExportedRow:
     row, second = record.inputs, record.responses.response_b
     timing = record.responses.response.timing
     return {
-        "checks": None,
         **msgspec.to_builtins(row),
+        "checks": row.checks or None,
         "id": sample.sample_id,
         "repeat": sample.repeat,
         "response": record.responses.response.text,
@@ -208,7 +208,7 @@ def _judged(sample: SampleRow, result: SampleResult) -> ExportedRow:
     by_jury = report.get("criteria")
     by_rules = None
     if result.by_rules:
-        by_rules = [*automated["criteria"], *automated.get("checked", ())]
+        by_rules = [*automated["criteria"], *automated["checks"]]
     return {
         "criteria": by_jury if by_rules is None else by_rules,
         "judge_criteria": None if by_rules is None else by_jury,

@@ -47,7 +47,6 @@ def parse_reply_format(text: str) -> str:
 
 ReaskWith = Literal["defect", "same"]
 OnUnstable = Literal["tie", "review"]
-Polarity = Literal["positive", "negative", "neutral"]
 CriterionSource = Literal["judge", "rules", "checks"]
 """What scores a criterion."""
 EvidenceKind = Literal["levels", "reference", "context"]
@@ -98,14 +97,6 @@ class Indicators(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     items: tuple[str, ...]
     text: str = ""
-
-    @property
-    def polarity(self) -> Polarity:
-        """Whether the items count for a response, against it, or neither."""
-        label = self.label.lower()
-        if label.startswith("positive"):
-            return "positive"
-        return "negative" if label.startswith("negative") else "neutral"
 
 
 class Criterion(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,6 +16,9 @@ SIGNALS: Final[dict[str, str]] = {
 }
 """The text signals that rules can use, each with its meaning."""
 
+LEAST: Final = {"excessive_line_breaks": 3}
+"""The minimum amount for a text signal to be present, if it is more than 1."""
+
 NUMERIC_SIGNALS: Final[dict[str, str]] = {
     "sentiment": "the response's sentiment, from -1 (all mood words negative) to 1 (all positive)",
     "distress": "1 if the user's message shows distress, 0.5 if only a recent earlier one does",
@@ -97,19 +100,8 @@ class HasPhrase(msgspec.Struct, frozen=True, kw_only=True, tag="phrase"):
         return f"{self.text}_{'has' if self.present else 'lacks'}", self.lexicon
 
 
-class HasSignal(msgspec.Struct, frozen=True, kw_only=True, tag="signal"):
-    """Whether a text signal is present, or absent."""
-
-    signal: str
-    present: bool
-
-    def written(self) -> tuple[str, str]:
-        """Return its key and value in a document."""
-        return "signal" if self.present else "no_signal", self.signal
-
-
 class SignalWithin(msgspec.Struct, frozen=True, kw_only=True, tag="number"):
-    """Whether a numeric signal or word count is within both ends; None leaves an end open."""
+    """Whether a signal or word count is within both ends; None leaves an end open."""
 
     signal: str
     low: float | None
@@ -117,6 +109,8 @@ class SignalWithin(msgspec.Struct, frozen=True, kw_only=True, tag="number"):
 
     def written(self) -> tuple[str, str]:
         """Return its key and value in a document."""
+        if self.signal in SIGNALS:
+            return "no_signal" if self.low is None else "signal", self.signal
         if self.low is None:
             return self.signal, f"<= {show_number(self.high or 0)}"
         if self.high is None:
@@ -125,7 +119,7 @@ class SignalWithin(msgspec.Struct, frozen=True, kw_only=True, tag="number"):
         return self.signal, f"{show_number(self.low)}{dash}{show_number(self.high)}"
 
 
-Condition = HasPhrase | HasSignal | SignalWithin
+Condition = HasPhrase | SignalWithin
 
 
 class Adjustment(msgspec.Struct, frozen=True, kw_only=True):

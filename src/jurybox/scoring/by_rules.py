@@ -38,19 +38,6 @@ _TRACES: Final = ("band", "base", "trace", "checks")
 """The reported fields of a criterion scored by rules or checks."""
 _OF_JUDGE: Final = ("safety_flag", "safety_findings", "usage", "judge_fallback")
 """The fields of a judge's report that the report by rules has as well."""
-_BESIDE: Final = (
-    "confidence",
-    "votes_valid",
-    "votes_requested",
-    "votes_independent",
-    "safety_flag",
-    "safety_findings",
-    "lost_votes",
-    "reported_models",
-    "usage",
-    "judges",
-)
-"""The fields of the judge's report that are shown next to its score."""
 
 
 class SingleReport(EvaluationReport, frozen=True, kw_only=True):
@@ -247,17 +234,13 @@ def quoted(rule: FiredRule) -> str:
 
 
 def _judge_as_data(judge: EvaluationReport) -> dict[str, Any]:
-    data = judge.as_data()
     whole = judge.criteria[0] if len(judge.criteria) == 1 else None
-    reported: dict[str, Any] = {
+    return judge.as_data() | {
         "score": whole_score(judge),
         "reasoning": None if whole is None else whole.reasoning,
         "fallback": bool(judge.judge_fallback),
         "votes": None if whole is None else list(whole.votes),
     }
-    if whole is None:
-        reported["criteria"] = data["criteria"]
-    return reported | {name: data[name] for name in _BESIDE}
 
 
 _NOTHING: Final = AutomatedReport(criteria=(), overall=None, band=None, measures={})

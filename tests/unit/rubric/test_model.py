@@ -1,7 +1,5 @@
-import pytest
-
 from jurybox.rubric import Criterion, Level, Rubric, Scale
-from jurybox.rubric.rubric_model import Band, Indicators
+from jurybox.rubric.rubric_model import Band
 
 UNIT = Scale(low=0.0, high=1.0, continuous=True)
 HALVES = (
@@ -68,17 +66,3 @@ def test_equality_is_about_what_a_rubric_says_and_not_its_bytes() -> None:
     assert hash(rubric(sha256="a")) == hash(rubric(sha256="b"))
     assert rubric(title="T") != rubric(title="U")
     assert rubric() != "T"
-
-
-@pytest.mark.parametrize(
-    ("label", "polarity"),
-    [
-        ("Positive indicators", "positive"),
-        ("positive", "positive"),
-        ("NEGATIVE signs", "negative"),
-        ("What to look for", "neutral"),
-        ("Not positive", "neutral"),
-    ],
-)
-def test_the_label_tells_the_polarity(label: str, polarity: str) -> None:
-    assert Indicators(label=label, items=("x",)).polarity == polarity

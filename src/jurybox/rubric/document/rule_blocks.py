@@ -36,7 +36,7 @@ _PHRASE_KEYS: Final[dict[str, tuple[rules.Source, bool]]] = {
     "earlier_has": ("earlier", True),
     "earlier_lacks": ("earlier", False),
 }
-_SIGNAL_KEYS: Final = {"signal": True, "no_signal": False}
+_SIGNAL_KEYS: Final = ("signal", "no_signal")
 CONDITION_KEYS: Final = (*_PHRASE_KEYS, *rules.WORD_COUNTS, *_SIGNAL_KEYS)
 
 Ends = tuple[float | None, float | None]
@@ -153,7 +153,9 @@ class _ConditionReader:
             if text in rules.NUMERIC_SIGNALS:
                 hint = f'it is a number, so give a bound: `{text}: ">= 1"`'
             known = self._knows("signal", value, rules.SIGNALS, hint)
-            return rules.HasSignal(signal=text, present=_SIGNAL_KEYS[name]) if known else None
+            least = rules.LEAST.get(text, 1)
+            low, high = (least, None) if name == "signal" else (None, least - 1)
+            return rules.SignalWithin(signal=text, low=low, high=high) if known else None
         if name in rules.NUMERIC_SIGNALS or name in rules.WORD_COUNTS:
             return self._read_number(key, value)
         hint = f"use one of {listed(CONDITION_KEYS)}"

@@ -25,7 +25,6 @@ from jurybox.rubric.rules import (
     Adjustment,
     Condition,
     HasPhrase,
-    HasSignal,
     Lexicon,
     Rules,
     SignalWithin,
@@ -48,7 +47,7 @@ from jurybox.scoring.rules.text_reader import (
     Quoting,
     WordList,
 )
-from jurybox.scoring.rules.text_signals import LEAST, OWN_PHRASES, SIGNAL_READERS, UNSAFE_CONTENT
+from jurybox.scoring.rules.text_signals import OWN_PHRASES, SIGNAL_READERS, UNSAFE_CONTENT
 
 DECIMALS: Final = 6
 """Scores are rounded to this many decimals before they are compared."""
@@ -172,9 +171,6 @@ class CompiledRules:
                     in_place = isinstance(named, tuple)
                     listed = Lexicon(name="", phrases=named) if in_place else lexicons[named]
                     fact = self._phrases(text, listed)
-                case HasSignal(signal=name):
-                    least = SignalWithin(signal=name, low=LEAST.get(name, 1), high=None)
-                    fact = self._signal(least, lexicons)
                 case SignalWithin():
                     fact = self._signal(condition, lexicons)
             facts[isinstance(condition, SignalWithin) or condition.present].append(fact)

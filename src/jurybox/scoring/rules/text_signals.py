@@ -161,9 +161,6 @@ def _unsafe_content(reading: Conversation, _: Lists) -> Amount:
     return Amount(len(reading.findings), quote)
 
 
-LEAST: Final = {"excessive_line_breaks": 3}
-"""The minimum amount for a signal to be present, if it is more than 1."""
-
 OWN_PHRASES: Final[Mapping[str, tuple[Lexicon, ...]]] = {
     "formatting": (Lexicon(name="", phrases=_MARKS, match="whole-word"),),
     "helpful_question": (Lexicon(name="", phrases=("you", "your"), match="whole-word"),),
