@@ -72,7 +72,7 @@ class RowCheck:
         rubric, pair = self._judging.rubric, row.response_b is not None
         check_checks(rubric, judges=False, pair=pair)
         placed = (each.kind == ROW_CHECKS for one in rubric.checked for each in one.checks)
-        if row.checks is not msgspec.UNSET and not any(placed):
+        if row.checks and not any(placed):
             hint = f'put `- "{ROW_CHECKS}"` into the `yaml checks` block of a criterion'
             yield f"the row has `checks`, but no criterion of `{rubric.id}` uses them", hint
         if pair and rubric.pass_rules:

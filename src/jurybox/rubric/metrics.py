@@ -158,6 +158,8 @@ SAMPLES: Final = "samples"
 LOWEST_MEAN: Final = "lowest_criterion_mean"
 LOWEST_SCENARIO: Final = "lowest_scenario_mean"
 """The lowest mean overall score of a scenario; of the whole run if it has no scenarios."""
+SHARES: Final = (*RATES, WIN_RATE, LOWEST_SCENARIO, SAMPLE_SCORE, AGGREGATE_SCORE)
+"""The metrics that lie between 0 and 1 in every rubric."""
 
 
 class Values(msgspec.Struct, frozen=True, kw_only=True):
@@ -178,7 +180,6 @@ class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
 
     compute: Callable[[Values], float]  # computes the result
     needs_all: bool = False  # whether it uses ``ordered``, which keeps all values in memory
-    bounded: bool = True  # whether the result lies between the smallest and the largest value
 
 
 def percentile(ordered: Sequence[float], percent: float) -> float:
@@ -198,7 +199,7 @@ def _percentile(percent: int, values: Values) -> float:
 
 _NAMED: Final = {
     "mean": Aggregate(compute=lambda values: values.sum / values.count),
-    "sum": Aggregate(compute=lambda values: values.sum, bounded=False),
+    "sum": Aggregate(compute=lambda values: values.sum),
     "min": Aggregate(compute=lambda values: values.low),
     "max": Aggregate(compute=lambda values: values.high),
 }

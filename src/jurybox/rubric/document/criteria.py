@@ -170,25 +170,10 @@ def read_indicators(
             taken.append(md.Block(start=heading.start, end=stop))
         for listing in lists:
             items.setdefault(label, []).extend(_items(listing, findings))
-        for above in inside if lists else ():
-            _check_label(body, above, findings)
     return taken, tuple(
         Indicators(label=label, items=tuple(each), text="\n\n".join(texts.get(label, [])))
         for label, each in items.items()
     )
-
-
-def _check_label(body: md.Body, block: md.Block, findings: Findings) -> None:
-    """Report a line that looks like the label of a list, but isn't a heading."""
-    if not isinstance(block, md.Text) or block.end - block.start != 1:
-        return
-    line = body.lines[block.start].strip()
-    bold = line.startswith(("**", "__")) and line.rstrip(": ").endswith(("**", "__"))
-    polar = _bare_label(line).casefold().startswith(("positive", "negative"))
-    if bold or (polar and line.rstrip("*_ ").endswith(":")):
-        problem = f"\u201c{line}\u201d doesn't label a list"
-        hint = "make it a `####` heading, or a part of a sentence"
-        findings.add(body.place(block.start), "list-label", problem, hint)
 
 
 def _bare_label(label: str) -> str:

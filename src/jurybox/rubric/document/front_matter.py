@@ -1,6 +1,6 @@
 """Reads the front matter, and checks that its parts agree with each other."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Final, get_args
 
 import msgspec
@@ -18,10 +18,6 @@ _WHAT: Final = "the front matter"
 _REQUIRED: Final = {"id": "support-answers", "version": "1.0.0", "scale": "1-5"}
 EXTENDS: Final = "extends"
 REVIEW_REASONS: Final[tuple[rubric_model.ReviewReason, ...]] = get_args(rubric_model.ReviewReason)
-
-Ends = tuple[float | None, float | None]
-_OPEN: Ends = (None, None)
-
 
 ScaleText = Annotated[Scale, TextForm("bad-scale", Scale.parse), Meta(examples=["1-5"])]
 Weight = Annotated[float, Meta(ge=0, le=1000)]
@@ -122,6 +118,9 @@ class FrontMatterCheck:
         self._findings = reader.findings
         self._at = at or node.place
         self._scales = {each: front.scales.get(each, front.scale) for each in criteria}
+        overall = front.overall_name
+        self._shares = {overall, f"{overall}_mean", *metrics.SHARES}
+        self._shares |= {n for n, each in front.metrics.items() if isinstance(each, metrics.Share)}
 
     def check(self) -> None:
         """Report everything that is wrong."""
@@ -205,7 +204,9 @@ class FrontMatterCheck:
             self._findings.add(place, "bad-weight", problem, "make them sum to 1")
 
     def _check_metrics(self) -> None:
-        sample, run = self._sample_ends(), self._run_ends()
+        overall, components = self._front.overall_name, bool(self._front.components)
+        sample = metrics.sample_metrics(self._criteria, overall=overall, components=components)
+        run = metrics.run_metrics(self._criteria, overall=overall, components=components)
         for name, formula in self._front.metrics.items():
             if name in run or name in metrics.SUMMARY_PARTS:
                 problem = f"`{name}` is a part of every run's summary"
@@ -216,11 +217,11 @@ class FrontMatterCheck:
                 self._check_metric("a sample", formula.of, sample, place)
             if not isinstance(formula, metrics.Statistic):
                 self._check_comparison("a sample", formula.where, sample, place)
-            run |= {name: _formula_ends(formula, sample)}
+            run = (*run, name)
         # A mean has one name: the document's own, if it declares one.
-        for name in self._criteria:
-            if metrics.Statistic(by="mean", of=name) in self._front.metrics.values():
-                run.pop(f"{name}_mean", None)
+        declared = self._front.metrics.values()
+        own = [each for each in self._criteria if metrics.Statistic(by="mean", of=each) in declared]
+        run = tuple(name for name in run if name.removesuffix("_mean") not in own)
         self._check_comparisons("a sample", self._front.pass_rules, sample)
         self._check_comparisons("a run", self._front.gates, run)
         for decision in self._front.decisions:
@@ -228,54 +229,22 @@ class FrontMatterCheck:
         for decision in self._front.sample_decisions:
             self._check_comparisons("a sample", (*decision.when_any, *decision.when_all), sample)
 
-    def _sample_ends(self) -> dict[str, Ends]:
-        """Return the metrics of a sample, each with its lowest and highest value."""
-        overall, components = self._front.overall_name, bool(self._front.components)
-        names = metrics.sample_metrics(self._criteria, overall=overall, components=components)
-        known = dict.fromkeys(names, _OPEN) | dict.fromkeys(metrics.MEASURES, (0, None))
-        known |= {metrics.SAMPLE_SCORE: (0, 1)} if components else {}
-        return {**known, overall: (0, 1), **self._criterion_ends()}
-
-    def _run_ends(self) -> dict[str, Ends]:
-        overall, components = self._front.overall_name, bool(self._front.components)
-        names = metrics.run_metrics(self._criteria, overall=overall, components=components)
-        known = dict.fromkeys(names, _OPEN) | dict.fromkeys(
-            (*metrics.RATES, metrics.WIN_RATE), (0, 1)
-        )
-        known |= {
-            metrics.SAMPLES: (0, None),
-            metrics.LOWEST_SCENARIO: (0, 1),
-            f"{overall}_mean": (0, 1),
-        }
-        known |= {metrics.AGGREGATE_SCORE: (0, 1)} if components else {}
-        return known | {f"{name}_mean": ends for name, ends in self._criterion_ends().items()}
-
-    def _criterion_ends(self) -> dict[str, Ends]:
-        return {name: _OPEN if each is None else each.ends for name, each in self._scales.items()}
-
     def _check_comparisons(
-        self, what: str, comparisons: Sequence[metrics.Comparison], known: Mapping[str, Ends]
+        self, what: str, comparisons: Sequence[metrics.Comparison], known: Sequence[str]
     ) -> None:
         for each in comparisons:
             self._check_comparison(what, each, known, self._reader.place_of(each, self._at))
 
     def _check_comparison(
-        self, what: str, comparison: metrics.Comparison, known: Mapping[str, Ends], place: Place
+        self, what: str, comparison: metrics.Comparison, known: Sequence[str], place: Place
     ) -> None:
-        """Report an unknown metric, or a number that the metric can never reach."""
+        """Report an unknown metric, or a percentage where a share from 0 to 1 is meant."""
         self._check_metric(what, comparison.name, known, place)
-        low, high = known.get(comparison.name, _OPEN)
-        number, sign = comparison.number, comparison.operator
-        below = low is not None and (number < low or (number == low and sign == "<"))
-        above = high is not None and (number > high or (number == high and sign == ">"))
-        if below or above:
-            most = "or more" if high is None else f"to {show_number(high)}"
+        if comparison.name in self._shares and not 0 <= comparison.number <= 1:
             problem = f"`{comparison}` asks for a value that `{comparison.name}` never has"
-            self._findings.add(
-                place, "out-of-range", problem, f"it is {show_number(low or 0)} {most}"
-            )
+            self._findings.add(place, "out-of-range", problem, "it is 0 to 1")
 
-    def _check_metric(self, what: str, name: str, known: Mapping[str, Ends], place: Place) -> None:
+    def _check_metric(self, what: str, name: str, known: Sequence[str], place: Place) -> None:
         # Without criteria, every name would be reported for the same fault.
         if self._criteria and name not in known:
             hint = nearest(name, known, f"use one of {listed(known)}")
@@ -284,16 +253,10 @@ class FrontMatterCheck:
     def _check_bands(self) -> None:
         bands = self._front.bands
         for number, band in enumerate(bands):
-            place = self._reader.place_of(band, self._at)
             if any(band.low == other.low for other in bands[:number]):
                 problem = f"two bands begin at {show_number(band.low)}"
+                place = self._reader.place_of(band, self._at)
                 self._findings.add(place, "bad-bands", problem, "move one of them")
-            if any(band.label == other.label for other in bands[:number]):
-                problem = f"two bands are called `{band.label}`"
-                self._findings.add(place, "bad-bands", problem, "rename one of them")
-        if bands and min(band.low for band in bands) > 0:
-            problem, hint = "the lowest overall scores have no band", "add a band `from: 0`"
-            self._findings.add(self._key_place("bands"), "bad-bands", problem, hint)
 
     def _check_decisions(self, key: str) -> None:
         decisions: tuple[rubric_model.Decision, ...] = getattr(self._front, key)
@@ -314,13 +277,3 @@ def _decision_faults(
         yield problem, "add a last entry without a condition"
     if not is_last and not conditional:
         yield "a decision without a condition hides the ones below it", "move it to the end"
-
-
-def _formula_ends(formula: metrics.Formula, sample: Mapping[str, Ends]) -> Ends:
-    match formula:
-        case metrics.Share():
-            return (0, 1)
-        case metrics.Statistic(by=by, of=of) if metrics.AGGREGATES[by].bounded:
-            return sample.get(of, _OPEN)
-        case metrics.Statistic() | metrics.Ratio():
-            return _OPEN
