@@ -408,11 +408,19 @@ def embedded_judge() -> str | None:
     return f"local/{entry.name}" if there else None
 
 
-def no_judge_error(problem: str, hint: str, where: str = "") -> InputError:
-    """Return the error for a missing judge; its hint also offers the embedded judge."""
+def default_judge(why: str | None = None, where: str = "") -> str:
+    """Return the embedded judge's name; if it isn't installed, say how to get or name a judge.
+
+    ``why`` says why a judge is needed.
+    """
     from jurybox.models.local.files import default_judge, format_bytes, installed_runtime
 
+    name = embedded_judge()
+    if name is not None:
+        return name
     extra = "" if installed_runtime() else '`pip install "jurybox[local]"` and '
     size = format_bytes(default_judge().bytes)
-    also = f"or run {extra}`jurybox model pull` ({size}) to use the embedded one"
-    return InputError(problem, f"{hint}, {also}", where)
+    hint = "name a model, such as `openai/gpt-4.1-2025-04-14`"
+    problem = "no judge was given" + (f", and {why}" if why else "")
+    embedded = f"or run {extra}`jurybox model pull` ({size}) to use the embedded one"
+    raise InputError(problem, f"{hint}, {embedded}", where)

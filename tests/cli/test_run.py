@@ -169,7 +169,7 @@ def test_without_a_judge_criteria_without_rules_are_named_before_the_run(
     (tmp_path / "suite.yaml").write_text("suite: x\nrubric: partly.md\ndataset: rows.jsonl\n")
     done = jurybox("run", "suite.yaml", JURYBOX_MODELS="models")
     hint = (
-        "name one under `judge: models:`, or with --judge,"
+        "name a model, such as `openai/gpt-4.1-2025-04-14`,"
         " or run `jurybox model pull` (1.1 GB) to use the embedded one"
     )
     assert (done.code, done.out) == (2, "")

@@ -78,9 +78,7 @@ class Calibrator:
         self._document, warnings = read_rubric(options.rubric), list[str]()
         self._base = rubric = parse_rubric(self._document.text, self._document.origin)
         if not options.judges:
-            name = wiring.embedded_judge()
-            if name is None:
-                raise wiring.no_judge_error("no judge was given", "name one with --judge")
+            name = wiring.default_judge()
             options = msgspec.structs.replace(options, judges=(ModelSpec(model=name),))
             warnings.append(wiring.DEFAULT_JUDGE_NOTICE.format(name=name))
         if options.proposer is not None and not options.rounds:

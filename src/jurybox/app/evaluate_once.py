@@ -10,7 +10,7 @@ import msgspec
 from jurybox.app.event_loop import blocking
 from jurybox.app.model_session import checked_route
 from jurybox.engine.driver import OnExchange, drive
-from jurybox.errors import CombinedError, InputError
+from jurybox.errors import InputError
 from jurybox.judging.flow import Defect, ModelReply, ModelRequest
 from jurybox.judging.protocol import Judging
 from jurybox.models.function import Function, function_names
@@ -22,7 +22,7 @@ from jurybox.scoring.rules import compile_rules
 from jurybox.scoring.sample_result import NEEDS_REVIEW
 from jurybox.suite.model_spec import ModelSpec, different_models, model_option
 from jurybox.text_format import listed
-from jurybox.wiring import embedded_judge, load_rubric, no_judge_error
+from jurybox.wiring import default_judge, load_rubric
 
 CHECKLIST = "bias-awareness"
 # Seconds; short, because the user waits without seeing any progress.
@@ -112,7 +112,10 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
     ruled = not pair and missing_rules(used) is None
     announce = None if names else on_default_judge
     if not names and row.response is not None and row.response.answered and not ruled:
-        names = [_default_judge(used, pair=pair)]
+        check_checks(used, judges=False, pair=pair)
+        why = f"`{used.id}` has rules that score one response at a time"
+        why = why if pair else missing_rules(used)
+        names = [default_judge(None if used.sources == {"judge"} else why)]
         specs = [ModelSpec(model=names[0])]
     count = used.votes if votes is None else votes
     procedure = single_procedure(used, names, count, pair=pair)
@@ -129,48 +132,32 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
 evaluate = blocking("evaluate", aevaluate)
 
 
-def single_row(  # noqa: PLR0913 - the parts of a sample, all by keyword
+def single_row(
     *,
-    task: str,
     response: str,
     response_b: str | None = None,
-    reference: str | None = None,
-    context: str | None = None,
     messages: Sequence[Turn] = (),
-    latency_e2e_ms: float | None = None,
-    latency_model_ms: float | None = None,
-    input_tokens: int | None = None,
-    output_tokens: int | None = None,
     timed_out: bool = False,
+    **given: Any,  # noqa: ANN401 - the other parts of a sample, as in `aevaluate`
 ) -> Row:
     """Check the parts of a single evaluation, and return them as a row."""
-    if reference is not None and not reference.strip():
+    if given.get("reference") is not None and not given["reference"].strip():
         raise InputError("the reference answer is empty", "give one, or leave it out")
-    latencies = {"latency_e2e_ms": latency_e2e_ms, "latency_model_ms": latency_model_ms}
+    latencies = {name: given.pop(name, None) for name in ("latency_e2e_ms", "latency_model_ms")}
+    tokens = {name: given.pop(name, None) for name in ("input_tokens", "output_tokens")}
     for name, latency in latencies.items():
         if latency is not None and not 0 <= latency < math.inf:
             raise InputError(f"{latency} isn't a time in milliseconds", "give 0 or more", name)
-    measured = {**latencies, "input_tokens": input_tokens, "output_tokens": output_tokens}
-    unused = next((name for name, value in measured.items() if value is not None), None)
-    if response_b is not None and unused is not None:
-        problem = "it describes one response, but two are compared"
-        raise InputError(problem, "leave it out, or leave out the second response", unused)
-    timing = Timing(
-        latency_e2e_ms=latency_e2e_ms, latency_model_ms=latency_model_ms, timed_out=timed_out
-    )
-    usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
+    for name, value in (latencies | tokens).items():
+        if response_b is not None and value is not None:
+            problem = "it describes one response, but two are compared"
+            raise InputError(problem, "leave it out, or leave out the second response", name)
+    first = Response(text=response, error=emptiness(response), usage=Usage(**tokens))
+    first = msgspec.structs.replace(first, timing=Timing(**latencies, timed_out=timed_out))
     other = None
     if response_b is not None:
         other = Response(text=response_b, error=emptiness(response_b))
-    return Row(
-        id="",
-        task=task,
-        response=Response(text=response, timing=timing, usage=usage, error=emptiness(response)),
-        response_b=other,
-        reference=reference,
-        context=context,
-        messages=tuple(messages),
-    )
+    return Row(id="", response=first, response_b=other, messages=tuple(messages), **given)
 
 
 def single_procedure(rubric: Rubric, judges: Sequence[str], votes: int, *, pair: bool) -> Procedure:
@@ -239,21 +226,6 @@ def conclude_single(
     )
 
 
-def _default_judge(rubric: Rubric, *, pair: bool) -> str:
-    """Return the embedded judge; refuse if it isn't installed."""
-    check_checks(rubric, judges=False, pair=pair)
-    name = embedded_judge()
-    if name is not None:
-        return name
-    problem, hint = "no judge was given", "name a model, such as `openai/gpt-4.1-2025-04-14`"
-    if rubric.sources != {"judge"}:
-        why = missing_rules(rubric)
-        if pair:
-            why = f"`{rubric.id}` has rules that score one response at a time"
-        problem = f"{problem}, and {why}"
-    raise no_judge_error(problem, hint)
-
-
 def missing_rules(rubric: Rubric) -> str | None:
     """Return why a judge is needed; None if rules and checks score every weighted criterion."""
     counting = [each for each in rubric.criteria if each.weight]
@@ -308,17 +280,14 @@ class AgentTurn(msgspec.Struct, frozen=True, kw_only=True):
         return {"complete": False, "prompts": prompts}
 
     def error(self) -> InputError:
-        """Return why the replies don't make a vote yet: their defects, or a missing reply."""
+        """Return why the replies don't make a vote yet: a defect, or a missing reply."""
         following = "answer the next prompt, and add its reply after the others"
-        errors = [
-            InputError(each.defect.removesuffix("."), following, each.asks or "the last reply")
-            for each in self.prompts
-            if each.defect is not None
-        ]
-        if not errors:
-            asks = f" ({self.prompts[0].asks})" if self.prompts[0].asks else ""
-            return InputError(f"reply {self.number} is missing{asks}", following)
-        return errors[0] if len(errors) == 1 else CombinedError(errors)
+        for each in self.prompts:
+            if each.defect is not None:
+                where = each.asks or "the last reply"
+                return InputError(each.defect.removesuffix("."), following, where)
+        asks = f" ({self.prompts[0].asks})" if self.prompts[0].asks else ""
+        return InputError(f"reply {self.number} is missing{asks}", following)
 
 
 def judge_by_agent(rubric: Rubric, row: Row, replies: Sequence[str]) -> SingleReport | AgentTurn:

@@ -349,8 +349,4 @@ def _judges(named: Sequence[ModelSpec], rubric: Rubric, origin: str) -> tuple[Mo
     check_checks(rubric, judges=bool(named), pair=False)
     if named or missing is None:
         return tuple(named)
-    embedded = wiring.embedded_judge()
-    if embedded is None:
-        hint = "name one under `judge: models:`, or with --judge"
-        raise wiring.no_judge_error(f"no judge was given, and {missing}", hint, origin)
-    return (ModelSpec(model=embedded),)
+    return (ModelSpec(model=wiring.default_judge(missing, origin)),)
