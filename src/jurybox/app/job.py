@@ -56,7 +56,7 @@ Known = Mapping[int, Sequence[records.ExchangeRow]]
 Spread = Callable[["Job", Dataset], Awaitable[None]]
 """Lets other processes finish the missing samples of a job, until it is stopped."""
 OnStart = Callable[["Job"], None]
-"""Called with the job before it starts, so that the caller can stop it."""
+"""Called with the job before it starts, so that the caller can watch and stop it."""
 
 
 class _Throttle:
@@ -82,8 +82,8 @@ class _Throttle:
 class Job:
     """A run in progress.
 
-    ``on_notice`` is called with warnings for the user; ``stop`` ends the run early. ``part`` limits
-    a job to these sample numbers.
+    ``on_notice`` is called with warnings for the user, ``on_progress`` with the state of the run;
+    ``stop`` ends it early. ``part`` limits a job to these sample numbers.
     """
 
     def __init__(
@@ -91,13 +91,13 @@ class Job:
         store: Store,
         row: records.RunRow,
         plan: Plan,
-        on_progress: OnProgress | None = None,
         *,
         part: range | None = None,
     ) -> None:
         self.row = row
         self.stop = Stop()
         self.on_notice: Callable[[str], None] | None = None
+        self.on_progress: OnProgress | None = None
         self._store = store
         self._plan = plan
         self._procedure = plan.procedure()
@@ -108,7 +108,6 @@ class Job:
         self._before = 0
         self._faults: dict[str, Exception] = {}
         self._prices = read_prices()
-        self._on_progress = on_progress
         self._report = _Throttle(self._show_progress)
         self._batches = JudgeBatches(store, row.id, self._report, self._notify)
         self._outages: Callable[[], Sequence[str]] = tuple
@@ -286,8 +285,8 @@ class Job:
         self._batches.stop(self.stop.reason, at_once=at_once)
 
     def _show_progress(self) -> None:
-        if self._on_progress is not None:
-            self._on_progress(self.progress())
+        if self.on_progress is not None:
+            self.on_progress(self.progress())
 
     def progress(self) -> Progress:
         """Return the progress of the run."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager, redirect_stdout
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
@@ -182,10 +182,14 @@ async def _run_all(  # noqa: PLR0913 - what isn't an option of the suite, all by
     ready = prepare_all(named, chosen) if several else [prepare(named, chosen)]
     for warning in dict.fromkeys(text for each in ready for text in each.warnings):
         warnings.warn(warning, stacklevel=2)
+
+    def watch(job: Job) -> None:
+        job.on_progress = on_progress
+
     runs: list[Run] = []
     with closing(open_run_store(store, create=True)) as opened:
         for each in ready:
-            result = await _start(each, opened, on_progress=on_progress)
+            result = await _start(each, opened, watch)
             run_id = result.view.run_id
             if result.stopped is not None:
                 resume = f"`jurybox resume {run_id}`"
@@ -206,14 +210,6 @@ def baseline_id(store: str | None, name: str | None) -> str | None:
         return find_run(opened, name).id
 
 
-class Start(Protocol):
-    """Starts or resumes a run."""
-
-    def __call__(self, *, on_progress: OnProgress, on_start: OnStart) -> "RunResult":
-        """Work on the run until it is finished or stopped."""
-        ...
-
-
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """The run after working on it; ``stopped`` says why the work ended early, if it did."""
 
@@ -221,6 +217,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     stopped: str | None = None
 
 
+Start = Callable[[OnStart], RunResult]
+"""Starts or resumes a run, and works on it until it is finished or stopped."""
 Watch = Callable[[Start], RunResult]
 """Starts or resumes a run, and shows its progress."""
 SAME_AGAIN: Final = "nothing is lost; run the same command again to resume"
@@ -254,10 +252,9 @@ def new_run(plan: Plan, identity: RunIdentity = NAMELESS) -> RunRow:
 async def _start(
     prepared: Prepared,
     store: Store,
+    on_start: OnStart | None = None,
     *,
     cluster: RayCluster | None = None,
-    on_progress: OnProgress | None = None,
-    on_start: OnStart | None = None,
 ) -> RunResult:
     """Store the plan of a run, and work on it until it is finished or stopped."""
     row = new_run(prepared.plan, _with_the_rest(prepared.identity, store))
@@ -268,7 +265,7 @@ async def _start(
         store.create_run(row)
         if prepared.langfuse is not None:
             order(row.id, store, prepared.langfuse.queue)
-        job = Job(store, row, prepared.plan, on_progress)
+        job = Job(store, row, prepared.plan)
         return await _work(job, store, prepared.dataset, prepared.base_url, on_start, spread)
 
 
@@ -288,6 +285,7 @@ def _with_the_rest(identity: RunIdentity, store: Store) -> RunIdentity:
 async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginning, by keyword
     row: RunRow,
     store: Store,
+    on_start: OnStart | None = None,
     *,
     base_url: str | None = None,
     concurrency: int | None = None,
@@ -296,8 +294,6 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
     forget_batches: bool = False,
     max_cost: float | None = None,
     cluster: RayCluster | None = None,
-    on_progress: OnProgress | None = None,
-    on_start: OnStart | None = None,
 ) -> RunResult:
     """Resume a stopped run; samples with a transient failure are evaluated again.
 
@@ -333,7 +329,7 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
             store.reopen(current, failed)
             if forget_batches:
                 close_batches(store, row.id, "gone")
-            job = Job(store, current, plan, on_progress)
+            job = Job(store, current, plan)
             return await _work(job, store, dataset, base_url, on_start, spread)
 
 

@@ -220,11 +220,12 @@ def run_with_progress(start: Start) -> RunResult:
         def on_start(job: Job) -> None:
             plan = read_plan(job.row.plan)
             say(f"run {job.row.id}: {_described(plan)}, saved to {options.shown_store()}")
+            job.on_progress = display.show
             job.on_notice = lambda text: say(f"warning: {harmless(text)}")
             display.begin(plan.samples)
             stop_on_signals(job)
 
-        return start(on_progress=display.show, on_start=on_start)
+        return start(on_start)
 
 
 def _described(plan: Plan) -> str:
