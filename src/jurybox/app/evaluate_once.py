@@ -9,9 +9,9 @@ import msgspec
 
 from jurybox.app.event_loop import blocking
 from jurybox.app.model_session import checked_route
-from jurybox.engine.driver import OnExchange, drive
+from jurybox.engine.driver import drive
 from jurybox.errors import InputError
-from jurybox.judging.flow import Defect, ModelReply, ModelRequest
+from jurybox.judging.flow import Defect, ModelReply, ModelRequest, Outcome
 from jurybox.judging.protocol import Judging
 from jurybox.models.function import Function, function_names
 from jurybox.rubric import Rubric
@@ -47,7 +47,7 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
     timed_out: bool = False,
     base_url: str | None = None,
     allow_version_drift: bool = False,
-    on_exchange: OnExchange | None = None,
+    on_exchange: Callable[[ModelRequest, Outcome], None] | None = None,
     on_default_judge: Callable[[str], object] | None = None,
 ) -> SingleReport:
     """Judge one response, or compare two, and return the report.
@@ -125,7 +125,14 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
     async with route as call:
         if announce is not None and names:
             announce(names[0])
-        outcome = await drive(evaluate_sample(procedure, row), call, on_exchange=on_exchange)
+
+        async def observed(request: ModelRequest) -> Outcome:
+            outcome = await call(request)
+            if on_exchange is not None:
+                on_exchange(request, outcome)
+            return outcome
+
+        outcome = await drive(evaluate_sample(procedure, row), observed)
     return outcome_report(procedure, row, outcome)
 
 

@@ -29,7 +29,8 @@ def _asked(
     """Have a pair judged, and return what was asked as it is stored."""
     rows: list[ExchangeRow] = []
 
-    def keep(request: ModelRequest, outcome: Outcome) -> None:
+    def kept(request: ModelRequest) -> Outcome:
+        outcome = answer(request)
         rows.append(
             ExchangeRow(
                 run_id="r",
@@ -42,9 +43,10 @@ def _asked(
                 notes="{}",
             )
         )
+        return outcome
 
     flow = jury(procedure.judging, PAIR, procedure.judges, procedure.votes)
-    drive_sync(flow, answer, on_exchange=keep)
+    drive_sync(flow, kept)
     return tuple(rows)
 
 
