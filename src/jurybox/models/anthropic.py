@@ -10,7 +10,7 @@ import msgspec
 from jurybox.engine.ports import ModelError
 from jurybox.judging.flow import ModelReply, ModelRequest
 from jurybox.models import http
-from jurybox.models.chat_model import Accepted, ChatModel, ProviderBatch, sent_generation
+from jurybox.models.chat_model import ChatModel, ProviderBatch, Refused, sent_generation
 from jurybox.models.model_errors import quoted, read_refusal, status_error
 from jurybox.sample import Usage
 
@@ -86,20 +86,20 @@ class AnthropicModel(ChatModel):
             sent=sent_generation(payload),
             # The API has no seed.
             seed_sent=False,
-            refused=tuple([name for name in _OPTIONAL if name in self.accepted.without]),
+            refused=tuple([name for name in _OPTIONAL if name in self.refused]),
             model=reply.model if isinstance(reply.model, str) else None,
             finish_reason=reason,
             latency_ms=answer.elapsed_ms,
         )
 
-    def payload(self, request: ModelRequest, accepted: Accepted) -> dict[str, object]:
-        """Return the request body, limited to accepted parameters."""
+    def payload(self, request: ModelRequest, refused: Refused) -> dict[str, object]:
+        """Return the request body, without refused parameters."""
         generation = request.generation
         payload: dict[str, object] = {
             "model": self.name,
             "max_tokens": generation.max_tokens,
             "temperature": generation.temperature,
-            "messages": _messages(request, marks=_MARK not in accepted.without),
+            "messages": _messages(request, marks=_MARK not in refused),
         }
         system = [turn.content for turn in request.messages if turn.role == "system"]
         if system:
@@ -107,7 +107,7 @@ class AnthropicModel(ChatModel):
         # Left out if it has no effect, since newer models refuse it together with temperature.
         if generation.top_p != _DEFAULT_TOP_P:
             payload["top_p"] = generation.top_p
-        return {name: value for name, value in payload.items() if name not in accepted.without}
+        return {name: value for name, value in payload.items() if name not in refused}
 
     def batch_line(self, name: str, payload: Mapping[str, object]) -> bytes:
         """Return a request as an item of the batch's list of requests."""

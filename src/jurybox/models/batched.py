@@ -19,7 +19,7 @@ from jurybox.engine.limiter import Limits, delay
 from jurybox.engine.ports import ModelError
 from jurybox.engine.records import ENCODER, BatchRow, sealed
 from jurybox.judging.flow import ModelReply, ModelRequest
-from jurybox.models.chat_model import Accepted, ChatModel, ProviderBatch
+from jurybox.models.chat_model import ChatModel, ProviderBatch, Refused
 from jurybox.models.http import HttpAnswer, HttpCall, read_json
 from jurybox.models.model_errors import StatusError
 from jurybox.storage.store import Store
@@ -27,7 +27,7 @@ from jurybox.storage.store import Store
 T = TypeVar("T")
 
 _UNSUPPORTED: Final = {404, 405, 501}
-_ACCEPTED: Final = msgspec.json.Decoder(Accepted)
+_REFUSED: Final = msgspec.json.Decoder(Refused)
 _FORGET: Final = "run `jurybox resume --forget-batches` to ask, and pay, again"
 _BACKOFF: Final = Limits(longest_delay=60.0)
 _LONGEST_RETRY_AFTER: Final = 120.0
@@ -186,14 +186,14 @@ class BatchedModel:
         """Return the answer from a batch; if a parameter is refused, ask again without it."""
         while True:
             line, name, row = await self._result(request)
-            accepted = _ACCEPTED.decode(row.terms)
-            payload = self._model.payload(request, accepted)
+            refused = _REFUSED.decode(row.terms)
+            payload = self._model.payload(request, refused)
             try:
                 body = self._model.batch_answer(line)
                 answer = HttpAnswer(body=body, headers={}, elapsed_ms=0.0)
                 reply = self._model.reply(answer, payload)
             except StatusError as error:
-                self._model.learn(error, accepted, payload)
+                self._model.learn(error, refused, payload)
             else:
                 reference = f"{row.batch_id}/{name}"
                 return msgspec.structs.replace(reply, latency_ms=None, reference=reference)
@@ -215,7 +215,7 @@ class BatchedModel:
         return await pending.result
 
     def _line(self, name: str, request: ModelRequest) -> bytes:
-        payload = self._model.payload(request, self._model.accepted)
+        payload = self._model.payload(request, self._model.refused)
         return self._model.batch_line(name, payload)
 
     def _enqueue(self, pending: _Pending) -> None:
@@ -271,7 +271,7 @@ class BatchedModel:
 
         Submitting a batch twice would cost twice.
         """
-        terms = ENCODER.encode(self._model.accepted).decode()
+        terms = ENCODER.encode(sorted(self._model.refused)).decode()
         row = self._log.draft(self._name, self.endpoint, terms, len(part))
         # The index distinguishes equal requests.
         sent = {f"{each.key}-{_tag(row)}-{index}": each for index, each in enumerate(part)}

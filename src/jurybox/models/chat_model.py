@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
-from typing import Any, ClassVar, Final, Literal, get_args
+from typing import Any, ClassVar, Final, Literal
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -28,12 +28,15 @@ _PAGE: Final = 100
 _MOST_PAGES: Final = 100
 # The allowed difference between the provider's clock and ours, in seconds.
 _SKEW: Final = 600.0
-TokenLimit = Literal["max_tokens", "max_completion_tokens"]
-ReplyForm = Literal["json_schema", "json_object", "text"]
+Refused = frozenset[str]
+"""The parameters, and the forms of a schema, that an endpoint refuses for one model."""
 
 # Bad request, and the status that some frameworks use instead.
 _NEGOTIABLE: Final = {400, 422}
-_OPTIONAL: Final = ("temperature", "top_p", "seed", "top_logprobs", "logprobs", "cache_control")
+_NEGOTIATED: Final = (
+    *("max_tokens", "temperature", "top_p", "seed"),
+    *("top_logprobs", "logprobs", "cache_control"),
+)
 _FORM = re.compile(r"response.?format|json.?schema|json.?object|structured.output", re.IGNORECASE)
 # Words of a refusal. A message that names a parameter without them isn't a refusal: the user has to
 # fix a value that is out of range, or a prompt that is too long.
@@ -45,46 +48,19 @@ _REFUSED = re.compile(
 )
 
 
-class Accepted(msgspec.Struct, frozen=True, kw_only=True):
-    """The parameters that an endpoint accepts for one model, as far as known."""
+def _newly_refused(refused: Refused, error: StatusError, sent: AbstractSet[str]) -> str | None:
+    """Return what a retry after a refusal leaves out or replaces; None if a retry can't help.
 
-    form: ReplyForm = "json_schema"
-    token_limit: TokenLimit = "max_tokens"  # noqa: S105 - tokens of text, no secret
-    without: frozenset[str] = frozenset()
-
-
-def _both(one: Accepted, other: Accepted) -> Accepted:
-    """Return the parameters that both accept."""
-    forms: tuple[ReplyForm, ...] = get_args(ReplyForm)
-    limits: tuple[TokenLimit, ...] = get_args(TokenLimit)
-    return Accepted(
-        form=forms[max(forms.index(one.form), forms.index(other.form))],
-        token_limit=limits[max(limits.index(one.token_limit), limits.index(other.token_limit))],
-        without=one.without | other.without,
-    )
-
-
-def _without_refused(
-    accepted: Accepted, error: StatusError, sent: AbstractSet[str]
-) -> Accepted | None:
-    """Return the parameters for a retry after a refusal; None if a retry can't help.
-
-    Every retry drops or replaces a parameter for good, so retries end.
+    It is left out for good, so retries end.
     """
+    refusal = error.refusal
     if error.status not in _NEGOTIABLE:
         return None
-    refusal = error.refusal
     if "response_format" in sent and _FORM.search(f"{refusal.param} {refusal.message}"):
-        form: ReplyForm = "json_object" if accepted.form == "json_schema" else "text"
-        return msgspec.structs.replace(accepted, form=form)
+        return "json_object" if "json_schema" in refused else "json_schema"
     if not _REFUSED.search(f"{refusal.code} {refusal.message}"):
         return None
-    if "max_tokens" in sent and _names(refusal, "max_tokens"):
-        return msgspec.structs.replace(accepted, token_limit="max_completion_tokens")  # noqa: S106
-    for name in _OPTIONAL:
-        if name in sent and _names(refusal, name):
-            return msgspec.structs.replace(accepted, without=accepted.without | {name})
-    return None
+    return next((name for name in _NEGOTIATED if name in sent and _names(refusal, name)), None)
 
 
 def _names(refusal: Refusal, parameter: str) -> bool:
@@ -174,7 +150,7 @@ class ChatModel(ABC):
         marked: whether a batch can have a mark, by which it is found again.
         needed: required parameters.
         within: parameters nested in others.
-        accepted: the parameters known to be accepted; learned once, then reused.
+        refused: the parameters known to be refused; learned once, then reused.
 
     """
 
@@ -188,7 +164,7 @@ class ChatModel(ABC):
     def __init__(self, name: str, client: HttpClient) -> None:
         self.name = name
         self.client = client
-        self.accepted = Accepted()
+        self.refused: Refused = frozenset()
 
     @property
     def endpoint(self) -> str:
@@ -197,44 +173,43 @@ class ChatModel(ABC):
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Send a request; parameters that the endpoint refuses are left out from then on."""
-        accepted = self.accepted
+        refused = self.refused
         started, attempts = time.monotonic(), 1
         while True:
-            payload = self.payload(request, accepted)
+            payload = self.payload(request, refused)
             try:
                 answer = await self.client.post(self.path, payload)
             except StatusError as error:
-                accepted = self._less(error, accepted, payload)
+                refused |= self._also_refused(error, refused, payload)
                 attempts += 1
             else:
-                self.accepted = accepted
+                self.refused = refused
                 reply = self.reply(answer, payload)
                 if attempts == 1:
                     return reply
                 return reply.retried(attempts, (time.monotonic() - started) * 1000)
 
-    def learn(self, error: StatusError, accepted: Accepted, payload: Payload) -> None:
+    def learn(self, error: StatusError, refused: Refused, payload: Payload) -> None:
         """Learn from a refused request of a batch; raise the error if a retry can't help.
 
         Requests of one batch may be refused for different parameters.
         """
-        self.accepted = _both(self.accepted, self._less(error, accepted, payload))
+        self.refused |= refused | self._also_refused(error, refused, payload)
 
-    def _less(self, error: StatusError, accepted: Accepted, payload: Payload) -> Accepted:
-        """Return the parameters for a retry after ``error``; raise it if a retry can't help."""
-        sent = payload.keys() | (self.within - accepted.without)
-        less = _without_refused(accepted, error, sent - self.needed)
-        if less is None:
+    def _also_refused(self, error: StatusError, refused: Refused, payload: Payload) -> set[str]:
+        sent = payload.keys() | (self.within - refused)
+        name = _newly_refused(refused, error, sent - self.needed)
+        if name is None:
             raise error
-        return less
+        return {name}
 
     async def aclose(self) -> None:
         """Close connections."""
         await self.client.aclose()
 
     @abstractmethod
-    def payload(self, request: ModelRequest, accepted: Accepted) -> Payload:
-        """Return the request body, limited to accepted parameters."""
+    def payload(self, request: ModelRequest, refused: Refused) -> Payload:
+        """Return the request body, without refused parameters."""
 
     @abstractmethod
     def reply(self, answer: HttpAnswer, payload: Mapping[str, object]) -> ModelReply:

@@ -50,27 +50,31 @@ class OpenAIModel(chat.ChatModel):
     cursor = "after"
     marked = True
 
-    def payload(self, request: ModelRequest, accepted: chat.Accepted) -> dict[str, object]:
-        """Return the request body, limited to accepted parameters."""
+    def payload(self, request: ModelRequest, refused: chat.Refused) -> dict[str, object]:
+        """Return the request body, without refused parameters."""
         generation = request.generation
+        limit = "max_completion_tokens" if "max_tokens" in refused else "max_tokens"
         payload: dict[str, object] = {
             "model": self.name,
             "messages": [{"role": m.role, "content": m.content} for m in request.messages],
             "temperature": generation.temperature,
             "top_p": generation.top_p,
-            accepted.token_limit: generation.max_tokens,
+            limit: generation.max_tokens,
             "seed": generation.seed,
         }
-        if request.schema is not None and accepted.form != "text":
-            payload["response_format"] = _response_format(request.schema, accepted)
+        if request.schema is not None and "json_object" not in refused:
+            if "json_schema" in refused:
+                payload["response_format"] = {"type": "json_object"}
+            else:
+                payload["response_format"] = _response_format(request.schema)
         if request.logprobs:
             payload["logprobs"] = True
             payload["top_logprobs"] = request.logprobs
-        if "logprobs" in accepted.without:
-            payload.pop("top_logprobs", None)
-        if not accepted.without:
+        if not refused:
             return payload
-        return {name: value for name, value in payload.items() if name not in accepted.without}
+        if "logprobs" in refused:
+            payload.pop("top_logprobs", None)
+        return {name: value for name, value in payload.items() if name not in refused}
 
     def reply(self, answer: http.HttpAnswer, payload: Mapping[str, object]) -> ModelReply:
         """Return the reply in an answer to a payload."""
@@ -138,9 +142,7 @@ class OpenAIModel(chat.ChatModel):
 
 
 @lru_cache(maxsize=16)
-def _response_format(schema: str, accepted: chat.Accepted) -> dict[str, object]:
-    if accepted.form == "json_object":
-        return {"type": "json_object"}
+def _response_format(schema: str) -> dict[str, object]:
     described = {"name": "reply", "strict": True, "schema": msgspec.Raw(schema.encode())}
     return {"type": "json_schema", "json_schema": described}
 

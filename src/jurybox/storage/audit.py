@@ -5,7 +5,8 @@ replies, and the outcome is compared with the stored one: reports, scores, resul
 entries, then the reviews, the summary, the gates and the digest of the whole run.
 """
 
-from typing import Any, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final
 
 import msgspec
 
@@ -163,11 +164,13 @@ class _Auditor:
         rows = self._store.reviews(self._run.id)
         # Clocks may be set back, so a withdrawal may seem older than its review.
         made = {row.id: row.number for row in rows if row.action == REVIEW}
-        audit = _ReviewAudit(self._store, self._run.id, plan)
+        criteria = parse_rubric(plan.rubric.text, plan.rubric.origin).criteria
+        scales = {each.id: each.scale for each in criteria}
         for row in rows:
             where = f"{self._where}, review {row.id}"
             _require(records.seal_of(row) == row.seal, where, _CHANGED)
-            what = audit.problem_with(row)
+            sample = self._store.sample(self._run.id, row.number)
+            what = _review_problem(row, sample, scales)
             if what is not None:
                 raise _FoundError(where, what)
             withdraws = row.of is None or made.get(row.of) == row.number
@@ -218,42 +221,20 @@ def _check_facets(stored: Facets | None, again: Facets) -> None:
             raise DifferentError(f"its index entry and its result differ in {name}")
 
 
-class _Reviewed(NamedTuple):
-    record_sha256: str
-    is_pair: bool
-
-
-class _ReviewAudit:
-    """Checks reviews against their records and rubric."""
-
-    def __init__(self, store: Store, run_id: str, plan: Plan) -> None:
-        self._store = store
-        self._run_id = run_id
-        criteria = parse_rubric(plan.rubric.text, plan.rubric.origin).criteria
-        self._scales: dict[str, Scale] = {each.id: each.scale for each in criteria}
-        self._known: dict[int, _Reviewed | None] = {}
-
-    def problem_with(self, row: records.ReviewRow) -> str | None:
-        if row.number not in self._known:
-            self._known[row.number] = self._read(row.number)
-        reviewed = self._known[row.number]
-        if reviewed is None:
-            return "its sample is missing"
-        if reviewed.record_sha256 != row.record_sha256:
-            return "the sample isn't the one that was reviewed"
-        if row.action != REVIEW:
-            return None
-        try:
-            verdict = read_review(row).verdict
-        except msgspec.DecodeError as error:
-            return f"its verdict can't be read ({error})"
-        if verdict.is_pair != reviewed.is_pair:
-            return "its verdict is for a different number of responses than the sample has"
-        return fault_of(verdict, self._scales)
-
-    def _read(self, number: int) -> _Reviewed | None:
-        sample = self._store.sample(self._run_id, number)
-        if sample is None:
-            return None
-        responses = _RESPONSES.decode(sample.responses)
-        return _Reviewed(sample.record_sha256, responses.response_b is not None)
+def _review_problem(
+    row: records.ReviewRow, sample: records.SampleRow | None, scales: Mapping[str, Scale]
+) -> str | None:
+    """Return why a review isn't one of its sample's record under the rubric's scales."""
+    if sample is None:
+        return "its sample is missing"
+    if sample.record_sha256 != row.record_sha256:
+        return "the sample isn't the one that was reviewed"
+    if row.action != REVIEW:
+        return None
+    try:
+        verdict = read_review(row).verdict
+    except msgspec.DecodeError as error:
+        return f"its verdict can't be read ({error})"
+    if verdict.is_pair != (_RESPONSES.decode(sample.responses).response_b is not None):
+        return "its verdict is for a different number of responses than the sample has"
+    return fault_of(verdict, scales)
