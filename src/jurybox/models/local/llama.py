@@ -28,7 +28,7 @@ _SILENT: Final = -1
 _OK: Final = 200
 _SOCKET: Final = "server.sock"
 _LONGEST_SOCKET: Final = 100
-_LONGEST_WAIT: Final = 60.0
+_LONGEST_WAIT: Final = 600.0
 _WAIT_POLICY: Final = "OMP_WAIT_POLICY"
 # Tokens that any vocabulary has.
 _PROBE: Final = ((1, 2, 3), (4, 5))
@@ -83,75 +83,17 @@ class _LlamaTimings(msgspec.Struct):
 
 
 class _Event(msgspec.Struct):
-    choices: list[_LlamaChoice] | None = None
+    choices: list[_LlamaChoice] = []
     usage: _Usage | None = None
     timings: _LlamaTimings | None = None
 
 
-class AnswerStream:
-    """Collects the events of one streamed answer."""
-
-    def __init__(self, stopped: Callable[[], bool]) -> None:
-        self._stopped = stopped
-        self._error: Exception | None = None
-        self._texts: list[str] = []
-        self._tokens: list[_Token] = []
-        self._finish: str | None = None
-        self._read = 0
-        self.written = 0
-        self.kept = 0
-
-    def add(self, event: bytes) -> bool:
-        """Add an event; return True to end the answer."""
-        try:
-            self._take(event)
-        except Exception as error:  # noqa: BLE001 - no exception can pass through the server's code
-            known = isinstance(error, prompt_cache.UnanswerableError)
-            what = str(error) if known else f"{type(error).__name__}: {error}"
-            self._error = prompt_cache.UnanswerableError(f"the runtime refused the request: {what}")
-        if self._error is None and self._finish is None and self._stopped():
-            self._error = RequestCancelledError()
-        return self._error is not None
-
-    def check(self) -> None:
-        """Raise the error that ended the answer early, if any."""
-        if self._error is not None:
-            raise self._error
-        if self._finish is None:
-            raise prompt_cache.UnanswerableError("the runtime ended in the middle of the answer")
-
-    def completion(self, kept: int, *, with_logprobs: bool) -> Completion:
-        """Return the whole answer.
-
-        Raises:
-            UnanswerableError: it has no probabilities, because the model's weights are damaged.
-
-        """
-        entries = [_entry(token) for token in self._tokens]
-        return Completion(
-            text="".join(self._texts),
-            finish_reason=self._finish or "stop",
-            prompt_tokens=self._read,
-            completion_tokens=self.written,
-            cached_tokens=kept,
-            logprobs=msgspec.json.encode({"content": entries}).decode() if with_logprobs else None,
-        )
-
-    def _take(self, data: bytes) -> None:
-        event = msgspec.json.decode(data, type=_Event)
-        if not event.choices:
-            raise prompt_cache.UnanswerableError(error_message(msgspec.json.decode(data)))
-        choice = event.choices[0]
-        self._texts.append(choice.text)
-        self._tokens += [] if choice.logprobs is None else choice.logprobs.content
-        self._finish = choice.finish_reason or self._finish
-        if event.usage is not None:
-            self._read, self.written = event.usage.prompt_tokens, event.usage.completion_tokens
-        if event.timings is not None:
-            self.kept = event.timings.cache_n
+def _refused(data: bytes) -> prompt_cache.UnanswerableError:
+    what = _error_message(msgspec.json.decode(data))
+    return prompt_cache.UnanswerableError(f"the runtime refused the request: {what}")
 
 
-def error_message(answer: Any) -> str:  # noqa: ANN401 - whatever JSON the server sends
+def _error_message(answer: Any) -> str:  # noqa: ANN401 - whatever JSON the server sends
     """Return the server's error on one line."""
     match answer:
         case {"error": {"message": str(message)}} | {"message": str(message)}:
@@ -251,16 +193,15 @@ class Engine:
         for step in steps[:-1]:
             self._run(step, {"n_predict": 0, **_FIRST}, stopped)
         answer = self._run(steps[-1], _sampling(request), stopped)
-        self._cache = prompt_cache.CacheState(wanted, more=answer.written > 1)
-        return answer.completion(steps[0].start, with_logprobs=request.logprobs > 0)
+        self._cache = prompt_cache.CacheState(wanted, more=answer.completion_tokens > 1)
+        return msgspec.structs.replace(answer, cached_tokens=steps[0].start)
 
     def _run(
         self,
         step: prompt_cache.ReadStep,
         parameters: dict[str, object],
         stopped: Callable[[], bool],
-    ) -> AnswerStream:
-        answer = AnswerStream(stopped)
+    ) -> Completion:
         body = {
             "prompt": step.tokens,
             "stream": True,
@@ -268,11 +209,39 @@ class Engine:
             "cache_prompt": step.start > 0,
             **parameters,
         }
-        self._server.handle_completions(msgspec.json.encode(body), answer.add)
-        answer.check()
-        if answer.kept != step.start:
+        texts: list[str] = []
+        tokens: list[_Token] = []
+        with self._asked("POST", "/v1/completions", body) as response:
+            if response.status != _OK:
+                raise _refused(response.read())
+            for line in response:
+                if stopped():
+                    raise RequestCancelledError
+                if not line.startswith(b"data: {"):
+                    continue
+                event = msgspec.json.decode(line.partition(b" ")[2], type=_Event)
+                if not event.choices:
+                    raise _refused(line.partition(b" ")[2])
+                (choice,) = event.choices
+                texts.append(choice.text)
+                tokens += [] if choice.logprobs is None else choice.logprobs.content
+                if choice.finish_reason and event.usage and event.timings:
+                    break
+            else:
+                raise prompt_cache.UnanswerableError(
+                    "the runtime ended in the middle of the answer"
+                )
+        if event.timings.cache_n != step.start:
             raise _CacheMismatchError
-        return answer
+        entries = {"content": [_entry(token) for token in tokens]}
+        return Completion(
+            text="".join(texts),
+            finish_reason=choice.finish_reason,
+            prompt_tokens=event.usage.prompt_tokens,
+            completion_tokens=event.usage.completion_tokens,
+            cached_tokens=step.start,
+            logprobs=msgspec.json.encode(entries).decode() if "logprobs" in parameters else None,
+        )
 
     def _probe(self) -> None:
         """Check whether the model returns log probabilities, and whether its cache can be reused.
@@ -281,8 +250,7 @@ class Engine:
         """
         try:
             for step in prompt_cache.plan(self._cache, _PROBE):
-                answer = self._run(step, {"n_predict": 1, **_FIRST, "logprobs": 5}, lambda: False)
-                answer.completion(0, with_logprobs=True)
+                self._run(step, {"n_predict": 1, **_FIRST, "logprobs": 5}, lambda: False)
         except _CacheMismatchError:
             self._keeps = False
         except prompt_cache.UnanswerableError as error:
@@ -299,7 +267,7 @@ class Engine:
         status, answer = self._call("POST", "/apply-template", {"messages": messages})
         if status != _OK:
             raise prompt_cache.UnanswerableError(
-                f"the model's chat template fails: {error_message(answer)}"
+                f"the model's chat template fails: {_error_message(answer)}"
             )
         return answer["prompt"]
 
@@ -308,18 +276,23 @@ class Engine:
         status, answer = self._call("POST", "/tokenize", body)
         if status != _OK:
             raise prompt_cache.UnanswerableError(
-                f"the runtime can't read the prompt: {error_message(answer)}"
+                f"the runtime can't read the prompt: {_error_message(answer)}"
             )
         return tuple(answer["tokens"])
 
     def _call(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
-        """Call the server over its socket; return the status and the answer."""
+        """Return the status and the server's answer."""
+        with self._asked(method, path, body) as response:
+            return response.status, msgspec.json.decode(response.read())
+
+    @contextlib.contextmanager
+    def _asked(self, method: str, path: str, body: object) -> Generator[http.client.HTTPResponse]:
+        """Call the server over its socket; at the end of the block it stops answering."""
         connection = _Connection(self._socket)
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._key}"}
         try:
             connection.request(method, path, msgspec.json.encode(body), headers)
-            response = connection.getresponse()
-            return response.status, msgspec.json.decode(response.read())
+            yield connection.getresponse()
         finally:
             connection.close()
 
