@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import lru_cache, partial
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -44,10 +44,9 @@ _KINDS: Final[dict[int, FaultKind]] = {
 _PRIMARY: Final = 0xFF  # the low byte of an extended code
 _PAUSE: Final = 0.02
 _AT_ONCE: Final = 5000
-# SQLite releases the GIL during a statement, and busy threads are slow to give it back, so rows are
-# inserted many at a time: one by one, a judged sample takes 19% more CPU time. A power of two,
-# because each number of rows needs its own statement.
-_MOST_ROWS: Final = 64
+# SQLite releases the GIL during a statement, and a busy event loop takes 5 ms to give it back. So
+# all rows of a table are inserted by one statement, within SQLite's limit of 32,766 values.
+_MOST_ROWS: Final = 1000
 _TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
 # The log is synced to disk at each commit, so stored rows survive a power failure. Other settings
 # are SQLite's defaults. A longer log or a larger cache gained nothing with 24,000 rows. With
@@ -86,14 +85,12 @@ class SqliteSession:
         return self._raw.execute(statement, values).rowcount
 
     def insert(self, statement: str, rows: Sequence[Values]) -> None:
-        """Execute a statement for each row."""
-        at, size = 0, _MOST_ROWS
-        while left := len(rows) - at:
-            while size > left:
-                size //= 2
-            values = chain.from_iterable(rows[at : at + size])
-            self._raw.execute(_for_rows(statement, size), tuple(values))
-            at += size
+        """Execute a statement for many rows at a time."""
+        head, row, rest = re.split(r"(\(\?[ ,?]*\))", statement)
+        for at in range(0, len(rows), _MOST_ROWS):
+            some = rows[at : at + _MOST_ROWS]
+            values = tuple(chain.from_iterable(some))
+            self._raw.execute(f"{head}{', '.join([row] * len(some))}{rest}", values)
 
     @contextmanager
     def transaction(self) -> Generator[None]:
@@ -118,13 +115,6 @@ class SqliteSession:
     def close(self) -> None:
         """Close the file."""
         self._raw.close()
-
-
-@lru_cache(maxsize=64)
-def _for_rows(statement: str, count: int) -> str:
-    """Return a statement that inserts several rows instead of one."""
-    head, row, rest = re.split(r"(\(\?[ ,?]*\))", statement)
-    return f"{head}{', '.join([row] * count)}{rest}"
 
 
 class SqliteDatabase:
@@ -185,6 +175,7 @@ class SqliteDatabase:
             uri=True,
             timeout=self.patience,
             isolation_level=None,  # transactions begin explicitly, not implicitly by Python
+            cached_statements=16,  # those that insert many rows are large
             check_same_thread=False,  # a connection is lent to one thread at a time
         )
         try:
