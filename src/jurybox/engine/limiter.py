@@ -215,20 +215,33 @@ _MINUTE: Final = 60
 
 
 class UnwrittenReplies:
-    """Counts replies that aren't stored yet; each occupies a slot until it is stored.
+    """Replies that aren't stored yet, in order; each occupies a slot until it is stored.
 
     So a resumed run repeats at most as many calls as were allowed at once.
     """
 
     def __init__(self) -> None:
-        self.count = 0
+        self.replies: deque[asyncio.Future[None]] = deque()
         self.on_stored: list[Callable[[], None]] = []
 
+    def add(self) -> asyncio.Future[None]:
+        """Add a reply; its future is done when it is stored."""
+        reply = asyncio.get_running_loop().create_future()
+        self.replies.append(reply)
+        return reply
+
     def stored(self, count: int) -> None:
-        """Free the slots of replies that are stored."""
-        self.count -= count
+        """Free the slots of the oldest replies, then let their samples continue.
+
+        In this order, waiting requests leave first. In the other, 500 calls at once leave, and are
+        answered, in waves: 23% fewer calls per second (decision 18).
+        """
+        replies = [self.replies.popleft() for _ in range(count)]
         for wake in self.on_stored:
             wake()
+        for each in replies:
+            if not each.done():
+                each.set_result(None)
 
 
 class MinuteQuota:
@@ -306,13 +319,13 @@ class EndpointLimiter:
         self._outage: tuple[float, ModelError] | None = None
 
     def _room(self) -> int:
-        limit, unwritten = self.concurrency.limit, self._unwritten.count
+        limit, unwritten = self.concurrency.limit, len(self._unwritten.replies)
         return (limit if self.share is None else min(limit, self.share.calls)) - unwritten
 
     @property
     def used(self) -> int:
         """How many slots are taken; a reply occupies its slot until it is stored."""
-        return self.slots.in_use + self._unwritten.count
+        return self.slots.in_use + len(self._unwritten.replies)
 
     @property
     def wanted(self) -> int:

@@ -96,7 +96,7 @@ class Transcript:
         *,
         target: bool,
         known: Sequence[ExchangeRow],
-        on_reply: Callable[[ExchangeRow], None],
+        on_reply: Callable[[ExchangeRow], Awaitable[None]],
     ) -> None:
         self._session = session
         self._run_id = run_id
@@ -162,7 +162,7 @@ class Transcript:
         row = msgspec.structs.replace(row, seal=exchange_seal(row, hashes))
         self._exchanges[position] = FinishedExchange(row, hashes, is_stored=is_reply)
         if is_reply:
-            self._on_reply(row)
+            await self._on_reply(row)
         self._check_version(request, outcome)
         return outcome
 
@@ -304,11 +304,11 @@ class Writer:
         """Queue a finished sample without waiting; drop it if the store has failed."""
         self._put(_Rows(sample, exchanges))
 
-    def add_reply(self, row: ExchangeRow) -> None:
-        """Queue a reply of an unfinished sample: it is paid for and must not be lost."""
+    async def add_reply(self, row: ExchangeRow) -> None:
+        """Store a reply of an unfinished sample: it is paid for and must not be lost."""
         if self._error is None:
-            self._unwritten.count += 1
-        self._put(_Rows(None, (row,)))
+            self._put(_Rows(None, (row,)))
+            await self._unwritten.add()
 
     def _put(self, rows: _Rows) -> None:
         if self._error is None:
@@ -342,7 +342,7 @@ class Writer:
             self._error = error
         finally:
             self._has_room.set()
-            self._unwritten.stored(self._unwritten.count)
+            self._unwritten.stored(len(self._unwritten.replies))
 
     def _write(self) -> None:
         """Store rows until `close` ends the queue; rows that arrive together share a commit."""

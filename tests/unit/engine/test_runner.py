@@ -9,7 +9,7 @@ import pytest
 
 from jurybox import load_rubric
 from jurybox.engine.driver import Callers, SampleState
-from jurybox.engine.limiter import Limits
+from jurybox.engine.limiter import Limits, UnwrittenReplies
 from jurybox.engine.records import ExchangeRow, SampleRow, Work
 from jurybox.engine.runner import ModelSession, Runner, RunObserver, Stop
 from jurybox.judging.flow import ModelReply, ModelRequest, Outcome
@@ -102,7 +102,15 @@ class Told:
 class Bench:
     """One runner with all that it needs."""
 
-    def __init__(self, ask: Ask = well, *, window: int = 8, store: Kept | None = None) -> None:
+    def __init__(
+        self,
+        ask: Ask = well,
+        *,
+        window: int = 8,
+        store: Kept | None = None,
+        unwritten: UnwrittenReplies | None = None,
+    ) -> None:
+        self._unwritten = unwritten
         self.store = store or Kept()
         self.seen = Seen()
         self.stop = Stop()
@@ -117,7 +125,10 @@ class Bench:
             run_id="r",
             procedure=procedure or judged,
             session=ModelSession(
-                call=self._ask, endpoint=lambda _, model: model, window=self._window
+                call=self._ask,
+                endpoint=lambda _, model: model,
+                window=self._window,
+                unwritten=self._unwritten,
             ),
             store=self.store,  # type: ignore[arg-type]
             observer=observer or self.seen,
@@ -302,13 +313,14 @@ def test_what_is_begun_is_finished_before_anything_else_is_begun() -> None:
         # Asked again, because the first reply is of no use.
         return ModelReply(text=GOOD if order.count(name) > 1 else "no")
 
-    caller = Callers(Limits(concurrency=2, start=2)).caller(Told(reply))
+    callers = Callers(Limits(concurrency=2, start=2))
+    caller = callers.caller(Told(reply))
 
     async def ask(role: Role, request: ModelRequest, state: SampleState) -> Outcome:
         del role
         return await caller(request, state)
 
-    bench = Bench(ask, window=20)
+    bench = Bench(ask, window=20, unwritten=callers.unwritten)
     asyncio.run(bench.run(work(20)))
     assert len(bench.store.samples) == 20
     for name in bench.store.ids:

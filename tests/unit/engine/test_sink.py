@@ -33,11 +33,9 @@ def exchange(number: int) -> ExchangeRow:
 def test_trouble_is_told_to_whoever_comes_later_and_nobody_waits_for_ever(rows: int) -> None:
     async def main() -> None:
         writer = Writer(Full())  # type: ignore[arg-type]
-        writer.add_reply(exchange(0))
-        while not writer.failed:  # noqa: ASYNC110 - the writer has no event for it
-            await asyncio.sleep(0.01)
         for number in range(rows):
-            writer.add_reply(exchange(number))
+            await writer.add_reply(exchange(number))
+        assert writer.failed
         for wait in (writer.room, writer.close):
             with pytest.raises(IncompleteError, match="no room for 0 and 1"):
                 await asyncio.wait_for(wait(), 10)
