@@ -1,8 +1,6 @@
 """Calibrate a judge against people's labels, and tune its rubric."""
 
-import re
 from collections.abc import Iterable, Iterator
-from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
@@ -33,11 +31,9 @@ from jurybox.calibration.tuning_loop import Disagreements, JudgedPart, Unusable
 from jurybox.datasets.row_reader import record_of
 from jurybox.engine.driver import drive
 from jurybox.engine.plan import DocumentPlan
-from jurybox.engine.ports import ModelError
 from jurybox.errors import IncompleteError, InputError
-from jurybox.judging.flow import ModelReply, ModelRequest, Outcome
+from jurybox.judging.flow import Failure, ModelRequest, Outcome
 from jurybox.judging.protocol import gives_evidence
-from jurybox.models.recorded import Recorder, ReplayModel
 from jurybox.reporting.output_file import whole_file
 from jurybox.reporting.stored import SampleRecord
 from jurybox.reporting.view import RunView
@@ -207,26 +203,16 @@ class Calibrator:
         return run_blocking(self._propose(seen))
 
     async def _propose(self, seen: Disagreements) -> Proposal | Unusable:
-        """Ask the proposer; replies that an earlier attempt paid for are used again."""
-        spec = self._options.proposer or ModelSpec(model="")
-        name = re.sub(r"[^A-Za-z0-9.-]+", "-", spec.model)
-        file = self._files["tune"].with_name(f"proposals-{name}.jsonl")
-        file.touch()
-        known = ReplayModel(file)
         options = self._options
+        spec = options.proposer or ModelSpec(model="")
         route = checked_route(
             [spec], options.base_url, allow_version_drift=options.allow_version_drift
         )
         async with route as ask:
 
             async def call(asked: ModelRequest) -> Outcome:
-                with suppress(ModelError):
-                    return await known.complete(asked)
                 outcome = await ask(asked)
-                if isinstance(outcome, ModelReply):
-                    with closing(Recorder(file)) as record:
-                        record(asked, outcome)
-                elif outcome.fatal:
+                if isinstance(outcome, Failure) and outcome.fatal:
                     raise IncompleteError(f"{outcome.message}; {SAME_AGAIN}")
                 return outcome
 
