@@ -310,7 +310,7 @@ class Job:
 
     def _finish(self) -> records.RunRow:
         if self._plan.batch:
-            close_batches(self._store, self.row.id, "read")
+            close_batches(self._store, self.row.id)
         conclusion = self._tally.conclude()
         outcome = records.StoredOutcome(
             conclusion=conclusion,

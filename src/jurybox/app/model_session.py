@@ -306,8 +306,8 @@ class JudgeBatches:
         return [each for model in self._models.values() for each in model.open.values()]
 
 
-def close_batches(store: Store, run_id: str, state: str) -> None:
-    """Mark the open batches of a run as ``read``, or as ``gone`` if abandoned."""
+def close_batches(store: Store, run_id: str) -> None:
+    """Mark the open batches of a run as read."""
     for row in store.batches(run_id):
         if row.state in {"submitting", "submitted"}:
-            store.update_batch(sealed(msgspec.structs.replace(row, state=state)))
+            store.update_batch(sealed(msgspec.structs.replace(row, state="read")))

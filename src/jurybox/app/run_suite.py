@@ -28,7 +28,6 @@ from jurybox.app.metadata import (
     recorded_versions,
     run_metadata,
 )
-from jurybox.app.model_session import close_batches
 from jurybox.app.prepare import Prepared, prepare, prepare_all
 from jurybox.app.shards import ShardedRun
 from jurybox.app.suite_choice import RunOptions
@@ -291,14 +290,12 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
     concurrency: int | None = None,
     allow_version_drift: bool = False,
     retry_failed: bool = False,
-    forget_batches: bool = False,
     max_cost: float | None = None,
     cluster: RayCluster | None = None,
 ) -> RunResult:
     """Resume a stopped run; samples with a transient failure are evaluated again.
 
-    With ``retry_failed``, this also applies to a finished run, which is then unfinished again. With
-    ``forget_batches``, open batches are abandoned, and their requests sent again.
+    With ``retry_failed``, this also applies to a finished run, which is then unfinished again.
     """
     if row.status == "finished" and not retry_failed:
         hint = "`jurybox show` shows it; --retry-failed repeats failed requests"
@@ -327,8 +324,6 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
         current = _resumed(current, changed)
         with _spread(cluster, store, current, plan, base_url) as spread:
             store.reopen(current, failed)
-            if forget_batches:
-                close_batches(store, row.id, "gone")
             job = Job(store, current, plan)
             return await _work(job, store, dataset, base_url, on_start, spread)
 

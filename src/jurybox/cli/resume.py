@@ -16,11 +16,6 @@ from jurybox.cli.run import run_and_print
 @options.concurrency_option
 @options.version_drift_option
 @click.option(
-    "--forget-batches",
-    is_flag=True,
-    help="Send the requests of open batches again, and pay again, if they can no longer be read.",
-)
-@click.option(
     "--retry-failed",
     is_flag=True,
     help="Repeat all requests that failed for a transient reason, even in a finished run.",

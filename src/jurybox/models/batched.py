@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 _UNSUPPORTED: Final = {404, 405, 501}
 _REFUSED: Final = msgspec.json.Decoder(Refused)
-_FORGET: Final = "run `jurybox resume --forget-batches` to ask, and pay, again"
+_LOST: Final = "if it can't be read any more, start a new run with `jurybox run`"
 _BACKOFF: Final = Limits(longest_delay=60.0)
 _LONGEST_RETRY_AFTER: Final = 120.0
 # Consecutive failures of a provider before a warning.
@@ -403,7 +403,7 @@ class BatchedModel:
             if row.endpoint != self.endpoint:
                 what = (
                     f"batch {row.batch_id or row.number} was submitted to {row.endpoint}, not to"
-                    f" {self.endpoint}; continue with that address, or {_FORGET}"
+                    f" {self.endpoint}; continue with that address; {_LOST}"
                 )
                 raise ModelError("refused", what, retry=False)
             found = row if row.state == "submitted" else await self._find(row)
@@ -453,7 +453,7 @@ class BatchedModel:
             except ModelError as error:
                 attempts += 1
                 if not error.retry or _now() - started >= patience:
-                    hint = "" if error.retry else f"; the call was about batch {shown}; {_FORGET}"
+                    hint = "" if error.retry else f"; the call was about batch {shown}; {_LOST}"
                     raise ModelError(error.kind, f"{error}{hint}", retry=False) from None
                 if attempts == _WORTH_A_WARNING:
                     self.warn(f"batch {shown}: {error}; still trying")
