@@ -95,15 +95,12 @@ def _read_lexicon(
 
 
 def _check_phrases(lexicon: rules.Lexicon, what: str, node: Node, findings: Findings) -> None:
-    """Report duplicate phrases, and those that would never be found in a text."""
+    """Report phrases that would never be found in a text."""
     if not lexicon.phrases:
         findings.add(node.place, "bad-lexicon", f"{what} is empty", "list at least one phrase")
-    seen: set[str] = set()
     for phrase in lexicon.phrases:
         problem, hint = "", ""
-        if phrase.casefold() in seen:
-            problem, hint = "a duplicate", "remove one (case makes no difference)"
-        elif lexicon.name in rules.WORD_LISTS and " " in phrase:
+        if lexicon.name in rules.WORD_LISTS and " " in phrase:
             problem = "several words, but the lexicon is matched word by word"
             hint = "list single words"
         elif lexicon.match == "pattern" and not all(map(str.strip, phrase.split(rules.GAP))):
@@ -111,7 +108,6 @@ def _check_phrases(lexicon: rules.Lexicon, what: str, node: Node, findings: Find
         if problem:
             problem = f"`{phrase}` of {what} has {problem}"
             findings.add(_phrase_place(node, phrase), "bad-lexicon", problem, hint)
-        seen.add(phrase.casefold())
 
 
 def _phrase_place(node: Node, phrase: str) -> Place:
