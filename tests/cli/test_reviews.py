@@ -203,36 +203,12 @@ def test_a_file_of_gold_goes_before_reviews(jurybox: Jurybox) -> None:
 @pytest.mark.usefixtures("judged")
 def test_exported_gold_doesnt_get_round_the_random_subset(jurybox: Jurybox) -> None:
     review("flagged", 3)
-    jurybox("export", "last", "--gold", "-o", "flagged.jsonl")
-    done = jurybox("estimate", "last", "--gold", "flagged.jsonl")
-    assert done.code == 2
-    assert "samples that were flagged or picked, not drawn at random" in done.err
     review("random", 12)
-    own = jurybox("estimate", "last", "--json").json
-    jurybox("export", "last", "--gold", "-o", "both.jsonl")
-    rows = [json.loads(line) for line in Path("both.jsonl").read_text().splitlines()]
-    outside = sum(not row["metadata"]["random_subset"] for row in rows)
-    done = jurybox("estimate", "last", "--gold", "both.jsonl", "--json")
-    assert done.json["labeled"] == own["labeled"] == len(rows) - outside
-    assert (f"left out: {outside} row" in done.err) == bool(outside)
-
-
-@pytest.mark.usefixtures("judged")
-def test_exported_gold_keeps_what_people_left_out_in_mind(jurybox: Jurybox) -> None:
-    store = open_store(STORE)
-    desk = ReviewDesk(store, store.runs()[-1])
-    without = 0
-    for _ in range(24):
-        case = desk.next("anna", kind="random")
-        said = worth(case.number)
-        without += said <= 2
-        given = {"clarity": said if said > 2 else None, "depth": 0.5}
-        desk.submit(case.number, "anna", {"scores": given}, shown=case.shown)
-    store.close()
     jurybox("export", "last", "--gold", "-o", "gold.jsonl")
-    done = jurybox("estimate", "last", "--gold", "gold.jsonl", "--json")
-    assert [each["metric"] for each in done.json["estimates"]] == ["depth"]
-    assert f"left out: clarity, since {without} of the 24 samples" in done.err
+    done = jurybox("estimate", "last", "--gold", "gold.jsonl")
+    assert done.code == 2
+    assert "its labels are reviews, of which only those of the random queue count" in done.err
+    assert "use `jurybox estimate RUN` without --gold on the run that was reviewed" in done.err
 
 
 def test_gold_of_the_rows_counts_until_there_are_enough_reviews(

@@ -25,7 +25,7 @@ from jurybox.errors import InputError
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
 from jurybox.judging.formats.reply_format import Side, mirror
 from jurybox.reporting.judge_votes import stored_votes
-from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
+from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading, rubric_of
 from jurybox.sample import Row
 from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.storage.store import Store
@@ -122,7 +122,7 @@ def _reviews(row: RunRow, store: Store, note: Callable[[str], None]) -> Mapping[
 
 
 def _labels(path: Path, row: RunRow, store: Store) -> Mapping[str, Gold]:
-    found = read_labels(path, row)
+    found = read_labels(path, gold_scales(rubric_of(row)))
     if not any(sample.sample_id in found for sample in store.samples(row.id)):
         problem = f"none of its ids belongs to a sample of run {row.id}"
         raise InputError(problem, "give the ids of the run's samples", str(path))

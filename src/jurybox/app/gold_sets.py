@@ -1,8 +1,6 @@
 """Reads human labels from files, rows and reviews, and writes reviewed samples as gold rows."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,7 +34,7 @@ from jurybox.errors import InputError
 from jurybox.reporting.review_text import skipped_line, waiting_line
 from jurybox.reporting.stored import SampleRecord, plan_of, reading, rubric_of
 from jurybox.review.reviews import ActiveReviews, Review, by_number, gold_of
-from jurybox.review.selection import RandomSubset, needed_line, too_many_missing
+from jurybox.review.selection import RandomSubset, needed_line
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.sample import Row
@@ -98,48 +96,10 @@ def _cluster(row: Row, field: str | None) -> str | None:
     return str(value)
 
 
-def _drawn_at_random(labels: "FileLabels", path: Path) -> RunLabels:
-    """Return the file's labels that may correct a run's metrics, and notes on those left out.
-
-    Reviewed rows count if they belong to a random subset, and a criterion counts if at least nine
-    in ten of its rows have a label for it, since people don't skip samples at random. Rows without
-    reviews always count.
-    """
-    reviewed = labels.subsets
-    left = {name: each for name, each in labels.gold.items() if reviewed.get(name) != 0}
-    if not left:
-        problem = "its labels are for samples that were flagged or picked, not drawn at random"
-        raise InputError(problem, "review samples from the random queue", str(path))
-    notes: list[str] = []
-    if chosen := len(labels.gold) - len(left):
-        notes.append(f"left out: {counted(chosen, 'row')} of flagged or picked samples")
-    drawn = max(reviewed.values(), default=0)
-    part = {name: left[name] for name in left if name in reviewed}
-    given = ((*each.scores, *((_WINNER,) if each.winners else ())) for each in part.values())
-    for what, have in Counter(chain.from_iterable(given)).items():
-        if too_many_missing(drawn - have, drawn):
-            notes.append(
-                f"left out: {what}, since {drawn - have} of the {drawn} samples drawn at random"
-                " have no label for it"
-            )
-            left |= {name: _without(left[name], what) for name in part}
-    return RunLabels(gold=left, notes=(*notes,))
-
-
-_WINNER = "winner"
-
-
-def _without(gold: Gold, what: str) -> Gold:
-    scores = {name: each for name, each in gold.scores.items() if name != what}
-    return Gold(scores=scores, winners={} if what == _WINNER else gold.winners)
-
-
 REVIEWS: Final = "reviews"
 SAMPLE: Final = "sample"
-RANDOM_SUBSET: Final = "random_subset"
-"""The metadata key for the number of samples in a row's random subset; 0 if it isn't in one."""
 
-_OWN: Final = (GOLD, GOLD_WINNER, GOLD_REASONING, COMMENT, REVIEWS, SAMPLE, RANDOM_SUBSET)
+_OWN: Final = (GOLD, GOLD_WINNER, GOLD_REASONING, COMMENT, REVIEWS, SAMPLE)
 
 
 class GoldRows(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,10 +123,8 @@ def gold_rows(desk: ReviewDesk) -> GoldRows:
     found = desk.active_reviews()
     blind = {each.id for each in found.blind}
     aside = sum(each.id not in blind for each in found.every)
-    part = desk.subset_of(found)
     reviewed = [(desk.stored(number), each) for number, each in by_number(found.blind).items()]
     answered = [each for each in reviewed if each[0].responses.response.answered]
-    drawn = sum(stored.row.number in part.reviewed for stored, _ in answered) + part.skipped
     labeled = [each for each in answered if (gold := gold_of(each[1])).scores or gold.winners]
     if not labeled:
         problem = "no sample of the run has a label from a reviewer"
@@ -177,7 +135,7 @@ def gold_rows(desk: ReviewDesk) -> GoldRows:
         raise InputError(problem, "review some with `jurybox serve`", desk.run.id)
     return GoldRows(
         rows=tuple(
-            _row(stored, each, drawn if stored.row.number in part.reviewed else 0)
+            _row(stored, each)
             for stored, each in sorted(labeled, key=lambda each: each[0].row.number)
         ),
         open=aside,
@@ -186,12 +144,11 @@ def gold_rows(desk: ReviewDesk) -> GoldRows:
     )
 
 
-def _row(stored: StoredSample, reviews: Sequence[Review], drawn: int) -> dict[str, Any]:
+def _row(stored: StoredSample, reviews: Sequence[Review]) -> dict[str, Any]:
     name = f"{stored.id} (repeat {stored.repeat})" if stored.repeat else stored.id
     metadata = {key: value for key, value in stored.inputs.metadata.items() if key not in _OWN}
     metadata[SAMPLE] = stored.id
     metadata[REVIEWS] = [_review_record(each) for each in reviews]
-    metadata[RANDOM_SUBSET] = drawn
     record = record_of(msgspec.structs.replace(stored.answered, id=name, metadata={}))
     gold = gold_of(reviews)
     comments = [f"{each.reviewer}: {each.comment}" for each in reviews if each.comment]
@@ -215,11 +172,6 @@ def _review_record(review: Review) -> dict[str, Any]:
     }
 
 
-def read_labels(path: Path, run: RunRow) -> Mapping[str, Gold]:
-    """Read a file of labels, on the scales of the run's rubric, by sample id."""
-    return read_file_labels(path, gold_scales(rubric_of(run))).gold
-
-
 def labels_for_run(store: Store, run: RunRow, path: Path | None) -> RunLabels:
     """Return labels to correct the metrics of a run: from a file, or from reviews.
 
@@ -227,7 +179,7 @@ def labels_for_run(store: Store, run: RunRow, path: Path | None) -> RunLabels:
     used; if there are too few of these, the labels in the run's rows are used, if it has any.
     """
     if path is not None:
-        return _drawn_at_random(read_file_labels(path, gold_scales(rubric_of(run))), path)
+        return RunLabels(gold=read_labels(path, gold_scales(rubric_of(run)), reviews=False))
     if not store.review_state(run.id):
         return RunLabels()
     desk = ReviewDesk(store, run)
@@ -279,7 +231,7 @@ def labels_for_diff(store: Store, one: RunRow, other: RunRow, path: Path | None)
         problem = "labels need recorded responses, and a judge in both runs"
         raise InputError(problem, "leave --gold out", str(path))
     if path is not None:
-        return dict(read_labels(path, one))
+        return read_labels(path, gold_scales(rubric_of(one)))
     if _judge(one) == _judge(other):
         return {}
     found = labels_of_samples(store, one).gold
@@ -321,20 +273,15 @@ def _of_rows(store: Store, run: RunRow) -> dict[str, Gold]:
     return found
 
 
-class FileLabels(msgspec.Struct, frozen=True, kw_only=True):
-    """The labels in a file, by sample id.
+def read_labels(
+    path: Path, scales: Mapping[str, Scale], *, reviews: bool = True
+) -> dict[str, Gold]:
+    """Read a file of labels: rows with an ``id`` and ``gold`` or ``gold_winner``.
 
-    ``subsets`` has the reviewed rows, each with the number of samples in its random subset, or 0.
+    Without ``reviews``, a file of reviewed samples is refused.
     """
-
-    gold: dict[str, Gold] = {}
-    subsets: dict[str, int] = {}
-
-
-def read_file_labels(path: Path, scales: Mapping[str, Scale]) -> FileLabels:
-    """Read a file of labels: rows with an ``id`` and ``gold`` or ``gold_winner``."""
     read = reader_of(path)
-    findings, lines, found = Findings(), dict[str, int](), FileLabels()
+    findings, lines, found = Findings(), dict[str, int](), dict[str, Gold]()
 
     def take(line: int, record: Record) -> None:
         try:
@@ -344,18 +291,18 @@ def read_file_labels(path: Path, scales: Mapping[str, Scale]) -> FileLabels:
         if gold is None:
             return
         name = _label_id(record, lines)
-        lines[name], found.gold[name] = line, gold
+        lines[name], found[name] = line, gold
         match unpacked(record.get("metadata")):
-            case {"reviews": list(), "random_subset": int(size)}:
-                found.subsets[name] = size
-            case {"reviews": list()}:
-                found.subsets[name] = 0
+            case {"reviews": list()} if not reviews:
+                problem = "its labels are reviews, of which only those of the random queue count"
+                hint = "use `jurybox estimate RUN` without --gold on the run that was reviewed"
+                raise InputError(problem, hint, str(path))
             case _:
                 pass
 
     with open_source(path) as source:
         take_all(read(source, FileContext(findings)), take, findings, source.origin)
-    if not found.gold:
+    if not found:
         problem = f"no row has `{GOLD}` or `{GOLD_WINNER}`"
         raise InputError(problem, 'add human labels, such as `{"gold": {"clarity": 4}}`', str(path))
     return found

@@ -41,9 +41,9 @@ def command(
     RUN is a run's id, its name, a tag, or `last`.
 
     Without --gold, reviews from the random queue of `jurybox serve` serve as labels once there are
-    enough. Reviews of flagged samples are left out, even in a file that `export --gold` wrote,
-    because flagged samples don't represent the run. A metric is not corrected if people left more
-    than one in ten of the drawn samples unlabeled.
+    enough. Reviews of flagged samples are left out, because flagged samples don't represent the
+    run; a file that `export --gold` wrote may have such reviews and is refused. A metric is not
+    corrected if people left more than one in ten of the drawn samples unlabeled.
 
     \b
     Examples:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jurybox.app.gold_sets import read_file_labels
+from jurybox.app.gold_sets import read_labels
 from jurybox.calibration.gold import Gold
 from jurybox.datasets import DatasetError
 from jurybox.rubric.scale import Scale
@@ -20,7 +20,7 @@ def labels(folder: Path, text: str, name: str = "gold.jsonl") -> Path:
 
 def test_labels_are_told_by_the_ids_of_their_samples(tmp_path: Path) -> None:
     rows = '{"id": "a", "gold": {"clarity": [4, 5]}, "task": "?"}\n{"id": 7, "gold_winner": "B"}\n'
-    found = read_file_labels(labels(tmp_path, rows + '{"id": "c"}\n'), SCALES).gold
+    found = read_labels(labels(tmp_path, rows + '{"id": "c"}\n'), SCALES)
     assert found == {
         "a": Gold(scores={"clarity": {"1": 4, "2": 5}}),
         "7": Gold(winners={"1": "B"}),
@@ -29,7 +29,7 @@ def test_labels_are_told_by_the_ids_of_their_samples(tmp_path: Path) -> None:
 
 def test_a_table_without_nesting_has_json_in_its_cells(tmp_path: Path) -> None:
     text = 'id,gold,gold_winner\na,"{""clarity"": 3}",\nb,,A\nc,,"[""A"", ""tie""]"\n'
-    found = read_file_labels(labels(tmp_path, text, "gold.csv"), SCALES).gold
+    found = read_labels(labels(tmp_path, text, "gold.csv"), SCALES)
     assert found["a"].score("clarity") == 3
     assert found["b"].winner == "A"
     assert found["c"].winners == {"1": "A", "2": "tie"}
@@ -45,7 +45,7 @@ def test_every_label_that_cannot_be_one_is_told_with_its_line(tmp_path: Path) ->
         "nonsense\n"
     )
     with pytest.raises(DatasetError) as refused:
-        read_file_labels(labels(tmp_path, rows), SCALES)
+        read_labels(labels(tmp_path, rows), SCALES)
     told = [(each.line, each.problem) for each in refused.value.findings]
     assert told[:4] == [
         (1, "`gold` gives `clarity` 9"),
