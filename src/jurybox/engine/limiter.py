@@ -400,31 +400,6 @@ class _Lease(msgspec.Struct):
     renewed: float
 
 
-class CallLeases:
-    """Divides an endpoint's concurrent calls among workers; the sum stays within the limit."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._leases: dict[str, _Lease] = {}
-
-    def renew(self, holder: str, *, wanted: int, used: int, now: float) -> int:
-        """Return how many concurrent calls a worker may make; it has ``used`` in flight."""
-        for name in [n for n, each in self._leases.items() if now - each.renewed > _LOST]:
-            del self._leases[name]
-        lease = self._leases.setdefault(holder, _Lease(wanted=0, calls=0, renewed=now))
-        lease.wanted, lease.renewed = wanted, now
-        others = sum(each.calls for name, each in self._leases.items() if name != holder)
-        fair = _fair({name: each.wanted for name, each in self._leases.items()}, self._most)
-        granted = max(0, min(fair[holder], self._most - others))
-        # Calls in flight can't be taken back; they become available when they end.
-        lease.calls = max(granted, used)
-        return granted
-
-    def release(self, holder: str) -> None:
-        """Give a share back."""
-        self._leases.pop(holder, None)
-
-
 def _fair(wanted: Mapping[str, int], most: int) -> dict[str, int]:
     """Divide with max-min fairness: small demands are met in full, the others equally."""
     shares: dict[str, int] = {}
@@ -442,26 +417,34 @@ class SharedBudget:
     def __init__(self, calls: int) -> None:
         """Set the maximum number of concurrent calls to each endpoint."""
         self._calls = calls
-        self._leases: dict[str, CallLeases] = {}
+        self._leases: dict[str, dict[str, _Lease]] = {}
         self._quotas: dict[str, MinuteQuota] = {}
 
     def renew(
         self, holder: str, demands: Mapping[str, tuple[int, int]], now: float
     ) -> dict[str, int]:
-        """Return how many calls a holder may make to each endpoint.
+        """Return how many calls a holder may make to each endpoint; the sum is within the limit.
 
         ``demands`` has how many calls it wants and how many it has in flight, by endpoint.
         """
         granted: dict[str, int] = {}
         for endpoint, (wanted, used) in demands.items():
-            leases = self._leases.setdefault(endpoint, CallLeases(self._calls))
-            granted[endpoint] = leases.renew(holder, wanted=wanted, used=used, now=now)
+            leases = self._leases.setdefault(endpoint, {})
+            for name in [name for name, each in leases.items() if now - each.renewed > _LOST]:
+                del leases[name]
+            lease = leases.setdefault(holder, _Lease(wanted=0, calls=0, renewed=now))
+            lease.wanted, lease.renewed = wanted, now
+            others = sum(each.calls for name, each in leases.items() if name != holder)
+            fair = _fair({name: each.wanted for name, each in leases.items()}, self._calls)
+            granted[endpoint] = max(0, min(fair[holder], self._calls - others))
+            # Calls in flight can't be taken back; they become available when they end.
+            lease.calls = max(granted[endpoint], used)
         return granted
 
     def release(self, holder: str) -> None:
         """Give all shares of a holder back."""
         for leases in self._leases.values():
-            leases.release(holder)
+            leases.pop(holder, None)
 
     def turns(
         self,

@@ -6,47 +6,51 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.engine.limiter import CallLeases, SharedBudget
+from jurybox.engine.limiter import SharedBudget
 from jurybox.suite.model_spec import ModelSpec
 
 
+def renewed(budget: SharedBudget, holder: str, wanted: int, used: int, now: float) -> int:
+    return budget.renew(holder, {"http://x": (wanted, used)}, now)["http://x"]
+
+
 def test_one_holder_may_have_all() -> None:
-    leases = CallLeases(10)
-    assert leases.renew("a", wanted=99, used=0, now=0) == 10
-    assert leases.renew("a", wanted=3, used=3, now=1) == 3
+    leases = SharedBudget(10)
+    assert renewed(leases, "a", 99, 0, 0) == 10
+    assert renewed(leases, "a", 3, 3, 1) == 3
 
 
 def test_a_newcomer_gets_its_half_when_the_other_has_finished_its_calls() -> None:
-    leases = CallLeases(10)
-    leases.renew("a", wanted=99, used=0, now=0)
-    assert leases.renew("b", wanted=99, used=0, now=0) == 0
-    assert leases.renew("a", wanted=99, used=10, now=1) == 5
-    assert leases.renew("b", wanted=99, used=0, now=1) == 0
-    assert leases.renew("a", wanted=99, used=6, now=2) == 5
-    assert leases.renew("b", wanted=99, used=0, now=2) == 4
-    assert leases.renew("a", wanted=99, used=5, now=3) == 5
-    assert leases.renew("b", wanted=99, used=4, now=3) == 5
+    leases = SharedBudget(10)
+    renewed(leases, "a", 99, 0, 0)
+    assert renewed(leases, "b", 99, 0, 0) == 0
+    assert renewed(leases, "a", 99, 10, 1) == 5
+    assert renewed(leases, "b", 99, 0, 1) == 0
+    assert renewed(leases, "a", 99, 6, 2) == 5
+    assert renewed(leases, "b", 99, 0, 2) == 4
+    assert renewed(leases, "a", 99, 5, 3) == 5
+    assert renewed(leases, "b", 99, 4, 3) == 5
 
 
 def test_what_one_does_not_want_is_for_the_others() -> None:
-    leases = CallLeases(10)
-    leases.renew("a", wanted=2, used=0, now=0)
-    assert leases.renew("b", wanted=99, used=0, now=0) == 8
+    leases = SharedBudget(10)
+    renewed(leases, "a", 2, 0, 0)
+    assert renewed(leases, "b", 99, 0, 0) == 8
 
 
 def test_a_lost_holder_is_forgotten_and_one_that_leaves_at_once() -> None:
-    leases = CallLeases(10)
-    leases.renew("a", wanted=10, used=0, now=0)
-    leases.renew("b", wanted=10, used=0, now=9)
-    assert leases.renew("b", wanted=10, used=0, now=11) == 10
+    leases = SharedBudget(10)
+    renewed(leases, "a", 10, 0, 0)
+    renewed(leases, "b", 10, 0, 9)
+    assert renewed(leases, "b", 10, 0, 11) == 10
     leases.release("b")
-    assert leases.renew("c", wanted=10, used=0, now=12) == 10
+    assert renewed(leases, "c", 10, 0, 12) == 10
 
 
 @given(st.integers(1, 40), st.integers(1, 6), st.integers(0, 2**32))
 def test_the_sum_never_exceeds_the_limit(most: int, holders: int, seed: int) -> None:
     draw = random.Random(seed)  # noqa: S311 - which calls end is no secret
-    leases = CallLeases(most)
+    leases = SharedBudget(most)
     granted = [0] * holders
     used = [0] * holders
     for step in range(200):
@@ -55,9 +59,7 @@ def test_the_sum_never_exceeds_the_limit(most: int, holders: int, seed: int) -> 
         used = [draw.randint(0, one) for one in used]
         used[each] = max(used[each], draw.randint(0, granted[each]))
         wanted = draw.randint(0, most)
-        granted[each] = leases.renew(
-            str(each), wanted=max(wanted, used[each]), used=used[each], now=step / 100
-        )
+        granted[each] = renewed(leases, str(each), max(wanted, used[each]), used[each], step / 100)
         assert sum(map(max, used, granted)) <= most
 
 
