@@ -13,10 +13,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from jurybox.engine.records import ExchangeRow, OutboxRow, SampleRow, outcome_text
+from jurybox.engine.records import ExchangeRow, OutboxRow, SampleRow, facets_of, outcome_text
 from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.flow import Failure
-from jurybox.scoring.sample_result import facets_of
 from jurybox.storage import open_store
 from jurybox.storage.database import reading, writing
 from jurybox.storage.store import Store

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from jurybox.engine.records import ENCODER, SampleRow, outcome_text
+from jurybox.engine.records import ENCODER, Facets, SampleRow, facets_of, outcome_text
 from jurybox.judging.flow import Failure, ModelReply
-from jurybox.scoring.sample_result import FLAGS, Facets, SampleResult, facets_of
+from jurybox.scoring.sample_result import FLAGS, SampleResult
 from jurybox.storage import open_store
 from jurybox.storage.sample_search import SampleQuery
 from jurybox.storage.store import Store

@@ -14,7 +14,7 @@ import msgspec
 
 from jurybox.app.ids import new_id, now_utc
 from jurybox.calibration.gold import gold_scales
-from jurybox.engine.records import ReviewRow, RunRow, SampleRow, sealed
+from jurybox.engine.records import ReviewRow, RunRow, SampleRow, facets_of, sealed
 from jurybox.errors import InputError
 from jurybox.reporting.reasons import judged_sample
 from jurybox.reporting.release import read_reviews, release_review, undecided_samples
@@ -54,7 +54,6 @@ from jurybox.review.selection import (
 )
 from jurybox.rubric.document.criteria import scenario_texts
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.scoring.sample_result import facets_of
 from jurybox.storage.store import Store
 
 _MAX_UNREVEALED: Final = 100_000

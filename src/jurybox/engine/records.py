@@ -21,7 +21,7 @@ from jurybox.judging.flow import Failure, Frame, ModelReply, ModelRequest, Outco
 from jurybox.review.reviews import ReviewRow
 from jurybox.sample import Row
 from jurybox.scoring.evaluate_sample import SampleOutcome
-from jurybox.scoring.sample_result import SampleResult
+from jurybox.scoring.sample_result import JUDGE_SCORE, KINDS, MARKS, SampleResult
 from jurybox.scoring.summary import Acceptance, Conclusion
 
 _SEAL: Final = "jurybox seal 2"
@@ -102,6 +102,71 @@ class SampleRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     notes: str
     record_sha256: str
     seal: str = ""
+
+
+_LONGEST_LABEL: Final = 300
+_METRICS: Final = msgspec.json.Decoder(dict[str, float])
+
+
+class Facets(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """The index entry of one sample."""
+
+    run_id: str
+    number: int
+    sample_id: str
+    repeat: int
+    flags: int  # the sum of its bits in `FLAGS`
+    urgency: int  # the review priority: higher means sooner, 0 means never
+    scenario: str | None  # shortened by `label`, like the demographic
+    demographic: str | None
+    winner: str | None
+    metrics: str  # JSON: the values of its metrics by name, and the ``judge_score``
+
+    def values(self) -> dict[str, float]:
+        """Return its metrics by name; those without a value are left out."""
+        return _METRICS.decode(self.metrics)
+
+
+def facets_of(row: SampleRow) -> Facets:
+    """Return the index entry of a stored sample; nearly empty if its result is unreadable."""
+    try:
+        result = read_result(row.result)
+    except msgspec.DecodeError:
+        result = SampleResult(
+            metrics={}
+        )  # an audit reports it; the sample itself must not get lost
+    flags, urgency = _flags(result)
+    metrics = {**result.metrics, JUDGE_SCORE: result.judge_score}
+    known = {name: value for name, value in metrics.items() if value is not None}
+    return Facets(
+        run_id=row.run_id,
+        number=row.number,
+        sample_id=row.sample_id,
+        repeat=row.repeat,
+        flags=flags,
+        urgency=urgency,
+        scenario=label(result.scenario),
+        demographic=label(result.demographic),
+        winner=result.winner,
+        metrics=ENCODER.encode(known).decode(),
+    )
+
+
+def label(text: str | None) -> str | None:
+    """Return a scenario or demographic as it is stored in the index.
+
+    NUL can't be stored, and long text doesn't fit in a menu.
+    """
+    return None if text is None else text[:_LONGEST_LABEL].replace("\0", "\ufffd")
+
+
+def _flags(result: SampleResult) -> tuple[int, int]:
+    flags = urgency = 0
+    for kind in (*KINDS.values(), *MARKS.values()):
+        if kind.concerns(result):
+            flags |= 1 << kind.bit
+            urgency = max(urgency, kind.urgency)
+    return flags, urgency
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):

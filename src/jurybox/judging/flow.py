@@ -51,11 +51,6 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     shared: tuple[int, ...] = ()
     messages: tuple[Turn, ...]
 
-    def __post_init__(self) -> None:
-        """Refuse a frame that isn't around the only message."""
-        if self.frame is not None and not _is_around(self.frame, self.messages):
-            raise ValueError("the frame of a request must surround its only message")
-
     @property
     def shared_ends(self) -> tuple[int, ...]:
         """The positions in the last message after which other requests may differ.
@@ -63,14 +58,6 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         A slow model, or a provider with a prompt cache, reads the part before them once.
         """
         return self.shared if self.frame is None else (len(self.frame.before),)
-
-
-def _is_around(frame: Frame, messages: tuple[Turn, ...]) -> bool:
-    if len(messages) != 1:
-        return False
-    text = messages[0].content
-    fits = len(text) >= len(frame.before) + len(frame.after)
-    return fits and text.startswith(frame.before) and text.endswith(frame.after)
 
 
 class ModelReply(msgspec.Struct, frozen=True, kw_only=True):

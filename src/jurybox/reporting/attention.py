@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from jurybox.engine.records import RunRow, SampleRow
+from jurybox.engine.records import RunRow, SampleRow, facets_of
 from jurybox.reporting.metric_text import headline, plain_words
 from jurybox.reporting.reasons import (
     Reason,
@@ -21,7 +21,7 @@ from jurybox.reporting.view import RunView
 from jurybox.review.reviews import Review
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Response
-from jurybox.scoring.sample_result import FIRST, KINDS, MARKS, Noted, facets_of, flag_names
+from jurybox.scoring.sample_result import FIRST, KINDS, MARKS, Noted, flag_names
 from jurybox.storage.sample_search import SampleQuery
 from jurybox.storage.store import Store
 from jurybox.text_format import counted, cut

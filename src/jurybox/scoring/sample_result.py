@@ -4,7 +4,7 @@ import re
 from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -302,89 +302,7 @@ MARKS: Final[dict[str, Kind]] = {
 FLAGS: Final = {name: 1 << kind.bit for name, kind in (KINDS | MARKS).items()}
 """The bit of each flag."""
 
-_LONGEST: Final = 300
-_METRICS: Final = msgspec.json.Decoder(dict[str, float])
-
-
-class Facets(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """The index entry of one sample."""
-
-    run_id: str
-    number: int
-    sample_id: str
-    repeat: int
-    flags: int  # the sum of its bits in `FLAGS`
-    urgency: int  # the review priority: higher means sooner, 0 means never
-    scenario: str | None  # shortened by `label`, like the demographic
-    demographic: str | None
-    winner: str | None
-    metrics: str  # JSON: the values of its metrics by name, and the ``judge_score``
-
-    def values(self) -> dict[str, float]:
-        """Return its metrics by name; those without a value are left out."""
-        return _METRICS.decode(self.metrics)
-
-
-class StoredResult(Protocol):
-    """The part of a stored sample that the index needs."""
-
-    @property
-    def run_id(self) -> str: ...  # noqa: D102 - see `jurybox.engine.records.SampleRow`
-    @property
-    def number(self) -> int: ...  # noqa: D102
-    @property
-    def sample_id(self) -> str: ...  # noqa: D102
-    @property
-    def repeat(self) -> int: ...  # noqa: D102
-    @property
-    def result(self) -> str: ...  # noqa: D102
-
-
-_RESULT: Final = msgspec.json.Decoder(SampleResult)
-_ENCODE: Final = msgspec.json.Encoder(order="deterministic").encode
-_NOTHING: Final = SampleResult(metrics={})
-
-
-def facets_of(row: StoredResult) -> Facets:
-    """Return the index entry of a stored sample; nearly empty if its result is unreadable."""
-    try:
-        result = _RESULT.decode(row.result)
-    except msgspec.DecodeError:
-        result = _NOTHING  # an audit reports it; the sample itself must not get lost
-    flags, urgency = _flags(result)
-    metrics = {**result.metrics, JUDGE_SCORE: result.judge_score}
-    known = {name: value for name, value in metrics.items() if value is not None}
-    return Facets(
-        run_id=row.run_id,
-        number=row.number,
-        sample_id=row.sample_id,
-        repeat=row.repeat,
-        flags=flags,
-        urgency=urgency,
-        scenario=label(result.scenario),
-        demographic=label(result.demographic),
-        winner=result.winner,
-        metrics=_ENCODE(known).decode(),
-    )
-
 
 def flag_names(flags: int) -> tuple[str, ...]:
     """Return the names of flags, most serious first."""
     return tuple(name for name, bit in FLAGS.items() if flags & bit)
-
-
-def label(text: str | None) -> str | None:
-    """Return a scenario or demographic as it is stored in the index.
-
-    NUL can't be stored, and long text doesn't fit in a menu.
-    """
-    return None if text is None else text[:_LONGEST].replace("\0", "\ufffd")
-
-
-def _flags(result: SampleResult) -> tuple[int, int]:
-    flags = urgency = 0
-    for kind in (*KINDS.values(), *MARKS.values()):
-        if kind.concerns(result):
-            flags |= 1 << kind.bit
-            urgency = max(urgency, kind.urgency)
-    return flags, urgency

@@ -12,6 +12,7 @@ import msgspec
 
 from jurybox.engine import records
 from jurybox.engine.plan import Plan, planned_metadata, read_plan
+from jurybox.engine.records import Facets, facets_of
 from jurybox.engine.replay import DifferentError, StoredResponses, derive
 from jurybox.errors import JuryboxError
 from jurybox.review.review_input import fault_of
@@ -19,7 +20,6 @@ from jurybox.review.reviews import REVIEW, read_review
 from jurybox.rubric import parse_rubric
 from jurybox.rubric.scale import Scale
 from jurybox.scoring.evaluate_sample import Procedure
-from jurybox.scoring.sample_result import Facets, facets_of
 from jurybox.scoring.summary import RunTally
 from jurybox.storage.store import Store, StoredRows
 

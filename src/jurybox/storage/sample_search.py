@@ -10,7 +10,8 @@ from typing import Final
 import msgspec
 
 from jurybox.documents.field_reader import NAME
-from jurybox.scoring.sample_result import FLAGS, KINDS, MARKS, Facets, label
+from jurybox.engine.records import Facets, label
+from jurybox.scoring.sample_result import FLAGS, KINDS, MARKS
 from jurybox.storage.database import LOSSES, Database
 from jurybox.storage.schema import RowFinder
 from jurybox.storage.text_search import TextSearch

@@ -23,8 +23,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from jurybox.engine import records
+from jurybox.engine.records import Facets
 from jurybox.errors import InputError
-from jurybox.scoring.sample_result import Facets
 from jurybox.storage.database import (
     ALL,
     EVERY,

@@ -15,15 +15,15 @@ from jurybox.engine.records import (
     BatchRow,
     CalibrationRow,
     ExchangeRow,
+    Facets,
     OutboxRow,
-    ReviewRow,
     RunRow,
     SampleRow,
+    facets_of,
     frame_hash,
 )
 from jurybox.errors import InputError
-from jurybox.review.reviews import active_rows
-from jurybox.scoring.sample_result import Facets, facets_of
+from jurybox.review.reviews import ReviewRow, active_rows
 from jurybox.storage.database import (
     ALL,
     EVERY,

@@ -9,11 +9,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from jurybox.app.view_run import calibration_as_data, view_run
-from jurybox.engine.records import ReviewRow
+from jurybox.engine.records import Facets, ReviewRow
 from jurybox.reporting.export_rows import record_as_data
 from jurybox.reporting.stored import damaged, plan_of, rubric_of
 from jurybox.reporting.view import ListedRun, is_running, listed_run
-from jurybox.scoring.sample_result import Facets, flag_names
+from jurybox.scoring.sample_result import flag_names
 from jurybox.web.filters import Limit, ListFilter, Offset
 from jurybox.web.lookup import ANY_TEXT, PlaceOf, TheRecord, TheRun, known_run
 from jurybox.web.pages.rubrics_page import History, rubric_history

@@ -1,29 +1,20 @@
 import msgspec
 import pytest
 
-from jurybox.scoring.sample_result import (
-    FLAGS,
-    KINDS,
-    MARKS,
-    Facets,
-    SampleResult,
-    facets_of,
-    flag_names,
-    label,
-)
-
-
-class Stored(msgspec.Struct, frozen=True, kw_only=True):
-    result: str
-    run_id: str = "run"
-    number: int = 3
-    sample_id: str = "s3"
-    repeat: int = 1
+from jurybox.engine.records import Facets, SampleRow, facets_of, label
+from jurybox.scoring.sample_result import FLAGS, KINDS, MARKS, SampleResult, flag_names
 
 
 def facets(metrics: dict[str, float | None] | None = None, **more: object) -> Facets:
     result = SampleResult(metrics=metrics or {}, **more)  # type: ignore[arg-type]
-    return facets_of(Stored(result=msgspec.json.encode(result).decode()))
+    return facets_of(stored(msgspec.json.encode(result).decode()))
+
+
+def stored(result: str) -> SampleRow:
+    return SampleRow(
+        run_id="run", number=3, sample_id="s3", repeat=1, inputs="", responses="", report=None,
+        automated=None, result=result, notes="", record_sha256="",
+    )  # fmt: skip
 
 
 def test_the_reasons_to_look_at_a_sample_come_first_among_the_flags() -> None:
@@ -69,5 +60,5 @@ def test_a_label_can_be_stored_and_is_short() -> None:
 
 @pytest.mark.parametrize("result", ["", "{", "[]", '{"metrics": {"tone": "4"}}', "null"])
 def test_a_result_that_cant_be_read_has_nothing_to_be_found_by(result: str) -> None:
-    found = facets_of(Stored(result=result))
+    found = facets_of(stored(result=result))
     assert (found.sample_id, found.flags, found.metrics) == ("s3", 0, "{}")

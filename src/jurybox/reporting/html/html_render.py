@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import msgspec
 
 from jurybox.documents.numbers import dollars, exact, metric_change, metric_value, short, shown
-from jurybox.engine.records import RunRow
+from jurybox.engine.records import RunRow, facets_of
 from jurybox.judging.evaluation_report import EvaluationReport, show_vote
 from jurybox.judging.protocol import Seat
 from jurybox.reporting.attention import UNREMARKABLE, Attention, card
@@ -32,7 +32,7 @@ from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
 from jurybox.reporting.view import RunView
 from jurybox.review.reviews import by_number
-from jurybox.scoring.sample_result import FLAGS, NEEDS_REVIEW, facets_of, flag_names
+from jurybox.scoring.sample_result import FLAGS, NEEDS_REVIEW, flag_names
 from jurybox.statistics.jury_agreement import JuryAgreement, JuryCounter, voters
 from jurybox.storage.store import Store
 from jurybox.text_format import counted, cut, visible

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from jurybox.documents.numbers import decimals_of, metric_value
-from jurybox.engine.records import RunRow
+from jurybox.engine.records import Facets, RunRow
 from jurybox.reporting.attention import UNREMARKABLE, Badge, badges_of
 from jurybox.reporting.judge_votes import judge_replies
 from jurybox.reporting.reasons import failed_rules, main_reason
@@ -20,7 +20,7 @@ from jurybox.reporting.stored import SampleRecord, damaged, rubric_of, run_title
 from jurybox.review.reviews import Review
 from jurybox.rubric.metrics import SAMPLE_SCORE
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.scoring.sample_result import FLAGS, KINDS, MARKS, NEEDS_REVIEW, Facets, flag_names
+from jurybox.scoring.sample_result import FLAGS, KINDS, MARKS, NEEDS_REVIEW, flag_names
 from jurybox.storage.sample_search import SamplePage, SampleQuery
 from jurybox.storage.store import Store
 from jurybox.text_format import cut
