@@ -3,11 +3,10 @@
 Reviews and withdrawals are appended rows, never changed. Any number of reviewers can use a desk.
 """
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import chain
-from threading import Lock
 from typing import Final
 
 import msgspec
@@ -39,9 +38,8 @@ from jurybox.review.reviews import (
     Review,
     ReviewCase,
     active_rows,
-    is_led,
     verdict_text,
-    withdrawal_text,
+    was_reviewed,
 )
 from jurybox.review.selection import (
     RandomOrder,
@@ -56,38 +54,8 @@ from jurybox.rubric.document.criteria import scenario_texts
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.storage.store import Store
 
-_MAX_UNREVEALED: Final = 100_000
 # How long a sample stays with a reviewer who was shown it.
 _CLAIMED: Final = timedelta(hours=1)
-
-
-class UnrevealedReviews:
-    """Ids of reviews whose authors haven't seen the judges' verdict yet. Thread-safe.
-
-    Only one process knows the ids. Other processes assume that authors have seen the verdict,
-    which may lose a label but never adds a wrong one.
-    """
-
-    def __init__(self) -> None:
-        self._ids: OrderedDict[str, None] = OrderedDict()
-        self._lock = Lock()
-
-    def add(self, review_id: str) -> None:
-        """Note a review that was just stored."""
-        with self._lock:
-            self._ids[review_id] = None
-            while len(self._ids) > _MAX_UNREVEALED:
-                self._ids.popitem(last=False)
-
-    def discard(self, review_id: str) -> None:
-        """Note that the reviewer is shown the verdict."""
-        with self._lock:
-            self._ids.pop(review_id, None)
-
-    def __contains__(self, review_id: str) -> bool:
-        """Return whether the reviewer hasn't been shown the verdict."""
-        with self._lock:
-            return review_id in self._ids
 
 
 class ReviewProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,13 +107,11 @@ class ReviewDesk:
         blind: bool = True,
         overlap: int = 1,
         reviewers: Sequence[str] = (),
-        unrevealed: UnrevealedReviews | None = None,
     ) -> None:
         """Open the desk; without ``blind``, reviewers see the judges' verdict before they score.
 
         The queues give each sample to ``overlap`` reviewers: the first who ask for one or, if
-        ``reviewers`` are named, those to whom the sample is assigned. All desks of a process share
-        ``unrevealed``.
+        ``reviewers`` are named, those to whom the sample is assigned.
         """
         self.store = store
         self.run = run
@@ -153,7 +119,6 @@ class ReviewDesk:
         self.blind = blind
         self.overlap = overlap
         self.reviewers = reviewers
-        self._unrevealed = unrevealed or UnrevealedReviews()
         self._known: tuple[str, Sequence[ReviewRow]] = ("", ())
         self._found: tuple[Sequence[ReviewRow], ActiveReviews] | None = None
         self.order = RandomOrder(run.id, plan_of(run).samples)
@@ -250,9 +215,7 @@ class ReviewDesk:
         stored = self.stored(number)
         rows = self._rows_of(number, name)
         mine = next(iter(read_reviews(self.run, rows).every), None)
-        blind = self.blind and not is_led(rows)
-        if mine is not None and not blind:
-            self._unrevealed.discard(mine.id)  # the reasons reveal the verdict
+        blind = self.blind and not was_reviewed(rows)
         return _case_of(stored, self.rubric, name, read, mine, blind=blind)
 
     def submit(
@@ -266,39 +229,31 @@ class ReviewDesk:
     ) -> ReviewRow:
         """Store a verdict; in a verdict on a pair, A is the response that was shown first.
 
-        A second review of a sample never counts as blind, unless the first was withdrawn before its
-        author saw the judges' verdict.
+        A second review of a sample never counts as blind, since the first revealed the judges'
+        verdict.
         """
         name, words = read_reviewer(reviewer), read_comment(comment)
         stored = self.stored(number)
         given = verdict.as_data() if isinstance(verdict, HumanVerdict) else verdict
         read = read_verdict(given, self.rubric, pair=stored.is_pair)
-        blind = shown.blind and self.blind and not is_led(self._rows_of(number, name))
+        blind = shown.blind and self.blind and not was_reviewed(self._rows_of(number, name))
         queue, order = read_queue(shown.queue), read_order(shown.order)
         order = order if stored.is_pair else "AB"
         queued = facets_of(stored.row).urgency > 0
         how = Circumstances(queue=queue, order=order, blind=blind)
         text = verdict_text(read.in_order(order), how, queued=queued)
-        row = self._add(stored.row, name, REVIEW, verdict=text, comment=words)
-        if blind:
-            self._unrevealed.add(row.id)
-        return row
+        return self._add(stored.row, name, REVIEW, verdict=text, comment=words)
 
     def undo(self, reviewer: str) -> ReviewRow | None:
-        """Withdraw a reviewer's newest active review; None if there isn't one.
-
-        The withdrawal records whether the judges' verdict had been shown: if not, the sample may be
-        scored blind again.
-        """
+        """Withdraw a reviewer's newest active review; None if there isn't one."""
         name = read_reviewer(reviewer)
         # Even a review that can't be read can be withdrawn.
         rows = active_rows(self._rows())
         last = next((row for row in reversed(rows) if row.reviewer == name), None)
         if last is None:
             return None
-        text = withdrawal_text(seen=last.id not in self._unrevealed)
         sample = self.stored(last.number).row
-        return self._add(sample, name, WITHDRAWAL, of=last.id, verdict=text)
+        return self._add(sample, name, WITHDRAWAL, of=last.id)
 
     def revealed(self, number: int, reviewer: str) -> Revealed:
         """Return the verdicts of the judges and other reviewers on a sample."""
@@ -310,8 +265,6 @@ class ReviewDesk:
             problem = "the judges' verdict is hidden until you have scored the sample"
             raise InputError(problem, "score it first", stored.id)
         shown = _case_of(stored, self.rubric, name, "picked", mine, blind=False)
-        if mine is not None:
-            self._unrevealed.discard(mine.id)
         return Revealed(
             number=number,
             order=shown.order if mine is None else mine.shown.order,

@@ -129,15 +129,10 @@ class _Queued(msgspec.Struct, frozen=True, kw_only=True):
     queued: bool = False
 
 
-class _Withdrawal(msgspec.Struct, frozen=True, kw_only=True):
-    seen: bool = True
-
-
 # A stored verdict is one object with the fields of HumanVerdict, Circumstances and _Queued.
 _VERDICT: Final = msgspec.json.Decoder(HumanVerdict)
 _SHOWN: Final = msgspec.json.Decoder(Circumstances)
 _QUEUED: Final = msgspec.json.Decoder(_Queued)
-_WITHDRAWAL: Final = msgspec.json.Decoder(_Withdrawal)
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
@@ -202,33 +197,9 @@ def latest_reviews(rows: Iterable[ReviewRow], *, blind: bool = False) -> tuple[R
     return found.blind if blind else found.every
 
 
-def withdrawal_text(*, seen: bool) -> str:
-    """Return what is stored of a withdrawal: whether the judges' verdict had been shown."""
-    return _ENCODER.encode({"seen": seen}).decode()
-
-
-def is_led(rows: Iterable[ReviewRow]) -> bool:
-    """Return whether a reviewer may have seen the judges' verdict on a sample.
-
-    Submitting a review reveals the verdict, unless the review is withdrawn first.
-    """
-    found = tuple(rows)
-    unseen = {row.of for row in found if row.action == WITHDRAWAL and not _seen(row)}
-    return any(row.action == REVIEW and (row.id not in unseen or not _blind(row)) for row in found)
-
-
-def _seen(row: ReviewRow) -> bool:
-    try:
-        return _WITHDRAWAL.decode(row.verdict).seen
-    except msgspec.DecodeError:
-        return True
-
-
-def _blind(row: ReviewRow) -> bool:
-    try:
-        return _SHOWN.decode(row.verdict).blind
-    except msgspec.DecodeError:
-        return False
+def was_reviewed(rows: Iterable[ReviewRow]) -> bool:
+    """Return whether rows have a review, withdrawn or not; it revealed the judges' verdict."""
+    return any(row.action == REVIEW for row in rows)
 
 
 def gold_of(reviews: Iterable[Review]) -> Gold:

@@ -11,7 +11,7 @@ from starlette.requests import HTTPConnection
 
 from jurybox.app.estimate_run import review_agreement
 from jurybox.app.gold_sets import labels_for_diff
-from jurybox.app.review_desk import ReviewDesk, UnrevealedReviews
+from jurybox.app.review_desk import ReviewDesk
 from jurybox.app.view_run import view_run
 from jurybox.engine.records import RunRow
 from jurybox.errors import JuryboxError
@@ -83,7 +83,6 @@ class AppState:
         self.overlap, self.reviewers = settings.overlap, settings.reviewers
         self.say = settings.say
         self.guarded = settings.token is not None
-        self.unrevealed = UnrevealedReviews()
         self._lock = threading.Lock()
         self._kept: OrderedDict[Hashable, Future[Any]] = OrderedDict()
         # One computation at a time: two in parallel would take just as long and use more memory.

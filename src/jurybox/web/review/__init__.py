@@ -13,7 +13,6 @@ from jurybox.web.review.review_pages import (
     next_page,
     submit,
     take_name,
-    take_pace,
     text_page,
     undo,
 )
@@ -27,7 +26,7 @@ _SHOWN: Final = {
     "/{number}/judged": judged_page,
     "/{number}/text/{part}": text_page,
 }
-_TAKEN: Final = {"/name": take_name, "/pace": take_pace, "/undo": undo, "/{number}": submit}
+_TAKEN: Final = {"/name": take_name, "/undo": undo, "/{number}": submit}
 
 router: Final = APIRouter(prefix="/runs/{run}/review", include_in_schema=False)
 for _path, _page in _SHOWN.items():

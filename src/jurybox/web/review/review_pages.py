@@ -38,7 +38,6 @@ from jurybox.web.review.form import (
 from jurybox.web.review.reveal import compared
 from jurybox.web.review.review_session import (
     REVIEWER,
-    STRAIGHT_ON,
     TheDesk,
     TheVisit,
     Visit,
@@ -72,13 +71,6 @@ def take_name(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
         return _ask_name(request, desk, place, given[:200], problem=problem)
     request.session[REVIEWER] = name
     return RedirectResponse(address(desk, queue=queue_of(request)), 303)
-
-
-def take_pace(visit: TheVisit) -> Response:
-    """Remember whether to show the judges' verdict after each review."""
-    visit.request.session[STRAIGHT_ON] = visit.form.get("straight") == "1"
-    number = visit.form.get("number", "")
-    return visit.go(f"/{number}" if number.isdecimal() else "")
 
 
 def agreement_page(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
@@ -191,8 +183,6 @@ def submit(visit: TheVisit, number: Number) -> Response:
         )
     except InputError as error:
         return _form(visit, case, form, error)
-    if visit.goes_straight_on:
-        return visit.go(after=case.number, notice="saved")
     return visit.go(f"/{case.number}/judged", notice="saved")
 
 

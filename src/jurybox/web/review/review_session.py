@@ -19,8 +19,7 @@ from jurybox.web.security import form_of
 from jurybox.web.template_engine import page_response, segment
 
 REVIEWER: Final = "reviewer"
-STRAIGHT_ON: Final = "straight_on"
-"""Session keys: the reviewer's name, and whether to skip the judges' verdict."""
+"""The session key of the reviewer's name."""
 TITLES: Final[Mapping[Queue, str]] = {"flagged": "Flagged", "random": "Random subset"}
 _NOTICES: Final = {
     "saved": "Saved.",
@@ -37,7 +36,6 @@ def _desk(run: TheRun, place: PlaceOf) -> ReviewDesk:
         run,
         overlap=place.overlap,
         reviewers=place.reviewers,
-        unrevealed=place.unrevealed,
     )
 
 
@@ -56,11 +54,6 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
     def form(self) -> Mapping[str, str]:
         """The fields that were sent."""
         return form_of(self.request)
-
-    @property
-    def goes_straight_on(self) -> bool:
-        """Whether to show the next sample at once instead of the judges' verdict."""
-        return bool(self.request.session.get(STRAIGHT_ON))
 
     @property
     def undecided(self) -> list[int]:
@@ -96,7 +89,6 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
             "assigned": bool(self.desk.reviewers),
             "undecided": self.undecided,
             "last": mine[-1].id if mine else "",
-            "straight": self.goes_straight_on,
             "notice": _NOTICES.get(self.request.query_params.get("notice", ""), ""),
         }
         return page_response(self.request, f"review/{name}.html", {**shared, **data}, status)

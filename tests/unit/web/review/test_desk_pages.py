@@ -284,7 +284,7 @@ def test_the_run_page_tells_how_the_judge_stands_with_people_so_far(
         assert "The judge gives the same score as people on Facts in" in told
 
 
-@pytest.mark.parametrize("path", ["/0", "/undo", "/name", "/pace"])
+@pytest.mark.parametrize("path", ["/0", "/undo", "/name"])
 def test_nothing_is_taken_from_other_sites(made: Made, pages: PagesClient, path: str) -> None:
     answer = pages.post(DESK + path, data={"reviewer": "Anna", **SCORES})
     assert answer.status_code == 403
