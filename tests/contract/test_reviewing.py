@@ -137,12 +137,12 @@ def test_a_pair_is_shown_in_an_order_of_the_reviewers_own_and_turned_back(
         first = case.responses[0].text.startswith("a longer")
         assert first == (case.order == "AB")
         side = "A" if first else "B"
-        verdict = HumanVerdict(winner=side, preferences={"clarity": side})
+        verdict = HumanVerdict(winner=side)
         pairs.submit(number, "anna", verdict, shown=case.shown)
         # It is shown again as it was said.
         assert pairs.case(number, "anna").mine == verdict
         found = pairs.revealed(number, "anna")
-        assert found.mine.verdict == HumanVerdict(winner="A", preferences={"clarity": "A"})
+        assert found.mine.verdict == HumanVerdict(winner="A")
         assert (found.judged.winner, found.order) == ("A", case.order)
     assert orders == {"AB", "BA"}
     with pytest.raises(InputError, match="`scores` is not known here"):
@@ -336,10 +336,6 @@ def stored_verdict(desk: ReviewDesk, text: str) -> None:
         ('{"scores": {"clarity": 500}}', "the score of `clarity` is 500"),
         ('{"scores": {"nonsense": 3}}', "`nonsense` isn't judged"),
         ('{"winner": "A"}', "for a different number of responses"),
-        (
-            '{"winner": "A", "preferences": {"nonsense": "A"}}',
-            "for a different number of responses",
-        ),
     ],
 )
 def test_a_verdict_that_cant_be_one_is_found_by_verify_and_can_be_taken_back(

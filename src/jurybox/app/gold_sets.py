@@ -162,13 +162,11 @@ def _row(stored: StoredSample, reviews: Sequence[Review]) -> dict[str, Any]:
 
 
 def _review_record(review: Review) -> dict[str, Any]:
-    more = {"preferences": review.verdict.preferences} if review.verdict.preferences else {}
     return {
         "reviewer": review.reviewer,
         "created_at": review.created_at,
         "queue": review.shown.queue,
         "comment": review.comment,
-        **more,
     }
 
 

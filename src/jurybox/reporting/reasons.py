@@ -135,7 +135,6 @@ def judged_sample(record: SampleRecord, rubric: Rubric) -> JudgedSample:
         judge_score=result.judge_score,
         reasoning={each.id: each.reasoning for each in criteria if each.reasoning},
         winner=result.winner,
-        preferences={each.id: each.preference for each in criteria if each.preference},
         stable=result.stable,
         confidence=result.confidence if result.votes_valid else None,
         missing=why_unscored(result),

@@ -35,7 +35,7 @@ def read_verdict(data: object, rubric: Rubric, *, pair: bool) -> HumanVerdict:
     if not isinstance(data, Mapping):
         raise InputError("the verdict isn't an object", f"give it as {wanted}", "verdict")
     given = cast("Mapping[str, object]", data)
-    known = ("winner", "preferences", _CONCERN) if pair else ("scores", _CONCERN)
+    known = ("winner", _CONCERN) if pair else ("scores", _CONCERN)
     for name in given:
         if name not in known:
             raise InputError(f"`{name}` is not known here", f"give it as {wanted}", "verdict")
@@ -46,11 +46,7 @@ def read_verdict(data: object, rubric: Rubric, *, pair: bool) -> HumanVerdict:
         hint = "give true to confirm a safety concern, false to dismiss it, or null if unclear"
         raise InputError("that isn't an answer", hint, _CONCERN)
     if pair:
-        return HumanVerdict(
-            winner=_side(given["winner"], "winner"),
-            preferences=_preferences(given.get("preferences"), rubric),
-            safety_concern=concern,
-        )
+        return HumanVerdict(winner=_side(given["winner"]), safety_concern=concern)
     return HumanVerdict(scores=_scores(given["scores"], rubric), safety_concern=concern)
 
 
@@ -63,9 +59,7 @@ def fault_of(verdict: HumanVerdict, scales: Mapping[str, Scale]) -> str | None:
         problem = None if score is None else scale.read(score)
         if isinstance(problem, str):
             return f"the score of `{name}` {problem}"
-    return next(
-        (f"`{name}` isn't judged" for name in verdict.preferences if name not in scales), None
-    )
+    return None
 
 
 def read_queue(text: str) -> Queue:
@@ -101,13 +95,6 @@ def _scores(data: object, rubric: Rubric) -> dict[str, Score | None]:
     return scores
 
 
-def _preferences(data: object, rubric: Rubric) -> dict[str, Side | None]:
-    if data is None:
-        return {}
-    given = _named(data, rubric, "preferences")
-    return {each.id: _side(given[each.id], each.id) for each in rubric.criteria if each.id in given}
-
-
 def _named(data: object, rubric: Rubric, what: str) -> Mapping[str, object]:
     if not isinstance(data, Mapping):
         raise InputError(f"`{what}` isn't an object", "give values by criterion", "verdict")
@@ -120,14 +107,14 @@ def _named(data: object, rubric: Rubric, what: str) -> Mapping[str, object]:
     return given
 
 
-def _side(value: object, where: str) -> Side | None:
+def _side(value: object) -> Side | None:
     if value is None:
         return None
     for side in SIDES:
         if value == side:
             return side
     hint = 'give "A", "B" or "tie", or null if you can\'t tell'
-    raise InputError("that isn't one of the responses", hint, where)
+    raise InputError("that isn't one of the responses", hint, "winner")
 
 
 def given_number(text: str) -> Score | str:

@@ -32,8 +32,6 @@ class HumanVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
     scores: dict[str, Score | None] = {}  # by criterion; empty for two responses
     winner: Side | None = None  # the better of two responses
-    # The better of two responses by criterion, for the criteria that the reviewer judged.
-    preferences: dict[str, Side | None] = {}
     # Whether the reviewer confirms (True) or dismisses (False) a safety flag, if answered.
     safety_concern: bool | msgspec.UnsetType | None = msgspec.UNSET
 
@@ -49,7 +47,7 @@ class HumanVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
     def in_words(self, titles: Mapping[str, str]) -> str:
         """Return the labels in one line, with the titles of the criteria in their order."""
-        given = self.scores or {"winner": self.winner, **self.preferences}
+        given = self.scores or {"winner": self.winner}
         names = dict.fromkeys(("winner", *titles, *given))
         labels = [(titles.get(name, name), given[name]) for name in names if name in given]
         words = [f"{title} {'unclear' if said is None else said}" for title, said in labels]
@@ -60,24 +58,15 @@ class HumanVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
     def in_order(self, order: Order) -> "HumanVerdict":
         """Translate a verdict between the order shown and the run's order of responses."""
-        if order == "AB":
+        if order == "AB" or self.winner is None:
             return self
-        return msgspec.structs.replace(
-            self,
-            winner=None if self.winner is None else mirror(self.winner),
-            preferences={
-                name: None if side is None else mirror(side)
-                for name, side in self.preferences.items()
-            },
-        )
+        return msgspec.structs.replace(self, winner=mirror(self.winner))
 
     def as_data(self) -> dict[str, Any]:
         """Return the verdict as plain data for JSON."""
-        more: dict[str, Any] = {"preferences": dict(self.preferences)} if self.preferences else {}
-        if self.safety_concern is not msgspec.UNSET:
-            more["safety_concern"] = self.safety_concern
         own = {"winner": self.winner} if self.is_pair else {"scores": dict(self.scores)}
-        return {**own, **more}
+        asked = self.safety_concern is not msgspec.UNSET
+        return {**own, "safety_concern": self.safety_concern} if asked else own
 
 
 class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
@@ -242,7 +231,6 @@ class ReviewCase(msgspec.Struct, frozen=True, kw_only=True):
     # One response, or two in the ``order`` drawn at random for this reviewer.
     responses: tuple[Response, ...]
     order: Order
-    # The criteria to score; for two responses, a winner per criterion is optional.
     criteria: tuple[Criterion, ...]
     queue: Queue  # the review queue that the sample is in
     blind: bool  # whether this reviewer hasn't seen the judges' verdicts yet
@@ -264,15 +252,11 @@ class ReviewCase(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JudgedSample(JudgeVerdict, frozen=True, kw_only=True):
-    """The verdict of judges or rules that a run's metrics use, and why the sample needs review.
-
-    ``preferences`` are per criterion, for pairs; they name the two responses as the run does.
-    """
+    """The verdict of judges or rules that a run's metrics use, and why the sample needs review."""
 
     overall: float | None
     by_rules: bool
     judge_score: float | None  # the judge's overall score, if rules give the other scores
-    preferences: dict[str, Side]
     confidence: Confidence | None  # None without a valid vote
     reasons: tuple[str, ...]
     missing: str = ""  # why there is no score; empty if there is one

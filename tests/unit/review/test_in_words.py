@@ -8,5 +8,4 @@ def test_a_verdict_has_the_names_of_the_criteria_in_their_order() -> None:
     said = HumanVerdict(scores={"accuracy": 4, "tone": None, "other": 1}, safety_concern=False)
     expected = "Friendly tone unclear, Accuracy 4, other 1, no safety concern"
     assert said.in_words(titles) == expected
-    pair = HumanVerdict(winner="A", preferences={"accuracy": "B", "tone": "A"})
-    assert pair.in_words(titles).startswith("winner A, Friendly tone A, Accuracy B")
+    assert HumanVerdict(winner="A").in_words(titles) == "winner A"

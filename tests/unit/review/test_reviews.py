@@ -50,10 +50,9 @@ def test_a_verdict_that_cant_be_read_is_refused() -> None:
 
 
 def test_a_pair_that_was_shown_the_other_way_round_is_turned_back() -> None:
-    verdict = HumanVerdict(winner="A", preferences={"clarity": "B", "depth": "tie", "tone": None})
+    verdict = HumanVerdict(winner="A")
     turned = verdict.in_order("BA")
     assert turned.winner == "B"
-    assert turned.preferences == {"clarity": "A", "depth": "tie", "tone": None}
     assert turned.in_order("BA") == verdict
     assert verdict.in_order("AB") is verdict
     assert HumanVerdict(winner=None).in_order("BA").winner is None

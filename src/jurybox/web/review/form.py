@@ -15,7 +15,6 @@ UNCLEAR: Final = "none"
 """The value of "unclear", which is an answer but not a label."""
 WINNER: Final = "winner"
 SCORE: Final = "score."
-PREFERENCE: Final = "preference."
 CONCERN: Final = "safety_concern"
 _CONCERNS: Final = {"yes": True, "no": False, UNCLEAR: None}
 SAFETY: Final = "Safety concern"
@@ -62,22 +61,15 @@ def score_fields(rubric: Rubric) -> tuple[Field, ...]:
     return tuple(_score_field(each) for each in rubric.criteria)
 
 
-def pair_fields(rubric: Rubric) -> tuple[Field, ...]:
-    """Return the questions about two responses: the winner, and optionally one per criterion."""
-    winner = Field(name=WINNER, title=_BETTER, choices=_sides())
-    return (
-        winner,
-        *(
-            Field(
-                name=PREFERENCE + each.id,
-                title=each.name,
-                definition=_joined(each.definition),
-                choices=_sides(),
-                optional=True,
-            )
-            for each in rubric.criteria
-        ),
+def winner_field() -> Field:
+    """Return the question about two responses."""
+    choices = (
+        FormChoice(value="A", label="Response A", key="a"),
+        FormChoice(value="B", label="Response B", key="b"),
+        FormChoice(value="tie", label="Tie", key="t"),
+        _unclear(),
     )
+    return Field(name=WINNER, title=_BETTER, choices=choices)
 
 
 def safety_field(*, pair: bool) -> Field:
@@ -98,9 +90,7 @@ def given_verdict(form: Mapping[str, str], rubric: Rubric, *, pair: bool) -> dic
     concern = form.get(CONCERN, "")
     data: dict[str, Any] = {CONCERN: _CONCERNS[concern]} if concern in _CONCERNS else {}
     if not pair:
-        return {"scores": _answers(form, SCORE, rubric, numbers=True), **data}
-    preferences = _answers(form, PREFERENCE, rubric, numbers=False)
-    data |= {"preferences": preferences} if preferences else {}
+        return {"scores": _answers(form, rubric), **data}
     return {WINNER: _reported(form.get(WINNER, "")), **data}
 
 
@@ -116,8 +106,6 @@ def form_problem(error: InputError, rubric: Rubric, *, pair: bool) -> str:
 def given_fields(data: Mapping[str, Any]) -> dict[str, str]:
     """Return the form fields for an earlier verdict."""
     found = {SCORE + name: _field(value) for name, value in data.get("scores", {}).items()}
-    for name, value in data.get("preferences", {}).items():
-        found[PREFERENCE + name] = _field(value)
     if CONCERN in data:
         found[CONCERN] = next(name for name, own in _CONCERNS.items() if own is data[CONCERN])
     if WINNER in data:
@@ -128,15 +116,6 @@ def given_fields(data: Mapping[str, Any]) -> dict[str, str]:
 def _joined(text: str) -> str:
     """Join the lines of each paragraph; keep paragraphs and lists apart."""
     return _LINE_END.sub(" ", text)
-
-
-def _sides() -> tuple[FormChoice, ...]:
-    return (
-        FormChoice(value="A", label="Response A", key="a"),
-        FormChoice(value="B", label="Response B", key="b"),
-        FormChoice(value="tie", label="Tie", key="t"),
-        _unclear(),
-    )
 
 
 def _unclear() -> FormChoice:
@@ -197,17 +176,13 @@ def _words(level: Level) -> str:
     return f"{level.label}: {level.meaning}" if level.label else level.meaning
 
 
-def _answers(
-    form: Mapping[str, str], prefix: str, rubric: Rubric, *, numbers: bool
-) -> dict[str, Any]:
+def _answers(form: Mapping[str, str], rubric: Rubric) -> dict[str, Any]:
     answers: dict[str, Any] = {}
     for criterion in rubric.criteria:
-        text = form.get(prefix + criterion.id, "").strip()
+        text = form.get(SCORE + criterion.id, "").strip()
         if text:
             reported = _reported(text)
-            answers[criterion.id] = (
-                given_number(reported) if numbers and reported is not None else reported
-            )
+            answers[criterion.id] = None if reported is None else given_number(reported)
     return answers
 
 

@@ -76,7 +76,10 @@ def compared(revealed: Revealed, mine: Review, rubric: Rubric) -> VerdictReveal:
     """Return the verdicts side by side."""
     judged, everybody = revealed.judged, (mine, *revealed.others)
     pair = mine.verdict.is_pair
-    lines = (_pair_lines if pair else _score_lines)(judged, everybody, rubric)
+    winners = [review.verdict.winner for review in everybody]
+    lines = [_line("Winner", judged.winner, winners)]
+    if not pair:
+        lines = list(_score_lines(judged, everybody, rubric))
     return VerdictReveal(
         scorer=_scorer(judged),
         others=tuple(each.reviewer for each in revealed.others),
@@ -110,20 +113,6 @@ def _score_lines(
         by = "" if judged.by_rules or each.source == "judge" else f" (by {each.source})"
         scorer = _scorer(judged)
         yield _line(each.name + by, judged.scores.get(each.id), answers, scorer=scorer)
-
-
-def _pair_lines(
-    judged: JudgedSample, everybody: tuple[Review, ...], rubric: Rubric
-) -> Iterator[Line]:
-    yield _line("Winner", judged.winner, [review.verdict.winner for review in everybody])
-    for each in rubric.criteria:
-        preferences = [review.verdict.preferences for review in everybody]
-        if each.id in judged.preferences or any(each.id in one for one in preferences):
-            answers = [one.get(each.id) for one in preferences]
-            line = _line(each.name, judged.preferences.get(each.id), answers)
-            # A missing answer is not the same as "unclear".
-            answered = each.id in preferences[0]
-            yield line if answered else msgspec.structs.replace(line, mine=_NOTHING)
 
 
 def _safety_lines(judged: JudgedSample, everybody: tuple[Review, ...]) -> Iterator[Line]:

@@ -26,14 +26,13 @@ from jurybox.web.app_state import AppState, app_state_of
 from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import LARGEST, Number, PlaceOf
 from jurybox.web.review.form import (
-    PREFERENCE,
     SCORE,
     form_problem,
     given_fields,
     given_verdict,
-    pair_fields,
     safety_field,
     score_fields,
+    winner_field,
 )
 from jurybox.web.review.reveal import compared
 from jurybox.web.review.review_session import (
@@ -271,7 +270,7 @@ def _form(
     given: Mapping[str, str],
     error: InputError | None = None,
 ) -> Response:
-    fields = (pair_fields if case.is_pair else score_fields)(visit.desk.rubric)
+    fields = (winner_field(),) if case.is_pair else score_fields(visit.desk.rubric)
     return visit.page(
         "case",
         200 if error is None else 400,
@@ -283,7 +282,7 @@ def _form(
         safety=safety_field(pair=case.is_pair),
         given=given,
         problem="" if error is None else form_problem(error, visit.desk.rubric, pair=case.is_pair),
-        faults=[] if error is None else [each + error.where for each in (SCORE, PREFERENCE, "")],
+        faults=[] if error is None else [each + error.where for each in (SCORE, "")],
         basis=_basis(visit, case),
         skip_link=visit.link(after=case.number),
     )

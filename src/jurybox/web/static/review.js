@@ -87,7 +87,7 @@
     const left = open();
     const later = groups
       .slice(place + 1)
-      .filter((group) => !group.closest("details:not([open])") && (correcting || !answered(group)));
+      .filter((group) => correcting || !answered(group));
     const next = left.find((group) => groups.indexOf(group) > place) || left[0] || later[0];
     if (next) {
       const end = left.length > 0 ? "" : ", or Enter submits";
@@ -414,7 +414,6 @@
     say(back, true);
   }
   fold();
-  desk.querySelectorAll("details.more").forEach((more) => more.addEventListener("toggle", fold));
   const first = form && (form.querySelector("[data-fault]") || (correcting ? groups[0] : null));
   if (first) {
     turnTo(first);

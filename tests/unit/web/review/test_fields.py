@@ -10,8 +10,8 @@ from jurybox.web.review.form import (
     Field,
     given_fields,
     given_verdict,
-    pair_fields,
     score_fields,
+    winner_field,
 )
 
 SCALE = Scale.parse("1-5")
@@ -88,10 +88,10 @@ def test_a_choice_says_what_its_score_means() -> None:
     assert told == {"1": "rude", "2": "rude", "3": "", "4": "", "5": "warm", "Unclear": ""}
 
 
-def test_of_two_responses_the_winner_is_asked_and_each_criterion_may_be_told() -> None:
-    winner, tone = pair_fields(rubric("1-5"))
+def test_of_two_responses_the_winner_is_asked() -> None:
+    winner = winner_field()
     assert [each.key for each in winner.choices] == ["a", "b", "t", "x"]
-    assert (winner.optional, tone.optional) == (False, True)
+    assert not winner.optional
 
 
 def test_scores_are_numbers_as_json_has_them() -> None:
@@ -122,13 +122,9 @@ def test_what_is_no_number_is_passed_on_to_be_refused() -> None:
         ({"winner": "A"}, {"winner": "A"}),
         ({"winner": "none"}, {"winner": None}),
         ({}, {"winner": ""}),
-        (
-            {"winner": "tie", "preference.tone": "B"},
-            {"winner": "tie", "preferences": {"tone": "B"}},
-        ),
     ],
 )
-def test_a_pair_has_a_winner_and_perhaps_preferences(form: dict, meant: dict) -> None:
+def test_a_pair_has_a_winner(form: dict, meant: dict) -> None:
     assert given_verdict(form, RUBRIC, pair=True) == meant
 
 
@@ -136,7 +132,7 @@ def test_a_pair_has_a_winner_and_perhaps_preferences(form: dict, meant: dict) ->
     ("form", "pair"),
     [
         ({"score.facts": "4", "score.tone": "none"}, False),
-        ({"winner": "B", "preference.tone": "tie"}, True),
+        ({"winner": "B"}, True),
     ],
 )
 def test_a_verdict_that_was_given_fills_the_form_again(form: dict, *, pair: bool) -> None:
