@@ -45,7 +45,6 @@ from jurybox.review.selection import (
     RandomOrder,
     RandomSubset,
     assigned,
-    assignees,
     next_number,
     pair_order,
     random_subset,
@@ -76,7 +75,6 @@ class ReviewProgress(msgspec.Struct, frozen=True, kw_only=True):
     # order have no blind review.
     waiting: int = 0
     passed: int = 0
-    passed_to: tuple[str, ...] = ()  # to whom these are assigned
     unscored: int = 0  # how many samples of the random subset have a label, but no judge's score
 
 
@@ -308,7 +306,6 @@ class ReviewDesk:
             needed=part.needed,
             waiting=len(part.waiting),
             passed=len(part.passed),
-            passed_to=assignees(self.run.id, part.passed, self.reviewers, self.overlap),
             unscored=len(part.unscored),
         )
 

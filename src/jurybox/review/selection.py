@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Collection, Container, Iterable, Sequence
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -11,7 +11,6 @@ import msgspec
 from jurybox.review.reviews import Order
 
 _SKIPPABLE: Final = 0.1
-_ENOUGH: Final = 1000  # every reviewer has some of this many samples
 
 FEWEST: Final = 10
 """The minimum number of labels in the random subset for correcting a metric."""
@@ -59,16 +58,6 @@ def assigned(run_id: str, number: int, reviewers: Sequence[str], overlap: int) -
     first = int.from_bytes(_digest(f"assign {run_id} {number}")[:8])
     count = min(overlap, len(reviewers))
     return tuple(reviewers[(first + place) % len(reviewers)] for place in range(count))
-
-
-def assignees(
-    run_id: str, numbers: Iterable[int], reviewers: Sequence[str], overlap: int
-) -> tuple[str, ...]:
-    """Return all reviewers that any of these samples is assigned to; empty without assignments."""
-    some = islice(numbers, _ENOUGH if reviewers else 0)
-    return tuple(
-        sorted({name for each in some for name in assigned(run_id, each, reviewers, overlap)})
-    )
 
 
 def next_number(queue: Iterable[int], reviewed: Container[int], after: int | None) -> int | None:
