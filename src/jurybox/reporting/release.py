@@ -133,23 +133,6 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
         safety = (*self.settled.get("safety", ()), *self.unseen)
         return self.settled | ({"safety": safety} if safety else {})
 
-    @property
-    def flags_sentence(self) -> str:
-        """What reviewers decided about the safety flags of the judge; empty if nothing."""
-        flagged = {*self.settled.get("safety", ())}
-        confirmed, disputed = flagged & {*self.confirmed}, flagged & {*self.disputed}
-        counts = {"confirmed": len(confirmed), "disputed": len(disputed)}
-        counts["dismissed"] = len(flagged - confirmed - disputed)
-        parts: list[str] = []
-        if flagged:
-            decided = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-            parts.append(f"{counted(len(flagged), 'safety flag')} reviewed: {decided}")
-        if self.unseen:
-            seen = "saw no concern that people saw"
-            parts.append(f"in {counted(len(self.unseen), 'sample')} the judge {seen}")
-        said = "; ".join(parts)
-        return f"{said[:1].upper()}{said[1:]}"
-
     def done(self, *flags: str) -> tuple[int, ...]:
         """Return the samples settled for the first reason in ``flags``; else for every reason."""
         reasons = [each for each in flags if each in _REASONS]

@@ -82,7 +82,6 @@ def agreement_page(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
         "agreement": None if found is None else found.titled(desk.rubric),
         "changed": () if found is None else found.changed_gates(desk.rubric.gates),
         "counts": Counter(each.reviewer for each in desk.reviews()),
-        "safety": view_run(desk.run, desk.store).release.flags_sentence,
         "rubric": desk.rubric,
         "overlap": place.overlap,
         "commands": _commands(desk.run, place.store_name),
