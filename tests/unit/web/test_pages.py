@@ -481,23 +481,21 @@ LONG = "".join(f"word{n} " for n in range(800))
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "hint", "marked"),
+    ("one", "other", "is_long", "marked"),
     [
-        (f"{LONG * 2}x", f"{LONG * 2}y", "are the same; the responses differ further on", None),
-        (f"Hi! {LONG}", LONG, None, '<mark class="a">Hi! </mark>'),
-        (LONG, LONG, "the same, letter for letter", None),
-        (LONG, LONG.replace(" ", "\n"), "in spaces or line ends only", None),
-        ("x " * 20_000, "y " * 20_000, "too long for their differences to be marked", None),
-        ("x " * 20_000, "x " * 20_000 + "y", "the responses differ further on", None),
+        (f"{LONG * 2}x", f"{LONG * 2}y", True, None),
+        (f"Hi! {LONG}", LONG, False, '<mark class="a">Hi! </mark>'),
+        (LONG, LONG, False, None),
+        ("x " * 20_000, "y " * 20_000, True, None),
+        ("x " * 20_000, "x " * 20_000 + "y", True, None),
     ],
 )
 def test_two_responses_that_differ_are_never_shown_as_if_they_were_the_same(
-    make_run: MakeRun, pages: PagesClient, one: str, other: str, hint: str | None, marked: str
+    make_run: MakeRun, pages: PagesClient, one: str, other: str, marked: str, *, is_long: bool
 ) -> None:
     make_run([answered("a", one, response_b=Response(text=other))], judge, rubric=RUBRIC)
     page = pages.get("/runs/run-a/samples/0").text
-    hints = re.findall(r'<p class="hint marking">(.*?)</p>', page)
-    assert [hint in each for each in hints] == ([True] if hint else [])
+    assert page.count("too long for their differences to be marked") == is_long
     assert page.count("<mark") == (1 if marked else 0)
     assert marked is None or marked in page
 

@@ -143,7 +143,6 @@ def sample_page(
         "wanted": asked.search,
         "scenario": scenario_texts(rubric).get(scenario or "", scenario),
         "responses": responses,
-        "marking": _marking(responses),
         "reasons": {name: kind.meaning for name, kind in KINDS.items()}
         | ({} if record.report is None else {"low_confidence": why_unsure(record.report, titles)}),
         "titles": titles,
@@ -212,22 +211,6 @@ def _responses(record: SampleRecord) -> list[ComparedText]:
         ComparedText(name=name, response=each, part=part, most=_MARKED, beside=other * short)
         for name, each, part, other in (("Response A", first, a, b), ("Response B", second, b, a))
     ]
-
-
-def _marking(responses: Sequence[ComparedText]) -> str | None:
-    """Return a note if two responses are equal, or if their differences aren't highlighted."""
-    if len(responses) == 1:
-        return None
-    one, other = (each.response.text for each in responses)
-    if one == other:
-        return "They are the same, letter for letter."
-    if one.split() == other.split():
-        return "They differ in spaces or line ends only."
-    if max(len(one), len(other)) <= _MARKED:
-        return None
-    if one[:_MARKED] == other[:_MARKED]:
-        return "The parts shown here are the same; the responses differ further on."
-    return "They are too long for their differences to be marked."
 
 
 def _decision(rubric: Rubric, record: SampleRecord, reviews: Sequence[Review]) -> str | None:
