@@ -17,7 +17,6 @@ from jurybox.statistics.estimates import Estimate
 from jurybox.text_format import counted
 
 _DECIMALS: Final = 4
-_LISTED: Final = 10
 
 
 class SubsetAgreement(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,14 +152,6 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(_next_steps(self, self._known, overlap))
 
     @property
-    def furthest(self) -> tuple[tuple[str, calibration_record.Disagreement], ...]:
-        """The samples on which judge and people differ most, with the criterion."""
-        part = self.flagged if self.random.agreement is None else self.random
-        criteria = () if part.agreement is None else part.agreement.criteria
-        found = [(each.criterion, worst) for each in criteria for worst in each.worst]
-        return tuple(sorted(found, key=lambda each: -each[1].distance)[:_LISTED])
-
-    @property
     def weightless(self) -> list[str]:
         """The metrics whose correction gives the judge no weight."""
         return [each.metric for each in self.estimates if each.mean.tuning == 0]
@@ -260,7 +251,7 @@ def _next_steps(
     elif weak:
         names = ", ".join(weak)
         clearer = "make the rubric's levels clearer"
-        yield f"read the samples that are furthest apart on {names}, and {clearer}"
+        yield f"the judge and people differ on {names}: {clearer}"
 
 
 def _by_chance(people: calibration_record.Ceiling) -> bool:

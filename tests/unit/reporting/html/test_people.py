@@ -90,7 +90,7 @@ def test_a_plain_sentence_comes_before_the_numbers() -> None:
             "It isn't shown that the judge agrees with people beyond chance",
             "people don't agree with each other on tone",
         ),
-        (-0.1, {"people": {}}, "It isn't shown that the judge agrees", "furthest apart on tone"),
+        (-0.1, {"people": {}}, "It isn't shown that the judge agrees", "people differ on tone"),
         (None, {}, "All scores are equal", "until some differ"),
         (0.2, {"people": {}}, "not by chance", "by two people: `jurybox serve --overlap 2`"),
         (0.2, {"people": {}, "reviewers": ["anna"]}, "not by chance", "one person has reviewed"),

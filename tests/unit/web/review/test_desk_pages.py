@@ -451,9 +451,7 @@ def test_the_agreement_leads_to_labels_and_to_a_command_that_calibrates_on_them(
     assert label["gold"] == {"facts": {"Anna": 2}, "tone": {"Anna": 5}}
 
 
-def test_agreement_counts_each_label_and_links_what_is_furthest_apart(
-    made: Made, anna: Reviewer
-) -> None:
+def test_agreement_counts_each_label(made: Made, anna: Reviewer) -> None:
     # The judge gives facts 4 and tone 3; the mean of people's 1 and 5 is that 3.
     for number, who, facts, tone in ((2, "Anna", 3, 1), (2, "Ben", 3, 5), (1, "Anna", 1, 3)):
         given = {"scores": {"facts": facts, "tone": tone}}
@@ -461,14 +459,6 @@ def test_agreement_counts_each_label_and_links_what_is_furthest_apart(
     told = html.unescape(anna.get(f"{DESK}/agreement").text)
     assert "on Facts in 0% of cases (0 of 3), on Tone in 33% (1 of 3): 2 flagged samples" in told
     assert "each of their labels is compared with the judge" in told
-    rows = re.findall(r"<tr>\s*<th scope=.row.><a .*?</tr>", told, re.DOTALL)
-    shown = [[re.sub("<[^>]*>", "", cell) for cell in row.split("</td>")[:2]] for row in rows]
-    assert [[" ".join(cell.split()) for cell in row] for row in shown] == [
-        ["s1 Facts", "1"],
-        ["s2 Tone", "1, 5"],
-        ["s2 Facts", "3, 3"],
-    ]
-    assert 'href="/runs/run-a/samples/1"' in rows[0]
 
 
 def test_a_revealed_pair_has_the_names_of_the_run(make_run: MakeRun, anna: Reviewer) -> None:
