@@ -1,7 +1,6 @@
 """The list of runs, with a trend for each suite."""
 
 import time
-from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 from urllib.parse import urlencode
@@ -16,7 +15,6 @@ from jurybox.engine.records import RunRow
 from jurybox.reporting.html.histograms import PlottedMetric, RunMetrics
 from jurybox.reporting.stored import run_title
 from jurybox.reporting.view import ListedRun, RunView, listed_run
-from jurybox.text_format import counted
 from jurybox.web.app_state import PATIENCE, AppState
 from jurybox.web.lookup import ANY_TEXT, PlaceOf
 from jurybox.web.template_engine import page_response
@@ -58,7 +56,7 @@ class RunLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Trend(msgspec.Struct, frozen=True, kw_only=True):
-    """Scored runs of one suite that can be compared, the oldest first, and which are left out.
+    """Scored runs of one suite that can be compared, the oldest first.
 
     ``others`` are the scored runs of the suite that aren't on the line, because of another rubric,
     other judges or another target.
@@ -66,7 +64,6 @@ class Trend(msgspec.Struct, frozen=True, kw_only=True):
 
     runs: tuple[RunLine, ...]
     others: tuple[RunLine, ...]
-    unscored: int
 
     @property
     def differing(self) -> tuple[str, ...]:
@@ -78,13 +75,6 @@ class Trend(msgspec.Struct, frozen=True, kw_only=True):
             for at, (name, value) in enumerate(parts)
             if any(each.judged[at] != value for each in self.others)
         )
-
-    @property
-    def left_out(self) -> str:
-        """The runs of the suite that the trend leaves out, in words."""
-        others = f"{counted(len(self.others), 'run')} by {' or '.join(self.differing)}"
-        unscored = f"{counted(self.unscored, 'run')} without a score" if self.unscored else ""
-        return " and ".join(filter(None, (others if self.others else "", unscored)))
 
 
 def runs_page(
@@ -149,12 +139,8 @@ def _trends(lines: Sequence[RunLine]) -> list[Trend]:
     """Return a trend for each suite with several scored runs by one rubric, jury and target."""
     found: dict[tuple[object, ...], list[RunLine]] = {}
     shown: dict[str, list[RunLine]] = {}
-    unscored = Counter[str]()
     for each in reversed(lines):
-        if each.view is None:
-            continue
-        if each.metric is None or each.metric.value is None:
-            unscored[each.run.suite] += 1
+        if each.view is None or each.metric is None or each.metric.value is None:
             continue
         shown.setdefault(each.run.suite, []).append(each)
         found.setdefault((each.run.suite, each.judged, each.metric.name), []).append(each)
@@ -163,7 +149,6 @@ def _trends(lines: Sequence[RunLine]) -> list[Trend]:
         Trend(
             runs=tuple(runs),
             others=tuple(each for each in shown[runs[0].run.suite] if each not in runs),
-            unscored=unscored[runs[0].run.suite],
         )
         for runs in several[:_MOST_TRENDS]
     ]
