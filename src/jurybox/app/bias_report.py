@@ -8,7 +8,7 @@ from jurybox.app.estimate_run import human_value
 from jurybox.app.gold_sets import labels_of_samples, read_labels
 from jurybox.calibration.bias_metrics import measure
 from jurybox.calibration.bias_results import BiasReport
-from jurybox.calibration.gold import Gold, gold_scales, row_gold
+from jurybox.calibration.gold import Gold, gold_scales
 from jurybox.calibration.observations import (
     GradedResponse,
     Observations,
@@ -114,7 +114,7 @@ def _both_orders(
         )
 
 
-def _reviews(row: RunRow, store: Store, note: Callable[[str], None]) -> Mapping[str, Gold] | None:
+def _reviews(row: RunRow, store: Store, note: Callable[[str], None]) -> Mapping[str, Gold]:
     found = labels_of_samples(store, row)
     for each in found.notes:
         note(each)
@@ -135,10 +135,10 @@ MODEL_B: Final = "model_b"
 """The metadata keys that name the models that wrote a row's responses."""
 
 
-def observe(store: Store, run: RunRow, gold: Mapping[str, Gold] | None = None) -> Observations:
+def observe(store: Store, run: RunRow, gold: Mapping[str, Gold]) -> Observations:
     """Collect the observations from which the bias of a run's judges is estimated.
 
-    ``gold`` maps sample ids to human labels, which replace the labels in the rows.
+    ``gold`` maps sample ids to human labels.
     """
     observer = _Observer(store, plan_of(run), procedure_of(run), gold)
     with reading(run):
@@ -150,14 +150,13 @@ def observe(store: Store, run: RunRow, gold: Mapping[str, Gold] | None = None) -
 
 class _Observer:
     def __init__(
-        self, store: Store, plan: Plan, procedure: Procedure, gold: Mapping[str, Gold] | None
+        self, store: Store, plan: Plan, procedure: Procedure, gold: Mapping[str, Gold]
     ) -> None:
         self._store = store
         self._plan = plan
         self._procedure = procedure
         self._gold = gold
         self._rubric = procedure.judging.rubric
-        self._scales = gold_scales(self._rubric)
         self._families = {name: family_of(name) for name in plan.judges}
         criteria = tuple(each.id for each in self._rubric.criteria)
         self.seen = Observations(criteria=criteria)
@@ -166,8 +165,7 @@ class _Observer:
         report = record.report
         if report is None:
             return
-        row = record.inputs
-        gold = row_gold(row, self._scales) if self._gold is None else self._gold.get(row.id)
+        gold = self._gold.get(record.id)
         if report.method == "pairwise":
             self._add_votes(record, gold)
         else:

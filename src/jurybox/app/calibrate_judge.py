@@ -108,15 +108,9 @@ class Calibrator:
             part: kept_dataset(_FOLDER, part, _lines(rows), store.address)
             for part, rows in parts.items()
         }
-        made = self._tuned() if self._options.rounds else self._measure()
+        made = self._tune() if self._options.rounds else self._measure()
         store.add_calibration(calibration_row(made))
         return made
-
-    def _tuned(self) -> Calibration:
-        is_new = equal_run(self._store, self._prepared(self._base, "tune").plan) is None
-        if is_new and self._output.exists():
-            raise self._output_exists()
-        return self._tune()
 
     def _measure(self) -> Calibration:
         judged = self._judge(self._base, "gold", 0)
@@ -127,6 +121,9 @@ class Calibrator:
     def _tune(self) -> Calibration:
         """Run the rounds; write the new rubric if a change was kept."""
         options = self._options
+        is_new = equal_run(self._store, self._prepared(self._base, "tune").plan) is None
+        if is_new and self._output.exists():
+            raise self._output_exists()
         tuned = tuning_loop.improve(
             self._base,
             {part: len(rows) for part, rows in self._parts.items()},

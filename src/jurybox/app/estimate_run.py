@@ -7,13 +7,13 @@ import msgspec
 
 from jurybox.app.review_desk import ReviewDesk, StoredSample
 from jurybox.calibration.calibration_record import Agreement
-from jurybox.calibration.gold import WHOLE, Gold, GoldCase, gold_scales, row_gold, words_of
+from jurybox.calibration.gold import WHOLE, Gold, GoldCase, gold_scales, words_of
 from jurybox.documents.numbers import shown
 from jurybox.engine.plan import Plan
 from jurybox.engine.records import RunRow, read_result
 from jurybox.errors import InputError
 from jurybox.reporting.review_text import ReviewAgreement, SubsetAgreement, UnclearCase
-from jurybox.reporting.stored import SampleRecord, damaged, plan_of, reading, rubric_of
+from jurybox.reporting.stored import damaged, plan_of, reading, rubric_of
 from jurybox.review.reviews import Review, by_number, gold_of
 from jurybox.review.selection import RandomSubset, too_many_missing
 from jurybox.rubric.rubric_model import Rubric
@@ -46,8 +46,7 @@ class RunCorrections(msgspec.Struct, frozen=True, kw_only=True):
 class RunLabels(msgspec.Struct, frozen=True, kw_only=True):
     """The human labels of a run's samples."""
 
-    # By sample id, from a file; if None, the labels in the run's rows are used.
-    gold: Mapping[str, Gold] | None = None
+    gold: Mapping[str, Gold] = {}  # by sample id
     reviewed: Mapping[int, Gold] | None = None  # by sample number; if given, only reviews count
     # The numbers of all samples drawn for review. A metric isn't corrected if more than one in ten
     # of them lack a label, since people don't skip samples at random.
@@ -77,7 +76,7 @@ def estimate(
         values.read(store, run)
     if not values.gold:
         hint = labels.hint
-        if labels.gold is not None:
+        if labels.gold:
             hint = "check that the ids are those of the run's samples"
         raise InputError("no sample of the run has a label", hint, run.id)
     by_rules = values.by_rules or not plan.judges
@@ -124,12 +123,9 @@ class _SampleValues:
                 key = row.number if self.by_number else row.sample_id
                 cluster = clusters.of(row.sample_id, row.repeat, row.inputs)
                 self._add(key, row.result, cluster)
-                if given.gold is None and not self.by_number and row.repeat == 0:
-                    gold = row_gold(SampleRecord(row).inputs, self._scales)
-                    self.gold |= {} if gold is None else {key: gold}
             clusters.check(run.id)
-        for known in (given.gold, given.reviewed):
-            self.gold |= {key: gold for key, gold in (known or {}).items() if key in self.seen}
+        labels = given.gold if given.reviewed is None else given.reviewed
+        self.gold = {key: gold for key, gold in labels.items() if key in self.seen}
 
     def _add(self, key: Key, text: str, cluster: Hashable) -> None:
         result = read_result(text)

@@ -171,26 +171,28 @@ def _review_record(review: Review) -> dict[str, Any]:
 
 
 def labels_for_run(store: Store, run: RunRow, path: Path | None) -> RunLabels:
-    """Return labels to correct the metrics of a run: from a file, or from reviews.
+    """Return labels to correct the metrics of a run: from a file, from reviews or from its rows.
 
     Flagged samples aren't a random sample of the run, so only reviews of the random subset are
-    used; if there are too few of these, the labels in the run's rows are used, if it has any.
+    used; if there are too few of these, the labels in the run's rows are used.
     """
     if path is not None:
         return RunLabels(gold=read_labels(path, gold_scales(rubric_of(run)), reviews=False))
     if not store.review_state(run.id):
-        return RunLabels()
+        return RunLabels(gold=row_labels(store, run))
     desk = ReviewDesk(store, run)
     found = desk.active_reviews()
     part = desk.subset_of(found)
     notes = [*_left_out(found, part)]
     if part.skipped:
         notes.insert(0, skipped_line(part.skipped))
-    if part.needed and (not part.labeled or _of_rows(store, run)):
+    gold = row_labels(store, run) if part.needed else {}
+    if part.needed and (gold or not part.labeled):
         hint = "review some from the random queue of `jurybox serve`, or give some with --gold"
         if part.waiting:
             hint = "review the earlier samples of the random queue"
-        return RunLabels(notes=("labels are taken from the run's rows", *notes), hint=hint)
+        head = "labels are taken from the run's rows"
+        return RunLabels(gold=gold, notes=(head, *notes), hint=hint)
     labeled = counted(len(part.labeled), "sample")
     head = f"labels are taken from reviews: {labeled} of the random subset"
     return RunLabels(
@@ -232,8 +234,7 @@ def labels_for_diff(store: Store, one: RunRow, other: RunRow, path: Path | None)
         return read_labels(path, gold_scales(rubric_of(one)))
     if _judge(one) == _judge(other):
         return {}
-    found = labels_of_samples(store, one).gold
-    return _of_rows(store, one) if found is None else dict(found)
+    return dict(labels_of_samples(store, one).gold)
 
 
 def _judge(run: RunRow) -> list[object]:
@@ -247,22 +248,25 @@ def labels_of_samples(store: Store, run: RunRow) -> RunLabels:
     If a target answered in several repeats, reviews are left out, because an id then has several
     responses and a review concerns only one.
     """
+    gold = row_labels(store, run)
     if not store.review_state(run.id):
-        return RunLabels()
+        return RunLabels(gold=gold)
     plan = plan_of(run)
     if plan.repeats > 1 and plan.target is not None:
-        return RunLabels(notes=("reviews are left out, since every repeat has its own response",))
+        left_out = "reviews are left out, since every repeat has its own response"
+        return RunLabels(gold=gold, notes=(left_out,))
     desk = ReviewDesk(store, run)
     named: dict[str, list[Review]] = {}
     for number, reviews in by_number(desk.reviews(blind=True)).items():
         named.setdefault(desk.stored(number).id, []).extend(reviews)
-    gold = _of_rows(store, run) | {name: gold_of(each) for name, each in named.items()}
+    gold |= {name: gold_of(each) for name, each in named.items()}
     reviewed = counted(len(named), "sample")
     head = f"labels are taken from the reviews of {reviewed}, and from the rows of others"
     return RunLabels(gold=gold, notes=(head,))
 
 
-def _of_rows(store: Store, run: RunRow) -> dict[str, Gold]:
+def row_labels(store: Store, run: RunRow) -> dict[str, Gold]:
+    """Return the labels in a run's rows, by sample id."""
     scales, found = gold_scales(rubric_of(run)), dict[str, Gold]()
     with reading(run):
         for record in map(SampleRecord, store.samples(run.id)):

@@ -52,34 +52,21 @@ _BATCH_PROVIDERS: Final = tuple(name for name, each in HTTP_PROVIDERS.items() if
 _NO_BATCH: Final = "ask directly with --no-batch"
 
 
-class PlanModels(msgspec.Struct, frozen=True, kw_only=True):
-    """The models of a plan; a target and a judge of the same name may have different endpoints."""
+def plan_models(plan: Plan, base_url: str | None) -> tuple[dict[str, Model], Model | None]:
+    """Build the judges of a plan, by name, and its target; none connects before its first request.
 
-    judges: dict[str, Model]
-    target: Model | None = None
-
-    def of(self, role: Role, name: str) -> Model:
-        """Return the model that answers a role's requests."""
-        return self.target if role == "target" and self.target else self.judges[name]
-
-
-def plan_models(plan: Plan, base_url: str | None) -> PlanModels:
-    """Build the models of a plan; none connects before its first request."""
+    A target and a judge of the same name may have different endpoints.
+    """
     builder = ModelBuilder(base_url or plan.base_url, plan.folder or None)
     judges = {name: builder.build(spec) for name, spec in plan.judge_specs().items()}
     target = plan.target
     if target is None:
-        return PlanModels(judges=judges)
-    if target.command:
-        command = CommandModel(
-            target.command,
-            stdin=target.stdin,
-            cwd=Path(plan.folder),
-            secrets=known_keys(plan.model_specs()),
-        )
-        return PlanModels(judges=judges, target=command)
-    spec = target.endpoint or ModelSpec(model=target.model)
-    return PlanModels(judges=judges, target=builder.build(spec))
+        return judges, None
+    if not target.command:
+        return judges, builder.build(target.spec)
+    secrets = known_keys(plan.model_specs())
+    folder = Path(plan.folder)
+    return judges, CommandModel(target.command, stdin=target.stdin, cwd=folder, secrets=secrets)
 
 
 @asynccontextmanager
@@ -97,18 +84,18 @@ async def open_session(  # noqa: PLR0913 - a plan and what a run adds to it, by 
 
     ``share`` limits this process if others use the same endpoints.
     """
-    models = plan_models(plan, base_url)
-    judges: Mapping[str, Model] = batches.wrap(models.judges) if plan.batch else models.judges
+    direct, target = plan_models(plan, base_url)
+    judges: Mapping[str, Model] = batches.wrap(direct) if plan.batch else direct
     limits = read_limits(concurrency=plan.concurrency)
     callers = Callers(limits, on_failure=batches.on_change, share=share)
 
     @cache
     def endpoint(role: Role, name: str) -> str:
-        return models.of(role, name).endpoint
+        return (target if role == "target" and target else direct[name]).endpoint
 
     try:
         yield ModelSession(
-            call=_router(plan, models.target, judges, callers, budget),
+            call=_router(plan, target, judges, callers, budget),
             endpoint=endpoint,
             window=_window(plan),
             outages=callers.outages,
@@ -117,7 +104,7 @@ async def open_session(  # noqa: PLR0913 - a plan and what a run adds to it, by 
             allow_version_drift=allow_version_drift,
         )
     finally:
-        for model in (*judges.values(), *models.judges.values(), models.target):
+        for model in (*judges.values(), *direct.values(), target):
             if model is not None:
                 await model.aclose()
 
@@ -233,8 +220,7 @@ def _router(
     }
     target = None
     if plan.target is not None and target_model is not None:
-        spec = plan.target.endpoint or ModelSpec(model=plan.target.model)
-        spec = msgspec.structs.replace(spec, timeout=plan.target.timeout)
+        spec = msgspec.structs.replace(plan.target.spec, timeout=plan.target.timeout)
         target = callers.caller(target_model, spec, retry_timeouts=False)
 
     call = routed(target, by_judge)

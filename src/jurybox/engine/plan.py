@@ -115,6 +115,11 @@ class TargetPlan(msgspec.Struct, frozen=True, kw_only=True):
     price: Price | None = None
     columns: dict[str, str] = {}
 
+    @property
+    def spec(self) -> ModelSpec:
+        """The model with its endpoint; a command has none."""
+        return self.endpoint or ModelSpec(model=self.model)
+
     def request(self, row: Row) -> ModelRequest:
         """Return the request for one row: the system prompt, the earlier turns, then the task.
 
@@ -194,7 +199,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         """Return every judge, and the target if it is a model."""
         specs = [*self.judge_specs().values()]
         if self.target is not None and not self.target.command:
-            specs.append(self.target.endpoint or ModelSpec(model=self.target.model))
+            specs.append(self.target.spec)
         return specs
 
     def procedure(self) -> Procedure:

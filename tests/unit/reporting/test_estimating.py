@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from jurybox.app.estimate_run import RunCorrections, RunLabels, estimate
+from jurybox.app.gold_sets import row_labels
 from jurybox.calibration.gold import Gold
 from jurybox.errors import InputError
 from jurybox.sample import Response
@@ -50,7 +51,8 @@ def people(number: int) -> float:
 
 def asked(made: object, **question: object) -> RunCorrections:
     how = {name: question.pop(name) for name in ("cluster", "level") if name in question}
-    return estimate(made.store, made.row, RunLabels(**question), **how)
+    labels = question or {"gold": row_labels(made.store, made.row)}
+    return estimate(made.store, made.row, RunLabels(**labels), **how)
 
 
 def found(made: object, **question: object) -> dict[str, CorrectedMetric]:
@@ -173,7 +175,7 @@ def test_a_metric_that_more_than_one_in_ten_drawn_samples_lack_isnt_corrected(ru
 @pytest.mark.parametrize(
     ("question", "says"),
     [
-        ({"gold": {}}, "no sample of the run has a label; check that the ids"),
+        ({"gold": {"stranger": Gold()}}, "no sample of the run has a label; check that the ids"),
         ({}, "no sample of the run has a label; give some with --gold"),
         ({"gold": labeled(1), "cluster": "chat"}, "no sample has a field `chat`"),
     ],
@@ -190,4 +192,4 @@ def test_a_rows_own_label_that_cannot_be_one_is_told_with_its_sample(
 ) -> None:
     made = make_run([row("s1", metadata={"gold": {"accuracy_score": 9}})], generous)
     with pytest.raises(InputError, match=r"sample s1: `gold` gives `accuracy_score` 9"):
-        estimate(made.store, made.row, RunLabels())
+        row_labels(made.store, made.row)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from jurybox.app.bias_report import observe
+from jurybox.app.gold_sets import row_labels
 from jurybox.errors import IncompleteError
 from jurybox.judging.flow import Failure
 from jurybox.judging.formats.reply_format import Side
@@ -54,13 +55,13 @@ def test_a_vote_that_was_asked_again_or_lost_is_read_as_it_counts(
 ) -> None:
     said = iter(["nonsense", _sides("A", "A", "A"), _sides("B", "B", "B")])
     made = make_run([pair(row)], lambda _: next(said), rubric=RUBRIC)
-    (vote,) = observe(made.store, made.row).voted
+    (vote,) = observe(made.store, made.row, row_labels(made.store, made.row)).voted
     # The first is asked again: its reply is the third.
     assert {vote.straight, vote.swapped} == {"B"}
 
     down = Failure(kind="timeout", message="too late")
     lost = make_run([pair(row)], lambda _: down, rubric=RUBRIC, run_id="run-b")
-    assert observe(lost.store, lost.row).voted == []
+    assert observe(lost.store, lost.row, row_labels(lost.store, lost.row)).voted == []
 
 
 def test_two_responses_with_a_reference_are_two_scores_of_one_sample(
@@ -74,7 +75,7 @@ def test_two_responses_with_a_reference_are_two_scores_of_one_sample(
         metadata={"model_a": "gpt-4", "model_b": "claude-2"},
     )
     made = make_run([both], fives, rubric=RUBRIC)
-    seen = observe(made.store, made.row)
+    seen = observe(made.store, made.row, row_labels(made.store, made.row))
     assert [(each.sample, each.words) for each in seen.scored] == [("s", 2), ("s", 1)]
     assert [each.maker for each in seen.graded] == ["gpt", "claude"]
     assert seen.voted == []
@@ -86,4 +87,4 @@ def test_a_damaged_run_is_named(
     made = make_run([pair(row)], longest, rubric=RUBRIC)
     monkeypatch.setattr(made.store, "exchanges_of", lambda *_: [])
     with pytest.raises(IncompleteError, match=r"run run-a can't be read .*jurybox verify"):
-        observe(made.store, made.row)
+        observe(made.store, made.row, row_labels(made.store, made.row))
