@@ -220,7 +220,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             ),
             judges=self.judges,
             votes=self.votes,
-            target=self.target,
+            target=None if self.target is None else self.target.request,
             rules=compile_rules(rubric),
             price=None if self.target is None else self.target.price,
         )

@@ -6,9 +6,9 @@ and rescored by driving the same flow over stored replies.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -46,26 +46,19 @@ _APART: Final = 0.3  # a judge and the rules disagree if their scores differ by 
 Metrics = Mapping[str, float | None]
 
 
-class TargetRequests(Protocol):
-    """Builds the request to the system under test for a row."""
-
-    def request(self, row: Row) -> ModelRequest:
-        """Return the request to the system under test."""
-        ...
-
-
 class Procedure(msgspec.Struct, frozen=True, kw_only=True):
     """How every sample of a run is evaluated.
 
-    ``target`` is None if the dataset contains the responses; ``judges`` is empty if the rubric's
-    rules and checks score everything. ``price`` is the target's, for checks on the cost of a
-    response. ``overlays`` are the procedures for demographics with an overlay.
+    ``target`` returns the request to the system under test for a row; it is None if the dataset
+    contains the responses. ``judges`` is empty if the rubric's rules and checks score everything.
+    ``price`` is the target's, for checks on the cost of a response. ``overlays`` are the procedures
+    for demographics with an overlay.
     """
 
     judging: Judging
     judges: tuple[str, ...]
     votes: int
-    target: TargetRequests | None = None
+    target: Callable[[Row], ModelRequest] | None = None
     rules: CompiledRules | None = None
     overlays: dict[str, "Procedure"] = {}
     price: Price | None = None
@@ -92,7 +85,7 @@ def evaluate_sample(procedure: Procedure, row: Row) -> Flow[SampleOutcome]:
         # The dataset was checked before the run: without a target every row has a response.
         response = row.response or Response(text="", error="the row has no response")
     else:
-        request = procedure.target.request(row)
+        request = procedure.target(row)
         (outcome,) = yield (request,)
         exchanges.append(("target", request.model, outcome))
         response = response_of(outcome)
