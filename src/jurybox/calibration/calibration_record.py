@@ -59,7 +59,7 @@ class CriterionAgreement(msgspec.Struct, frozen=True, kw_only=True):
     criterion: str
     scale: tuple[float, float] | None  # None for pairs, like spearman, bias and error
     n: int  # samples that people and the judge have judged
-    labels: int = 0  # people's labels of these samples; 0 in records of earlier versions
+    labels: int  # people's labels of these samples
     unscored: int  # samples that only people have judged
     exact: Estimate  # how often both give the same score, rounded to the scale
     kappa: Estimate  # with quadratic weights over the declared scale; unweighted for pairs

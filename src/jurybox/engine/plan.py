@@ -300,7 +300,6 @@ def planned_metadata(plan: Plan, procedure: Procedure) -> Metadata:
         "allow_unpinned": plan.allow_unpinned,
         **plan.dataset.recorded(),
         **({"filter": list(plan.dataset.filters)} if plan.dataset.filters else {}),
-        # Written only if true: runs stored before batches existed don't have this field.
         **({"batch": True} if plan.batch else {}),
     }
 

@@ -344,8 +344,7 @@ def _agreement(each: calibration_record.CriterionAgreement, *, by_rules: bool) -
 
 def _alike(each: calibration_record.CriterionAgreement) -> str:
     """Return how many of people's labels the judge gave too."""
-    labels = each.labels or each.n
-    return f"{round((each.exact.value or 0) * labels):,} of {labels:,}"
+    return f"{round((each.exact.value or 0) * each.labels):,} of {each.labels:,}"
 
 
 def _same(share: float | None) -> str:

@@ -25,7 +25,7 @@ SETTING = JudgeSetting(
 def record(**changes: object) -> Calibration:
     half = Estimate(value=0.724, n=120)
     metrics = CriterionAgreement(
-        criterion="correctness", scale=(1, 5), n=120, unscored=0, exact=half, kappa=half
+        criterion="correctness", scale=(1, 5), n=120, labels=120, unscored=0, exact=half, kappa=half
     )
     made = Calibration(
         id="cal-1",

@@ -292,6 +292,7 @@ TONE = CriterionAgreement(
     criterion="tone",
     scale=(1, 5),
     n=3,
+    labels=3,
     unscored=0,
     exact=Estimate(value=2 / 3, n=3, interval=SOME),
     kappa=Estimate(value=None, n=3, reason="too few"),
