@@ -131,9 +131,14 @@ class Finder:
         rows: dict[int, Facets] = {}
         numbers: list[tuple[int]] = []
         if total > query.offset:  # otherwise nothing needs to be sorted
-            statement = f"{self._in_order()} LIMIT ? OFFSET ?"
-            values = (*self._values, query.limit, query.offset)
+            # A page near the end is found by reading backward.
+            limit = min(query.limit, total - query.offset)
+            after = total - query.offset - limit
+            backward = after < query.offset
+            statement = f"{self._in_order(backward=backward)} LIMIT ? OFFSET ?"
+            values = (*self._values, limit, after if backward else query.offset)
             numbers = self._reader.rows(tuple[int], statement, values)
+            numbers = numbers[::-1] if backward else numbers
             marks = _in([number for (number,) in numbers])
             found = self._reader.find(Facets, f"WHERE run_id = ? AND {marks}", self._run_id)
             rows = {row.number: row for row in found}
@@ -185,23 +190,23 @@ class Finder:
         """
         return self._database.metric.format(name=metric if NAME.fullmatch(metric) else "")
 
-    def _in_order(self) -> str:
-        """Return a statement for the numbers in the requested order."""
+    def _in_order(self, *, backward: bool = False) -> str:
+        """Return a statement for the numbers in the requested or the reverse order."""
         query = self._query
-        direction = "DESC" if query.descending else "ASC"
+        up, down = ("DESC", "ASC") if backward else ("ASC", "DESC")
+        direction = down if query.descending else up
         if query.sort == "number":
             by = f"number {direction}"
         elif query.sort_metric is not None:
-            nulls, then = "LAST", ""
-            if query.missing_first:
-                nulls, then = "FIRST", f", urgency DESC, {LOSSES}"
-            by = f"{self._number(query.sort_metric)} {direction} NULLS {nulls}{then}, number"
+            nulls = "FIRST" if query.missing_first != backward else "LAST"
+            then = f", urgency {down}, {LOSSES} {up}" if query.missing_first else ""
+            by = f"{self._number(query.sort_metric)} {direction} NULLS {nulls}{then}, number {up}"
             if query.missing_first and query.concerned:
-                by = f"CASE WHEN {_in(query.concerned)} THEN 0 ELSE 1 END, {by}"
+                by = f"CASE WHEN {_in(query.concerned)} THEN 0 ELSE 1 END {up}, {by}"
         elif query.sort == "urgency":
-            by = f"{self._urgency} {direction}, {LOSSES}, number"
+            by = f"{self._urgency} {direction}, {LOSSES} {up}, number {up}"
         else:
-            by = f"sample_id {direction}, number"
+            by = f"sample_id {direction}, number {up}"
         return f"SELECT number FROM facets WHERE {self._where} ORDER BY {by}"
 
 

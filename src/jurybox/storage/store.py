@@ -153,10 +153,7 @@ class Store:
             session.execute("DELETE FROM runs WHERE id = ?", (run_id,))
 
     def claim(self, run_id: str) -> AbstractContextManager[bool]:
-        """Lock a run so that no other process works on it; False if another process does.
-
-        The lock ends with the process.
-        """
+        """Lock a run until the block or the process ends; False if another process has it."""
         return self._database.claim(run_id)
 
     def append(self, samples: Sequence[SampleRow], exchanges: Sequence[ExchangeRow]) -> None:
@@ -199,8 +196,9 @@ class Store:
 
     def queued_numbers(self, run_id: str) -> Sequence[int]:
         """Return the numbers of the samples that need review, the most urgent first."""
-        queued = "WHERE run_id = ? AND urgency > 0 ORDER BY urgency DESC, number"
-        return [each.number for each in self._reader.find(Facets, queued, run_id)]
+        urgent = "WHERE run_id = ? AND urgency > 0 ORDER BY urgency DESC, number"
+        found = self._reader.rows(tuple[int], f"SELECT number FROM facets {urgent}", (run_id,))
+        return [number for (number,) in found]
 
     def reviewed_facets(self, run_id: str) -> dict[int, Facets]:
         """Return the index entries of the samples with reviews, by number."""
@@ -210,8 +208,8 @@ class Store:
 
     def numbers(self, run_id: str) -> Iterator[int]:
         """Yield the numbers of the stored samples, in order."""
-        numbers = "SELECT number FROM samples WHERE run_id = ? ORDER BY number"
-        return (each for (each,) in self._reader.stream(tuple[int], numbers, (run_id,)))
+        statement = "SELECT number FROM samples WHERE run_id = ? ORDER BY number"
+        return (number for (number,) in self._reader.stream(tuple[int], statement, (run_id,)))
 
     def results(self, run_id: str, numbers: range = EVERY) -> Iterator[Result]:
         """Yield number, repeat, record hash and result of these samples, in order."""
