@@ -4,7 +4,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 import msgspec
 from starlette.requests import HTTPConnection
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _MAX_KEPT: Final = 64
+_FRESH: Final = 5.0
+"""How many seconds a page may show what was computed from an unfinished run."""
 _CHANGED_SAMPLES: Final = 50
 """How many changed samples a comparison lists."""
 
@@ -85,6 +89,7 @@ class AppState:
         self.guarded = settings.token is not None
         self._lock = threading.Lock()
         self._kept: OrderedDict[Hashable, Future[Any]] = OrderedDict()
+        self._ended: WeakKeyDictionary[Future[Any], float] = WeakKeyDictionary()
         # One computation at a time: two in parallel would take just as long and use more memory.
         self._worker = ThreadPoolExecutor(1, "jurybox-samples")
         # A search waits for none of these; the database does most of its work.
@@ -98,21 +103,35 @@ class AppState:
         reviews: bool = True,
         worker: ThreadPoolExecutor | None = None,
     ) -> "Future[T]":
-        """Compute a value from all samples of runs, and cache it if the runs are finished.
+        """Compute a value from all samples of runs, and cache it.
 
-        A new review makes it obsolete, unless ``reviews`` is false. Errors aren't cached.
+        A new review makes it obsolete, unless ``reviews`` is false. Errors aren't cached, and
+        values of unfinished runs only for a few seconds after they are computed: long enough for
+        the page that waits for one.
         """
+
+        def ended(done: Future[T]) -> None:
+            self._ended[done] = monotonic()
+
+        finished = all(run.status == "finished" for run in runs)
         states = [self.store.review_state(run.id) if reviews else None for run in runs]
         key = (what, *((run.id, run.seal, state) for run, state in zip(runs, states, strict=True)))
         with self._lock:
             made = self._kept.get(key)
-            failed = made is not None and made.done() and made.exception() is not None
-            if made is None or failed or any(run.status != "finished" for run in runs):
+            if made is None or self._is_obsolete(made, finished=finished):
                 made = self._kept[key] = (worker or self._worker).submit(make)
+                made.add_done_callback(ended)
             self._kept.move_to_end(key)
             while len(self._kept) > _MAX_KEPT:
                 self._kept.popitem(last=False)
         return made
+
+    def _is_obsolete(self, made: "Future[Any]", *, finished: bool) -> bool:
+        if not made.done():
+            return False
+        now = monotonic()
+        late = now - self._ended.get(made, now) > _FRESH
+        return made.exception() is not None or (late and not finished)
 
     def agreement(self, run: RunRow) -> "Future[ReviewAgreement | None]":
         """Compute the judges' agreement with people in a run; None if there are no reviews."""

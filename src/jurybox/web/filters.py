@@ -16,7 +16,7 @@ from jurybox.reporting.stored import rubric_of
 from jurybox.scoring.sample_result import FLAGS
 from jurybox.storage.sample_search import LONGEST_SEARCH, MOST, Groups, SamplePage, SampleQuery
 from jurybox.storage.store import Store
-from jurybox.web.app_state import PATIENCE, AppState, Pending, soon
+from jurybox.web.app_state import AppState, Pending, soon
 from jurybox.web.lookup import ANY_TEXT
 
 _MAX_NAME: Final = 300
@@ -112,13 +112,9 @@ class PageFilter(SampleFilter):
     _matching: str | None = None
 
     def is_searched(self, place: AppState, run: RunRow) -> bool:
-        """Search the samples for the text; return whether that is finished.
-
-        The result is kept for a finished run only, so of another run it is waited for.
-        """
+        """Search the samples for the text; return whether that is finished."""
         if self.search:
-            patience = PATIENCE if run.status == "finished" else None
-            matching = soon(place.matching(run, self.search), patience)
+            matching = soon(place.matching(run, self.search))
             self._matching = None if isinstance(matching, Pending) else matching
         return not self.search or self._matching is not None
 

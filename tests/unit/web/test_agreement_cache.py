@@ -103,9 +103,20 @@ def test_trouble_is_told_to_whoever_asks_and_tried_again() -> None:
     assert made.agreement(RUN).result() == "standing 2"
 
 
-def test_what_is_known_of_an_unfinished_run_is_not_kept() -> None:
+def test_what_is_known_of_an_unfinished_run_is_soon_made_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 100.0
+    monkeypatch.setattr("jurybox.web.app_state.monotonic", lambda: now)
     made, _ = over(REVIEW)
     running = msgspec.structs.replace(RUN, status="running")
+    # A page that reloads itself finds what it waited for, however long that took.
+    assert isinstance(soon(made.agreement(running), 0.01), Pending)
+    now += 60
+    assert isinstance(soon(made.agreement(running), 0.01), Pending)
     Slow.go.set()
     assert made.agreement(running).result() == "standing 1"
+    now += 1
+    assert made.agreement(running).result() == "standing 1"
+    now += 60
     assert made.agreement(running).result() == "standing 2"
