@@ -3,7 +3,9 @@
 A report has neither the judge of each vote, nor the reasoning of all, nor the two orders of a pair.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, cast
 
 import msgspec
@@ -11,6 +13,7 @@ import msgspec
 from jurybox.engine.driver import drive_sync
 from jurybox.engine.records import ExchangeRow, in_order, read_outcome, read_request
 from jurybox.engine.replay import ByThread, role_of
+from jurybox.judging.evaluation_report import show_vote
 from jurybox.judging.flow import Answer, Flow, ModelReply, together
 from jurybox.judging.formats.reply_format import Side
 from jurybox.judging.jury import Ballot, PairBallot, votes_on_pair, votes_on_response
@@ -22,6 +25,7 @@ from jurybox.scoring.evaluate_sample import Procedure, demographic_of
 from jurybox.storage.store import Store
 
 _NO_LEAD: Final = 1e-9
+_MOST_VOTES: Final = 60
 
 
 class StatedVote(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,11 +44,51 @@ class StatedVote(msgspec.Struct, frozen=True, kw_only=True):
     first: str = ""
     winner: Side | None = None
 
+    @property
+    def order(self) -> str:
+        """Which response of a pair the judge saw first; empty for a single response."""
+        called = ", called A" if self.first == "B" else ""
+        return self.first and f", with {self.first} first{called}"
 
-def votes_on(procedure: Procedure, record: SampleRecord) -> Iterator[StatedVote]:
-    """Yield what the replies of each valid vote say; nothing if no judge was asked."""
-    if record.report is None:
-        return
+
+class Opinion(msgspec.Struct, frozen=True, kw_only=True):
+    """An explanation, and the votes that came with it, each with its verdict."""
+
+    reasoning: str
+    votes: list[tuple[StatedVote, str]]
+
+    @property
+    def in_words(self) -> str:
+        """The judges with their verdicts; equal votes of a judge are counted."""
+        said = Counter(f"{vote.judge}{vote.order}: {verdict}" for vote, verdict in self.votes)
+        return "; ".join(text + (f" ({n} votes)" if n > 1 else "") for text, n in said.items())
+
+
+def opinions_of(votes: Iterable[StatedVote]) -> dict[tuple[str, str], list[Opinion]]:
+    """Return the distinct explanations by response (empty if one was judged) and criterion.
+
+    The winners of a pair are under an empty criterion.
+    """
+    found: dict[tuple[str, str], dict[str, Opinion]] = {}
+    for vote in votes:
+        won: tuple[tuple[str, Side], ...] = () if vote.winner is None else (("", vote.winner),)
+        for name, verdict in (*won, *vote.verdicts.items()):
+            why = vote.reasoning.get(name, "")
+            same = found.setdefault((vote.response, name), {})
+            same.setdefault(why, Opinion(reasoning=why, votes=[])).votes.append(
+                (vote, show_vote(verdict))
+            )
+    return {about: list(opinions.values()) for about, opinions in found.items()}
+
+
+def votes_on(procedure: Procedure, record: SampleRecord) -> list[StatedVote]:
+    """Return what the replies of the first valid votes say; a reply that can't be read is none."""
+    if record.report is None or record.result.judge_fallback:
+        return []
+    return list(islice(_votes_on(procedure, record), _MOST_VOTES))
+
+
+def _votes_on(procedure: Procedure, record: SampleRecord) -> Iterator[StatedVote]:
     judged = [each for each in enumerate(record.exchanges, start=1) if role_of(each[1]) == "judge"]
     answers = ByThread(row for _, row in judged)
     numbers = {

@@ -26,11 +26,15 @@ def reasons_of(record: SampleRecord, titles: Mapping[str, str] = {}) -> Iterator
     Criteria have their ids, or the titles that ``titles`` has for them.
     """
     report = record.report
-    if report is not None:
+    unread = report is not None and report.judge_fallback
+    if report is not None and not unread:
         yield from _of_criteria(report.criteria, "", titles)
         for side, scored in (report.responses or {}).items():
             yield from _of_criteria(scored.criteria, f"{side}: ", titles)
     yield from other_reasons(record, titles)
+    if report is not None and unread:
+        for each in report.criteria:
+            yield Reason(about="the judge's reply could not be read", text=each.reasoning)
 
 
 def other_reasons(record: SampleRecord, titles: Mapping[str, str] = {}) -> Iterator[Reason]:

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import msgspec
 
 from jurybox.documents.numbers import dollars, exact, metric_change, metric_value, short, shown
-from jurybox.engine.records import RunRow, facets_of
-from jurybox.judging.evaluation_report import EvaluationReport, show_vote
-from jurybox.judging.protocol import Seat
+from jurybox.engine.records import RunRow, facets_of, in_order
+from jurybox.judging.evaluation_report import show_vote
 from jurybox.reporting.attention import UNREMARKABLE, Attention, card
 from jurybox.reporting.html.page import Baseline, Extras, RunPage, run_page
 from jurybox.reporting.html.panels import (
@@ -24,7 +23,7 @@ from jurybox.reporting.html.panels import (
     with_lost_votes,
 )
 from jurybox.reporting.html.run_verdict import Verdict, verdict_of
-from jurybox.reporting.judge_votes import judge_replies
+from jurybox.reporting.judge_votes import Opinion, judge_replies, opinions_of, votes_on
 from jurybox.reporting.metric_text import headline, plain_words
 from jurybox.reporting.reasons import dangers_of, other_reasons
 from jurybox.reporting.release import REVIEW_STATES, read_reviews
@@ -33,7 +32,7 @@ from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, readin
 from jurybox.reporting.view import RunView
 from jurybox.review.reviews import by_number
 from jurybox.scoring.sample_result import FLAGS, NEEDS_REVIEW, flag_names
-from jurybox.statistics.jury_agreement import JuryAgreement, JuryCounter, voters
+from jurybox.statistics.jury_agreement import JuryAgreement, JuryCounter
 from jurybox.storage.store import Store
 from jurybox.text_format import counted, cut, visible
 
@@ -198,6 +197,7 @@ _LONGEST: Final = 20_000
 _LONGEST_REASON: Final = 200
 _LONGEST_READ: Final = 1000
 _MOST_LAID_OUT: Final = 500  # rendering the Markdown of more would take too long
+_MOST_DOTS: Final = 30
 _GZIP: Final = 16 + zlib.MAX_WBITS
 
 
@@ -248,13 +248,11 @@ def _samples(store: Store, view: RunView, headline: str) -> Iterator[dict[str, A
     titles = {each.id: each.name for each in view.rubric.criteria}
     few = plan_of(view.row).samples <= _MOST_LAID_OUT
     procedure = procedure_of(view.row)
-    judges = procedure.judges
-    panel = procedure.judging.panel(judges, procedure.votes).seats if judges else ()
     reviews = by_number(read_reviews(view.row, store.reviews(view.run_id)).every)
     order = store.sorted_numbers(view.run_id, view.worst_first)
     places = {number: place for place, number in enumerate(order)}
     for row in store.samples(view.run_id):
-        record = SampleRecord(row)
+        record = SampleRecord(row, in_order(row, store.exchanges_of(row.run_id, row.number)))
         own = reviews.get(row.number, ())
         sample, facets = card(record, view.rubric, headline, own), facets_of(row)
 
@@ -275,6 +273,7 @@ def _samples(store: Store, view: RunView, headline: str) -> Iterator[dict[str, A
         texts += [(each.about, each.text) for each in reasons]
         if record.inputs.metadata:
             texts.append(("metadata", msgspec.json.encode(record.inputs.metadata).decode()))
+        opinions = opinions_of(votes_on(procedure, record))
         yield {
             "number": sample.number,
             "place": places[sample.number],
@@ -293,8 +292,8 @@ def _samples(store: Store, view: RunView, headline: str) -> Iterator[dict[str, A
             "metrics": msgspec.Raw(facets.metrics.encode()),
             "texts": [(visible(title), *laid_out(text)) for title, text in texts],
             "criteria": [
-                (visible(name), score, visible(votes, kept="\n"), *laid_out(why))
-                for name, score, votes, why in _criteria(panel, record.report, titles)
+                (visible(name), *result, [(visible(by), *laid_out(why)) for by, why in said])
+                for name, *result, said in _criteria(record, opinions, titles)
             ],
             "reviews": [
                 (visible(each.reviewer), visible(said), laid_out(each.comment)[0])
@@ -302,41 +301,49 @@ def _samples(store: Store, view: RunView, headline: str) -> Iterator[dict[str, A
             ],
             "replies": [
                 (visible(judges), laid_out(text)[0])
-                for judges, text in judge_replies(store.exchanges_of(row.run_id, row.number))
+                for judges, text in judge_replies(record.exchanges)
             ],
         }
 
 
 def _criteria(
-    panel: Sequence[Seat], report: EvaluationReport | None, titles: Mapping[str, str]
-) -> Iterator[tuple[str, str, str, str]]:
-    """Yield each criterion with its score, its votes with the confidence, and the reasoning.
+    record: SampleRecord,
+    opinions: Mapping[tuple[str, str], Sequence[Opinion]],
+    titles: Mapping[str, str],
+) -> Iterator[tuple[str, str, str, str, list[tuple[str, str]]]]:
+    """Yield each criterion with its score, its votes as HTML, its confidence, and its opinions.
 
-    Equal votes have one line with their judges, if the judges of all votes are known.
+    An opinion is given as the votes in words, and the reasoning that they share.
     """
+    from markupsafe import escape
+
+    report = record.report
     if report is None:
         return
-    judges = voters(panel, report)
+    dots = cast("Any", _own("charts.html").module).vote_dots
+    pair = report.method == "pairwise"
+
+    def said(side: str, name: str, otherwise: str = "") -> list[tuple[str, str]]:
+        found = [(each.in_words, each.reasoning) for each in opinions.get((side, name), ())]
+        return found or [("", otherwise)]
+
+    if pair:
+        won = " ".join(report.winner_votes[:_MOST_DOTS])
+        yield "The better response", report.winner or "none", won, "", said("", "")
     sides = {side: scored.criteria for side, scored in (report.responses or {}).items()}
     for side, criteria in (sides or {"": report.criteria}).items():
         for each in criteria:
-            votes = [show_vote(vote) for vote in each.votes]
-            if len(votes) == len(judges):
-                by_vote: dict[str, Counter[str]] = {}
-                for judge, vote in zip(judges, votes, strict=True):
-                    by_vote.setdefault(vote, Counter())[judge] += 1
-                votes = [f"{vote} by {_named(same)}" for vote, same in by_vote.items()]
-            said = "\n".join([*votes, f"{each.confidence} confidence"] if votes else [])
+            given = () if report.judge_fallback else each.votes[:_MOST_DOTS]
             if report.judge_fallback:
-                said = "none could be read; this is the fallback score"
+                drawn = "none could be read; this is the fallback score"
+            elif pair or not given:
+                drawn = escape(" ".join(map(show_vote, given)))
+            else:
+                drawn = dots(each.id, given, each.scale)
             score = each.preference or ("-" if each.score is None else shown(each.score))
             name = titles.get(each.id, each.id) + (side and f" of {side}")
-            yield name, score, said, each.reasoning
-
-
-def _named(judges: Counter[str]) -> str:
-    """Return judges by name, each with the number of its votes if there are several."""
-    return ", ".join(judge + (f" ({n} votes)" if n > 1 else "") for judge, n in judges.items())
+            why = "" if report.judge_fallback else each.reasoning
+            yield name, score, drawn, each.confidence if given else "", said(side, each.id, why)
 
 
 _NEVER: Final = (

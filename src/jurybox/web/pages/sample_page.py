@@ -1,7 +1,6 @@
 """The page of one sample: its texts, scores and reasons."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlencode
 
@@ -19,9 +18,8 @@ from jurybox.engine.records import (
     read_outcome,
     read_request,
 )
-from jurybox.judging.evaluation_report import show_vote
 from jurybox.judging.flow import Failure, ModelReply
-from jurybox.reporting.judge_votes import StatedVote, votes_on
+from jurybox.reporting.judge_votes import opinions_of, votes_on
 from jurybox.reporting.metric_text import plain_words
 from jurybox.reporting.reasons import why_unsure
 from jurybox.reporting.release import read_reviews, sample_decision, settled_words
@@ -50,7 +48,6 @@ from jurybox.web.template_engine import page_response, segment, text_response
 
 _MOST_EXCHANGES: Final = 60
 _LONGEST_REPLY: Final = 200
-_MOST_VOTES: Final = 60
 _MARKED: Final = 12_000  # comparing longer texts would take too long
 
 
@@ -119,9 +116,7 @@ def sample_page(
     with reading(run):
         texts = dict(texts_of(record, _MOST_EXCHANGES))
         exchanges = [_exchange(each) for each in record.exchanges[:_MOST_EXCHANGES]]
-        votes = list(islice(votes_on(procedure_of(run), record), _MOST_VOTES))
-    if record.result.judge_fallback:
-        votes = []  # what can't be read is no vote; the page shows the reply as written
+        votes = votes_on(procedure_of(run), record)
     responses = _responses(record)
     titles = {each.id: each.name for each in rubric.criteria}
     scenario = record.inputs.scenario
@@ -140,6 +135,7 @@ def sample_page(
         "back": asked.comparison(place.store, record.row),
         "around": asked.neighbors(place, run, record.row) or neighbors(place, run, number, asked),
         "text": text,
+        "cut_text": cut_text,
         "wanted": asked.search,
         "scenario": scenario_texts(rubric).get(scenario or "", scenario),
         "responses": responses,
@@ -151,7 +147,7 @@ def sample_page(
         "reviewed": settled_words(record.result.review_reasons, reviews),
         "replies": _replies(record),
         "exchanges": exchanges,
-        "opinions": _opinions(votes),
+        "opinions": opinions_of(votes),
         "votes": votes,
         "further": max(0, len(record.exchanges) - _MOST_EXCHANGES),
         "reviews": list(_described(review_rows, active, titles)),
@@ -285,22 +281,3 @@ def _by_number(store: Store, run: RunRow, number: int, base: str, query: str) ->
         total=plan_of(run).samples,
         query=query,
     )
-
-
-class Opinion(msgspec.Struct, frozen=True, kw_only=True):
-    """An explanation, and the votes that came with it, each with its verdict."""
-
-    reasoning: CutText
-    votes: list[tuple[StatedVote, str]]
-
-
-def _opinions(votes: Iterable[StatedVote]) -> dict[tuple[str, str], list[Opinion]]:
-    """Return the distinct explanations by criterion (and by response, for a pair)."""
-    found: dict[tuple[str, str], dict[str, Opinion]] = {}
-    for vote in votes:
-        for name, verdict in vote.verdicts.items():
-            why = vote.reasoning.get(name, "")
-            opinion = Opinion(reasoning=cut_text(why), votes=[])
-            same = found.setdefault((vote.response, name), {}).setdefault(why, opinion)
-            same.votes.append((vote, show_vote(verdict)))
-    return {about: list(opinions.values()) for about, opinions in found.items()}

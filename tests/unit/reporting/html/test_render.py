@@ -31,8 +31,9 @@ from jurybox.reporting.html.html_render import environment, report_html
 from jurybox.reporting.html.markdown_text import rendered
 from jurybox.reporting.html.page import Baseline, Extras, FailureCause
 from jurybox.reporting.html.panels import OrderMetric, order_metrics
-from jurybox.reporting.reasons import Reason
+from jurybox.reporting.reasons import Reason, reasons_of
 from jurybox.reporting.review_text import ReviewAgreement, SubsetAgreement
+from jurybox.reporting.stored import SampleRecord
 from jurybox.reporting.view import finished_view
 from jurybox.review.reviews import HumanVerdict
 from jurybox.statistics.estimates import Estimate, Interval
@@ -171,29 +172,51 @@ def test_all_samples_are_inside(made: Callable, report: Callable) -> None:
     assert [each["number"] for each in samples] == stored
     texts = {title: text for title, text, _ in samples[0]["texts"]}
     assert {"task", "response"} <= {*texts}
-    criteria = [(name, votes) for name, _, votes, *_ in samples[0]["criteria"]]
-    assert criteria[0] == ("Accuracy", "2 by python/judges:one\nmoderate confidence")
+    name, score, votes, confidence, opinions = samples[0]["criteria"][0]
+    assert (name, score, confidence) == ("Accuracy", "2", "moderate")
+    assert "<desc>Votes on a scale from 0 to 2: 2.</desc>" in votes
+    assert [by for by, *_ in opinions] == ["python/judges:one: 2"]
 
 
-def test_equal_votes_share_a_line_and_a_fallback_score_is_no_vote(
+def test_every_judge_explains_its_votes_and_a_fallback_score_is_no_vote(
     make_run: Callable, row: Callable
 ) -> None:
-    def votes_of(run: object, name: str) -> str:
-        packed = html_render.packed_samples(run.store, run.view, name)
+    def first_criterion(run: object) -> list:
+        packed = html_render.packed_samples(run.store, run.view, "overall_quality")
         (sample,) = json.loads(gzip.decompress(base64.b64decode(packed.data)))
-        return sample["criteria"][0][2]
+        return sample["criteria"][0]
 
-    said = '{"accuracy_score": %s, "faithfulness_score": 2, "rationale": "Right."}'
-    replies = iter([said % 2, said % 1, said % 2])
+    said = '{"accuracy_score": %s, "faithfulness_score": 2, "rationale": "%s"}'
+    replies = iter([said % (2, "Right."), said % (1, "**Vague.**"), said % (2, "Right.")])
     run = make_run([row("a", "x")], lambda _: next(replies), votes=3)
-    judge = "python/judges:one"
-    assert votes_of(run, "overall_quality").splitlines() == [
-        f"2 by {judge} (2 votes)",
-        f"1 by {judge}",
-        "moderate confidence",
+    _, _, votes, confidence, opinions = first_criterion(run)
+    assert "<desc>Votes on a scale from 0 to 2: 2, 1, 2.</desc>" in votes
+    assert votes.count("<circle") == 3
+    assert confidence == "moderate"
+    assert [(by, text) for by, text, _ in opinions] == [
+        ("python/judges:one: 2 (2 votes)", "Right."),
+        ("python/judges:one: 1", "**Vague.**"),
     ]
+    assert "<strong>Vague.</strong>" in opinions[1][2]
     run = make_run([row("a")], lambda _: "no idea", rubric="companion", run_id="run-f")
-    assert votes_of(run, "overall_quality") == "none could be read; this is the fallback score"
+    _, _, votes, confidence, opinions = first_criterion(run)
+    assert (votes, confidence) == ("none could be read; this is the fallback score", "")
+    assert opinions == [["", "", None]]
+    # What can't be read explains no score: the rules' reasons come first.
+    *rules, last = reasons_of(SampleRecord(run.store.sample(run.row.id, 0)))
+    assert rules
+    assert (last.about, last.text) == ("the judge's reply could not be read", "no idea")
+
+
+def test_a_pair_shows_its_winner_with_what_each_judge_saw_first(made: Callable) -> None:
+    run = made("pairs")
+    packed = html_render.packed_samples(run.store, run.view, "overall_quality")
+    sample = json.loads(gzip.decompress(base64.b64decode(packed.data)))[0]
+    name, _, votes, _, opinions = sample["criteria"][0]
+    judge = "python/judges:one"
+    by = f"{judge}, with A first: A; {judge}, with B first, called A: B"
+    assert (name, votes) == ("The better response", "tie")
+    assert [each[0] for each in opinions] == [by]
 
 
 def test_every_reply_of_the_judges_is_inside(make_run: Callable, row: Callable) -> None:

@@ -67,7 +67,8 @@
     return [
       ["id", sample.id],
       ...sample.texts,
-      ...sample.criteria.flatMap(([name, score, votes, why]) => [[`votes on ${name}`, votes], [`${name} ${score}`, why]]),
+      ...sample.criteria.flatMap(([name, score, , , opinions]) =>
+        opinions.flatMap(([by, why]) => [[`votes on ${name}`, by], [`${name} ${score}`, why]])),
       ...sample.reviews.flatMap(([name, verdict, comment]) => [[name, verdict], [name, comment]]),
       ...sample.replies.map(([name, reply]) => [`reply of ${name}`, reply]),
     ];
@@ -138,11 +139,16 @@
   function criteria(sample) {
     // Criteria that share a reasoning show it once.
     const seen = new Map();
-    return table(["Criterion", "Score", "Votes", "Reasoning"], sample.criteria.map(([name, score, votes, text, html]) => {
-      const first = seen.get(text);
-      if (first === undefined) seen.set(text, name);
-      const why = html === null ? element("div", text, "whole-text") : laidOut(html, "div");
-      return [name, score, votes, first === undefined || text === "" ? why : `as for ${first}`];
+    const result = sample.winner === null ? "Score" : "Winner";
+    return table(["Criterion", result, "Votes", "Confidence", "Reasoning"], sample.criteria.map(([name, score, votes, sure, opinions]) => {
+      const why = element("div");
+      for (const [by, text, html] of opinions) {
+        const first = seen.get(text);
+        if (first === undefined && text !== "") seen.set(text, name);
+        if (by) why.append(element("small", by, "muted"));
+        why.append(first !== undefined ? element("p", `as for ${first}`) : html === null ? element("p", text, "whole-text") : laidOut(html, "div"));
+      }
+      return [name, score, laidOut(votes, "div"), element("span", sure, { high: "good", moderate: "warn", low: "bad" }[sure]), why];
     }));
   }
 
