@@ -238,11 +238,15 @@ class FrontMatterCheck:
     def _check_comparison(
         self, what: str, comparison: metrics.Comparison, known: Sequence[str], place: Place
     ) -> None:
-        """Report an unknown metric, or a percentage where a share from 0 to 1 is meant."""
-        self._check_metric(what, comparison.name, known, place)
-        if comparison.name in self._shares and not 0 <= comparison.number <= 1:
-            problem = f"`{comparison}` asks for a value that `{comparison.name}` never has"
-            self._findings.add(place, "out-of-range", problem, "it is 0 to 1")
+        """Report an unknown metric, or a number off the scale of a share or a criterion."""
+        name = comparison.name
+        self._check_metric(what, name, known, place)
+        scale = self._scales.get(name.removesuffix("_mean"))
+        ends = (0, 1) if name in self._shares else scale and scale.ends
+        if ends is not None and not ends[0] <= comparison.number <= ends[1]:
+            problem = f"`{comparison}` asks for a value that `{name}` never has"
+            hint = f"it is {show_number(ends[0])} to {show_number(ends[1])}"
+            self._findings.add(place, "out-of-range", problem, hint)
 
     def _check_metric(self, what: str, name: str, known: Sequence[str], place: Place) -> None:
         # Without criteria, every name would be reported for the same fault.
