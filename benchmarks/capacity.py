@@ -13,7 +13,7 @@ from typing import Any
 
 import simpy
 
-from jurybox.engine.limiter import CallLeases, SharedBudget
+from jurybox.engine.limiter import SharedBudget
 from jurybox.suite.model_spec import ModelSpec
 
 BEAT = 0.2
@@ -26,7 +26,6 @@ class Cluster:
     def __init__(self, options: argparse.Namespace, workers: int) -> None:
         self.options = options
         self.env = simpy.Environment()
-        self.leases = CallLeases(options.calls)
         self.budget = SharedBudget(options.calls)
         self.spec = ModelSpec(model="m/m", max_requests_per_minute=options.per_minute)
         self.store = simpy.Resource(self.env, capacity=1)
@@ -48,7 +47,7 @@ class Cluster:
             shard = Shard(self, name, processor, size)
             env.process(shard.beat())
             yield shard.finished
-            self.leases.release(name)
+            self.budget.release(name)
 
     def busy(self) -> dict[str, float]:
         """Return the share of the time that each part was busy."""
@@ -80,9 +79,9 @@ class Shard:
         """Renew the share five times a second."""
         while self.remaining:
             wanted = self.used + self.waiting
-            self.granted = self.cluster.leases.renew(
-                self.holder, wanted=max(1, wanted), used=self.used, now=self.env.now
-            )
+            demand = {"endpoint": (max(1, wanted), self.used)}
+            granted = self.cluster.budget.renew(self.holder, demand, self.env.now)
+            self.granted = granted["endpoint"]
             self.begin()
             yield self.env.timeout(BEAT)
 
