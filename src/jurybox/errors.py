@@ -5,6 +5,7 @@
     JuryboxError
     ├── InputError             an input can't be used              (exit code 2)
     │   ├── ParseError         a short text: a scale, a comparison, a formula
+    │   ├── CombinedError      several errors in the inputs of a run
     │   └── DocumentError      a whole document, with all its findings
     │       ├── RubricError
     │       ├── SuiteError     in `jurybox.suite`
@@ -65,6 +66,19 @@ class DocumentError(InputError):
     def __str__(self) -> str:
         """Return a line for each finding."""
         return "\n".join(f"{self.where}:{finding}" for finding in self.findings)
+
+
+class CombinedError(InputError):
+    """Several input errors, raised together."""
+
+    def __init__(self, errors: Sequence[InputError]) -> None:
+        """Combine the errors into one."""
+        super().__init__("several inputs can't be used", "fix each of them")
+        self.errors = tuple(errors)
+
+    def __str__(self) -> str:
+        """Return the messages of all errors, one below the other."""
+        return "\n".join(str(error) for error in self.errors)
 
 
 class RubricError(DocumentError):

@@ -178,7 +178,7 @@ class Calibrator:
             allow_version_drift=options.allow_version_drift,
         )
         document = DocumentPlan(origin=self._document.origin, text=text)
-        return prepare_chosen(chosen, run_options, document)
+        return prepare_chosen(chosen, run_options, lambda: document)
 
     def _cases(self, run_id: str, rubric: Rubric) -> Iterator[GoldCase]:
         for sample in self._store.samples(run_id):

@@ -1,7 +1,9 @@
 """Prepare a run: read the suite, open the dataset and build the plan."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from glob import has_magic
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +17,7 @@ from jurybox.app.metadata import NAMELESS, RunIdentity
 from jurybox.app.model_session import Budget, check_batchable, plan_models
 from jurybox.app.remote_inputs import PATTERN, fetch_dataset, fetch_hub_dataset, fetch_prompt
 from jurybox.app.suite_choice import ChosenSuite, RunOptions, choose_suite, choose_targets
-from jurybox.datasets import Dataset, open_dataset
+from jurybox.datasets import Dataset, open_dataset, survey
 from jurybox.datasets.fields import FIELD_OF
 from jurybox.engine.plan import (
     DatasetPlan,
@@ -26,7 +28,7 @@ from jurybox.engine.plan import (
     overridden,
     read_prompt,
 )
-from jurybox.errors import InputError, ParseError, RubricError
+from jurybox.errors import CombinedError, InputError, ParseError, RubricError
 from jurybox.integrations.ray_engine import RayCluster
 from jurybox.judging.protocol import equal_votes, raised_votes
 from jurybox.models.providers import ModelName
@@ -81,31 +83,53 @@ def prepare_all(
     for chosen, own in choose_targets(choose_suite(name, options), options):
         rubric = own.rubric or chosen.suite.rubric
         folder = chosen.folder if own.rubric is None else None
-        found.append(prepare_chosen(chosen, own, read_rubric(rubric, folder), cluster))
+        found.append(prepare_chosen(chosen, own, partial(read_rubric, rubric, folder), cluster))
     return found
+
+
+@contextmanager
+def _noted(errors: list[InputError]) -> Generator[None]:
+    """Note an error, so that all inputs of a run are checked before any error is reported."""
+    try:
+        yield
+    except InputError as error:
+        errors.append(error)
 
 
 def prepare_chosen(
     chosen: ChosenSuite,
     options: RunOptions,
-    document: DocumentPlan,
+    read: Callable[[], DocumentPlan],
     cluster: RayCluster | None = None,
 ) -> Prepared:
-    """Read everything else that a suite with this rubric needs."""
+    """Read everything that a suite needs; ``read`` returns its rubric."""
     suite = chosen.suite
     limit = options.limit or suite.limit
     if suite.langfuse is not None:
         wiring.langfuse_client()  # a missing key is reported before the first call
-    plan = _checked_plan(chosen, options, document)
+    errors: list[InputError] = []
+    for model in _named_models(chosen, options):
+        with _noted(errors):
+            check_pinned(model, allow_unpinned=options.allow_unpinned)
+    plan = None
+    with _noted(errors):
+        document = read()
+        plan = None if errors else _checked_plan(chosen, options, document)
     name, path, pattern = _dataset_path(chosen, options.dataset)
-    dataset = open_dataset(
-        path,
-        chosen.responses,
-        pattern=pattern,
-        limit=limit,
-        columns=suite.columns,
-        filters=options.filters,
-    )
+    dataset = None
+    with _noted(errors):
+        dataset = open_dataset(
+            path,
+            chosen.responses,
+            pattern=pattern,
+            limit=limit,
+            columns=suite.columns,
+            filters=options.filters,
+        )
+        if plan is None:
+            survey(dataset, needs_response=suite.target is None)
+    if errors or plan is None:
+        raise errors[0] if len(errors) == 1 else CombinedError(errors)
     described = DatasetPlan(
         id=name,
         path=str(path.resolve()),
@@ -142,6 +166,14 @@ def prepare_chosen(
         langfuse=suite.langfuse,
         warnings=(*warnings, *found.warnings),
     )
+
+
+def _named_models(chosen: ChosenSuite, options: RunOptions) -> list[str]:
+    """Return the names of the judges, then of the target."""
+    judge, target = chosen.suite.judge, chosen.suite.target
+    judges = chosen_models(options.judges, () if judge is None else judge.models)
+    specs = (*judges, *(() if target is None or target.model is None else (target.model,)))
+    return [spec.model for spec in specs]
 
 
 def check_pinned(model: str, *, allow_unpinned: bool) -> None:
@@ -219,8 +251,6 @@ def _check_overlay(overlay: Rubric, base: Rubric, origin: str) -> None:
 
 def _checked_plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> Plan:
     plan = _plan(chosen, options, document)
-    for spec in plan.model_specs():
-        check_pinned(spec.model, allow_unpinned=options.allow_unpinned)
     if plan.batch:
         check_batchable(plan.judges, chosen.origin)
     # Reports a missing key, function or file of prices now instead of after the first sample.
