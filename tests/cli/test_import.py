@@ -613,6 +613,7 @@ def grader(**given: object) -> dict[str, object]:
     ("odd", "problem"),
     [
         (grader(range=[5, 1]), "`q`: left out, the scale `5.0..1.0` runs downwards"),
+        (grader(pass_threshold=9), "`q`: left out, `q >= 9` asks for a value that `q` never has"),
         (
             {"type": "string_check", "name": "q", "input": "x", "reference": "y", "operation": {}},
             "`q` of type `string_check`: no counterpart; write a criterion",
