@@ -225,6 +225,9 @@ class _Changes:
             for kind in (change.change, *change.turned()):
                 self.counts[kind] += 1
             self.counts["identical_records"] += change.identical
+            self.counts["same_responses"] += left.responses == right.responses
+            self.counts["passed_in_a"] += change.passed[0] is True
+            self.counts["passed_in_b"] += change.passed[1] is True
             apart = change.difference(self._ranked_by)
             if apart is None:
                 apart = difference(win_of(left.result), win_of(right.result))

@@ -191,6 +191,9 @@ class ChangeCounts(msgspec.Struct, frozen=True, kw_only=True):
     only_in_a: int
     only_in_b: int
     identical_records: int
+    same_responses: int
+    passed_in_a: int
+    passed_in_b: int
 
     def __str__(self) -> str:
         """Return the counts in words; unusual kinds are left out if their count is zero."""

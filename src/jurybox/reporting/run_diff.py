@@ -215,9 +215,21 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         """
         if self.only_rescored and self.compared:
             return self._rescored(lettered=lettered)
+        names = ("A", "B") if lettered else ("the other run", "this run")
+        return self._so_far(names) + self._found(names, titled=titled, lettered=lettered)
+
+    def _so_far(self, names: tuple[str, str]) -> str:
+        """Return how much of unfinished runs is compared, to precede the finding."""
+        some = [
+            f"{view.summary['samples']:,} of {counted(view.planned, 'sample')} in {name}"
+            for name, view in zip(names, (self.a, self.b), strict=True)
+            if view.status != "finished"
+        ]
+        return f"so far, with {' and '.join(some)}: " if some else ""
+
+    def _found(self, names: tuple[str, str], *, titled: bool, lettered: bool) -> str:
         intervals = (each.comparison.interval for each in self.tested)
         level = next((f" at {100 * each.level:g}%" for each in intervals if each), "")
-        names = ("A", "B") if lettered else ("the other run", "this run")
         parts = list[str]()
         if not self.compared:
             parts.append(f"no scores could be compared: {self._why_not(names)}")
@@ -294,7 +306,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         votes = ", by the means of votes" if self.by_votes and not tested.is_share else ""
         level = f"{100 * interval.level:g}% interval"
         said = f"the true difference lies between {between(interval, shown_as, ' and ')}"
-        said += f" ({level} from {counted(made.n, 'sample')}{votes})"
+        said += f" ({level} from {self._samples_of(tested)}{votes})"
         if made.verdict != "undecided":
             return said
         if interval.low <= 0 <= interval.high:
@@ -311,6 +323,14 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         found = f"a true difference of {detectable} would be found in 4 of 5 comparisons{corrected}"
         return f"{said}; {found}"
 
+    def _samples_of(self, tested: MetricDifference) -> str:
+        """Return how many samples a test uses, and why not all of them."""
+        used, every = tested.comparison.n, self.counts.in_both
+        if used == every:
+            return counted(used, "sample")
+        has = "verdict" if tested.metric == "passed" else "score"
+        return f"the {used:,} of {counted(every, 'sample')} with a {has} in both runs"
+
     @property
     def same_samples(self) -> bool:
         """Whether both runs have the same samples."""
@@ -324,18 +344,18 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         """
         if self.same_samples:
             return self.metrics
-        made = {self._run_metric(each): each.comparison for each in self.tested}
+        made = {
+            self._run_metric(each): (each.comparison.mean_a, each.comparison.mean_b)
+            for each in self.tested
+        }
+        if both := self.counts.in_both:  # a sample without a score doesn't pass
+            passed = self.counts.passed_in_a, self.counts.passed_in_b
+            made["pass_rate"] = passed[0] / both, passed[1] / both
         return tuple(
-            MetricPair(
-                metric=each.metric,
-                a=pair.mean_a,
-                b=pair.mean_b,
-                difference=difference(pair.mean_a, pair.mean_b),
-                n_a=pair.n,
-                n_b=pair.n,
-            )
+            MetricPair(metric=each.metric, a=a, b=b, difference=difference(a, b))
             for each in self.metrics
-            if (pair := made.get(each.metric)) is not None
+            for a, b in (made.get(each.metric, (None, None)),)
+            if each.metric in made
         )
 
     def _run_metric(self, tested: MetricDifference) -> str:

@@ -328,3 +328,27 @@ def test_a_run_without_a_name_leaves_the_others_theirs(make_run: Callable, row: 
     many = sum(each.comparison.p_value is not None for each in diff.tested)
     assert many > 1
     assert said[0].endswith(f"in 4 of 5 comparisons, after correction for {many} tests")
+
+
+def test_the_pass_rate_over_shared_samples_counts_one_without_a_score_as_not_passed(
+    make_run: Callable, row: Callable
+) -> None:
+    rows = [row(name, f"[{name}]") for name in "abcd"]
+    one = make_run(rows, by_text(a=2, b=0, c=2, d="no"), run_id="x")
+    other = make_run(rows[1:], by_text(b=2, c=2, d="no"), run_id="y")
+    diff = compared(one, other)
+    rate = next(pair for _, pair in diff.rows() if pair.metric == "pass_rate")
+    assert (rate.a, rate.b) == (pytest.approx(1 / 3), other.view.summary["pass_rate"])
+    passed = next(each for each in diff.tested if each.metric == "passed")
+    assert "from the 2 of 3 samples with a verdict in both runs" in diff.explanation(passed)
+
+
+def test_a_comparison_with_an_unfinished_run_says_how_far_it_is(
+    make_run: Callable, row: Callable
+) -> None:
+    rows = [row("a"), row("b")]
+    one = make_run(rows, lambda _: scored(2), run_id="x")
+    stopped = msgspec.structs.replace(one.view, status="stopped", planned=60)
+    found = compare_runs(one.store, one.view, stopped)
+    assert found.finding().startswith("so far, with 2 of 60 samples in B: no difference")
+    assert found.finding(lettered=False).startswith("so far, with 2 of 60 samples in this run: ")
