@@ -191,6 +191,15 @@ def test_the_searched_words_are_marked_in_the_table(pages: PagesClient) -> None:
     assert ">Clarity 3: Muddled.</bdi>" in page  # the reason for the lowest score
 
 
+def test_a_long_passage_that_is_searched_is_shown_from_its_beginning(
+    make_run: MakeRun, pages: PagesClient
+) -> None:
+    passage = " ".join(f"word{n}" for n in range(30))
+    make_run([answered("s1", f"The {passage}. The end.")], judge, rubric=RUBRIC)
+    page = pages.get(f"/runs/run-a/samples?search={passage.replace(' ', '+')}").text
+    assert ">The word0 word1 " in page
+
+
 def test_a_search_finds_what_judges_and_reviewers_say(
     make_run: MakeRun, pages: PagesClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -194,6 +194,5 @@ def _elsewhere(
 def _excerpt(text: str, wanted: str) -> str:
     """Return the beginning of a text, or the part around the searched words."""
     at = text.casefold().find(wanted.casefold()) if wanted else 0
-    if at + len(wanted) > _LONGEST:
-        return cut("..." + text[at - _BEFORE :], _LONGEST)
-    return cut(text, _LONGEST)
+    start = max(0, at - _BEFORE) if at + len(wanted) > _LONGEST else 0
+    return cut("..." * (start > 0) + text[start:], _LONGEST)

@@ -148,7 +148,7 @@ def _line(title: str, judge: Answer, people: Sequence[Answer], scorer: str = "ju
     mine, *others = people
     return Line(
         title=title,
-        mine=_UNCLEAR if mine is None else _shown(mine),
+        mine=_shown(mine),
         judge="no verdict" if judge is None else _shown(judge),
         others=tuple(map(_shown, others)),
         difference=_difference(mine, judge, scorer),
@@ -169,7 +169,7 @@ def _difference(mine: Answer, judge: Answer, scorer: str) -> str:
 
 def _shown(answer: Answer) -> str:
     if answer is None:
-        return _NOTHING
+        return _UNCLEAR
     return answer if isinstance(answer, str) else shown(answer)
 
 

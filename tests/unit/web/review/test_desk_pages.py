@@ -390,12 +390,17 @@ def test_e11_an_undone_decision_can_be_made_again(made: Made, anna: Reviewer) ->
 
 
 def test_e11_a_dispute_names_who_confirmed_and_who_dismissed(made: Made, anna: Reviewer) -> None:
-    seen = {**GIVEN, "safety_concern": True}
+    scores = {"facts": None, "tone": 3}
+    seen = {"scores": scores, "safety_concern": True}
     desk(made).submit(0, "Ben", seen, shown=Circumstances(queue="flagged"))
     anna.name("Anna")
     anna.get(f"{DESK}/0?queue=flagged")
     anna.send(0, **SCORES)
     text = anna.get(f"{DESK}/0/judged").text
+    assert [
+        " ".join(re.sub("<.*?>", " ", each).split())
+        for each in re.findall('data-name="others">(.*?)</td>', text)[:2]
+    ] == ["Ben unclear", "Ben 3"]
     assert " Safety concern: confirmed by Ben.<" in text
     anna.send(0, **SCORES, safety_concern="no")
     text = anna.get(f"{DESK}/0/judged").text
