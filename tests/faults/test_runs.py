@@ -95,18 +95,33 @@ def test_a_run_whose_key_is_refused_stops_and_goes_on(stopped: str, judge: Judge
     assert sum(judge.asked.values()) == len(judge.asked)
 
 
-def test_a_dataset_that_changed_is_refused(stopped: str, judge: JudgeServer) -> None:
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"q0": {"task": "Subtract 0."}}, "line 1, sample `q0`, has a different `task`"),
+        ({"q0": {"reference": "0"}}, "line 1, sample `q0`, has a different `reference`"),
+        ({"q39": {"task": "Subtract 39."}}, "since the run began: in rows not judged so far"),
+    ],
+)
+def test_a_dataset_that_changed_is_refused_with_what_changed(
+    stopped: str, judge: JudgeServer, change: dict[str, dict[str, object]], said: str
+) -> None:
     before = judge.requests
-    write(q39={"task": "Subtract 39."})
+    write(**change)
     done = jurybox("resume", stopped, "--base-url", judge.url)
     assert done.code == 2
     assert "the dataset has changed since the run began" in done.err
+    assert said in done.err
     assert judge.requests == before
     write()
     assert jurybox("resume", stopped, "--base-url", judge.url).json["status"] == "finished"
 
 
-def test_a_dataset_that_went_away_is_refused(stopped: str, judge: JudgeServer) -> None:
+def test_a_dataset_that_grew_or_went_away_is_refused(stopped: str, judge: JudgeServer) -> None:
+    write(SAMPLES + 1)
+    done = jurybox("resume", stopped, "--base-url", judge.url)
+    assert done.code == 2
+    assert "41 rows instead of 40" in done.err
     Path("rows.jsonl").unlink()
     done = jurybox("resume", stopped, "--base-url", judge.url)
     assert done.code == 2

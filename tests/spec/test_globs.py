@@ -163,6 +163,8 @@ def test_other_files_or_rows_are_not_resumed(jurybox: Call, home: Path) -> None:
     (data / "c.jsonl").rename(data / "b.jsonl")
     kept = (data / "a.jsonl").read_text()
     (data / "a.jsonl").write_text(kept.replace("I am 0", "I was 0"))
-    assert f"the dataset has changed {began};" in refused()
+    assert "a.jsonl, line 1, sample `a0`, has a different `task`" in refused()
+    (data / "a.jsonl").write_text("{" + kept)
+    assert "a.jsonl:1:2: not valid JSON" in jurybox("resume", "last").err
     (data / "a.jsonl").write_text(kept)
     assert jurybox("resume", "last", "--json").json["status"] == "finished"

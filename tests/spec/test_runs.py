@@ -338,7 +338,7 @@ def test_a_dataset_that_changes_meanwhile_spoils_the_run_for_good(
     assert "the dataset changed during the run" in (ended.stopped or "")
     assert ended.view.status == "stopped"
     file.write_bytes(before)
-    with pytest.raises(InputError, match="sample `q1` is from a different version"):
+    with pytest.raises(InputError, match="different version of the dataset: line 1, sample `q1`"):
         resume_run(find_run(store, "last"), store)
 
 

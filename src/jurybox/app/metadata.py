@@ -203,8 +203,8 @@ def _hash(path: Path) -> str | None:
         return None
 
 
-def first_changed(dataset: Dataset, plan: Plan, samples: Iterator[SampleRow]) -> str | None:
-    """Return the id of the first stored sample whose row differs in the dataset, if any does.
+def first_change(dataset: Dataset, plan: Plan, samples: Iterator[SampleRow]) -> str | None:
+    """Describe the first difference between a dataset and a run's stored samples, if any.
 
     A dataset may have been changed and restored while its run was in progress.
     """
@@ -212,9 +212,16 @@ def first_changed(dataset: Dataset, plan: Plan, samples: Iterator[SampleRow]) ->
         rows = enumerate(dataset.rows(needs_response=plan.target is None))
         for sample in repeat:
             place = sample.number % plan.dataset.used
-            now = next((row for index, (_, row) in rows if index == place), None)
-            if now != _stored_row(sample, plan):
-                return sample.sample_id
+            found = next((each for index, each in rows if index == place), None)
+            if found is None:
+                return f"sample `{sample.sample_id}` is missing"
+            line, now = found
+            before = _stored_row(sample, plan)
+            if now.id != before.id:
+                return f"{dataset.where(line)} was sample `{before.id}` and is now `{now.id}`"
+            for field in Row.__struct_fields__:
+                if getattr(before, field) != getattr(now, field):
+                    return f"{dataset.where(line)}, sample `{now.id}`, has a different `{field}`"
     return None
 
 

@@ -23,7 +23,7 @@ from jurybox.app.metadata import (
     MAX_COST,
     NAMELESS,
     RunIdentity,
-    first_changed,
+    first_change,
     judge_versions,
     recorded_versions,
     run_metadata,
@@ -381,12 +381,15 @@ def _same_dataset(plan: Plan, store: Store, run_id: str, cluster: RayCluster | N
         sha256, _ = cluster.result(cluster.call(hash_dataset, plan))
     else:
         sha256, _ = dataset.hashed()
-    problem, hint = "the dataset has changed since the run began", "restore it, or start a new run"
+    changed = first_change(dataset, plan, store.samples(run_id))
     if sha256 != plan.dataset.sha256:
-        raise InputError(problem, hint, dataset.origin)
-    changed = first_changed(dataset, plan, store.samples(run_id))
+        rows = sum(1 for _ in dataset.rows(needs_response=plan.target is None))
+        count = f"{rows} rows instead of {plan.dataset.rows}"
+        what = changed or (count if rows != plan.dataset.rows else "in rows not judged so far")
+        problem = f"the dataset has changed since the run began: {what}"
+        raise InputError(problem, "restore it, or start a new run", dataset.origin)
     if changed is not None:
-        problem = f"sample `{changed}` is from a different version of the dataset"
+        problem = f"the run has samples from a different version of the dataset: {changed}"
         raise InputError(problem, "start a new run", dataset.origin)
     return dataset
 
