@@ -65,11 +65,15 @@ class VerdictReveal(msgspec.Struct, frozen=True, kw_only=True):
         if not scored:
             return "can't be compared, because one side gave no score"
         if not different:
-            return "agree"
+            whole = len(scored) == sum(line.title != SAFETY for line in self.lines)
+            return "agree" if whole else f"agree on {_named([line.title for line in scored])}"
         same = len(scored) - len(different)
         agree = f"agree on {same} of {len(scored)}, and " if same else ""
-        names = ", ".join(different) if len(different) < _MANY else f"{len(different)} criteria"
-        return f"{agree}differ on {names}"
+        return f"{agree}differ on {_named(different)}"
+
+
+def _named(titles: Sequence[str]) -> str:
+    return ", ".join(titles) if len(titles) < _MANY else f"{len(titles)} criteria"
 
 
 def compared(revealed: Revealed, mine: Review, rubric: Rubric) -> VerdictReveal:

@@ -430,6 +430,14 @@ def test_a_sample_without_a_vote_reveals_why(make_run: MakeRun, anna: Reviewer) 
     assert "Flagged as" not in text
 
 
+def test_agreement_is_stated_on_what_both_scored(made: Made, anna: Reviewer) -> None:
+    del made
+    anna.name("Anna")
+    anna.send(0, **{**SCORES, "score.facts": "4", "score.tone": "none"})
+    told = anna.get(f"{DESK}/0/judged").text
+    assert '<p class="lead">You and the judge agree on Facts.</p>' in told
+
+
 def test_who_answers_unclear_is_told_so(made: Made, anna: Reviewer) -> None:
     del made
     anna.name("Anna")
