@@ -81,7 +81,7 @@ class RowCheck:
             yield f"the row is a pair, but {rules}", hint
 
     def _of_prompt(self, row: Row) -> Iterator[Fault]:
-        """Yield how the target's prompt doesn't fit the fields of a row."""
+        """Yield the faults of the target's prompt that show when a row fills it."""
         for text in self._unfilled:
             name = text.partition("|")[0].strip()
             if name in row.metadata or name in FIELD_OF:
@@ -157,7 +157,7 @@ def _survey_on(
 
 
 def _are_unique(surveys: list[PartSurvey]) -> bool:
-    """Return whether ids are unique, and either all rows have one or none does."""
+    """Return whether ids are unique, and no row lacks an id if another row has one."""
     import numpy as np
 
     if len({each for survey in surveys for each in survey.has_ids}) > 1:

@@ -60,7 +60,7 @@ def _client(name: str) -> Any:  # noqa: ANN401 - it has no types
 
 
 def _listed(hub: Any, repository: str, revision: str | None) -> tuple[str, list[str]]:  # noqa: ANN401
-    """Return a commit and its Parquet files, by default converted ones if there are no others."""
+    """Return a commit and its Parquet files; if the default branch has none, the converted ones."""
     for branch in (revision, _CONVERTED):
         info = hub.HfApi().dataset_info(repository, revision=branch)
         names = [PurePosixPath(each.rfilename) for each in info.siblings]
@@ -111,7 +111,7 @@ def _reported(error: Exception, name: str) -> InputError | IncompleteError:
 
 
 def fetch_prompt(name: str) -> FetchedPrompt:
-    """Return the prompt ``langfuse:NAME@VERSION``; a label means its current version."""
+    """Return the prompt ``langfuse:NAME@VERSION``, or the version that a label now marks."""
     prompt, _, which = name.removeprefix(LANGFUSE).rpartition("@")
     try:
         return langfuse_client().prompt(prompt, which)

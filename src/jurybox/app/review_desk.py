@@ -287,7 +287,7 @@ class ReviewDesk:
         return found
 
     def progress(self, reviewer: str | None = None) -> ReviewProgress:
-        """Return the reviewers' progress; without a reviewer, nothing is ``mine``."""
+        """Return the progress of all reviewers; without a reviewer, ``mine`` is 0."""
         name = None if reviewer is None else read_reviewer(reviewer)
         found, part = self._read(), self.random_subset()
         queued = [each for each in found.every if each.queued]

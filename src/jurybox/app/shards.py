@@ -107,7 +107,7 @@ async def _work_on(shard: Shard, link: WorkerLink) -> str:
 
 
 class _HostedStore:
-    """What a job needs of a store that is open on the driver's node."""
+    """Calls the store on the driver's node; has only the methods that a job needs."""
 
     def __init__(self, link: WorkerLink) -> None:
         self.results = partial(link.call_host, "results")

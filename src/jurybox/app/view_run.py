@@ -133,7 +133,7 @@ def reviewer_agreement(view: RunView, store: Store) -> "ReviewAgreement | None":
 def review_doubt(view: RunView, store: Store) -> str:
     """Return a note if reviews cast doubt on a passing run, or can't be compared; else ``""``.
 
-    They may be reviews of the run that it was rescored from.
+    For a rescored run, these include the reviews of the original run.
     """
     if not view.passed or not (view.release.warning or store.review_state(view.run_id)):
         return ""

@@ -60,7 +60,7 @@ Compute = Callable[[Sequence[R], Sequence[str], float], Estimate]
 
 
 def _favors(what: str) -> tuple[str, str, str]:
-    """Return the verdicts on a fair judge, and on one that gives more or less for something."""
+    """Return the verdicts for judges that are fair to ``what``, favor it, or disfavor it."""
     return "no significant bias", f"the judge favors {what}", f"the judge disfavors {what}"
 
 
@@ -76,10 +76,12 @@ def _measured(  # noqa: PLR0913 - the parts of a metric, all but the first four 
     verdicts: tuple[str, str, str] | None = None,
     missing: str | None = None,
 ) -> BiasMetric:
-    """Return a metric of these rows; if it is ``missing``, or of too few samples, without a value.
+    """Return a metric of these rows, or the reason why it has no value.
 
-    ``needs`` names what samples must have; ``sentence`` has ``{}`` for the value. One of the
-    ``verdicts`` follows it, depending on where the fair value is: in the interval, below or above.
+    The reason may be given as ``missing``, or it is that too few samples have what ``needs`` names.
+    ``sentence`` describes the metric, with ``{}`` for the value. One of the ``verdicts`` follows:
+    the first if the interval contains the fair value, the second if the interval is above the fair
+    value, the third if it is below.
     """
     samples = [row.sample for row in rows]
     count = len(set(samples))
@@ -167,8 +169,9 @@ def position(seen: Observations, level: float = 0.95) -> Iterator[BiasMetric]:
 def _first_place(votes: Sequence[ObservedVote], samples: Sequence[str], level: float) -> Estimate:
     """Return the share of the decided calls that the first position wins.
 
-    Both calls of a vote count as the share of it that the first position wins: a judge that keeps
-    its winner has 0.5 in every vote, so only inconsistent votes move the value.
+    A vote has two calls, one in each order, and each call counts as the share of the two that the
+    first position wins. A judge that keeps its winner has 0.5 in every vote, so only votes whose
+    winner changes with the order move the value.
     """
     shares: list[float] = []
     clusters: list[str] = []

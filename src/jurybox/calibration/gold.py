@@ -322,8 +322,9 @@ class GoldRow(msgspec.Struct, frozen=True, kw_only=True):
 def split(rows: Sequence[GoldRow], rubric: Rubric, seed: int) -> dict[Part, tuple[GoldRow, ...]]:
     """Split rows 40/30/30, with similar labels in each part.
 
-    Rows of one cluster stay in one part, or without a cluster, those with the same texts. In the
-    order of their labels, and of a hash with the seed, they are dealt to the parts in turn.
+    Rows of one cluster stay in one part; rows without a cluster stay together if their texts are
+    the same. These groups are sorted by their labels, then by a hash with the seed, and dealt to
+    the parts in turn.
     """
     units: dict[str, list[GoldRow]] = {}
     for each in rows:

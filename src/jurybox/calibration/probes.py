@@ -66,7 +66,7 @@ class ProbeKind(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The prefix of its metrics' names."""
+        """The beginning of the names of this kind's metrics."""
         return f"{self.group}.{self.id}"
 
 

@@ -313,7 +313,7 @@ _Text = Annotated[str, msgspec.Meta(pattern=r"\S", max_length=_MAX_LENGTH)]
 
 
 class _Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A model's reply."""
+    """A change to one criterion, as a model proposes it."""
 
     hypothesis: Annotated[str, msgspec.Meta(pattern=r"\S")]
     criterion: str

@@ -85,7 +85,7 @@ def harmless(text: str) -> str:
 
 
 def plain(text: str, style: str = "") -> "Text":
-    """Return harmless text for a line or a table."""
+    """Return text for a line or a table, without terminal commands and hidden characters."""
     from rich.text import Text
 
     return Text(harmless(text), style=style)

@@ -82,7 +82,7 @@ def take_all(
     findings: Findings,
     origin: str,
 ) -> list[T]:
-    """Return what ``take`` makes of records; it raises FieldError for an unusable one."""
+    """Apply ``take`` to every record; raise all its FieldErrors together as a DatasetError."""
     taken: list[T] = []
     with suppress(TooManyError):
         for line, record in records:

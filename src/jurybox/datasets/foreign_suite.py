@@ -97,7 +97,7 @@ def listing(value: object) -> list[Any]:
 
 
 def asked(value: object) -> dict[str, object] | None:
-    """Return a question as a task, or as messages that end with the user's turn; else None."""
+    """Return a question as a row's ``task`` or ``messages``; None if no user's turn ends it."""
     if isinstance(value, str):
         return {"task": value} if value.strip() else None
     turns: list[dict[str, str]] = []

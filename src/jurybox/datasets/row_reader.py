@@ -177,7 +177,7 @@ class RowReader:
             self._note(line, "missing-field", problem, hint)
 
     def _values_of(self, line: int, record: Record) -> tuple[Values, Values, dict[str, str], bool]:
-        """Return the values of fields and of other columns, the fields' columns, and validity."""
+        """Return fields, other values, each field's column, and whether everything is valid."""
         sound = True
         values: Values = {}
         extras: Values = {}

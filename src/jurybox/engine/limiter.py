@@ -196,7 +196,7 @@ class ResizableSemaphore:
             raise
 
     def release(self) -> None:
-        """Free a slot; another task gets it once the caller has counted its reply as unwritten."""
+        """Free a slot; the next task is woken later, so that the reply is counted first."""
         self.in_use -= 1
         asyncio.get_running_loop().call_soon(self.wake)
 

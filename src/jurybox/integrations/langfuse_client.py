@@ -213,7 +213,7 @@ class LangfuseClient:
             raise DeliveryError("rejected", message)
 
     def link(self, dataset: str, run_name: str, item: str, trace: str, at: datetime) -> None:
-        """Add a trace to a dataset run if it isn't in it yet and doesn't name the run itself."""
+        """Add a trace to a dataset run, unless the run has it or the trace names the run."""
         if self.links_in_traces or trace in self._linked(dataset, run_name):
             return
         made = self._call(

@@ -135,7 +135,7 @@ class _WorkerShare:
 
     @property
     def demand(self) -> tuple[int, int]:
-        """How many calls are wanted and used; before the first grant, the whole limit is wanted."""
+        """How many calls the worker wants and uses; it wants the whole limit at first."""
         limiter = self.limiter
         wanted = max(1, limiter.wanted) if self.is_known else limiter.concurrency.limit
         return wanted, limiter.used

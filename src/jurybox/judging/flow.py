@@ -25,7 +25,7 @@ class Frame(msgspec.Struct, frozen=True):
     after: str
 
     def around(self, material: str) -> str:
-        """Return the full prompt."""
+        """Return the prompt with this material between the shared beginning and end."""
         return f"{self.before}{material}{self.after}"
 
 

@@ -73,7 +73,11 @@ def _reconcile(
 
 
 def explained(criterion: str, side: Side | None, votes: Sequence[PairVote]) -> str:
-    """Return the reasoning for a preference; for a tie that no vote is sure of, of both sides."""
+    """Return the reasoning of the first vote that has this preference in both orders.
+
+    If there is none, return that of a vote for each side, or of both orders of a vote whose
+    preference changes with the order.
+    """
     sure = {
         vote.first.preferences[criterion]: vote.first
         for vote in reversed(votes)

@@ -121,7 +121,7 @@ class AnthropicModel(ChatModel):
         return http.decode(answer, ProviderBatch).id
 
     def batch_results(self, batch: ProviderBatch) -> tuple[str, ...]:
-        """Return the path below the batch's; not the address in it, which would get the key."""
+        """Return the path of the results; the address in the batch isn't trusted with the key."""
         return (f"{self.batches}/{quote(batch.id, safe='')}/results",)
 
     def batch_answer(self, line: bytes) -> bytes:

@@ -234,7 +234,8 @@ class ChatModel(ABC):
     async def find_batches(self, mark: str, since: str, requests: int) -> Sequence[str]:
         """Return the ids of the batches that were possibly submitted with ``mark``.
 
-        If the provider has no marks, these are batches of as many requests created since then.
+        If the provider has no marks, these are the batches with this number of ``requests`` that
+        were created after ``since``.
         """
         listed = await self._list_batches(since)
         if self.marked:

@@ -226,7 +226,7 @@ def _numbered(store: Store, run: RunRow, number: int) -> SampleRow:
 
 
 def worst_samples(store: Store, view: RunView, most: int) -> tuple[SampleCard, ...]:
-    """Return the samples that come first in the order worst first."""
+    """Return the first few samples of a run, sorted with the worst first."""
     metric = headline(view.summary, view.rubric)
     query = msgspec.structs.replace(view.worst_first, limit=most)
     # A pair with a winner has no score that could be low.

@@ -82,7 +82,7 @@ def opinions_of(votes: Iterable[StatedVote]) -> dict[tuple[str, str], list[Opini
 
 
 def votes_on(procedure: Procedure, record: SampleRecord) -> list[StatedVote]:
-    """Return what the replies of the first valid votes say; a reply that can't be read is none."""
+    """Return what the replies of the first valid votes say, without unreadable replies."""
     if record.report is None or record.result.judge_fallback:
         return []
     return list(islice(_votes_on(procedure, record), _MOST_VOTES))

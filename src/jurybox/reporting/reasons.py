@@ -90,7 +90,7 @@ def failed_rules(record: SampleRecord) -> str:
 
 
 def why_unscored(result: SampleResult) -> str:
-    """Return why a sample has no judge's score, with the error of its model; empty if it has."""
+    """Return why a sample has no judge's score, with the model's error; empty if it has one."""
     if result.evaluator_error is not None:
         causes = listed_counts(result.lost_causes) or plain_words(result.evaluator_error)
         return f"no judge gave a valid vote: {causes}"

@@ -53,7 +53,7 @@ class OtherReviews(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """That the reviews aren't counted, and what they say about safety."""
+        """A sentence: what the reviews say about safety, and that they aren't counted."""
         counts = {"confirmed": self.confirmed, "disputed": self.disputed}
         parts = [
             f"{counted(count, 'safety concern')} {'is' if count == 1 else 'are'} {word}"
@@ -134,7 +134,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
         return self.settled | ({"safety": safety} if safety else {})
 
     def done(self, *flags: str) -> tuple[int, ...]:
-        """Return the samples settled for the first reason in ``flags``; else for every reason."""
+        """Return the samples that reviews settled: for the first of ``flags``, or for all."""
         reasons = [each for each in flags if each in _REASONS]
         return self.decided.get(reasons[0], ()) if reasons else self.reviewed
 

@@ -305,7 +305,7 @@ def _uncounted(found: ReviewAgreement) -> Iterator[str]:
 
 
 def skipped_line(count: int) -> str:
-    """Return what it means that samples of the random subset lack a review that later ones have."""
+    """Warn that samples of the random subset were skipped: they have no review, later ones do."""
     have = "has" if count == 1 else "have"
     return (
         f"{counted(count, 'sample')} of the random subset {have} no review yet, though later ones"
@@ -314,7 +314,7 @@ def skipped_line(count: int) -> str:
 
 
 def unscored_line(count: int, *, by_rules: bool) -> str:
-    """Return how many labels of the random subset have no score that they could correct."""
+    """Warn that reviewed samples have no score, so that their labels correct nothing."""
     have, those = ("has", "it") if count == 1 else ("have", "them")
     samples = f"{counted(count, 'reviewed sample')} of the random subset {have}"
     by = "rules" if by_rules else "judge"

@@ -52,7 +52,7 @@ _WORDS: Final = {True: "yes", False: "no", None: "-"}
 class MetricPair(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A metric in both runs, the difference B minus A, and the numbers of samples.
 
-    Of a single sample, ``a`` and ``b`` are means of votes; ``recorded`` has the recorded scores if
+    For a single sample, ``a`` and ``b`` are means of votes; ``recorded`` has the recorded scores if
     they are different.
     """
 
@@ -204,7 +204,7 @@ class ChangeCounts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def turns(self) -> dict[Turn, tuple[int, str]]:
-        """How many samples' verdicts turned, with the words; usual ones even if none did."""
+        """How many samples' verdicts turned, in words; the usual turns even if the count is 0."""
         counts: dict[Turn, tuple[int, str]] = {}
         for turn, said in TURNS.items():
             count = getattr(self, turn)

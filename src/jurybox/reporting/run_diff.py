@@ -137,7 +137,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def in_short(self, side: Literal["a", "b"]) -> dict[str, Any]:
-        """Return the significant differences as plain data, with the id of one of the runs."""
+        """Return the significant differences as plain data, with the id of the run ``side``."""
         whole = self.as_data()
         kept = {name: whole[name] for name in ("same_rubric", "regressions", "counts", "tested")}
         return {"run_id": whole[side]["run_id"], "conclusion": self.conclusion(), **kept}
@@ -171,7 +171,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
                 yield f"note on {name}  {note}"
 
     def one_sided(self) -> dict[tuple[int, int], list[str]]:
-        """Group the metrics that samples have in only one run by how many do in A and in B."""
+        """Group metrics by how many samples have them only in A, and how many only in B."""
         found: dict[tuple[int, int], list[str]] = {}
         for each in self.tested:
             if each.only_in_a or each.only_in_b:
@@ -283,7 +283,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     def explained(self) -> list[MetricDifference]:
         """The metrics that differ by more than chance; without any, the overall score.
 
-        Empty if a run was only rescored, since no chance is in its differences.
+        Empty if a run was only rescored, because its differences aren't due to chance.
         """
         if self.only_rescored:
             return []
@@ -338,7 +338,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def comparable_metrics(self) -> tuple[MetricPair, ...]:
-        """The metrics of both runs; if their samples differ, as tested over those that both have.
+        """The metrics of both runs; if their samples differ, the tested ones over shared samples.
 
         A difference between metrics of different samples would say nothing about the runs.
         """
@@ -362,7 +362,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         return _RUN_METRICS.get(tested.metric, self.b.rubric.mean_of(tested.metric))
 
     def rows(self) -> Iterator[tuple[MetricDifference | None, MetricPair]]:
-        """Yield each comparable metric with its values and its test; metrics of gates may lack it.
+        """Yield each comparable metric with its values and its test; a gate's metric may have none.
 
         If a run has no scores, only what is tested is listed.
         """

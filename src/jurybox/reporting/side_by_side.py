@@ -146,7 +146,7 @@ def side_by_side(
 
 
 def _names(views: Sequence[RunView]) -> tuple[str, ...]:
-    """Return labels for the runs: their targets, or what users call them; ids for equal ones."""
+    """Return a label for each run: its target or its name; its id if another run has that name."""
     targets = [view.metadata.get("target_name") for view in views]
     names = [view.name for view in views]
     if None not in targets and len(set(targets)) == len(targets):

@@ -58,7 +58,7 @@ def plan_of(run: RunRow) -> Plan:
 
 
 def run_title(run: RunRow, store: Store) -> str:
-    """Return what users call a run: its name, what it was rescored from and by, or its id."""
+    """Return what users call a run: its name, else what it was rescored from, else its id."""
     metadata: Metadata = msgspec.json.decode(run.metadata)
     if name := metadata.get("name"):
         return name

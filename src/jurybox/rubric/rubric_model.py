@@ -290,7 +290,7 @@ class Rubric(RubricSettings, frozen=True, kw_only=True):
         return round(weighted_mean([each.weight for each in counting], shares), _DECIMALS)
 
     def mean_of(self, criterion_id: str) -> str:
-        """Return the name of a criterion's mean over a run: the declared one, if there is one."""
+        """Return the name of a criterion's mean over a run: declared, or by default."""
         declared = Statistic(by="mean", of=criterion_id)
         named = (name for name, formula in self.metrics.items() if formula == declared)
         return next(named, f"{criterion_id}_mean")

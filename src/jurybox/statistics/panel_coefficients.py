@@ -109,7 +109,7 @@ class RatingPatterns:
 
     @cached_property
     def squared(self) -> Values:
-        """``(x - y)^2`` summed over a pattern's ordered pairs, over its rating count minus one."""
+        """``(x - y)^2``, summed over ordered pairs, divided by the rating count minus one."""
         here = centered(self.values)[self.column]
         size = len(self.ratings)
         mean = np.bincount(self.row, self.times * here, size) / np.maximum(self.ratings, 1)

@@ -224,7 +224,7 @@ def _check_facets(stored: Facets | None, again: Facets) -> None:
 def _review_problem(
     row: records.ReviewRow, sample: records.SampleRow | None, scales: Mapping[str, Scale]
 ) -> str | None:
-    """Return why a review isn't one of its sample's record under the rubric's scales."""
+    """Return why a review doesn't fit its sample or the rubric's scales; None if it fits."""
     if sample is None:
         return "its sample is missing"
     if sample.record_sha256 != row.record_sha256:

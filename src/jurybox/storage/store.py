@@ -92,8 +92,8 @@ class Store:
     """Runs, samples and exchanges in a database; any thread may call it.
 
     Calls block. Every method raises `IncompleteError` if the store is damaged, locked for too long,
-    out of space or unreachable. Then nothing was written, except that after a lost connection,
-    everything may have been.
+    out of space or unreachable. Nothing was written in this case, unless the connection was lost:
+    then everything may have been written.
     """
 
     def __init__(self, database: Database) -> None:
@@ -335,7 +335,7 @@ class Store:
     def claim_sample(
         self, run_id: str, number: int, reviewer: str, *, now: str, since: str, most: int
     ) -> bool:
-        """Assign a sample to a reviewer instead of their last; False if ``most`` others have it.
+        """Assign a sample to a reviewer in place of their last; False if too many have it.
 
         A reviewer has a sample if it was assigned to them after ``since``, or if they reviewed it.
         """
@@ -393,7 +393,7 @@ class Store:
         return self._reader.find(OutboxRow, rest, state, part, *own, most)
 
     def outbox_counts(self) -> Sequence[tuple[str, str, str, str, int]]:
-        """Return each run, part and state, with one of its errors and its number of rows."""
+        """Count the outbox rows by run, part and state; return each with one of its errors."""
         statement = (
             "SELECT run_id, part, state, max(error), count(*) FROM outbox"
             " GROUP BY run_id, part, state ORDER BY run_id, part, state"

@@ -287,7 +287,7 @@ class Engine:
 
     @contextlib.contextmanager
     def _asked(self, method: str, path: str, body: object) -> Generator[http.client.HTTPResponse]:
-        """Call the server over its socket; at the end of the block it stops answering."""
+        """Send a request; the end of the block closes the connection, which stops the answer."""
         connection = _Connection(self._socket)
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._key}"}
         try:

@@ -187,7 +187,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def repeats(self) -> dict[str, Any]:
-        """The metrics over the repeats, and the number of repeats, ``n``; empty without any."""
+        """The metrics over the repeats; ``n`` is how many there are; empty without repeats."""
         return self.view.summary.get("repeats") or {}
 
     @property

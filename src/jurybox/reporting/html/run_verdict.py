@@ -73,7 +73,7 @@ def verdict_of(view: RunView, people: ReviewAgreement | str | None = None) -> Ve
 
 
 def _with_other_reviews(verdict: Verdict, release: ReleaseReview) -> Verdict:
-    """Add what the reviews of the run say that this one was rescored from."""
+    """Add what reviewers said about the run that this one was rescored from."""
     others: list[Part] = [(each.sentence, "") for each in release.elsewhere]
     # The last part of a verdict that waits says what it waits for.
     at = len(verdict.parts) - (verdict.tone == "waits")
@@ -135,7 +135,7 @@ def corrected_gates(
 
 
 def _with_unread(view: RunView, verdict: Verdict) -> Verdict:
-    """Add that judges' replies could not be read: first if it is true of every sample."""
+    """Add that judges' replies could not be read; if it applies to every sample, it comes first."""
     if not view.unread or view.status != "finished":
         return verdict
     part = (view.unread_note, "flag=judge_fallback")

@@ -28,7 +28,7 @@ _SLIP = 0.9
 
 
 class DocumentPart(msgspec.Struct, frozen=True, kw_only=True):
-    """A ``##`` section: its heading, the blocks below it and the line it ends before."""
+    """A ``##`` section: its heading, the blocks below it, and the line after its end."""
 
     heading: Heading
     blocks: tuple[Block, ...]
@@ -224,7 +224,7 @@ def check_unread(body: Body, read: Iterable[Block], inside: range, findings: Fin
 
 
 def _missing_end(body: Body, block: Block) -> str | None:
-    """Return the missing end of a block; None if none is missing, empty for closed HTML."""
+    """Return the end that a block lacks; None if it lacks none, empty for closed HTML."""
     if isinstance(block, Fence):
         return None if block.closed else "the marks that open it"
     text = "\n".join(body.lines[block.start : block.end]).strip().lower()

@@ -123,7 +123,7 @@ class Families:
                 self._heads.setdefault(each, family[0])
 
     def heads(self, stems: Iterable[str]) -> dict[str, str]:
-        """Map each family (its first stem, or a stem that has none) to one of the given stems."""
+        """Return one of the given stems per family; a family is named by its first stem."""
         heads = self._heads
         return {heads.get(each, each): each for each in stems}
 

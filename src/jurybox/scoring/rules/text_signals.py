@@ -251,7 +251,7 @@ def _content_share(reading: Conversation, lists: Lists) -> Amount:
 
 
 def _repeated(answer: Passage, said: Passage) -> Amount:
-    """Return the share of the response's triples that were said."""
+    """Return the share of the response's word triples that also occur in ``said``."""
     mine = answer.triples
     theirs = set(said.triples)
     numbers = [number for number, triple in enumerate(mine) if triple in theirs]
@@ -340,10 +340,10 @@ def _claims(text: str, span: Span) -> Iterator[tuple[str, ...]]:
 def _was_said(
     contents: Sequence[AbstractSet[str]], before: AbstractSet[str], message: AbstractSet[str]
 ) -> bool | None:
-    """Return whether at least half of a claim's content words occurred before.
+    """Return whether at least half of a claim's content words occurred before the message.
 
-    Return None if they do only when the current message counts too, since repeating the message is
-    neither memory nor invention. Otherwise the claim is made up: return False.
+    Return None if half of them occurred only before or in the message: repeating the message is
+    neither memory nor invention. Return False for a claim that is made up.
     """
     if any(2 * len(each & before) >= len(each) for each in contents):
         return True

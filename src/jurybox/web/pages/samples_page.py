@@ -178,7 +178,7 @@ def _line(
 def _elsewhere(
     store: Store, record: SampleRecord, reviews: Iterable[Review], wanted: str
 ) -> tuple[str, str]:
-    """Return a field that has the searched words, with an excerpt, if the table lacks them."""
+    """Return a field with the searched words, and an excerpt, if no column shows the words."""
     folded = wanted.casefold()
     shown = (record.row.sample_id, record.task, record.response)
     if not any(folded in text.casefold() for text in shown):
