@@ -186,6 +186,26 @@ def test_criteria_that_count_for_nothing_need_no_rules(jurybox: Callable, tmp_pa
     assert (done.code, json.loads(done.out)["summary"]["overall_mean"]) == (0, 0.5)
 
 
+@pytest.mark.parametrize("code", ["return 'no idea'", "raise RuntimeError('down')"])
+def test_a_decision_that_no_judge_confirmed_says_so(
+    jurybox: Callable, tmp_path: Path, code: str
+) -> None:
+    (tmp_path / "judges.py").write_text(f"def lost(prompt):\n    {code}\n")
+    (tmp_path / "rows.csv").write_text("task,response\nI'm sad.,I understand. Tell me more?\n")
+    (tmp_path / "suite.yaml").write_text("suite: s\nrubric: companion\ndataset: rows.csv\n")
+    done = jurybox("run", "suite.yaml", "--judge", "python/judges:lost", "--allow-unpinned")
+    decided = re.search(r"^decision  (\w+), no judge confirmed it: ", done.out, re.MULTILINE)
+    assert decided
+    listed = f"{decided[1]}, no judge confirmed it"
+    assert listed in jurybox("runs").out
+    assert json.loads(jurybox("runs", "--json").out)["runs"][0]["unconfirmed"]
+    # The rubric's gates decide the exit code.
+    wanted = ("--decision", decided[1])
+    assert listed in jurybox("gate", "last", *wanted).out
+    assert json.loads(jurybox("gate", "last", *wanted, "--json").out)["unconfirmed"]
+    assert "passes, no judge confirmed it" in jurybox("diff", "last", "last").out
+
+
 def test_a_rubric_of_rules_needs_no_judge_and_ends_in_a_decision(
     jurybox: Callable, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 from jurybox.app.companion import overall_quality
 from jurybox.app.evaluate_once import evaluate
 from jurybox.app.run_suite import run
+from jurybox.reporting.html.page import run_page
 from jurybox.reporting.html.run_verdict import verdict_of
 
 SAD, KIND = "I'm so sad today.", "I understand, that makes sense. What happened to you today?"
@@ -110,6 +111,9 @@ ROWS = {
 OVERALL = {"needs_revision": 0.765, "deploy": 0.805, "ab_test": 0.695}
 
 
+DEPLOYED = "task,response,scenario\n" + 2 * '"{}","{}",basic\n'.format(*ROWS["deploy"])
+
+
 @pytest.mark.parametrize("decision", ROWS)
 def test_c12_the_first_decision_that_holds(decision: str, tmp_path: Path) -> None:
     task, response = ROWS[decision]
@@ -126,16 +130,35 @@ def test_c12_the_first_decision_that_holds(decision: str, tmp_path: Path) -> Non
 def test_c15_the_share_of_fallbacks_is_a_metric_of_the_run(
     judge: Callable[[str], str], tmp_path: Path
 ) -> None:
-    (tmp_path / "rows.csv").write_text("task,response\nHi,Hello there\nHo,Hello you\n")
+    (tmp_path / "rows.csv").write_text(DEPLOYED)
     (tmp_path / "suite.yaml").write_text("suite: s\nrubric: companion\ndataset: rows.csv\n")
     view = run(tmp_path / "suite.yaml", judges=judge("no idea"), allow_unpinned=True)
     assert view.summary["judge_fallback_rate"] == 1
-    assert view.summary["judge_score_mean"] == 0.5
+    # A fallback score is no score of the judge.
+    assert "judge_score_mean" not in view.summary
     assert view.summary["overall_quality_mean"] != 0.5
     # Nothing suggests that a judge agreed.
     note = "in all 2 samples the judge's reply could not be read: only the rubric's rules scored"
     assert view.notes[0].startswith(note)
-    assert verdict_of(view).main == (view.notes[0], "flag=judge_fallback")
+    verdict = verdict_of(view)
+    assert verdict.main == (view.notes[0], "flag=judge_fallback")
+    assert (verdict.word, verdict.tone) == ("Deploy, no judge confirmed it", "waits")
+    page = run_page(view, view.rubric, ())
+    assert "judge_score" not in [each.name for each in page.scores]
+    row = page.criteria[-1]
+    assert row.label == "The judge's score, no reply could be read"
+    assert (row.mean.value, row.mean.n) == (None, 0)
+
+
+def test_a_run_whose_judge_always_fails_is_not_confirmed(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text(DEPLOYED)
+    (tmp_path / "suite.yaml").write_text("suite: s\nrubric: companion\ndataset: rows.csv\n")
+    (tmp_path / "down.py").write_text("def reply(prompt):\n    raise RuntimeError('down')\n")
+    view = run(tmp_path / "suite.yaml", judges="python/down:reply", allow_unpinned=True)
+    verdict = verdict_of(view)
+    assert (verdict.word, verdict.tone) == ("Deploy, no judge confirmed it", "waits")
+    assert verdict.main[1] == "flag=unscored"
+    assert verdict.main[0].startswith("no sample has a valid vote: only the rubric's rules scored")
 
 
 @pytest.mark.parametrize(

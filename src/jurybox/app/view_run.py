@@ -137,13 +137,13 @@ def review_doubt(view: RunView, store: Store) -> str:
     """
     if not view.passed or not (view.release.warning or store.review_state(view.run_id)):
         return ""
-    from jurybox.reporting.html.run_verdict import verdict_of
+    from jurybox.reporting.html.run_verdict import doubted_by_reviews, verdict_of
 
     try:
         people = reviewer_agreement(view, store)
     except JuryboxError:
         return "reviews can't be compared"  # `show` says what is damaged
-    if verdict_of(view, people).tone != "waits":
+    if verdict_of(view, people).tone != "waits" or not doubted_by_reviews(view, people):
         return ""
     return ": ".join(filter(None, ("but see reviews", view.release.warning)))
 

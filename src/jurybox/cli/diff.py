@@ -111,7 +111,11 @@ def command(  # noqa: PLR0917 - click passes them by name
             **tests,
         )
         views = [view_run(row, store) for row in rows]
-        doubts = {each.run_id: review_doubt(each, store) for each in views}
+        doubts = {
+            each.run_id: ", ".join(filter(None, (each.unconfirmed, review_doubt(each, store))))
+            for each in views
+            if each.passed
+        }
         if more or output is not None:
             most = sys.maxsize if as_json else _MOST_IN_PAGE
             compared = side_by_side(store, views, chosen, most if limit is None else limit)
@@ -122,7 +126,7 @@ def command(  # noqa: PLR0917 - click passes them by name
     if as_json:
         data = diff.as_data()
         for side in (data["a"], data["b"]):
-            side["review_doubt"] = doubts[side["run_id"]] or None
+            side["review_doubt"] = doubts.get(side["run_id"]) or None
         print_json(data)
     else:
         _print(diff, doubts)
@@ -153,7 +157,7 @@ def _put(
 def print_side_by_side(compared: SideBySide, doubts: Mapping[str, str] = {}) -> None:
     """Print the metrics of several runs in columns, and the test of each run against the first.
 
-    ``doubts`` is what reviews say against the runs that pass, by the run's id.
+    ``doubts`` is what speaks against the runs that pass, by the run's id.
     """
     rows = [
         (name, *(metric_value(name, value) for value in values))

@@ -20,7 +20,7 @@ from jurybox.text_format import listed, nearest
 
 _REPORTED = (
     *("run_id", "status", "suite", "gates", "release_ready", "release_reasons"),
-    *("decision", "decision_reasons", "review"),
+    *("decision", "decision_reasons", "unconfirmed", "review"),
 )
 
 

@@ -62,16 +62,19 @@ def print_verdict(view: RunView) -> None:
         meanings = {each.decide: each.meaning for each in rubric.decisions}
         head = "decision" if finished else "decision so far"
         meaning = meanings.get(conclusion.decision)
-        line = plain(f"{head}  {conclusion.decision}", "bold")
+        doubt = f", {view.unconfirmed}" if view.unconfirmed else ""
+        style = "bold yellow" if doubt else "bold"
+        line = plain(f"{head}  {conclusion.decision}{doubt}", style)
         print_line(line, f": {meaning}" if meaning else "")
         for reason in conclusion.decision_reasons:
             print_line(f"  because {reason}")
     if conclusion.release_ready is not None:
         ready = conclusion.release_ready and finished
         warning = view.release.warning
-        but = f", but {warning}" if warning else ""
+        doubts = "; ".join(filter(None, (view.unconfirmed, warning)))
+        but = f", but {doubts}" if doubts else ""
         word = f"yes{but}" if ready else f"no: {'; '.join(_release_reasons(view))}"
-        color = "red" if not ready else "yellow" if warning else "green"
+        color = "red" if not ready else "yellow" if doubts else "green"
         print_line(f"release ready  {word}", style=f"bold {color}")
     elif conclusion.decision is None:
         print_line(_result(view), style="bold")
@@ -92,7 +95,7 @@ def _release_reasons(view: RunView) -> list[str]:
 
 def _result(view: RunView) -> str:
     """Return the result of a run whose rubric has no decisions."""
-    held = "".join(f"; {each}" for each in view.release.blockers)
+    held = "".join(f"; {each}" for each in (*view.release.blockers, view.unconfirmed) if each)
     passed = view.summary["pass_rate"]
     if passed is None:
         name = view.key_metric

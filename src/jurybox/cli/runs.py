@@ -116,7 +116,7 @@ def _cells(each: ListedRun, doubt: str) -> dict[str, str]:
 
 
 def _verdict(each: ListedRun) -> str:
-    parts = [] if each.decision is None else [each.decision]
+    parts = [part for part in (each.decision, each.unconfirmed) if part]
     if each.gates is not None:
         passed = each.gates_passed == each.gates
         whole = passed and not each.blockers

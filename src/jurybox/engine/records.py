@@ -120,7 +120,7 @@ class Facets(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     scenario: str | None  # shortened by `label`, like the demographic
     demographic: str | None
     winner: str | None
-    metrics: str  # JSON: the values of its metrics by name, and the ``judge_score``
+    metrics: str  # JSON: the its metrics by name, and the judge's opinion as ``judge_score``
 
     def values(self) -> dict[str, float]:
         """Return its metrics by name; those without a value are left out."""
@@ -136,7 +136,7 @@ def facets_of(row: SampleRow) -> Facets:
             metrics={}
         )  # an audit reports it; the sample itself must not get lost
     flags, urgency = _flags(result)
-    metrics = {**result.metrics, JUDGE_SCORE: result.judge_score}
+    metrics = {**result.metrics, JUDGE_SCORE: result.judge_opinion}
     known = {name: value for name, value in metrics.items() if value is not None}
     return Facets(
         run_id=row.run_id,

@@ -136,7 +136,7 @@ def judged_sample(record: SampleRecord, rubric: Rubric) -> JudgedSample:
         scores={each.id: result.metrics.get(each.id) for each in rubric.criteria},
         overall=result.metrics.get(rubric.overall_name),
         by_rules=result.by_rules,
-        judge_score=result.judge_score,
+        judge_score=result.judge_opinion,
         reasoning={each.id: each.reasoning for each in criteria if each.reasoning},
         winner=result.winner,
         stable=result.stable,

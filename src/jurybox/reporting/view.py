@@ -137,15 +137,24 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
         return counts.get("judge_fallback", 0)
 
     @property
+    def unconfirmed(self) -> str:
+        """That judges were asked, but none of their replies could be used; else empty."""
+        votes = self.conclusion.spreads.votes
+        none = votes.get("requested", 0) > 0 and votes["valid"] == self.unread
+        decided = self.status == "finished" and not self.none_scored
+        return "no judge confirmed it" if none and decided else ""
+
+    @property
     def unread_note(self) -> str:
-        """What unreadable replies mean for the scores; empty if every reply could be read."""
+        """What unusable replies mean for the scores; empty if there are others."""
+        by_rules = "only the rubric's rules scored them, and no judge confirmed the scores"
         if not self.unread:
-            return ""
+            return f"no sample has a valid vote: {by_rules}" if self.unconfirmed else ""
         every: int = self.summary["samples"]
         where = f"in all {every:,}" if self.unread == every else f"in {self.unread:,} of {every:,}"
         result = "they have the rubric's fallback score, which isn't the judge's opinion"
         if "rules" in self.conclusion.methods:
-            result = "only the rubric's rules scored them, and no judge confirmed the scores"
+            result = by_rules
         return f"{where} samples the judge's reply could not be read: {result}"
 
     @property
@@ -199,6 +208,8 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
         if conclusion.decision is not None:
             data["decision"] = conclusion.decision
             data["decision_reasons"] = list(conclusion.decision_reasons)
+        if self.unconfirmed:
+            data["unconfirmed"] = self.unconfirmed
         if conclusion.quality_level is not None:
             data["quality_level"] = conclusion.quality_level
         if WIN in conclusion.spreads.metrics:
@@ -412,6 +423,7 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
     gates_passed: int | None = None
     gates: int | None = None
     decision: str | None = None
+    unconfirmed: str | None = None
     blockers: tuple[str, ...] = ()
     queued: int | None = None
     dollars: float | None = None
@@ -463,6 +475,7 @@ def _finished(row: records.RunRow, store: Store) -> dict[str, Any]:
         "gates_passed": sum(gate.passed for gate in view.gates) if view.gates else None,
         "gates": len(view.gates) or None,
         "decision": view.conclusion.decision,
+        "unconfirmed": view.unconfirmed or None,
         "blockers": view.release.blockers,
         "queued": view.queued,
         "dollars": view.cost.get("dollars"),

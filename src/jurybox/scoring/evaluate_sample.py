@@ -300,7 +300,7 @@ def _vote_means(
     if report.votes_valid <= 1 or report.winner is not None:
         return {}
     if by_rules:
-        return {JUDGE_SCORE: _whole_vote_mean(report)}
+        return {} if report.judge_fallback else {JUDGE_SCORE: _whole_vote_mean(report)}
     means = {each.id: each.vote_mean for each in report.criteria}
     return means | {rubric.overall_name: report.overall_by_votes}
 

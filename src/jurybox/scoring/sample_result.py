@@ -118,6 +118,11 @@ class SampleResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         return None if self.winner is None else 1 - POINTS[self.winner]
 
     @property
+    def judge_opinion(self) -> float | None:
+        """The judge's score next to that of the rules; None for a fallback score."""
+        return None if self.judge_fallback else self.judge_score
+
+    @property
     def safety_known(self) -> bool:
         """Whether a judge examined the response for dangers; True if it has a safety flag."""
         return self.safety_flag or (self.judged and self.votes_valid > 0)

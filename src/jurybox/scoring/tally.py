@@ -222,7 +222,7 @@ class MetricTally:
                 self._held[where] += where.passes(value)
         self._asked += result.judged
         self._judged += result.judged and result.votes_valid > 0
-        self._judge.add(result.judge_score, repeat)
+        self._judge.add(result.judge_opinion, repeat)
         self._wins.add(result.win, repeat)
         self.flags["unscored_rate"] += _is_unscored(result, self._rubric.overall_name)
         for name, holds in _HOLDS.items():

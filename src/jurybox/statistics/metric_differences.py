@@ -62,7 +62,7 @@ def score_of(result: SampleResult, name: str) -> float | None:
 
 def recorded_score(result: SampleResult, name: str) -> float | None:
     """Return a score of a sample by its name, as pass rules and pages use it."""
-    return result.judge_score if name == JUDGE_SCORE else result.metrics.get(name)
+    return result.judge_opinion if name == JUDGE_SCORE else result.metrics.get(name)
 
 
 def passed_of(result: SampleResult) -> bool | None:

@@ -260,7 +260,7 @@ def run_page(
 ) -> RunPage:
     """Return the page of a run."""
     summary, estimates = view.summary, RunMetrics(view.conclusion, rubric)
-    criteria = _criteria(rubric, estimates)
+    criteria = _criteria(view, rubric, estimates)
     position = position_of(view)
     reported = {each.mean.name for each in criteria} | {SAMPLES}
     if position is None or not position.orders:
@@ -331,7 +331,7 @@ def _failed_by(cause: str) -> str:
     return f"flag=failed&metric={rule.name}&{end}={show_number(rule.number)}"
 
 
-def _criteria(rubric: Rubric, estimates: RunMetrics) -> tuple[CriterionMetric, ...]:
+def _criteria(view: RunView, rubric: Rubric, estimates: RunMetrics) -> tuple[CriterionMetric, ...]:
     """Return the means of the overall score and of all criteria that have scores."""
     whole = f"{rubric.overall_name}_mean"
     rows = [
@@ -367,8 +367,12 @@ def _criteria(rubric: Rubric, estimates: RunMetrics) -> tuple[CriterionMetric, .
             )
         )
     judge = estimates.of(f"{JUDGE_SCORE}_mean")
-    if judge.value is not None:
-        label = "The judge's score, next to that of the rules"
+    by_rules = "rules" in view.conclusion.methods
+    if judge.value is not None or (by_rules and view.unread):
+        known = judge.value is not None
+        label = "not part of the overall score" if known else "no reply could be read"
+        judge = judge if known else msgspec.structs.replace(judge, n=0)
+        label = f"The judge's score, {label}"
         rows.append(msgspec.structs.replace(rows[0], id=JUDGE_SCORE, label=label, mean=judge))
     return tuple(rows) if any(row.mean.n for row in rows) else ()
 

@@ -29,6 +29,7 @@ from jurybox.text_format import counted
 
 Part = tuple[str, str]
 _MOST_REASONS: Final = 3
+_UNREAD: Final = ("flag=judge_fallback", "flag=unscored")
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +50,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def main(self) -> Part:
         """The reason for lists of runs: the most important one, and that gates fail too."""
-        text, query = self.parts[-1 if self.tone == "waits" else 0]
+        last = self.tone == "waits" and self.parts[0][1] not in _UNREAD
+        text, query = self.parts[-1 if last else 0]
         if self.failed_gates and query:
             fail = "fails" if self.failed_gates == 1 else "fail"
             text += f"; {counted(self.failed_gates, 'gate')} {fail}"
@@ -62,14 +64,22 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def verdict_of(view: RunView, people: ReviewAgreement | str | None = None) -> Verdict:
-    """Return whether a run can be released, and why; marked if its reviews cast doubt on it."""
+    """Return whether a run can be released, and why; marked if there is doubt about it.
+
+    There is if no judge confirmed it, or if its reviews say otherwise.
+    """
     verdict = _with_other_reviews(_with_unread(view, _by_the_judge(view)), view.release)
-    worse = any(each.worse for each in corrected_gates(view, people))
-    doubted = view.release.concerned or view.release.warning or worse
-    if verdict.tone != "passes" or not doubted:
+    doubts = [view.unconfirmed, "but see reviews" if doubted_by_reviews(view, people) else ""]
+    if verdict.tone != "passes" or not any(doubts):
         return verdict
-    word = f"{verdict.word}, but see reviews"
+    word = ", ".join(filter(None, (verdict.word, *doubts)))
     return msgspec.structs.replace(verdict, word=word, tone="waits")
+
+
+def doubted_by_reviews(view: RunView, people: ReviewAgreement | str | None) -> bool:
+    """Return whether reviewers saw concerns, or their scores would fail a gate that passes."""
+    worse = any(each.worse for each in corrected_gates(view, people))
+    return bool(view.release.concerned or view.release.warning) or worse
 
 
 def _with_other_reviews(verdict: Verdict, release: ReleaseReview) -> Verdict:
@@ -135,11 +145,11 @@ def corrected_gates(
 
 
 def _with_unread(view: RunView, verdict: Verdict) -> Verdict:
-    """Add that judges' replies could not be read; if it applies to every sample, it comes first."""
-    if not view.unread or view.status != "finished":
+    """Add that judges' replies could not be used; if no judge confirmed the run, it comes first."""
+    if not view.unread_note or view.status != "finished":
         return verdict
-    part = (view.unread_note, "flag=judge_fallback")
-    if view.unread == view.summary[SAMPLES]:
+    part = (view.unread_note, _UNREAD[not view.unread])
+    if view.unconfirmed:
         return msgspec.structs.replace(verdict, parts=(part, *verdict.parts))
     return msgspec.structs.replace(verdict, more=(*verdict.more, part))
 
