@@ -218,7 +218,7 @@ def test_a_search_finds_what_judges_and_reviewers_say(
     monkeypatch.setattr(sys.modules["jurybox.web.filters"], "soon", lambda *_: Pending())
     waiting = pages.get("/runs/run-a/samples?search=in+the").text
     assert 'http-equiv="refresh"' in waiting
-    assert "Searching" in waiting
+    assert "<h1>Searching for in the</h1>" in waiting
     assert "1 of 2" in pages.get("/runs/run-a/samples/0?search=in+the&at=0").text
 
 

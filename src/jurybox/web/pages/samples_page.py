@@ -58,7 +58,8 @@ def samples_page(
     store, rubric = place.store, rubric_of(run)
     first = (asked.page - 1) * SIZE
     if not asked.is_searched(place, run):
-        return waiting_page(request, "Searching", "All texts of this run are being read.")
+        title = f"Searching for {cut(asked.search or '', _LONGEST)}"
+        return waiting_page(request, title, "All texts of this run are being read.")
     found = asked.find(store, run, offset=first, limit=SIZE)
     base = f"/runs/{segment(run.id)}/samples"
     if not found.rows and found.total:
