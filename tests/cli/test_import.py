@@ -469,7 +469,7 @@ def test_openai_graders_are_checks_and_criteria(jurybox: Callable) -> None:
     write("data.jsonl", "".join(json.dumps(each) + "\n" for each in items))
     assert jurybox("import", "data.jsonl").out.startswith("OpenAI eval items: 2 rows\n")
     ratings = write("ratings.jsonl", '{"item": "1", "rater": "anna", "score": 4}\n')
-    assert "OpenAI eval items with an unknown shape" in jurybox("import", ratings).err
+    assert "OpenAI eval items in an unknown form" in jurybox("import", ratings).err
     Path("eval/graders_judge.py").write_text(GRADER, "utf-8")
     judge = ("--judge", "python/graders_judge:judge", "--allow-unpinned")
     ran = jurybox("run", "eval/suite.yaml", "--dataset", "data/rows.jsonl", *judge, "--json")
@@ -569,7 +569,7 @@ def test_an_unknown_format_names_the_known_ones(jurybox: Callable) -> None:
 def test_a_file_that_is_not_what_it_seems_is_one_line(jurybox: Callable) -> None:
     done = jurybox("import", write("log.json", {"eval": 1, "samples": [2]}))
     assert done.code == 2
-    assert done.err.startswith("log.json: Inspect log with an unknown shape; ")
+    assert done.err.startswith("log.json: Inspect log in an unknown form; ")
     assert not Path("log").exists()
 
 
@@ -655,11 +655,11 @@ def test_columns_without_a_known_name_are_carried_over_with_a_hint(jurybox: Call
 @pytest.mark.parametrize(
     ("name", "odd", "where"),
     [
-        ("odd.jsonl", {"item": 5}, "odd.jsonl:2: OpenAI eval items with an unknown shape; correct"),
+        ("odd.jsonl", {"item": 5}, "odd.jsonl:2: OpenAI eval items in an unknown form; correct"),
         (
             "deep.json",
             {"input": "[" * 5000, "expectedOutput": "e"},
-            "deep.json: item 2: Langfuse dataset with an unknown shape; correct this one, or leave",
+            "deep.json: item 2: Langfuse dataset in an unknown form; correct this one, or leave",
         ),
     ],
 )

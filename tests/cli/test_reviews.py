@@ -178,7 +178,7 @@ def test_reviews_can_correct_no_gate_on_something_else(
     make_run(monkeypatch, None, gates=["unscored_rate <= 0"])
     done = jurybox("gate", "last", "--corrected")
     assert done.code == 2
-    assert "no gate uses a score, so reviews correct nothing; gate on one of" in done.err
+    assert "no gate uses a score, so reviews correct nothing; add a gate on one of" in done.err
 
 
 @pytest.mark.usefixtures("judged")

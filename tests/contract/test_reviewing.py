@@ -145,7 +145,7 @@ def test_a_pair_is_shown_in_an_order_of_the_reviewers_own_and_turned_back(
         assert found.mine.verdict == HumanVerdict(winner="A")
         assert (found.judged.winner, found.order) == ("A", case.order)
     assert orders == {"AB", "BA"}
-    with pytest.raises(InputError, match="`scores` is not known here"):
+    with pytest.raises(InputError, match="`scores` is an unknown key"):
         pairs.submit(0, "ben", scores(4), shown=SEEN)
 
 
@@ -193,8 +193,8 @@ def test_flagged_samples_correct_nothing(desk: ReviewDesk) -> None:
     assert (found.estimates, found.needed) == ((), 10)
     assert (
         "nothing is corrected yet: 10 more reviews from the random queue are needed. Flagged"
-        " samples that are already reviewed count too when that queue comes to them, so it may take"
-        " fewer" in found.lines
+        " samples that are already reviewed count once the queue reaches them, so fewer may be"
+        " enough" in found.lines
     )
     assert found.random.agreement is None
     clarity, depth = found.flagged.agreement.criteria

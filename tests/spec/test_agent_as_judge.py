@@ -140,7 +140,7 @@ def test_a_defect_in_half_a_pair_is_reported_after_the_other_half(jurybox: Juryb
 def test_more_replies_than_were_asked_for_are_refused(jurybox: Jurybox) -> None:
     done = check(jurybox, reply(5), reply(4))
     assert done.code == 2
-    assert "2 replies were given, but the protocol asks for 1" in done.err
+    assert "2 replies were given, but only 1 can be used" in done.err
 
 
 def test_measures_count_as_with_evaluate(jurybox: Jurybox) -> None:

@@ -533,7 +533,7 @@ def test_an_existing_file_is_never_written_over(calibrate: Calibrate) -> None:
         ([{"id": "1", "task": "t", "response": "r"}], (), "no row has a label for its response"),
         (ROWS[:29], ("--rounds", "1"), "29 rows with gold are too few"),
         (ROWS, ("--cluster", "talk"), "the row has no `talk`"),
-        (ROWS, ("--proposer", "python/JUDGES:proposer"), "a proposer needs at least one round"),
+        (ROWS, ("--proposer", "python/JUDGES:proposer"), "--proposer needs at least one round"),
         ([{**ROWS[0], "gold": {"charm": 3}}], (), "`gold` names `charm`, which isn't judged"),
         ([{**ROWS[0], "gold": {"correctness": 9}}], (), "`gold` gives `correctness` 9"),
     ],

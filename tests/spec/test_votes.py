@@ -144,7 +144,7 @@ def test_diff_says_which_judge_is_right_more_often(jurybox: Jurybox, tmp_path: P
     by_file = json.loads(jurybox("diff", one, other, "--gold", "labels.jsonl", "--json").out)
     assert by_file["judges"].startswith("A's judge is right more often: A 100%, B 20%")
     same = json.loads(jurybox("diff", one, one, "--gold", "labels.jsonl", "--json").out)
-    assert same["judges"].startswith("neither judge is, beyond chance, right more often")
+    assert same["judges"].startswith("neither judge is clearly right more often")
 
 
 def test_the_votes_on_a_winner_are_reported_and_ranked(jurybox: Jurybox, tmp_path: Path) -> None:

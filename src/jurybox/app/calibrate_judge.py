@@ -79,7 +79,7 @@ class Calibrator:
             warnings.append(wiring.DEFAULT_JUDGE_NOTICE.format(name=name))
         if options.proposer is not None and not options.rounds:
             hint = "set it to 1 or more"
-            raise InputError("a proposer needs at least one round", hint, "--rounds")
+            raise InputError("--proposer needs at least one round", hint, "--rounds")
         self._options = options
         self._gold = read_gold_set(
             Path(options.gold), rubric, limit=options.limit, cluster=options.cluster

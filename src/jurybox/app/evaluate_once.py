@@ -329,8 +329,8 @@ def judge_by_agent(rubric: Rubric, row: Row, replies: Sequence[str]) -> SingleRe
             asked = flow.send(tuple(ModelReply(text=text) for text in given))
     except StopIteration as done:
         if used < len(replies):
-            problem = f"{len(replies)} replies were given, but the protocol asks for {used}"
-            raise InputError(problem, "give only those that were asked for") from None
+            problem = f"{len(replies)} replies were given, but only {used} can be used"
+            raise InputError(problem, "leave the last ones out") from None
         return outcome_report(procedure, row, done.value)
     finally:
         flow.close()

@@ -71,7 +71,7 @@ def _check_options(options: RunOptions) -> None:
         check_label("--tag", tag)
     for each in options.filters:
         if not each.partition("=")[0] or "=" not in each:
-            raise InputError("it names no value", "write FIELD=VALUE", f"--filter {each}")
+            raise InputError("there is no `FIELD=`", "write FIELD=VALUE", f"--filter {each}")
 
 
 def bundled_suites() -> dict[str, Path]:

@@ -177,7 +177,7 @@ def corrected_by_reviews(row: records.RunRow, view: RunView, store: Store) -> Ru
     gated = dict.fromkeys(gate.name for gate in rubric.gates)
     if not gated.keys() & scored.keys():
         problem = "no gate uses a score, so reviews correct nothing"
-        raise InputError(problem, f"gate on one of {listed([*scored])}", row.id)
+        raise InputError(problem, f"add a gate on one of {listed([*scored])}", row.id)
     for metric in gated:
         if metric not in scored:
             notes.append(f"{metric} isn't corrected: people don't score it")

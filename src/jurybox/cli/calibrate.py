@@ -118,7 +118,7 @@ def _print(made: Calibration) -> None:
     ceilings = [(each.criterion, each.ceiling) for each in made.metrics.criteria if each.ceiling]
     if ceilings:
         print_line()
-        names = ("people", "n", "exact", "kappa", "alpha", "judge with one of them: kappa")
+        names = ("people", "n", "exact", "kappa", "alpha", "kappa of the judge with one person")
         print_table(
             ("people with each other", *names),
             (

@@ -82,13 +82,13 @@ def command(  # noqa: PLR0917 - click passes them by name
 
     Further runs are also tested against RUN_A. A run is named by its id, its name, a tag,
     or `last`. Samples are matched by id and repeat.
-    Each metric that both runs have is tested over these pairs: the difference with its interval,
-    and a p value with Holm's correction over all metrics. B counts as higher or lower only if the
-    interval excludes 0 and the p value is significant. Changed samples are listed: changed verdicts
-    (passed, winner, scored, flagged) before changed scores, then by size of the difference. Latency
-    is shown, but neither counted as a change nor tested. If people have labeled the recorded
-    responses, it shows which run's judge is right more often. The exit code is 0 whether or not the
-    runs differ, unless --fail-on is given.
+    Each metric that both runs have is tested over the matched samples: the difference with its
+    interval, and a p value with Holm's correction over all metrics. B counts as higher or lower
+    only if the interval excludes 0 and the p value is significant. Changed samples are listed:
+    changed verdicts (passed, winner, scored, flagged) before changed scores, then by size of the
+    difference. Latency is shown, but neither counted as a change nor tested. If people have labeled
+    the recorded responses, it shows which run's judge is right more often. The exit code is 0 even
+    if the runs differ, unless --fail-on is given.
 
     \b
     Examples:

@@ -97,7 +97,7 @@ MEASURED: Final = (
         "--latency-model-ms",
         type=click.FloatRange(0),
         metavar="MS",
-        help="The model's own response time, not counting anything around it.",
+        help="How long the model alone took.",
     ),
     click.option(
         "--input-tokens", type=click.IntRange(0), metavar="N", help="Tokens of the request."

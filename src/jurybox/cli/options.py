@@ -61,7 +61,7 @@ max_cost_option = click.option(
     "--max-cost",
     type=click.FloatRange(0, min_open=True),
     metavar="DOLLARS",
-    help="Stop before the run, with its calls in flight, could cost more; it can be resumed.",
+    help="Stop before the run could cost more, counting calls in flight; it can be resumed.",
 )
 gold_option = click.option(
     "--gold",

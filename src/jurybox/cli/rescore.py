@@ -16,8 +16,8 @@ def command(run: str, rubric: str, as_json: bool) -> int:
     """Score the stored replies of a RUN under another version of its rubric.
 
     RUN is a run's id, its name, a tag, or `last`. No model is called. The result is stored as
-    a new run; the old one stays as it is. A rubric whose questions to the judges differ is refused,
-    because the replies don't answer them. Exit codes are those of `jurybox run`.
+    a new run; the old one stays as it is. A rubric that asks the judges different questions is
+    refused, because the replies don't answer them. Exit codes are those of `jurybox run`.
 
     \b
     Examples:

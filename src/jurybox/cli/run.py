@@ -47,7 +47,7 @@ from jurybox.text_format import counted
     help="Run every sample N times; defaults to the suite's `repeats`.",
 )
 @click.option(
-    "--dataset", metavar="FILE", help="A dataset, instead of the suite's; with the same columns."
+    "--dataset", metavar="FILE", help="A dataset with the same columns, instead of the suite's."
 )
 @options.votes_option
 @click.option(
@@ -85,7 +85,7 @@ from jurybox.text_format import counted
     "tags",
     multiple=True,
     metavar="TAG",
-    help="A label for the run; given as RUN, it stands for the newest run with it.",
+    help="A label for the run; commands accept it as RUN, for the newest run with this label.",
 )
 @click.option("--baseline", metavar="RUN", help="A run to compare with.")
 @options.max_cost_option

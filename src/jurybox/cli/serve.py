@@ -62,7 +62,7 @@ _NEEDED: Final = ("fastapi", "hypercorn", "itsdangerous")
     "reviewers",
     multiple=True,
     metavar="NAME",
-    help="Assign samples to this reviewer, not to the first who ask for one; can be repeated.",
+    help="Assign samples to this reviewer, instead of to the first who ask; can be repeated.",
 )
 @store_option
 def command(

@@ -54,7 +54,7 @@ def read_foreign(path: Path) -> ForeignSuite:
     try:
         known.read(value, read)
     except (*_MISFITS, RecursionError):
-        problem = f"{known.name} with an unknown shape"
+        problem = f"{known.name} in an unknown form"
         if read.at is None:
             hint = "write the file again with a current version"
             raise InputError(problem, hint, source.origin) from None

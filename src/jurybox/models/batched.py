@@ -403,7 +403,7 @@ class BatchedModel:
             if row.endpoint != self.endpoint:
                 what = (
                     f"batch {row.batch_id or row.number} was submitted to {row.endpoint}, not to"
-                    f" {self.endpoint}; continue with that address; {_LOST}"
+                    f" {self.endpoint}; resume the run with its first address; {_LOST}"
                 )
                 raise ModelError("refused", what, retry=False)
             found = row if row.state == "submitted" else await self._find(row)

@@ -328,8 +328,8 @@ def waiting_line(waiting: int, passed: int) -> str:
     have, it = ("has", "it") if passed == 1 else ("have", "them")
     wait = "waits" if waiting == 1 else "wait"
     return (
-        f"{samples} {wait} to be counted: {before} {have} no blind review; the random queue gives"
-        f" {it} next to reviewers who may still score {it} blind"
+        f"{samples} {wait} to be counted: {before} {have} no blind review; reviewers who can still"
+        f" score {it} blind get {it} next in the random queue"
     )
 
 

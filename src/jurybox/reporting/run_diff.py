@@ -191,7 +191,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         made = found.comparison
         side = {"higher": "B's judge is", "lower": "A's judge is"}.get(made.verdict)
         a, b = (f"{100 * (mean or 0):.0f}%" for mean in (made.mean_a, made.mean_b))
-        who = side or "neither judge is, beyond chance,"
+        who = side or "neither judge is clearly"
         return f"{who} right more often: A {a}, B {b} of the labels on {counted(made.n, 'sample')}"
 
     def conclusion(self, *, titled: bool = False, lettered: bool = True) -> str:

@@ -93,7 +93,7 @@ class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
         votes = [view.metadata.get("votes") or 0 for view in self.runs]
         if same and len({*votes}) == 1:
             return ""
-        shared = "" if same else "; differences are over the samples that a run and the first have"
+        shared = "" if same else "; each difference is over the samples shared with the first run"
         samples = (counted(view.summary["samples"], "sample") for view in self.runs)
         have = (
             f"{name} has {many} with {counted(each, 'vote')} each"

@@ -38,7 +38,7 @@ def read_verdict(data: object, rubric: Rubric, *, pair: bool) -> HumanVerdict:
     known = ("winner", _CONCERN) if pair else ("scores", _CONCERN)
     for name in given:
         if name not in known:
-            raise InputError(f"`{name}` is not known here", f"give it as {wanted}", "verdict")
+            raise InputError(f"`{name}` is an unknown key", f"give it as {wanted}", "verdict")
     if known[0] not in given:
         raise InputError(f"`{known[0]}` is missing", f"give it as {wanted}", "verdict")
     concern = given.get(_CONCERN, msgspec.UNSET)

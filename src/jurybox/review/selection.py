@@ -81,8 +81,8 @@ def needed_line(needed: int, unsure: int = 0, *, others: bool = False) -> str:
     verb = "is" if needed == 1 else "are"
     again = "; `jurybox serve --overlap 2` assigns unclear samples to a second reviewer"
     fewer = (
-        ". Flagged samples that are already reviewed count too when that queue comes to them, so it"
-        " may take fewer"
+        ". Flagged samples that are already reviewed count once the queue reaches them, so fewer"
+        " may be enough"
     )
     more = f"{again if unsure else ''}{fewer if others and needed > 1 else ''}"
     return f"{reviews} from the random queue {verb} needed{more}"

@@ -311,8 +311,8 @@ def _of_complete(table: Values, clusters: _Clusters, level: float) -> dict[str, 
     undefined = _SAME_SCORE
     if not np.all(rows == rows[0, 0]):
         undefined = (
-            "the items' mean scores differ too little, compared with how the raters differ on each "
-            "item, for this form to be defined"
+            "this form is undefined, because the mean scores of items differ too little, compared "
+            "with the scores of one item by different raters"
         )
 
     patterns = Patterns(

@@ -171,7 +171,7 @@ def _check_kind(inner: Pairs, findings: Findings) -> None:
             problem = f"a target has both `{kinds[0]}` and a `{key.text}`"
             findings.add(key.place, "two-targets", problem, "keep one of them")
         elif key.text in unused:
-            problem = f"`{key.text}` means nothing to a target with `{kinds[0]}`"
+            problem = f"`{key.text}` has no effect on a target with `{kinds[0]}`"
             findings.add(key.place, "unused-key", problem, "remove it")
 
 
@@ -188,7 +188,7 @@ def _read_command(node: Node | None, reader: FieldReader) -> tuple[str, ...] | N
                 reader.findings.add(node.place, "bad-command", problem, f"give {_COMMAND}")
             return words
         case _:
-            problem = f"`command` is {kind_of(node)}, not all of it text"
+            problem = f"`command` is {kind_of(node)}, but it must consist of texts"
             reader.findings.add(node.place, "wrong-type", problem, f"give {_COMMAND}")
             return None
 

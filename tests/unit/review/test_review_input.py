@@ -49,7 +49,7 @@ def test_scores_are_kept_as_they_were_given() -> None:
         (scores(clarity=4, dept=1), "`dept` isn't judged; did you mean `depth`?"),
         ({"scores": 4}, "`scores` isn't an object"),
         ({}, "`scores` is missing"),
-        ({"winner": "A"}, "`winner` is not known here"),
+        ({"winner": "A"}, "`winner` is an unknown key"),
         ([], "the verdict isn't an object"),
         (None, "the verdict isn't an object"),
     ],
@@ -71,8 +71,11 @@ def test_a_pair_has_a_winner() -> None:
         ({"winner": "C"}, "winner: that isn't one of the responses"),
         ({"winner": ["A"]}, "winner: that isn't one of the responses"),
         ({}, "`winner` is missing"),
-        ({"winner": "A", "preferences": {"depth": "A"}}, "`preferences` is not known here"),
-        (scores(clarity=4, depth=1), "`scores` is not known here"),
+        (
+            {"winner": "A", "preferences": {"depth": "A"}},
+            "`preferences` is an unknown key",
+        ),
+        (scores(clarity=4, depth=1), "`scores` is an unknown key"),
     ],
 )
 def test_a_verdict_on_a_pair_is_read_strictly_too(data: object, says: str) -> None:

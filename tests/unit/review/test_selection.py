@@ -94,7 +94,7 @@ def test_who_is_needed_is_said_also_where_all_that_is_left_is_unclear() -> None:
     assert needed_line(9) == "9 more reviews from the random queue are needed"
     assert needed_line(9, others=True) == (
         "9 more reviews from the random queue are needed. Flagged samples that are already"
-        " reviewed count too when that queue comes to them, so it may take fewer"
+        " reviewed count once the queue reaches them, so fewer may be enough"
     )
     assert needed_line(1, 1) == (
         "1 more review from the random queue is needed; `jurybox serve --overlap 2` assigns"

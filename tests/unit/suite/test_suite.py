@@ -163,7 +163,7 @@ def test_a_command_gets_the_text_by_default() -> None:
         ("[' ', a]", "the command is empty"),
         ("[]", "`command` is a list"),
         ("{a: b}", "`command` is a mapping"),
-        ("[a, [b]]", "`command` is a list, not all of it text"),
+        ("[a, [b]]", "`command` is a list, but it must consist of texts"),
     ],
 )
 def test_a_command_that_can_not_be_started_is_refused(command: str, problem: str) -> None:

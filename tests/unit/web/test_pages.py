@@ -1143,7 +1143,7 @@ def test_runs_with_different_samples_are_compared_over_those_that_both_have(
     columns = pages.get("/side-by-side?run=run-a&run=run-b").text
     assert "not tested" not in page  # a gated metric of other samples can't be compared
     what = "run-a has 4 samples with 1 vote each, run-b has 2 samples with 1 vote each"
-    assert f"{what}; differences are over the samples that a run and the first have" in columns
+    assert f"{what}; each difference is over the samples shared with the first run" in columns
     assert "75%" in columns
     assert "+25 points" not in columns
 

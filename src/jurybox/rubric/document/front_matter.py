@@ -189,7 +189,7 @@ class FrontMatterCheck:
                 problem = f"a component can't be made of `{of}`"
                 self._findings.add(place, "unknown-metric", problem, hint)
             if of in metrics.MEASURES and component.full_until is None:
-                hint = "set the value up to which it counts fully"
+                hint = "set the highest value that counts fully"
                 problem = f"the measure `{of}` has no `full_until`"
                 self._findings.add(place, "missing-key", problem, hint)
             if of in self._criteria and component.full_until is not None:
@@ -245,7 +245,7 @@ class FrontMatterCheck:
         ends = (0, 1) if name in self._shares else scale and scale.ends
         if ends is not None and not ends[0] <= comparison.number <= ends[1]:
             problem = f"`{comparison}` asks for a value that `{name}` never has"
-            hint = f"it is {show_number(ends[0])} to {show_number(ends[1])}"
+            hint = f"use a number from {show_number(ends[0])} to {show_number(ends[1])}"
             self._findings.add(place, "out-of-range", problem, hint)
 
     def _check_metric(self, what: str, name: str, known: Sequence[str], place: Place) -> None:
