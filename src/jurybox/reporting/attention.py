@@ -47,6 +47,7 @@ _REVIEWERS: Final = {
     "disputed": "that reviewers disagree about",
 }
 """The reasons that come from reviews, and their meanings."""
+_LOWERS_CONFIDENCE: Final = frozenset({"unstable", "judge_fallback"})
 # A review gives no score, so these samples stay without one.
 _NEVER_SETTLED: Final = frozenset({"unscored"})
 
@@ -240,6 +241,26 @@ def worst_samples(store: Store, view: RunView, most: int) -> tuple[SampleCard, .
 
 def concerns_of(store: Store, view: RunView, listed: int = FIRST) -> tuple[Concern, ...]:
     """Return the reasons to look at a run's samples, each with its first few samples.
+
+    If low confidence is nothing but another reason's effect, the other reason says so.
+    """
+    every = every_concern(store, view, listed)
+    low = next((each for each in every if each.kind == "low_confidence"), None)
+    if low is None:
+        return every
+    for each in every:
+        same = (each.count, each.reviewed) == (low.count, low.reviewed)
+        if each.kind in _LOWERS_CONFIDENCE and same:
+            query = SampleQuery(flags=(each.kind, low.kind), limit=1)
+            if store.find_samples(view.run_id, query).total == each.count + each.reviewed:
+                meaning = f"{each.meaning}, so their confidence is low"
+                both = msgspec.structs.replace(each, meaning=meaning)
+                return tuple(both if one is each else one for one in every if one is not low)
+    return every
+
+
+def every_concern(store: Store, view: RunView, listed: int) -> tuple[Concern, ...]:
+    """Return each reason to look at a run's samples, even if its samples have another one too.
 
     What reviewers confirmed comes first. If a review settled a sample's reason, the sample is not
     listed under that reason.

@@ -16,7 +16,7 @@ import msgspec
 
 from jurybox.documents.numbers import exact
 from jurybox.errors import InputError
-from jurybox.reporting.attention import Attention, gather
+from jurybox.reporting.attention import Attention, every_concern, gather, worst_samples
 from jurybox.reporting.metric_text import causes_of, key_metric, metrics_of
 from jurybox.reporting.reasons import reasoning, why_failed
 from jurybox.reporting.review_text import ReviewAgreement
@@ -283,7 +283,9 @@ def _markdown(file: BinaryIO, view: RunView, store: Store, more: Mapping[str, ob
 
 def _json(file: BinaryIO, view: RunView, store: Store, more: Mapping[str, object]) -> None:
     # People look at a few samples; a program may want many, but memory must stay bounded.
-    attention = gather(store, view, listed=1000)
+    attention = Attention(
+        concerns=every_concern(store, view, 1000), worst=worst_samples(store, view, 10)
+    )
     data = {**view.as_data(), **attention.as_data(), **more}
     text = msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
     file.write(visible_json(text).encode() + b"\n")

@@ -130,6 +130,7 @@ RATES: Final = (
 )
 """The rates that every run has."""
 
+UNSTABLE_RATE: Final = "unstable_rate"
 WIN_RATE: Final = "win_rate"
 """The share of pairs that the first response wins; a tie counts as half a win."""
 

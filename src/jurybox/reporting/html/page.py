@@ -57,13 +57,12 @@ from jurybox.reporting.metric_text import (
 )
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.view import RunView, lost_votes
-from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLES, WIN_RATE, Comparison
+from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLES, UNSTABLE_RATE, WIN_RATE, Comparison
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import JUDGE_SCORE
 from jurybox.statistics.jury_agreement import JuryAgreement
 from jurybox.text_format import counted
 
-UNSTABLE_RATE: Final = "unstable_rate"
 _NOT_YET: Final = "not yet: the run isn't finished"
 
 
@@ -226,7 +225,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
         ]
         if failed:
             failed.sort(key=attrgetter("close"))
-            texts = failed_gates((each.outcome for each in failed), self.rubric)
+            texts = failed_gates((each.outcome for each in failed), self.view)
             why = "; ".join(
                 f"{text}{each.in_words}" for each, (text, _) in zip(failed, texts, strict=True)
             )

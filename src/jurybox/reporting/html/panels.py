@@ -16,15 +16,13 @@ from jurybox.reporting.judge_votes import stored_votes
 from jurybox.reporting.metric_text import key_metric
 from jurybox.reporting.stored import SampleRecord, procedure_of, reading
 from jurybox.reporting.view import RunView
-from jurybox.rubric.metrics import WIN_RATE, Comparison
+from jurybox.rubric.metrics import UNSTABLE_RATE, WIN_RATE, Comparison
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.estimates import Interval
 from jurybox.statistics.intervals import wilson
 from jurybox.storage.sample_search import SampleQuery
 from jurybox.storage.store import Store
-
-_UNSTABLE: Final = "unstable_rate"
 
 
 def groupings(summary: Mapping[str, Any], rubric: Rubric) -> dict[str, dict[str, Axis]]:
@@ -49,8 +47,8 @@ def _columns(groups: Mapping[str, Mapping[str, Any]], rubric: Rubric) -> tuple[s
         name for name in wanted if any(known.get(name) is not None for known in groups.values())
     ]
     # The unstable rate gets a column only if it isn't zero in every group.
-    if any(known.get(_UNSTABLE) for known in groups.values()):
-        found.append(_UNSTABLE)
+    if any(known.get(UNSTABLE_RATE) for known in groups.values()):
+        found.append(UNSTABLE_RATE)
     return tuple(found)
 
 
@@ -183,7 +181,10 @@ def order_metrics(store: Store, run: RunRow, most: int = MOST_PAIRS) -> tuple[Or
     first, stays, *flips = position(Observations(voted=votes))
     return (
         OrderMetric(
-            label="The first position wins, in calls with a winner", criterion=None, metric=first
+            label="The first position wins, in calls with a winner",
+            criterion=None,
+            metric=first,
+            most=most,
         ),
         OrderMetric(
             label="The winner stays when the responses are swapped", criterion=None, metric=stays

@@ -21,7 +21,7 @@ from jurybox.reporting.metric_text import (
 from jurybox.reporting.release import ReleaseReview
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.view import RunView
-from jurybox.rubric.metrics import SAMPLES, WIN_RATE, Comparison
+from jurybox.rubric.metrics import SAMPLES, UNSTABLE_RATE, WIN_RATE, Comparison
 from jurybox.rubric.rubric_model import Rubric, releases
 from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.estimates import Estimate, Interval
@@ -29,6 +29,7 @@ from jurybox.text_format import counted
 
 Part = tuple[str, str]
 _MOST_REASONS: Final = 3
+_UNSTABLE: Final = "flag=unstable"
 _UNREAD: Final = ("flag=judge_fallback", "flag=unscored")
 
 
@@ -52,7 +53,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         """The reason for lists of runs: the most important one, and that gates fail too."""
         last = self.tone == "waits" and self.parts[0][1] not in _UNREAD
         text, query = self.parts[-1 if last else 0]
-        if self.failed_gates and query:
+        if self.failed_gates and query not in {"", _UNSTABLE}:
             fail = "fails" if self.failed_gates == 1 else "fail"
             text += f"; {counted(self.failed_gates, 'gate')} {fail}"
         return text, query
@@ -170,7 +171,8 @@ def _by_the_judge(view: RunView) -> Verdict:
         return _verdict(word, tone, unscored, confirmed, awaited, _scenarios_in(stated, view))
     if failed or release.blocked:
         room = _MOST_REASONS - len(confirmed) - len(awaited)
-        why = (failed_gates if len(failed) <= room else _failing)(failed, view.rubric)
+        failed.sort(key=lambda gate: Comparison.parse(gate.gate).name != UNSTABLE_RATE)
+        why = (failed_gates if len(failed) <= room else _failing)(failed, view)
         if unscored and failed:
             fail = "fails" if len(failed) == 1 else "fail"
             why = ((f"{len(failed)} of {counted(len(view.gates), 'gate')} {fail}", ""),)
@@ -281,20 +283,27 @@ def _names(reason: str, scenario: str) -> bool:
     return re.search(rf"\b(scenario|in) {re.escape(scenario)}[ ,]", reason) is not None
 
 
-def _failing(gates: Sequence[GateOutcome], rubric: Rubric) -> Iterator[Part]:
+def _failing(gates: Sequence[GateOutcome], view: RunView) -> Iterator[Part]:
     """Yield the first gate that fails, and which others do."""
-    others = [metric_title(Comparison.parse(each.gate).name, rubric) for each in gates[1:]]
+    others = [metric_title(Comparison.parse(each.gate).name, view.rubric) for each in gates[1:]]
     names = ", ".join(others[:_MOST_REASONS]) + (", ..." if len(others) > _MOST_REASONS else "")
     fail = "fails" if len(others) == 1 else "fail"
     more = f", and {counted(len(others), 'more gate')} {fail} ({names})"
-    for text, query in failed_gates(gates[:1], rubric):
+    for text, query in failed_gates(gates[:1], view):
         yield text + (more if others else ""), query
 
 
-def failed_gates(gates: Iterable[GateOutcome], rubric: Rubric) -> Iterator[Part]:
-    """Yield why each gate fails."""
+def failed_gates(gates: Iterable[GateOutcome], view: RunView) -> Iterator[Part]:
+    """Yield why each gate fails; unstable winners say that the judges can't be relied on."""
     for gate in gates:
         rule = Comparison.parse(gate.gate)
+        if rule.name == UNSTABLE_RATE and gate.value:
+            pairs = counted(view.summary["n"][rule.name], "pair")
+            where = f"in {round(gate.value * view.summary['n'][rule.name])} of {pairs}"
+            number = f"{gate_value(gate)}, has to be {required_value(rule)}"
+            changed = f"the winner changed when the responses were swapped ({number})"
+            yield f"the judges can't be relied on: {where} {changed}", _UNSTABLE
+            continue
         value = "unknown" if gate.value is None else gate_value(gate)
         text = f"is {value} and has to be {required_value(rule)}"
-        yield f"{ruled_title(rule.name, rubric)} {text}", ""
+        yield f"{ruled_title(rule.name, view.rubric)} {text}", ""

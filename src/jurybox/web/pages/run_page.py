@@ -10,7 +10,12 @@ from jurybox.engine.records import RunRow
 from jurybox.errors import JuryboxError
 from jurybox.reporting.attention import concerns_of
 from jurybox.reporting.html.page import Baseline, Extras, RunPage, run_page
-from jurybox.reporting.html.panels import with_lost_votes
+from jurybox.reporting.html.panels import (
+    OrderMetric,
+    order_metrics,
+    position_of,
+    with_lost_votes,
+)
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.stored import run_title
 from jurybox.reporting.view import RunView
@@ -19,6 +24,7 @@ from jurybox.web.app_state import PATIENCE, AppState, Pending, soon
 from jurybox.web.lookup import PlaceOf, TheRun
 from jurybox.web.template_engine import page_response, segment
 
+_MOST_PAIRS: Final = 1000
 _PENDING: Final = "There are reviews; how far the judges agree with them will be shown in a moment."
 
 
@@ -69,16 +75,19 @@ def _page(view: RunView, run: RunRow, place: AppState) -> tuple[RunPage, bool]:
     store, baseline, people = place.store, _baseline(view, run, place), _people(run, place)
     several = run.status == "finished" and (view.metadata.get("votes") or 0) > 1
     jury = _jury(run, place) if several else None
+    position = _position(view, run, place)
     extras = Extras(
         baseline=baseline,
         calibration=calibration_of_run(view, store),
         people=people,
         jury_agreement=None if isinstance(jury, Pending) else jury,
         with_lost_votes=with_lost_votes(store, view),
+        position=() if isinstance(position, Pending) else position,
     )
     comparing = baseline is not None and baseline.conclusion is None
     # `people` is a string only while reviews are still being compared.
-    pending = comparing or isinstance(people, str) or isinstance(jury, Pending)
+    lacks = any(isinstance(each, Pending) for each in (jury, position))
+    pending = comparing or isinstance(people, str) or lacks
     return run_page(view, view.rubric, concerns_of(store, view), extras=extras), pending
 
 
@@ -88,6 +97,21 @@ def _jury(run: RunRow, place: AppState) -> JuryAgreement | Pending | None:
         return soon(place.jury(run), PATIENCE / 3)  # the page has waited for other parts before
     except JuryboxError:
         return None  # the page of the damaged sample, and `verify`, say what is wrong
+
+
+def _position(view: RunView, run: RunRow, place: AppState) -> tuple[OrderMetric, ...] | Pending:
+    """Return how the order of pairs affects the votes; empty if responses were scored alone."""
+    known = position_of(view)
+    if run.status != "finished" or known is None or not known.orders:
+        return ()
+
+    def make() -> tuple[OrderMetric, ...]:
+        return order_metrics(place.store, run, _MOST_PAIRS)
+
+    try:
+        return soon(place.kept("position", make, run, reviews=False), PATIENCE / 3)
+    except JuryboxError:
+        return ()
 
 
 def _people(run: RunRow, place: AppState) -> ReviewAgreement | str | None:

@@ -5,9 +5,11 @@ from statistics import fmean, stdev
 
 import pytest
 
-from jurybox.reporting.attention import worst_samples
+from jurybox.reporting.attention import every_concern, worst_samples
 from jurybox.reporting.html.histograms import WHOLE, Axis, mean_interval
+from jurybox.reporting.html.run_verdict import failed_gates
 from jurybox.reporting.metric_text import gate_margin, gate_value
+from jurybox.scoring.summary import GateOutcome
 from jurybox.scoring.tally import MetricSpread
 from jurybox.statistics.intervals import mean_of, wilson
 
@@ -188,3 +190,20 @@ def test_cards_have_the_task_the_response_and_the_reasoning(made: Callable) -> N
         ("Accuracy 0, Faithfulness 1", "Wrong.")
     ]
     assert late.answers[0].error == "timed out"
+
+
+def test_unstable_winners_say_that_the_judges_cannot_be_relied_on(
+    made: Callable, page: Callable
+) -> None:
+    run = made("pairs")
+    gate = GateOutcome(gate="unstable_rate <= 0.1", value=1.0, passed=False)
+    ((text, query),) = failed_gates([gate], run.view)
+    where = "in 3 of 3 pairs the winner changed when the responses were swapped"
+    assert text == f"the judges can't be relied on: {where} (100%, has to be at most 10%)"
+    assert query == "flag=unstable"
+    # The same samples aren't listed under low confidence again.
+    (concern,) = page(run).concerns
+    assert (concern.kind, concern.count) == ("unstable", 3)
+    assert concern.in_words.endswith(", so their confidence is low")
+    kinds = [each.kind for each in every_concern(run.store, run.view, 5)]
+    assert kinds == ["unstable", "low_confidence"]
