@@ -314,7 +314,7 @@ def test_a7_a_target_that_failed_counts_as_non_responsive(
     failure: Failure, *, timed_out: bool
 ) -> None:
     target = TargetPlan(model="openai/target-2025-01-01", generation=Generation(), timeout=60)
-    procedure = msgspec.structs.replace(PROCEDURE, target=target)
+    procedure = msgspec.structs.replace(PROCEDURE, target=target.request)
     judge = Judge(failure)
     outcome = drive_sync(evaluate_sample(procedure, row(None)), judge)
     assert len(judge.asked) == 1
@@ -350,7 +350,7 @@ def test_a12_one_run_alone_has_no_deviation() -> None:
 
 def test_a9_a_cached_latency_is_kept_and_never_counts_as_measured() -> None:
     target = TargetPlan(model="openai/target-2025-01-01", generation=Generation(), timeout=60)
-    procedure = msgspec.structs.replace(PROCEDURE, target=target)
+    procedure = msgspec.structs.replace(PROCEDURE, target=target.request)
     reply = ModelReply(text="Paris.", latency_ms=800, cached=True)
     outcome = drive_sync(evaluate_sample(procedure, row(None)), Judge(reply, verdict(2, 2)))
     timing = Timing(latency_e2e_ms=800, cached=True, attempts=1, latency_attempt_ms=800)

@@ -75,7 +75,7 @@ def test_an_unnamed_judge_is_announced_once_before_it_judges(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: tuple[str, ...], announced: list[str]
 ) -> None:
     (tmp_path / "judges.py").write_text("def one(prompt):\n    return ''\n")
-    monkeypatch.setattr("jurybox.app.evaluate_once.embedded_judge", lambda: JUDGE)
+    monkeypatch.setattr("jurybox.wiring.embedded_judge", lambda: JUDGE)
     heard: list[str] = []
     evaluate(
         rubric="answer-quality",
@@ -89,7 +89,7 @@ def test_an_unnamed_judge_is_announced_once_before_it_judges(
 
 
 def test_a_judge_that_cannot_judge_is_not_announced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jurybox.app.evaluate_once.embedded_judge", lambda: "local/./nowhere.gguf")
+    monkeypatch.setattr("jurybox.wiring.embedded_judge", lambda: "local/./nowhere.gguf")
     heard: list[str] = []
     with pytest.raises(InputError):
         evaluate(rubric="general", task="t", response="r", on_default_judge=heard.append)
