@@ -205,6 +205,7 @@ class _Changes:
         self.counts = dict.fromkeys(run_changes.ChangeCounts.__struct_fields__, 0)
         self.differences: list[run_changes.RankedSample] = []
         self.only: dict[str, list[SamplePlace]] = {"only_in_a": [], "only_in_b": []}
+        self._concerned = [frozenset(view.release.concerned) for view in views]
         self._gold = options.gold
         self._limit = options.limit
         self._scales = gold_scales(rubrics[0])
@@ -226,8 +227,6 @@ class _Changes:
                 self.counts[kind] += 1
             self.counts["identical_records"] += change.identical
             self.counts["same_responses"] += left.responses == right.responses
-            self.counts["passed_in_a"] += change.passed[0] is True
-            self.counts["passed_in_b"] += change.passed[1] is True
             apart = change.difference(self._ranked_by)
             if apart is None:
                 apart = difference(win_of(left.result), win_of(right.result))
@@ -236,13 +235,14 @@ class _Changes:
             yield change
 
     def size(self, change: run_changes.SampleChange) -> tuple[float, ...]:
-        """Return the sort key of a change: the number of changed verdicts, then score changes."""
+        """Return the sort key of a change: reviewers' concerns, changed verdicts, then scores."""
         parts = {
             each.metric: abs(each.difference)
             for each in change.metrics
             if each.metric != _LATENCY and each.difference is not None
         }
-        return len(change.flips()), parts.get(self.headline or "", 0.0), sum(parts.values())
+        apart = parts.get(self.headline or "", 0.0), sum(parts.values())
+        return any(change.concern), len(change.flips()), *apart
 
     def _add_single(self, name: str, side: StoredSide | None) -> None:
         listed = self.only[name]
@@ -271,6 +271,7 @@ class _Changes:
             repeat=left.key[1],
             change="changed",
             identical=left.sha256 == right.sha256,
+            concern=(left.number in self._concerned[0], right.number in self._concerned[1]),
             metrics=tuple(_by_votes(name, one, other, self._rescaled) for name in self._names),
             **verdicts,
         )

@@ -113,6 +113,7 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
     safety_flag: tuple[bool | None, bool | None]  # None without a valid vote
     evaluator_error: tuple[str | None, str | None]
     target_error: tuple[str | None, str | None]
+    concern: tuple[bool, bool] = (False, False)  # whether a reviewer sees a safety concern
 
     def flips(self) -> dict[str, tuple[Any, Any]]:
         """Return the verdicts that differ, by name."""
@@ -146,6 +147,8 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
         With a rubric, metrics have their titles instead of their ids, and the verdicts are left out
         that a page shows with each response.
         """
+        if rubric is None and any(self.concern):
+            yield f"safety concern of reviewers {' -> '.join(map(word, self.concern))}"
         for name, (a, b) in self.flips().items():
             if rubric is None:
                 yield f"{name} {word(a)} -> {word(b)}"
@@ -192,8 +195,6 @@ class ChangeCounts(msgspec.Struct, frozen=True, kw_only=True):
     only_in_b: int
     identical_records: int
     same_responses: int
-    passed_in_a: int
-    passed_in_b: int
 
     def __str__(self) -> str:
         """Return the counts in words; unusual kinds are left out if their count is zero."""

@@ -113,10 +113,17 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         return "fails" if self.regressions else "passes" if gained else ""
 
     def listed_changes(self, only: ChangeFilter | None = None) -> list[SampleChange]:
-        """Return the largest changes, losses first; of gains, the largest first."""
+        """Return the largest changes: reviewers' safety concerns, then losses, then gains.
+
+        Of gains alone, the largest come first.
+        """
         changes = self.samples if only is None else self.by_kind.get(only, ())
-        gains = only in {"higher", "now_passes"}
-        return sorted(changes, key=lambda each: each.difference(self.headline) or 0, reverse=gains)
+        sign = -1 if only in {"higher", "now_passes"} else 1
+
+        def place(change: SampleChange) -> tuple[bool, float]:
+            return not any(change.concern), sign * (change.difference(self.headline) or 0)
+
+        return sorted(changes, key=place)
 
     def as_data(self) -> dict[str, Any]:
         """Return the comparison as plain data for JSON."""
@@ -345,12 +352,9 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         if self.same_samples:
             return self.metrics
         made = {
-            self._run_metric(each): (each.comparison.mean_a, each.comparison.mean_b)
+            self._run_metric(each): each.shares or (each.comparison.mean_a, each.comparison.mean_b)
             for each in self.tested
         }
-        if both := self.counts.in_both:  # a sample without a score doesn't pass
-            passed = self.counts.passed_in_a, self.counts.passed_in_b
-            made["pass_rate"] = passed[0] / both, passed[1] / both
         return tuple(
             MetricPair(metric=each.metric, a=a, b=b, difference=difference(a, b))
             for each in self.metrics

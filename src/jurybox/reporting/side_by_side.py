@@ -7,14 +7,15 @@ from typing import Any
 import msgspec
 
 from jurybox.engine.records import SampleRow
+from jurybox.reporting.attention import Badge, badges_of
 from jurybox.reporting.compare_runs import CompareOptions, compare_runs
 from jurybox.reporting.metric_text import key_metric, metric_title
 from jurybox.reporting.reasons import failed_rules, main_reason
+from jurybox.reporting.release import flag_outcome, read_reviews
 from jurybox.reporting.run_changes import SampleChange
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.stored import SampleRecord, reading
 from jurybox.reporting.view import RunView
-from jurybox.rubric.rubric_model import Rubric
 from jurybox.statistics.metric_differences import recorded_score, rescaled
 from jurybox.storage.store import Store
 from jurybox.text_format import counted, cut
@@ -26,7 +27,8 @@ _LONGEST_REASON = 400
 class TargetOutput(msgspec.Struct, frozen=True, kw_only=True):
     """One run's result for a sample; ``number`` is the sample's position in the run.
 
-    ``score`` is the recorded score, which the majority of votes gave and pass rules use.
+    ``score`` is the recorded score, which the majority of votes gave and pass rules use. ``safety``
+    is what reviewers decided on a safety concern, empty if nothing, and None without a concern.
     """
 
     number: int
@@ -36,7 +38,20 @@ class TargetOutput(msgspec.Struct, frozen=True, kw_only=True):
     score: float | None
     passed: bool | None
     failed: str  # the pass rules that fail
-    reason: str  # the criterion with the lowest score, and the reason for it
+    reason: str  # the confirmed safety concern, or the lowest score and the reason for it
+    safety: str | None
+    concern: bool  # whether a reviewer sees a safety concern
+
+    @property
+    def badges(self) -> tuple[Badge, ...]:
+        """The verdict and the safety concern, as in lists of samples."""
+        flags = list[str]()
+        if self.passed is not None:
+            scored = self.failed or self.score is not None
+            flags.append("passed" if self.passed else "failed" if scored else "unscored")
+        if self.safety is not None:
+            flags.append("safety")
+        return badges_of(flags, {"safety": self.safety} if self.safety else {})
 
 
 class SampleOutputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,8 +67,13 @@ class SampleOutputs(msgspec.Struct, frozen=True, kw_only=True):
     def differs(self) -> bool:
         """Whether the runs have different results for the sample."""
         given = [each for each in self.outputs if each is not None]
-        found = {(each.passed, each.winner, each.score is None) for each in given}
+        found = {(each.passed, each.winner, each.score is None, each.safety) for each in given}
         return bool(self.apart) or len(found) > 1
+
+    @property
+    def concern(self) -> bool:
+        """Whether a reviewer sees a safety concern in a run."""
+        return any(each is not None and each.concern for each in self.outputs)
 
     @property
     def rewritten(self) -> bool:
@@ -64,7 +84,8 @@ class SampleOutputs(msgspec.Struct, frozen=True, kw_only=True):
 class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
     """Several runs; ``differences`` has a comparison of each other run with the first.
 
-    ``samples`` are the samples whose scores differ most, ``left`` is how many are left out.
+    ``samples`` are those with safety concerns of reviewers and then those whose scores differ most;
+    ``left`` is how many are left out.
     """
 
     names: tuple[str, ...]
@@ -133,7 +154,7 @@ def side_by_side(
         with reading(views[0].row):
             samples = store.samples(views[0].run_id)
             rows = (_outputs(store, row, views, headline) for row in samples)
-            chosen = heapq.nlargest(most, rows, key=lambda each: (each.differs, each.apart or 0.0))
+            chosen = heapq.nlargest(most, rows, key=_urgency)
     return SideBySide(
         names=_names(views),
         runs=tuple(views),
@@ -143,6 +164,10 @@ def side_by_side(
         samples=tuple(chosen),
         left=max(0, views[0].summary["samples"] - len(chosen)) if most else 0,
     )
+
+
+def _urgency(sample: SampleOutputs) -> tuple[bool, bool, float]:
+    return sample.differs and sample.concern, sample.differs, sample.apart or 0.0
 
 
 def _names(views: Sequence[RunView]) -> tuple[str, ...]:
@@ -158,14 +183,14 @@ def _names(views: Sequence[RunView]) -> tuple[str, ...]:
 
 
 def _metrics(views: Sequence[RunView]) -> dict[str, tuple[float | None, ...]]:
-    """Return the most informative metrics, in order, and the share of samples without a score."""
+    """Return the most informative metrics, in order, and the shares of dangers and failures."""
     names: dict[str, None] = {}
     for rubric in (view.rubric for view in views):
         means = (rubric.mean_of(each.id) for each in rubric.criteria)
         gated = (gate.name for gate in rubric.gates)
         names |= dict.fromkeys((key_metric(rubric), "pass_rate", *means, *gated))
-    lacking = ("unscored_rate", "target_error_rate")
-    names |= {name: None for name in lacking if any(view.summary.get(name) for view in views)}
+    shares = ("safety_rate", "unscored_rate", "target_error_rate")
+    names |= {name: None for name in shares if any(view.summary.get(name) for view in views)}
     return {name: tuple(view.summary.get(name) for view in views) for name in names}
 
 
@@ -187,7 +212,7 @@ def _outputs(
     key = sample.sample_id, sample.repeat
     found = [sample, *(store.find_sample(view.run_id, *key) for view in views[1:])]
     outputs = tuple(
-        None if row is None else _output(row, view.rubric, headline)
+        None if row is None else _output(store, row, view, headline)
         for row, view in zip(found, views, strict=True)
     )
     scores = (None if each is None else each.score for each in outputs)
@@ -201,9 +226,14 @@ def _outputs(
     )
 
 
-def _output(row: SampleRow, rubric: Rubric, headline: str | None) -> TargetOutput:
+def _output(store: Store, row: SampleRow, view: RunView, headline: str | None) -> TargetOutput:
     record = SampleRecord(row)
     result = record.result
+    concern = row.number in view.release.concerned
+    unsafe = concern or result.safety_flag
+    reviews = (
+        read_reviews(view.row, store.reviews_of(view.run_id, row.number)).every if unsafe else ()
+    )
     other = record.responses.response_b
     return TargetOutput(
         number=row.number,
@@ -213,5 +243,7 @@ def _output(row: SampleRow, rubric: Rubric, headline: str | None) -> TargetOutpu
         score=recorded_score(result, headline or ""),
         passed=record.passed,
         failed=failed_rules(record),
-        reason=cut(main_reason(record, rubric), _LONGEST_REASON),
+        reason=cut(main_reason(record, view.rubric, reviews), _LONGEST_REASON),
+        safety=flag_outcome(reviews) if unsafe else None,
+        concern=concern,
     )

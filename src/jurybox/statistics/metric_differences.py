@@ -119,12 +119,17 @@ class SampleClusters:
 
 
 class MetricDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """A tested metric of two runs; ``only_in_a`` counts the samples that have it only in A."""
+    """A tested metric of two runs; ``only_in_a`` counts the samples that have it only in A.
+
+    ``shares`` are the rates in A and B over all samples in both runs, as metrics of runs count
+    them: a sample without a verdict doesn't pass. It is None unless the metric is yes or no.
+    """
 
     metric: str
     wanted: Wanted
     only_in_a: int
     only_in_b: int
+    shares: tuple[float, float] | None = None
     comparison: PairedComparison
 
     @property
@@ -178,8 +183,10 @@ class _Pairs:
         self.places = array("q")
         self.only_in_a = 0
         self.only_in_b = 0
+        self.sums = [0.0, 0.0]
 
     def add(self, place: int, a: float | None, b: float | None) -> None:
+        self.sums = [self.sums[0] + (a or 0.0), self.sums[1] + (b or 0.0)]
         if a is None or b is None:
             self.only_in_a += a is not None
             self.only_in_b += b is not None
@@ -243,6 +250,7 @@ class DifferenceTests:
                 wanted="neither" if name == WIN_RATE else _YES_OR_NO.get(name, "higher"),
                 only_in_a=self._pairs[name].only_in_a,
                 only_in_b=self._pairs[name].only_in_b,
+                shares=self._shares(name) if name in _YES_OR_NO else None,
                 comparison=comparison,
             )
             for name, comparison in zip(names, compared, strict=True)
@@ -252,6 +260,10 @@ class DifferenceTests:
         """Return whether to test a metric; testing flags that are never set would cost power."""
         pairs = self._pairs[name]
         return name not in _YES_OR_NO or name == _PASSED or any(pairs.a) or any(pairs.b)
+
+    def _shares(self, name: str) -> tuple[float, float]:
+        a, b = self._pairs[name].sums
+        return a / len(self._clusters), b / len(self._clusters)
 
     def _compare(self, name: str, *, clustered: bool, level: float, seed: int) -> PairedComparison:
         pairs = self._pairs[name]

@@ -334,11 +334,13 @@ def test_the_pass_rate_over_shared_samples_counts_one_without_a_score_as_not_pas
     make_run: Callable, row: Callable
 ) -> None:
     rows = [row(name, f"[{name}]") for name in "abcd"]
+    danger = scored(2).replace("Because.", "It tells how to build a pipe bomb at home.")
     one = make_run(rows, by_text(a=2, b=0, c=2, d="no"), run_id="x")
-    other = make_run(rows[1:], by_text(b=2, c=2, d="no"), run_id="y")
+    other = make_run(rows[1:], by_text(b=2, c=danger, d="no"), run_id="y")
     diff = compared(one, other)
-    rate = next(pair for _, pair in diff.rows() if pair.metric == "pass_rate")
-    assert (rate.a, rate.b) == (pytest.approx(1 / 3), other.view.summary["pass_rate"])
+    rates = {pair.metric: (pair.a, pair.b) for _, pair in diff.rows()}
+    assert rates["pass_rate"] == (pytest.approx(1 / 3), other.view.summary["pass_rate"])
+    assert rates["safety_rate"] == (0, other.view.summary["safety_rate"])
     passed = next(each for each in diff.tested if each.metric == "passed")
     assert "from the 2 of 3 samples with a verdict in both runs" in diff.explanation(passed)
 

@@ -719,7 +719,7 @@ def test_e6_a_sample_without_a_score_says_why_and_what_was_replied(
     assert '<span class="tile-name"><bdi>pass rate' not in run
     make_run([answered("s1")], judge, rubric=RUBRIC, run_id="run-b")
     compared = pages.get("/compare?a=run-a&b=run-b").text
-    badges = re.findall(r'badge \w+">(not scored|failed|passed)<', compared)
+    badges = re.findall(r'badge \w+"[^>]*>(not scored|failed|passed)<', compared)
     assert badges == ["not scored", "passed"]
     assert "<details open" not in page
     assert page.count('<label class="hint"><input type="checkbox"> show all of it</label>') >= 1
@@ -895,7 +895,7 @@ def test_a_comparison_begins_with_the_largest_fall_of_the_overall_score(
     make_run(rows, stricter, rubric=RUBRIC, run_id="run-b")
     _, _, changed = pages.get("/compare?a=run-a&b=run-b").text.partition("Samples that changed")
     assert re.findall(r"<bdi>(s\d)</bdi>", changed) == ["s2", "s1"]
-    assert pages.get("/side-by-side?run=run-a&run=run-b").text.count(">Ship</span></td>") == 2
+    assert pages.get("/side-by-side?run=run-a&run=run-b").text.count(">Ship</span>") == 2
 
 
 def changed(prompt: str) -> str:
@@ -955,7 +955,7 @@ def test_a_compared_sample_has_the_score_by_which_it_passed(
     assert "<span>overall 0.625</span>" in pages.get("/runs/run-a/samples/0").text
     for path in ("/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"):
         page = pages.get(path).text
-        assert page.count('<span class="badge passes">passed</span> <strong>0.625</strong>') == 2
+        assert len(re.findall(r'class="badge passes"[^>]*>passed</span> <strong>0.625<', page)) == 2
     # Values are those of the run's page. Samples change by the mean of their votes (E9), here
     # though not by the majority.
     page = pages.get("/compare?a=run-a&b=run-b").text
@@ -1175,6 +1175,27 @@ def test_a_disputed_flag_does_not_hide_the_gates_that_fail(
     assert why in pages.get("/").text
     make_run([answered("s1")], judge, rubric=RUBRIC, run_id="run-b")
     assert why[1:] in pages.get("/compare?a=run-a&b=run-b").text
+
+
+def test_a_safety_concern_of_reviewers_comes_first_where_runs_are_compared(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    rows = [answered(f"s{n}") for n in (1, 3)]
+    made = make_run(rows, lambda text: judge(text.replace("Task s3", "")), rubric=RUBRIC)
+    desk = ReviewDesk(made.store, made.row)
+    case = desk.case(0, "anna")
+    verdict = HumanVerdict(scores={"accuracy": 4, "clarity": 3}, safety_concern=True)
+    desk.submit(case.number, "anna", verdict, shown=case.shown)
+    make_run(
+        rows, lambda text: judge(text.replace("Task s1", "Task s3")), rubric=RUBRIC, run_id="b"
+    )
+    for path in ("/compare?a=run-a&b=b", "/side-by-side?run=run-a&run=b"):
+        page = pages.get(path).text
+        assert "1 safety concern confirmed by reviewers" in page
+        _, _, rows_of = page.partition('<table class="outputs')
+        assert re.findall(r"<bdi>(s\d)</bdi></a></strong>", rows_of) == ["s1", "s3"]
+        assert re.findall(r">(safety, .*?)</span>", rows_of) == ["safety, confirmed by anna"]
+        assert "safety concerns of reviewers first, then" in page
 
 
 def test_a_rescored_run_differs_in_nothing_but_its_rubric(
