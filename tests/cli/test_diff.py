@@ -64,7 +64,7 @@ def test_changed_samples_are_listed_with_what_may_explain_them(
     one, _, other = runs
     done = jurybox("diff", one, other)
     assert done.code == 0
-    assert "differs  evaluator_model_id: python/judges:strict | python/judges:kind" in done.out
+    assert "differs  judges: python/judges:strict -> python/judges:kind" in done.out
     counted = (
         "0 lower, 1 unchanged, 1 higher, 0 passed in A and fail in B, 1 failed in A and pass in B"
     )
@@ -89,6 +89,8 @@ def test_the_json_form_has_everything(jurybox: Callable, runs: tuple[str, ...]) 
         "now_fails": 0,
         "now_unscored": 0,
         "now_passes": 1,
+        "other_winner": 0,
+        "pairs": 0,
         "only_in_a": 0,
         "only_in_b": 0,
         "identical_records": 0,

@@ -24,9 +24,10 @@ from jurybox.reporting.metric_text import RunMetric, headline, key_metric, metri
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.stored import reading
 from jurybox.reporting.view import RunView
-from jurybox.rubric.metrics import LOWEST_MEAN, SAMPLE_SCORE, SAMPLES
-from jurybox.rubric.rubric_model import Rubric
+from jurybox.rubric.metrics import LOWEST_MEAN, SAMPLE_SCORE, SAMPLES, Comparison
+from jurybox.rubric.rubric_model import Criterion, Rubric
 from jurybox.scoring.sample_result import JUDGE_SCORE, SampleResult
+from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.metric_differences import (
     DifferenceTests,
     SampleClusters,
@@ -226,6 +227,7 @@ class _Changes:
             for kind in (change.change, *change.turned()):
                 self.counts[kind] += 1
             self.counts["identical_records"] += change.identical
+            self.counts["pairs"] += None not in change.winner
             self.counts["same_responses"] += left.responses == right.responses
             apart = change.difference(self._ranked_by)
             if apart is None:
@@ -349,7 +351,31 @@ def _fields(one: RunView, other: RunView) -> Iterator[run_changes.FieldChange]:
         {name: value for name, value in view.metadata.items() if name not in without}
         for view in (one, other)
     )
+    rubrics = _rubric_fields(one.rubric), _rubric_fields(other.rubric)
+    # The hash is compared only if it is all that differs, such as for another layout of the text.
+    hashed = rubrics[0] == rubrics[1]
+    for metadata, own in zip((a, b), rubrics, strict=True):
+        metadata["rubric"] = {"sha256": metadata["rubric"]["sha256"]} if hashed else own
     return _differing("", a, b)
+
+
+def _rubric_fields(rubric: Rubric) -> Metadata:
+    """Return the content of a rubric, key by key."""
+    fields = msgspec.structs.asdict(rubric)
+    del fields["sha256"]
+    for name, rules in (("pass_rules", rubric.pass_rules), ("gates", rubric.gates)):
+        fields[name] = {each.name: str(each).removeprefix(each.name)[1:] for each in rules}
+    fields["bands"] = {each.label: each.low for each in rubric.bands}
+    fields["criteria"] = {each.id: _criterion_fields(each) for each in rubric.criteria}
+    return msgspec.to_builtins(fields | {"scale": str(rubric.scale)})
+
+
+def _criterion_fields(criterion: Criterion) -> Metadata:
+    return msgspec.structs.asdict(criterion) | {
+        "scale": str(criterion.scale),
+        "levels": {f"{each.low:g}": each.meaning for each in criterion.levels},
+        "indicators": {each.label: "; ".join(each.items) for each in criterion.indicators},
+    }
 
 
 def _differing(path: str, a: object, b: object) -> Iterator[run_changes.FieldChange]:
@@ -385,10 +411,21 @@ def _not_comparable(views: Views) -> set[str]:
 
 
 def _gates(one: RunView, other: RunView) -> Iterator[run_changes.GatePair]:
-    left = {gate.gate: gate for gate in one.gates}
-    right = {gate.gate: gate for gate in other.gates}
-    for name in dict.fromkeys((*left, *right)):
-        yield run_changes.GatePair(gate=name, a=left.get(name), b=right.get(name))
+    left, right = _gates_by_rule(one), _gates_by_rule(other)
+    for rule in dict.fromkeys((*left, *right)):
+        a, b = left.get(rule), right.get(rule)
+        texts = dict.fromkeys(each.gate for each in (a, b) if each is not None)
+        yield run_changes.GatePair(gate=" -> ".join(texts), metric=rule[0], a=a, b=b)
+
+
+def _gates_by_rule(view: RunView) -> dict[tuple[str, str, int], GateOutcome]:
+    """Return the gates by their metric and operator; equal ones are numbered."""
+    found: dict[tuple[str, str, int], GateOutcome] = {}
+    for gate in view.gates:
+        rule = Comparison.parse(gate.gate)
+        many = sum((rule.name, rule.operator) == known[:2] for known in found)
+        found[rule.name, rule.operator, many] = gate
+    return found
 
 
 def _groups(what: str, views: Views) -> Iterator[run_changes.GroupPair]:

@@ -1,7 +1,7 @@
 """What changed between two runs: in metrics, groups, gates, settings and single samples."""
 
-from collections.abc import Iterator
-from typing import Any, Final, Literal
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal, cast
 
 import msgspec
 
@@ -15,7 +15,7 @@ from jurybox.text_format import as_text, cut
 ChangeKind = Literal[
     "lower", "no_longer_scored", "changed", "same", "unscored", "newly_scored", "higher"
 ]
-Turn = Literal["now_fails", "now_unscored", "now_passes"]
+Turn = Literal["now_fails", "now_unscored", "now_passes", "other_winner"]
 ChangeFilter = ChangeKind | Turn
 CHANGES: Final[dict[ChangeKind, str]] = {
     "lower": "lower",
@@ -31,6 +31,7 @@ TURNS: Final[dict[Turn, str]] = {
     "now_fails": "passed in A and fail in B",
     "now_unscored": "passed in A and have no score in B",
     "now_passes": "failed in A and pass in B",
+    "other_winner": "changed winner",
 }
 """How the verdict on samples can turn, in words."""
 RankedSample = tuple[float, SamplePlace]
@@ -45,6 +46,7 @@ VERDICTS: Final = (
     "target_error",
 )
 """The results of a sample apart from its metrics."""
+_USUAL: Final = {"lower", "same", "higher", "now_fails", "now_passes"}
 _LONGEST: Final = 80
 _WORDS: Final = {True: "yes", False: "no", None: "-"}
 
@@ -86,9 +88,10 @@ class GroupPair(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GatePair(msgspec.Struct, frozen=True, kw_only=True):
-    """A gate in both runs; None if a run doesn't have it."""
+    """A gate in both runs, maybe with other thresholds; None if a run doesn't have it."""
 
     gate: str
+    metric: str
     a: GateOutcome | None
     b: GateOutcome | None
 
@@ -121,7 +124,9 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
         return {name: (a, b) for name, (a, b) in both.items() if a != b}
 
     def turned(self) -> tuple[Turn, ...]:
-        """Return whether a sample that passed now fails or isn't scored, or now passes."""
+        """Return how the verdict turned; empty if it didn't."""
+        if None not in self.winner:
+            return () if self.winner[0] == self.winner[1] else ("other_winner",)
         match self.passed:
             case (True, False):
                 return ("now_fails",)
@@ -175,7 +180,12 @@ class FieldChange(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         """Return both values, shortened."""
-        return f"{self.field}: {_short(self.a)} | {_short(self.b)}"
+        return f"{self.title}: {_short(self.a)} -> {_short(self.b)}"
+
+    @property
+    def title(self) -> str:
+        """The field in plain words."""
+        return " ".join(map(plain_words, self.field.split(".")))
 
 
 class ChangeCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,6 +201,8 @@ class ChangeCounts(msgspec.Struct, frozen=True, kw_only=True):
     now_fails: int
     now_unscored: int
     now_passes: int
+    other_winner: int
+    pairs: int
     only_in_a: int
     only_in_b: int
     identical_records: int
@@ -198,20 +210,10 @@ class ChangeCounts(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         """Return the counts in words; unusual kinds are left out if their count is zero."""
-        usual = {"lower", "same", "higher", "now_fails", "now_passes"}
+        usual = {"same", "other_winner"} if self.pairs else _USUAL
         words = CHANGES | TURNS | {"only_in_a": "only in A", "only_in_b": "only in B"}
         counts = [(getattr(self, kind), kind, said) for kind, said in words.items()]
         return ", ".join(f"{n:,} {said}" for n, kind, said in counts if n or kind in usual)
-
-    @property
-    def turns(self) -> dict[Turn, tuple[int, str]]:
-        """How many samples' verdicts turned, in words; the usual turns even if the count is 0."""
-        counts: dict[Turn, tuple[int, str]] = {}
-        for turn, said in TURNS.items():
-            count = getattr(self, turn)
-            if count or turn != "now_unscored":
-                counts[turn] = count, said
-        return counts
 
     @property
     def in_both(self) -> int:
@@ -230,4 +232,6 @@ def word(value: bool | str | None) -> str:  # noqa: FBT001 - a verdict to show, 
 
 
 def _short(value: Any) -> str:  # noqa: ANN401 - anything that metadata can have
-    return cut(as_text(value), _LONGEST)
+    # A whole part, such as a criterion that only one rubric has, is named.
+    part = cast("Mapping[str, Any]", value if isinstance(value, dict) else {})
+    return cut(as_text(part.get("name", value)), _LONGEST)

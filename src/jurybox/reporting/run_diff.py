@@ -7,8 +7,9 @@ import msgspec
 
 from jurybox.documents.numbers import difference, metric_change
 from jurybox.reporting.attention import SamplePlace
-from jurybox.reporting.metric_text import metric_title
+from jurybox.reporting.metric_text import metric_title, plain_words
 from jurybox.reporting.run_changes import (
+    TURNS,
     ChangeCounts,
     ChangeFilter,
     FieldChange,
@@ -17,10 +18,11 @@ from jurybox.reporting.run_changes import (
     MetricPair,
     RankedSample,
     SampleChange,
+    Turn,
     word,
 )
 from jurybox.reporting.view import RunView
-from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLE_SCORE, WIN_RATE, Comparison
+from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLE_SCORE, WIN_RATE
 from jurybox.statistics.estimates import Interval
 from jurybox.statistics.metric_differences import RIGHT, MetricDifference, rescaled
 from jurybox.text_format import counted
@@ -143,6 +145,23 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
             "judges": self.judges_line(),
         }
 
+    @property
+    def turns(self) -> dict[Turn, tuple[int, str]]:
+        """How many samples' verdicts or winners turned, with the words."""
+        judged = any(each.metric == "passed" for each in self.tested)
+        usual = {"other_winner"} if self.counts.pairs else {"now_fails", "now_passes"}
+        counts: list[tuple[Turn, int, str]] = [
+            (turn, getattr(self.counts, turn), said) for turn, said in TURNS.items()
+        ]
+        shown = usual if judged or self.counts.pairs else set[str]()
+        return {turn: (count, said) for turn, count, said in counts if count or turn in shown}
+
+    @property
+    def same_responses(self) -> bool:
+        """Whether different rubrics judged the same responses."""
+        both = self.counts.in_both
+        return not self.same_rubric and bool(both) and self.counts.same_responses == both
+
     def in_short(self, side: Literal["a", "b"]) -> dict[str, Any]:
         """Return the significant differences as plain data, with the id of the run ``side``."""
         whole = self.as_data()
@@ -188,7 +207,8 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     def judges_line(self) -> str | None:
         """Return which run's judge agrees with human labels more often; None if not measured.
 
-        None too if a run was only rescored, because both have the replies of one judge.
+        None too if a run was only rescored, because both have the replies of one judge, or if the
+        judges of both are the same models and neither is right more often.
         """
         if self.only_rescored:
             return None
@@ -197,9 +217,16 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
             return None
         made = found.comparison
         side = {"higher": "B's judge is", "lower": "A's judge is"}.get(made.verdict)
+        models = (view.metadata.get("evaluator_model_id") for view in (self.a, self.b))
+        if side is None and len({*models}) == 1:
+            return None
         a, b = (f"{100 * (mean or 0):.0f}%" for mean in (made.mean_a, made.mean_b))
         who = side or "neither judge is clearly"
-        return f"{who} right more often: A {a}, B {b} of the labels on {counted(made.n, 'sample')}"
+        labels = f"of people's labels on {counted(made.n, 'sample')}"
+        near = any(each.scale.continuous for each in self.a.rubric.criteria)
+        within = "a tenth of the scale" if near else "half a point"
+        meaning = "" if self.counts.pairs else f" (a score is right within {within})"
+        return f"{who} right more often: A {a}, B {b} {labels}{meaning}"
 
     def conclusion(self, *, titled: bool = False, lettered: bool = True) -> str:
         """Return the result of the tests in words, and a warning if the rubrics differ."""
@@ -209,7 +236,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def rubric_caution(self) -> str:
         """A warning if the rubrics differ, since that may explain differences; else ``""``."""
-        if self.same_rubric or self.only_rescored:
+        if self.same_rubric or self.only_rescored or (self.same_responses and self.compared):
             return ""
         caution = ", so a difference may come from the rubric and not the responses"
         return f"The rubrics differ{caution if self.compared else ''}"
@@ -223,7 +250,10 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         if self.only_rescored and self.compared:
             return self._rescored(lettered=lettered)
         names = ("A", "B") if lettered else ("the other run", "this run")
-        return self._so_far(names) + self._found(names, titled=titled, lettered=lettered)
+        same = "the same responses under another rubric: "
+        about = same if self.same_responses and self.compared else ""
+        found = self._found(names, titled=titled, lettered=lettered)
+        return f"{self._so_far(names)}{about}{found}"
 
     def _so_far(self, names: tuple[str, str]) -> str:
         """Return how much of unfinished runs is compared, to precede the finding."""
@@ -237,6 +267,8 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     def _found(self, names: tuple[str, str], *, titled: bool, lettered: bool) -> str:
         intervals = (each.comparison.interval for each in self.tested)
         level = next((f" at {100 * each.level:g}%" for each in intervals if each), "")
+        if self.unscored_runs:
+            return self._why_not(names)
         parts = list[str]()
         if not self.compared:
             parts.append(f"no scores could be compared: {self._why_not(names)}")
@@ -259,7 +291,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
 
     def _rescored(self, *, lettered: bool) -> str:
         """Return what another rubric makes of the same replies, in words."""
-        turns = (f"{count:,} {said}" for count, said in self.counts.turns.values() if count)
+        turns = (f"{count:,} {said}" for count, said in self.turns.values() if count)
         said = "the same replies, so all differences come from the rubric"
         said = ": ".join(filter(None, (said, ", ".join(turns))))
         return said if lettered else said.replace(" in A", " before").replace(" in B", " now")
@@ -277,8 +309,12 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     def _why_not(self, names: tuple[str, str]) -> str:
         """Return why no sample has a score in both runs, which have these names."""
         if self.unscored_runs:
-            lacking = [names["AB".index(each)] for each in self.unscored_runs]
-            return f"no sample has a score in {' or '.join(lacking)}"
+            views = zip(names, (self.a, self.b), strict=True)
+            return "; ".join(
+                f"{name} has no scores: {_main_failure(view)}"
+                for name, view in views
+                if view.none_scored
+            )
         if not self.counts.in_both:
             return "no sample id is in both runs"
         pairs = next((each for each in self.tested if each.metric == WIN_RATE), None)
@@ -290,9 +326,9 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     def explained(self) -> list[MetricDifference]:
         """The metrics that differ by more than chance; without any, the overall score.
 
-        Empty if a run was only rescored, because its differences aren't due to chance.
+        Empty if a run was only rescored, because no difference is due to chance, or has no scores.
         """
-        if self.only_rescored:
+        if self.only_rescored or self.unscored_runs:
             return []
         every = [each for each in self.tested if each.metric != RIGHT]
         clear = [each for each in every if each.comparison.verdict != "undecided"]
@@ -374,8 +410,8 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         first = (self.headline, "passed", WIN_RATE)
         ordered = sorted(self.tested, key=lambda each: each.metric not in first)
         tests = {self._run_metric(each): each for each in ordered}
-        gated = () if self.unscored_runs else (each.gate for each in self.gates)
-        for name in dict.fromkeys((*tests, *(Comparison.parse(gate).name for gate in gated))):
+        gated = () if self.unscored_runs else (each.metric for each in self.gates)
+        for name in dict.fromkeys((*tests, *gated)):
             pair = known.get(name)
             if pair is not None and (pair.a, pair.b) != (None, None):
                 test = tests.get(name)
@@ -389,6 +425,17 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
             a, b = one.get(name), other.get(name)
             if (a, b) != (None, None):
                 yield name.replace("_", " "), f"{word(a)} | {word(b)}"
+
+
+def _main_failure(view: RunView) -> str:
+    """Return the most frequent reason for missing scores, and how many samples have it."""
+    summary = view.summary
+    causes: dict[str, int] = {
+        **(summary.get("evaluator_errors") or {}),
+        **(summary.get("target_errors") or {}),
+    }
+    cause = max(causes, key=causes.__getitem__)
+    return f"{plain_words(cause)} ({causes[cause]:,} of {counted(summary['samples'], 'sample')})"
 
 
 def _run_as_data(view: RunView) -> dict[str, Any]:

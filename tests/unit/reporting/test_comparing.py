@@ -116,7 +116,7 @@ def test_other_rubrics_and_judges_are_said_first(make_run: Callable, row: Callab
     diff = compared(one, other)
     fields = {each.field: (each.a, each.b) for each in diff.fields}
     assert fields["rubric.id"] == ("answer-quality", "companion")
-    assert "rubric.sha256" in fields
+    assert "rubric.sha256" not in fields  # its content is compared
     assert fields["evaluator_model_id"] == ("python/judges:one", None)
     assert not {"run_id", "timestamp_utc", "dataset_version_or_hash"} & fields.keys()
     assert diff.headline is None
@@ -236,10 +236,9 @@ def test_a_stricter_rubric_is_neither_a_regression_nor_a_gain(
     rows = [row(f"s{n}") for n in range(20)]
     lax = make_run(rows, always(4), rubric=RUBRIC, run_id="x")
     strict = make_run(rows, always(4), rubric=STRICT, run_id="y")
-    caution = "The rubrics differ, so a difference may come from the rubric and not the responses"
     for diff, direction in ((compared(lax, strict), "lower"), (compared(strict, lax), "higher")):
         found = f"B is {direction} than A in pass_rate (by more than chance at 95%)"
-        assert diff.conclusion() == f"{found}. {caution}"
+        assert diff.conclusion() == f"the same responses under another rubric: {found}"
         assert (diff.same_rubric, diff.tone) == (False, "")
         assert diff.as_data()["same_rubric"] is False
     again = make_run(rows, always(2), rubric=RUBRIC, run_id="z")
@@ -271,17 +270,14 @@ def test_samples_that_judges_could_not_score_are_no_base_for_a_gain(
     broken = make_run(rows, crashed, rubric=RUBRIC, run_id="x")
     scored = make_run(rows, always(4), rubric=RUBRIC, run_id="y")
     diff = compared(broken, scored)
-    none = "no scores could be compared: no sample has a score in"
-    chance = "(by more than chance at 95%)"
-    assert diff.conclusion(titled=True) == f"{none} A; B is lower than A in unscored rate {chance}"
+    failed = "calling the judge failed (20 of 20 samples)"
+    assert diff.conclusion(titled=True) == f"A has no scores: {failed}"
     assert (diff.tone, diff.samples[0].passed) == ("", (None, True))
     columns = side_by_side(broken.store, (broken.view, scored.view), CompareOptions())
     assert columns.difference("pass_rate", 1) is None
     back = compared(scored, broken)
-    worse = f"{none} B; B is worse than A in unscored_rate {chance}"
-    assert (back.conclusion(), back.tone) == (worse, "fails")
-    alone = f"{none} this run; worse in unscored_rate {chance}"
-    assert back.conclusion(lettered=False) == alone
+    assert (back.conclusion(), back.tone) == (f"B has no scores: {failed}", "fails")
+    assert back.conclusion(lettered=False) == f"this run has no scores: {failed}"
     assert (back.counts.now_fails, back.counts.now_unscored) == (0, 20)
     assert "20 passed in A and have no score in B" in str(back.counts)
     rate = next(each for each in back.metrics if each.metric == "pass_rate")
@@ -291,7 +287,8 @@ def test_samples_that_judges_could_not_score_are_no_base_for_a_gain(
     # Without a valid vote, nothing is known about safety.
     assert (scored.view.summary["safety_rate"], broken.view.summary["safety_rate"]) == (0, None)
     assert back.samples[0].safety_flag == (False, None)
-    assert compared(broken, broken).conclusion() == f"{none} A or B"
+    both_lack = f"A has no scores: {failed}; B has no scores: {failed}"
+    assert compared(broken, broken).conclusion() == both_lack
     unread = make_run(rows, lambda _: "no", rubric=RUBRIC, run_id="z")
     assert (compared(broken, unread).counts.unscored, compared(broken, unread).samples) == (20, ())
     # A sample without a response has a verdict in both runs, which says nothing about the others.
@@ -311,7 +308,7 @@ def test_chance_is_not_mentioned_where_no_score_was_compared(
 ) -> None:
     one = make_run([row("a")], always(4), rubric=RUBRIC, run_id="x")
     other = make_run([row("a")], crashed, rubric=STRICT, run_id="y")
-    none = "no scores could be compared: no sample has a score in B"
+    none = "B has no scores: calling the judge failed (1 of 1 sample)"
     assert compared(one, other).conclusion() == f"{none}. The rubrics differ"
     same = "no difference: inputs, replies and results are identical in both runs"
     assert compared(one, one).conclusion() == same
@@ -354,3 +351,23 @@ def test_a_comparison_with_an_unfinished_run_says_how_far_it_is(
     found = compare_runs(one.store, one.view, stopped)
     assert found.finding().startswith("so far, with 2 of 60 samples in B: no difference")
     assert found.finding(lettered=False).startswith("so far, with 2 of 60 samples in this run: ")
+
+
+def test_what_another_rubric_changed_is_said_with_gates_paired_by_metric(
+    make_run: Callable, row: Callable
+) -> None:
+    gated = RUBRIC.replace("---\n# A", 'gates: ["pass_rate >= 0.85"]\n---\n# A')
+    later = gated.replace("accuracy >= 3", "accuracy >= 4").replace("0.85", "0.5")
+    later = later.replace("### Clarity", "### Clarity\nNo jargon.")
+    one = make_run([row("a")], always(4), rubric=gated, run_id="x")
+    diff = compared(one, make_run([row("a")], always(4), rubric=later, run_id="y"))
+    assert [str(each) for each in diff.fields if each.field.startswith("rubric")] == [
+        "rubric pass rules accuracy: >= 3 -> >= 4",
+        "rubric gates pass rate: >= 0.85 -> >= 0.5",
+        "rubric criteria clarity definition:  -> No jargon.",
+    ]
+    (gate,) = diff.gates
+    assert gate.gate == "pass_rate >= 0.85 -> pass_rate >= 0.5"
+    assert gate.a is not None
+    assert gate.b is not None
+    assert compared(one, one).gates[0].gate == "pass_rate >= 0.85"

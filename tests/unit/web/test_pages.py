@@ -625,7 +625,8 @@ def test_the_rubrics_are_named_before_runs_by_different_ones_are_compared(
     rows = [answered(f"t{n}") for n in range(20)]
     make_run(rows, judge, rubric=RUBRIC, run_id="run-a")
     stricter = RUBRIC.replace("accuracy >= 3", "accuracy >= 5")
-    make_run(rows, judge, rubric=stricter, run_id="run-b", baseline="run-a")
+    others = [answered(f"t{n}", "Another.") for n in range(20)]
+    make_run(others, judge, rubric=stricter, run_id="run-b", baseline="run-a")
     page = pages.get("/compare?a=run-a&b=run-b").text
     heading = re.search(r'<h2 id="what">(.*?)</h2>', page)
     caution = "The rubrics differ, so a difference may come from the rubric and not the responses"
@@ -792,7 +793,10 @@ def test_two_judges_against_people_say_which_is_right(
     kinder = {"rubric": RUBRIC.replace("closely", "kindly"), "run_id": "run-b"}
     make_run(rows, lambda text: judge(text.replace("Task s3", "")), **kinder)
     page = pages.get("/compare?a=run-a&b=run-b").text
-    assert "B&#39;s judge is right more often: A 75%, B 100% of the labels on 20 samples" in page
+    assert (
+        "B&#39;s judge is right more often: A 75%, B 100% of people&#39;s labels on 20 samples"
+        in page
+    )
     assert "right more often" not in pages.get("/compare?a=run-a&b=run-a").text
     others = [msgspec.structs.replace(each, response=Response(text="Another.")) for each in rows]
     make_run(others, judge, **kinder | {"run_id": "run-c"})

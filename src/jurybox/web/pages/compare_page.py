@@ -20,6 +20,7 @@ from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.side_by_side import SideBySide, changed_outputs, side_by_side
 from jurybox.reporting.stored import run_title
 from jurybox.rubric.metrics import WIN_RATE
+from jurybox.statistics.metric_differences import MetricDifference
 from jurybox.statistics.paired_comparison import PairedComparison
 from jurybox.storage.store import Store
 from jurybox.web.app_state import AppState, Pending, soon
@@ -29,6 +30,7 @@ from jurybox.web.template_engine import page_response, segment, waiting_page
 
 _RUNS: Final = 100
 _TWO: Final = 2
+_LEAST_SHOWN: Final = 0.25  # of a scale, so that bars of small differences stay small
 _PATIENCE: Final = 2.0  # seconds until a page says that runs are being compared
 
 
@@ -102,6 +104,7 @@ def _data(
         "address": address,
         **_plotted(diff),
         "charted": charted,
+        "axis": _axis(diff, charted[0]) if charted and diff.ranked else None,
         "scored": scored,
         "kinds": CHANGES if scored else CHANGES | {"changed": "changed"},
         "turns": TURNS,
@@ -135,6 +138,16 @@ def _plotted(diff: RunDiff) -> dict[str, Any]:
         for each, made, span in every
     ]
     return {"plotted": plotted, "reach": f"{far:.0%}"}
+
+
+def _axis(diff: RunDiff, charted: MetricDifference) -> Axis:
+    """Return the axis of the samples' differences, the same for small ones."""
+    spans = {each.id: each.scale.span for each in diff.a.rubric.criteria}
+    least = _LEAST_SHOWN * spans.get(charted.metric, 1.0)
+    interval = charted.comparison.interval
+    ends = () if interval is None else (interval.low, interval.high)
+    every = (diff.ranked[0][0], diff.ranked[-1][0], *ends)
+    return Axis(low=min(-least, *every), high=max(least, *every), bounded=False)
 
 
 def _farthest(made: PairedComparison) -> float:
