@@ -372,7 +372,8 @@ def test_e11_rescoring_hides_no_reviews(jurybox: Jurybox) -> None:
     page = pages_of(store).get(f"/runs/{store.runs()[0].id}").text
     store.close()
     assert f"{concerns} in first, whose reviews (2 samples) aren" in page
-    assert f'<a href="/runs/{source}"><bdi>first</bdi></a>' in page
+    assert f'<a href="/runs/{source}/samples?review=confirmed"><bdi>{concerns} in first' in page
+    assert page.count("counted here") == 1
     # A run that is rescored again doesn't hide them either, and a run without concerns says so.
     jurybox("rescore", "last", "--rubric", "waits.md")
     assert shown(jurybox)["review"]["elsewhere"][0]["name"] == "first"

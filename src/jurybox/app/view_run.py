@@ -108,9 +108,8 @@ def around_as_data(view: RunView, store: Store) -> dict[str, Any]:
 
 
 def baseline_diff(view: RunView, store: Store) -> "RunDiff | None":
-    """Return the difference from a run's baseline, if it has one."""
-    baseline: str | None = view.metadata.get("baseline")
-    before = None if baseline is None else store.run(baseline)
+    """Return the difference from a run's baseline or source, if it has one."""
+    before = None if view.before is None else store.run(view.before)
     if before is None:
         return None
     from jurybox.reporting.compare_runs import CompareOptions, compare_runs

@@ -21,7 +21,7 @@ _MOST_LINES: Final = 3
 """The maximum number of lines per part, so that a run fits on a screen."""
 _MOST_MEANS: Final = 6
 _STYLES: Final = {"judge_fallback": "yellow", "failed": "yellow"}
-_COLORS: Final = {"finished": "green", "running": "yellow", "stopped": "red"}
+_COLORS: Final = {"finished": "green", "running": "yellow", "stopped": "yellow"}
 
 
 def print_view(view: RunView, store: Store) -> None:
@@ -121,13 +121,14 @@ def _print_head(view: RunView) -> None:
 
 
 def _print_baseline(view: RunView, store: Store) -> None:
-    baseline: str | None = view.metadata.get("baseline")
+    baseline = view.before
     if baseline is None:
         return
 
     diff = baseline_diff(view, store)
     if diff is None:
-        print_line(f"the baseline, run {baseline}, was deleted", style="yellow")
+        what = "source" if view.derived_from else "baseline"
+        print_line(f"the {what}, run {baseline}, was deleted", style="yellow")
         return
     key = view.key_metric
     a, b = (metric_value(key, each.summary.get(key)) for each in (diff.a, diff.b))

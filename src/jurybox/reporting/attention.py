@@ -47,6 +47,7 @@ _REVIEWERS: Final = {
     "disputed": "that reviewers disagree about",
 }
 """The reasons that come from reviews, and their meanings."""
+_NO_SCORE: Final = frozenset({"unscored", "target_error"})
 _LOWERS_CONFIDENCE: Final = frozenset({"unstable", "judge_fallback"})
 # A review gives no score, so these samples stay without one.
 _NEVER_SETTLED: Final = frozenset({"unscored"})
@@ -245,6 +246,9 @@ def concerns_of(store: Store, view: RunView, listed: int = FIRST) -> tuple[Conce
     If low confidence is nothing but another reason's effect, the other reason says so.
     """
     every = every_concern(store, view, listed)
+    if view.none_scored:
+        # A few samples with another reason hide that none has a score.
+        return tuple(sorted(every, key=lambda each: each.kind not in _NO_SCORE))
     low = next((each for each in every if each.kind == "low_confidence"), None)
     if low is None:
         return every

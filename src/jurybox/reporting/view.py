@@ -91,6 +91,11 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
         return "recorded responses" if model == RECORDED else f"responses of {model or 'unknown'}"
 
     @property
+    def before(self) -> str | None:
+        """The run to compare it with: the one that it was rescored from, or its baseline."""
+        return self.derived_from or self.metadata.get("baseline")
+
+    @property
     def passed(self) -> bool:
         """Whether the run is finished, no gate failed and no required review is missing."""
         gates_pass = all(gate.passed for gate in self.gates)

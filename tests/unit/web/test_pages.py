@@ -405,7 +405,7 @@ def test_reviews_are_not_offered_where_they_give_no_score(
 ) -> None:
     make_run([answered("s1")], lambda _: "no verdict", rubric=RUBRIC)
     page = html.unescape(pages.get("/runs/run-a").text)
-    assert "repair the judge and run the suite again: a review gives no sample a score" in page
+    assert "repair the judge and run the suite again (reviews can't replace" in page
     assert "/runs/run-a/review" not in page
     assert "1 sample to review" not in page
     assert "review=open" not in pages.get("/").text
@@ -660,6 +660,10 @@ def test_a_rescored_run_is_called_by_its_source_and_rubric(
     page = pages.get("/").text
     assert '"><bdi>run-a, rescored by answers 1.3.0</bdi>' in page
     assert 'rescored from <a href="/runs/run-a"><bdi>run-a</bdi></a> without calls' in page
+    # What the other rubric changed is on the run's own page.
+    page = pages.get(f"/runs/{run}").text
+    assert page.count(f'href="/compare?a=run-a&amp;b={run}"') == 2
+    assert "the same replies, so all differences come from the rubric" in page
 
 
 def test_the_points_of_a_trend_lead_to_their_runs(pages: PagesClient, make_run: MakeRun) -> None:

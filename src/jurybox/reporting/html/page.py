@@ -289,7 +289,8 @@ def run_page(
             if metric.name not in reported
         ),
         scores=score_distributions(rubric, estimates),
-        groupings=groupings(summary, rubric),
+        # Without a score, every group would have a pass rate of 0%.
+        groupings={} if view.none_scored else groupings(summary, rubric),
         confidence=confidence_of(view),
         position=position,
         measures=measure_distributions(rubric, estimates),

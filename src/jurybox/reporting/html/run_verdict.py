@@ -162,7 +162,10 @@ def _by_the_judge(view: RunView) -> Verdict:
     unscored = tuple(_unscored(view))
     if view.status != "finished":
         why = "The run has to be finished before anything is decided"
-        return Verdict(word="Not finished", tone="waits", parts=((why, ""),))
+        fail = "fails" if len(failed) == 1 else "fail"
+        so_far = f"so far {len(failed)} of {counted(len(view.gates), 'gate')} {fail}"
+        parts = [why, so_far] if failed and view.summary[SAMPLES] else [why]
+        return Verdict(word="Not finished", tone="waits", parts=tuple((each, "") for each in parts))
     if conclusion.decision is not None:
         word = conclusion.decision.replace("_", " ").capitalize().replace("Ab test", "A/B test")
         good = releases(view.rubric.decisions, conclusion.decision)
@@ -212,7 +215,8 @@ def _unscored(view: RunView) -> Iterator[Part]:
         why = "; ".join(filter(None, (of_judges, of_systems)))
         yield f"no sample could be scored: {why}", f"flag={flag}"
         what = "judge" if summary["unscored_rate"] else "system under test"
-        yield f"repair the {what} and run the suite again: a review gives no sample a score", ""
+        why = "reviews can't replace the missing scores"
+        yield f"repair the {what} and run the suite again ({why})", ""
 
 
 def _confirmed(release: ReleaseReview) -> Iterator[Part]:

@@ -123,9 +123,8 @@ def _people(run: RunRow, place: AppState) -> ReviewAgreement | str | None:
 
 
 def _baseline(view: RunView, run: RunRow, place: AppState) -> Baseline | None:
-    """Return the comparison with a finished run's baseline; None if there is no such run."""
-    named: str | None = view.metadata.get("baseline")
-    before = None if named is None else place.store.run(named)
+    """Return the comparison with a finished run's baseline or source; None without such a run."""
+    before = None if view.before is None else place.store.run(view.before)
     if before is None or run.status != "finished":
         return None
     diff = soon(place.comparison(before, run))

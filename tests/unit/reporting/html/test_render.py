@@ -443,7 +443,7 @@ def test_hostile_samples_are_shown_as_they_were_written(
 def test_an_unfinished_run_says_so(made: Callable, report: Callable) -> None:
     text = report(made("unfinished"))
     assert "not finished: 3 of 4 samples" in text
-    assert "The run has to be finished before anything is decided" in text
+    assert "The run has to be finished before anything is decided</bdi>; <bdi>so far" in text
     assert (
         "not yet: the run isn&#39;t finished" in text or "not yet: the run isn't finished" in text
     )
