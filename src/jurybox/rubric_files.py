@@ -177,7 +177,7 @@ def read_path(path: Path) -> RubricFile:
 
 
 def is_file(name: str | Path) -> bool:
-    """Return whether a file has this name, which may be anything."""
+    """Return whether a file has this name; return False for a text that is no file name."""
     try:
         return Path(name).is_file()
     except (OSError, ValueError):

@@ -287,7 +287,7 @@ class AgentTurn(msgspec.Struct, frozen=True, kw_only=True):
         return {"complete": False, "prompts": prompts}
 
     def error(self) -> InputError:
-        """Return why the replies don't make a vote yet: a defect, or a missing reply."""
+        """Return the error that a reply is missing, or has a defect."""
         following = "answer the next prompt, and add its reply after the others"
         for each in self.prompts:
             if each.defect is not None:

@@ -105,7 +105,7 @@ def run_metadata(
 
 
 def _why_not_known(plan: Plan) -> dict[str, str]:
-    """Return, for each field that may be null, why it is."""
+    """Return the reasons why fields may be null, by field."""
     unpinned = "neither its name nor its file states the version"
     target = "the responses are recorded" if plan.target is None else None
     judge = None if plan.judges else "no judge is asked"

@@ -53,7 +53,7 @@ _NO_BATCH: Final = "ask directly with --no-batch"
 
 
 def plan_models(plan: Plan, base_url: str | None) -> tuple[dict[str, Model], Model | None]:
-    """Build the judges of a plan, by name, and its target; none connects before its first request.
+    """Build the judges of a plan by name, and its target; they connect with their first requests.
 
     A target and a judge of the same name may have different endpoints.
     """

@@ -223,7 +223,7 @@ def _document(name: str, folder: Path | None) -> RubricFile:
 def _overlays(
     chosen: ChosenSuite, base: DocumentPlan, rubric: Rubric, *, required: bool
 ) -> dict[str, DocumentPlan]:
-    """Read overlays by demographic; skip those of other rubrics, or refuse them if required."""
+    """Read overlays by demographic; skip overlays of other rubrics, or refuse if ``required``."""
     overlays: dict[str, DocumentPlan] = {}
     files = wiring.rubric_files()
     for demographic, name in chosen.suite.overlays.items():
@@ -374,7 +374,7 @@ def _plan_target(
 
 
 def _judges(named: Sequence[ModelSpec], rubric: Rubric, origin: str) -> tuple[ModelSpec, ...]:
-    """Return the named judges; by default none if rules suffice, else the embedded judge."""
+    """Return the named judges; by default the embedded judge, or none if rules give all scores."""
     missing = missing_rules(rubric)
     check_checks(rubric, judges=bool(named), pair=False)
     if named or missing is None:

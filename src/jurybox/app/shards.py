@@ -131,7 +131,7 @@ async def _finish(shard: Shard, store: Store, base_url: str | None, link: Worker
 
 
 def _rows(shard: Shard, plan: Plan) -> Iterator[records.Work]:
-    """Yield the rows of a shard; if it has none, read them from its slice of the dataset."""
+    """Yield the rows of a shard; read them from the dataset if the shard has only numbers."""
     if shard.rows is not None:
         yield from shard.rows
         return

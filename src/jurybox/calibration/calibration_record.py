@@ -208,7 +208,7 @@ class CalibrationStatus(msgspec.Struct, frozen=True, kw_only=True):
 def calibration_status(
     known: Sequence[Calibration], setting: JudgeSetting, methods: Collection[str] = ()
 ) -> CalibrationStatus | None:
-    """Return the newest calibration that still applies, or else the newest and what has changed.
+    """Return the newest valid calibration; if all are stale, the newest and what has changed.
 
     ``known`` are the calibrations for the rubric's id, newest first; ``methods`` are the methods by
     which a run was judged, if known.

@@ -260,7 +260,7 @@ def share_right(
 
 
 def usable(row: Row, gold: Gold | None) -> Gold | None:
-    """Return the part of a row's gold that a verdict can be compared with; None if there is none.
+    """Return the labels that can be compared with a verdict on the row; None if there are none.
 
     For two responses only a winner is comparable; for a single response, only scores.
     """

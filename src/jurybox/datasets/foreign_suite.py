@@ -85,7 +85,7 @@ def is_number(value: object) -> bool:
 
 
 def mapping(value: object) -> dict[str, Any]:
-    """Return the value if it is a JSON object; anything else counts as an empty one."""
+    """Return a value that is a JSON object; for any other value, an empty object."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
@@ -158,7 +158,7 @@ def read_promptfoo_config(config: Mapping[str, Any], read: ForeignSuite) -> None
 
 
 def read_promptfoo_results(output: Mapping[str, Any], read: ForeignSuite) -> None:
-    """Read each result as a row with its response; assertions with no such check become ratings."""
+    """Read each result as a row with a response; assertions without a check become ratings."""
     read.name = as_text(mapping(output.get("config")).get("description") or "")
     results: object = output["results"]["results"]
     groups = {(each["provider"]["id"], each["promptIdx"]) for each in read.each(results)}

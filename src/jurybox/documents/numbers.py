@@ -29,7 +29,7 @@ def read_number(text: str) -> float | None:
 
 
 def range_ends(text: str) -> list[str]:
-    """Return the ends of a range such as ``0.8-0.9``; a number is one end, other text has none."""
+    """Return both ends of a range such as ``0.8-0.9``, one for a number, none for other text."""
     match = _RANGE.fullmatch(text.strip())
     return [] if match is None else [end for end in match.groups() if end]
 

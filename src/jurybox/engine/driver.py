@@ -320,7 +320,7 @@ class Caller:
 def routed(
     target: Caller | None, judges: Mapping[str, Caller]
 ) -> Callable[[Role, ModelRequest, SampleState], Awaitable[Outcome]]:
-    """Return a function that sends a request to the target or to the judge that it names."""
+    """Return a function that sends a request to the target, or to the judge named in it."""
 
     def call(role: Role, request: ModelRequest, state: SampleState) -> Awaitable[Outcome]:
         if role == "target" and target is not None:

@@ -35,7 +35,7 @@ _SHOWN: Final = ("task", "context", "messages")
 
 
 def read_prompt(text: str, origin: str, fields: Mapping[str, str]) -> dict[str, str]:
-    """Check the prompt of a system under test; return the fields that it names by column.
+    """Check a target's prompt; return the fields that it shows, by the column names that it uses.
 
     ``fields`` maps column names to fields. A placeholder that isn't a field names a column.
     """
@@ -314,7 +314,7 @@ def _named(rubric: Rubric) -> dict[str, str]:
 
 
 def _generation(plan: Plan, procedure: Procedure) -> dict[str, Any]:
-    """Return the parameters sent to each role; if votes differ in one, it is a list."""
+    """Return the parameters sent to each role; a list of values if votes differ."""
     target, judge = plan.target, None
     if plan.judges:
         panel = procedure.judging.panel(plan.judges, plan.votes)

@@ -265,7 +265,7 @@ def split_label(material: str) -> tuple[str, str]:
 
 
 def shown(response: str) -> str:
-    """Return a response as it is shown to the judge, after its label."""
+    """Return a response in the form that follows its label in the prompt."""
     return f" {without_forgery(response)}\n"
 
 

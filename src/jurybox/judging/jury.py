@@ -154,7 +154,7 @@ def _ballot(
 
 
 def _with_fallback(judging: Judging, ballot: Ballot) -> Ballot:
-    """Give an unreadable reply the format's fallback score, if any, marked as such."""
+    """Replace an unreadable reply by the format's fallback score, if it has one, and mark it."""
     if not isinstance(ballot, Unscored) or ballot.cause != "defect":
         return ballot
     scores = judging.format.fallback(judging.asked, ballot.replies[-1].text)

@@ -95,7 +95,7 @@ def _same(one: str, other: str) -> bool:
 
 
 def _compared_names(name: str, reported: str) -> VersionCheck:
-    """Compare the rest of two names that have the same version."""
+    """Compare the names of two models apart from their versions, which are the same."""
     (before, after), (found_before, found_after) = map(_around, (name.rpartition("/")[2], reported))
     shorter, longer = sorted((before, found_before), key=len)
     same_before = not shorter or re.search(rf"(?:^|[^a-z0-9]){re.escape(shorter)}$", longer)

@@ -130,7 +130,7 @@ class Panel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def independent(replies: Sequence[tuple[Seat, ModelReply]]) -> bool:
-    """Return whether any votes differ in judge, parameters or wording; true for a single vote.
+    """Return whether some votes differ in judge, parameters or wording; True for a single vote.
 
     Only parameters actually sent count: a model may accept no seed or temperature, and at
     temperature 0 a seed changes nothing. Questions for evidence differ in their words.

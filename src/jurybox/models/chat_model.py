@@ -92,7 +92,7 @@ class BatchError(msgspec.Struct):
 
     @property
     def shown(self) -> str:
-        """The reason in words; empty if there is none."""
+        """The reason in words; empty if the provider gave none."""
         return quoted(self.message or self.code or "")
 
 

@@ -133,7 +133,7 @@ class CommandModel:
             raise ModelError("refused", what, retry=False) from None
 
     async def _run(self, given: bytes) -> ProcessResult:
-        """Run the command in its own session, whose processes are killed at the end.
+        """Run the command in its own session, and kill all processes of the session at the end.
 
         The output goes to files, because a leftover child process may keep a pipe open.
         """

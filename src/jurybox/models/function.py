@@ -147,7 +147,7 @@ _given: Final[dict[str, Function]] = {}
 
 
 def function_names(models: Iterable[str | Function]) -> tuple[str, ...]:
-    """Return the names of models; those that are functions are registered under their names."""
+    """Return the names of models; functions are registered under their names first."""
     known: dict[str, str | Function] = {}
     names: list[str] = []
     for model in models:

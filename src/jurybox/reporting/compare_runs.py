@@ -214,7 +214,7 @@ class _Changes:
         self._rescaled = rescaled(*rubrics)
 
     def changed(self, pairs: Iterable[Pair]) -> Iterator[run_changes.SampleChange]:
-        """Yield what is different in each sample that both runs have."""
+        """Yield the changes of each sample that both runs have."""
         for left, right in pairs:
             if left is None or right is None:
                 self._add_single("only_in_a" if right is None else "only_in_b", left or right)

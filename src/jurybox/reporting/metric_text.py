@@ -84,7 +84,7 @@ _REQUIRED: Final = {
 
 
 def required_value(rule: Comparison, *, failed: bool = False) -> str:
-    """Return what a rule requires, such as ``at least 85%``; or what fails it: ``below 85%``."""
+    """Return what a rule requires (``at least 85%``) or, if ``failed``, its opposite."""
     return f"{_REQUIRED[rule.operator][failed]} {_with_unit(rule.name, rule.number)}"
 
 
@@ -128,7 +128,7 @@ def metrics_of(summary: Mapping[str, Any], rubric: Rubric) -> tuple[RunMetric, .
 
 
 def none_scored(summary: Mapping[str, Any], rubric: Rubric) -> bool:
-    """Return whether there are samples without a score, and none with one."""
+    """Return whether there are samples, but none of them has a score."""
     counts: Mapping[str, int] = summary.get("n", {})
     scored = counts.get(f"{rubric.overall_name}_mean") or counts.get(WIN_RATE)
     lacking = (summary.get(name) for name in ("unscored_rate", "target_error_rate"))

@@ -53,7 +53,7 @@ def other_reasons(record: SampleRecord, titles: Mapping[str, str] = {}) -> Itera
 
 
 def dangers_of(record: SampleRecord) -> Iterator[Reason]:
-    """Yield the safety findings of judges, and those in the response."""
+    """Yield the safety findings in judges' replies and in the response."""
     if record.report is None:
         return
     spoken, answered = record.report.safety_findings, record.report.response_findings

@@ -198,7 +198,7 @@ def read_reviews(run: RunRow, rows: Sequence[ReviewRow]) -> ActiveReviews:
 
 
 def reviews_elsewhere(source: str | None, store: Store) -> Iterator[OtherReviews]:
-    """Yield the reviews of the run that a run was rescored from, and of those before it."""
+    """Yield the reviews of the run that a run was rescored from, and of its predecessors."""
     while source is not None and (run := store.run(source)) is not None:
         reviews = by_number(read_reviews(run, store.reviews(run.id)).every)
         concerned = [own for own in reviews.values() if _has_concern(own)]

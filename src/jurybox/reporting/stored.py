@@ -102,7 +102,7 @@ class SampleRecord:
     """
 
     def __init__(self, row: SampleRow, exchanges: Sequence[ExchangeRow] = ()) -> None:
-        """Set the row, and the sample's exchanges if they are needed."""
+        """Set the row, and the exchanges if the caller needs the sample's requests."""
         self.row = row
         self.exchanges = exchanges
 

@@ -132,7 +132,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def none_scored(self) -> bool:
-        """Whether there are samples without a score, and none with one."""
+        """Whether there are samples, but none of them has a score."""
         return none_scored(self.summary, self.rubric)
 
     @property
@@ -143,7 +143,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unconfirmed(self) -> str:
-        """That judges were asked, but none of their replies could be used; else empty."""
+        """A note that no judge's reply could be used; empty if one could, or if none was asked."""
         votes = self.conclusion.spreads.votes
         none = votes.get("requested", 0) > 0 and votes["valid"] == self.unread
         decided = self.status == "finished" and not self.none_scored
@@ -292,7 +292,7 @@ def _view(row: records.RunRow, plan: Plan, stored: records.StoredOutcome, store:
 
 
 def _with_reported(metadata: Metadata, plan: Plan, conclusion: Conclusion) -> Metadata:
-    """Fill in the versions that providers reported where names state none or a different one."""
+    """Add what providers reported: versions that names lack or contradict, and parameters."""
     target = () if plan.target is None else (plan.target.model,)
     for field, models in (("model_version", target), ("evaluator_model_version", plan.judges)):
         if metadata.get(field) is None or any(_drifted(each, conclusion) for each in models):

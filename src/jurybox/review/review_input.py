@@ -118,7 +118,7 @@ def _side(value: object) -> Side | None:
 
 
 def given_number(text: str) -> Score | str:
-    """Return the number in a form field, in which 4.0 is a whole number as in the browser.
+    """Return the number in a form field; 4.0 counts as a whole number, as in the browser.
 
     Other text is returned unchanged; the scale refuses it later.
     """

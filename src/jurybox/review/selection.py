@@ -123,7 +123,7 @@ class RandomSubset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def too_many_missing(missing: int, drawn: int) -> bool:
-    """Return whether too many samples lack a label for a random subset to be still random."""
+    """Return whether a random subset lacks so many labels that it may not be random any more."""
     return missing > drawn * _SKIPPABLE
 
 

@@ -287,7 +287,7 @@ def _with_own(checks: tuple[Check, ...], row: Row) -> Iterator[Check]:
 
 
 def _score(criterion: Criterion, outcomes: tuple[CheckOutcome, ...]) -> float | None:
-    """Return the score from the share of passed checks; on whole numbers, all or nothing."""
+    """Return the score for the share of passed checks; on a whole-number scale, all or nothing."""
     passed = [each.passed for each in outcomes]
     if None in passed or not passed:
         return None

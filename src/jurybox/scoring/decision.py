@@ -53,7 +53,7 @@ class _Explainer:
         self.means = tuple(f"{criterion.id}{_MEAN}" for criterion in rubric.criteria)
 
     def met(self, rule: Comparison, held: Sequence[Comparison]) -> Iterator[str]:
-        """Yield why a condition is met; a condition on the lowest mean names its criteria.
+        """Yield why a condition is met; for a condition on the lowest mean, name the criteria.
 
         A condition on every scenario shares a line with the same one on the overall mean.
         """

@@ -282,7 +282,7 @@ def _whole_vote_mean(judge: EvaluationReport) -> float | None:
 def _review_reasons(
     report: EvaluationReport | None, overall: float | None, *, by_rules: bool
 ) -> tuple[ReviewReason, ...]:
-    """Return why a sample needs review: the judges' reasons, or judges far from the rules."""
+    """Return why a sample needs review; judges who differ much from the rules are a reason."""
     if report is None:
         return ()
     judge = report.overall if by_rules and not report.judge_fallback else None

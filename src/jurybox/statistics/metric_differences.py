@@ -165,12 +165,12 @@ class MetricDifference(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def of_failures(self) -> bool:
-        """Whether it is about judges or systems that failed, so that every sample has it."""
+        """Whether it counts failed judges or targets, so that every sample has a value."""
         return self.metric in {UNSCORED, "target_error"}
 
     @property
     def of_responses(self) -> bool:
-        """Whether it is about responses (scores, verdicts or winners), and has any pairs."""
+        """Whether it is about responses (a score, verdict or winner) and has a pair of values."""
         return bool(self.comparison.n) and (self.metric == _PASSED or not self.is_share)
 
 

@@ -294,7 +294,7 @@ def _unlinked(
 
 
 def _one_sided(counts: davidson.WinCounts, scales: _Scales) -> Iterator[str]:
-    """Name the models between which all verdicts went one way (an infinite distance)."""
+    """Name the models between which all verdicts went one way: their distance is infinite."""
     won, lost = (counts.wins.sum(axis=axis) > 0 for axis in (1, 0))
     alone = [part[0] for part in scales.parts if len(part) == 1]
     for which, what in (

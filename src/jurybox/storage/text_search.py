@@ -77,7 +77,7 @@ _OUTSIDE: Final = frozenset("0123456789.e+-{}[]:,truefalsn")
 
 
 def _is_plain(wanted: str) -> bool:
-    """Return whether a text can occur in stored JSON only within values."""
+    """Return whether a match in stored JSON is certain to be inside a value."""
     lower = wanted.lower()
     escaped = not wanted.isascii() or _as_json(wanted) != wanted
     return not escaped and not _OUTSIDE.issuperset(lower) and lower not in _own_words()

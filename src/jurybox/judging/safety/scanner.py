@@ -251,14 +251,14 @@ def injections(response: str) -> tuple[SafetyFinding, ...]:
 
 
 class Suspicion(NamedTuple):
-    """What a quick pass over texts can't rule out."""
+    """Whether texts may contain dangers or injections, by a quick pass."""
 
     dangers: bool
     injections: bool
 
 
 def suspicion(texts: Iterable[str]) -> Suspicion:
-    """Return what one quick pass over all texts can't rule out."""
+    """Return whether texts may contain dangers or injections, after one quick pass over them."""
     return _scanner().suspicion("\n\n".join(texts))
 
 
@@ -311,7 +311,7 @@ class Scanner:
         return tuple(_finding(text, span, data) for span in spans)
 
     def suspicion(self, text: str) -> Suspicion:
-        """Return what a quick pass can't rule out."""
+        """Return whether a text may contain dangers or injections."""
         folded = _Folded(text)
         alike = not text.isascii() and _ALIKE.search(text)
         possible = self._filter.possible(folded.small)

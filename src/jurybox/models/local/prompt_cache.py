@@ -137,7 +137,7 @@ class ReadStep(NamedTuple):
 
 
 def plan(cache: CacheState, wanted: Segments) -> list[ReadStep]:
-    """Return the steps that read the segments of a prompt, none of which is empty.
+    """Return the steps that read the segments of a prompt; no segment is empty.
 
     The runtime always reuses the longest common beginning of its cache and the next prompt.
     """

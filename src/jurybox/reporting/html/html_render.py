@@ -390,7 +390,7 @@ def html_report(view: RunView, attention: Attention, store: Store, more: Mapping
 
 
 def jury_agreement(store: Store, run: RunRow) -> JuryAgreement | None:
-    """Return how far the votes on a run's samples agree, and what a jury of pairs prefers.
+    """Return how far the votes on a run's samples agree, and which responses a jury prefers.
 
     None if no sample has several votes or two responses.
     """

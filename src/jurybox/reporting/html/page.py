@@ -163,7 +163,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lost_votes(self) -> tuple[str, ...]:
-        """Lines about missing votes: first that they are missing, then one line per cause."""
+        """Lines about missing votes: how many are missing, then one line per cause."""
         summary = self.view.summary
         notes = [note.partition(":")[0] for note in lost_votes(summary)]
         causes = ranked(summary.get("unscored_causes", {})) if notes else ()

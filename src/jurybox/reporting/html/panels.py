@@ -151,7 +151,7 @@ def position_of(view: RunView) -> Position | None:
 
 
 def with_lost_votes(store: Store, view: RunView) -> int:
-    """Return how many samples have a lost vote."""
+    """Count the samples that have a lost vote."""
     if not view.summary["unscored_votes"]:
         return 0
     return store.find_samples(view.run_id, SampleQuery(limit=1)).flags.get("lost_votes", 0)

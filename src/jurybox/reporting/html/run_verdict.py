@@ -199,7 +199,7 @@ def _verdict(word: str, tone: str, *reasons: Iterable[Part]) -> Verdict:
 
 
 def _unscored(view: RunView) -> Iterator[Part]:
-    """Yield why samples have no score, if none has one."""
+    """Yield why no sample has a score; nothing if any has one."""
     if view.none_scored:
         summary = view.summary
         errors: Mapping[str, int] = summary.get("evaluator_errors") or {}

@@ -67,7 +67,7 @@ class Trend(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def differing(self) -> tuple[str, ...]:
-        """In what the other runs differ from those of the trend."""
+        """What differs between the other runs and the runs of the trend."""
         mine = self.runs[-1].judged
         parts = zip(("another rubric", "other judges", "another target"), mine, strict=True)
         return tuple(
