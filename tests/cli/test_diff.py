@@ -78,6 +78,8 @@ def test_the_json_form_has_everything(jurybox: Callable, runs: tuple[str, ...]) 
     one, _, other = runs
     data = jurybox("diff", one, other, "--json").json
     assert (data["a"]["run_id"], data["b"]["run_id"]) == (one, other)
+    assert "has to be at least" in data["a"]["reason"]
+    assert data["a"]["reason"] in jurybox("diff", one, other).out
     assert data["counts"] == {
         "same": 1,
         "higher": 1,

@@ -25,10 +25,12 @@ from jurybox.documents.numbers import dollars, metric_change, metric_value, show
 from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.compare_runs import CompareOptions, compare_runs
 from jurybox.reporting.html.html_render import side_by_side_html
+from jurybox.reporting.html.run_verdict import verdict_of
 from jurybox.reporting.metric_text import gate_value
 from jurybox.reporting.run_changes import CHANGES, GroupPair, MetricPair, SampleChange
 from jurybox.reporting.run_diff import RunDiff, between, p_value
 from jurybox.reporting.side_by_side import SideBySide, side_by_side
+from jurybox.reporting.view import RunView
 from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.metric_differences import MetricDifference
 from jurybox.storage.store import Store
@@ -125,12 +127,19 @@ def command(  # noqa: PLR0917 - click passes them by name
         diff = compare_runs(store, views[0], views[1], chosen)
     if as_json:
         data = diff.as_data()
-        for side in (data["a"], data["b"]):
-            side["review_doubt"] = doubts.get(side["run_id"]) or None
+        for side, view in zip((data["a"], data["b"]), views, strict=True):
+            side["reason"] = _reason(view) or None
+            side["review_doubt"] = doubts.get(view.run_id) or None
         print_json(data)
     else:
         _print(diff, doubts)
     return FAILED if fail_on and diff.regressions else FINE
+
+
+def _reason(view: RunView) -> str:
+    """Return why a run can or can't be released; empty if its rubric decides nothing."""
+    verdict = verdict_of(view)
+    return verdict.main[0] if verdict.parts else ""
 
 
 def _put(
@@ -185,6 +194,8 @@ def _print(diff: RunDiff, doubts: Mapping[str, str]) -> None:
         if doubts.get(view.run_id):
             parts.append(f"passes, {doubts[view.run_id]}")
         print_line(f"{name}  {view.run_id}  {', '.join(parts)}", style="bold")
+        if why := _reason(view):
+            print_line(f"   {why}")
     print_line(f"records  {diff.records_line()}", style="green" if diff.identical else "")
     for line in diff.cautions():
         print_line(line, style="yellow")

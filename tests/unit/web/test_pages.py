@@ -1147,7 +1147,7 @@ def test_runs_with_different_samples_are_compared_over_those_that_both_have(
     page = pages.get("/compare?a=run-a&b=run-b").text
     row = page.partition("<bdi>Pass rate</bdi>")[2].partition("</tr>")[0]
     assert re.findall(r">([^<>]+)</td>", row) == ["100%", "100%", "0 points", "the same"]
-    assert "Values over the samples in both runs, by the means of votes." in page
+    assert "means over those with a score in both, by the means of votes." in page
     columns = pages.get("/side-by-side?run=run-a&run=run-b").text
     assert "not tested" not in page  # a gated metric of other samples can't be compared
     what = "run-a has 4 samples with 1 vote each, run-b has 2 samples with 1 vote each"
