@@ -137,7 +137,9 @@ def gates(done: Done) -> dict[str, Any]:
 def test_a_gate_goes_by_the_corrected_metric_when_asked(
     jurybox: Jurybox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted = ["clarity_mean >= 3", "unscored_rate <= 0"]
+    # The judge's mean is 3.47 and the truth 2.47. Which samples are reviewed is left to chance, but
+    # none of their means comes near this gate.
+    wanted = ["clarity_mean >= 3.4", "unscored_rate <= 0"]
     make_run(monkeypatch, None, gates=wanted)
     corrected = ("gate", "last", "--accept-unreviewed", "--corrected", "--json")
     assert gates(jurybox("gate", "last", "--accept-unreviewed", "--json"))[wanted[0]][1] is True
