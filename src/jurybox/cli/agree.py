@@ -9,7 +9,7 @@ import click
 from rich.text import Text
 
 from jurybox.cli.options import cluster_option, json_option, level_option
-from jurybox.cli.output import plain, print_json, print_line, print_table
+from jurybox.cli.output import plain, print_line, print_result, print_table
 from jurybox.datasets.ratings import RatingScale, labeled_scale, read_ratings
 from jurybox.errors import ParseError
 from jurybox.rubric.scale import Scale
@@ -47,7 +47,6 @@ def command(
     continuous: bool,
     cluster: str | None,
     level: float,
-    as_json: bool,
 ) -> None:
     """Measure how well raters agree on each criterion: all of them together, and each pair.
 
@@ -70,21 +69,15 @@ def command(
     declared = _declared(scale_text, continuous=continuous)
     scale = declared.scale
     read = read_ratings(ratings, declared, cluster=cluster)
-    # Slow to import, so it is imported after all input checks.
-
     panels = [agree_all(each, scale, level=level) for each in read]
-    if as_json:
-        print_json(
-            {
-                "criteria": [_criterion(panel) for panel in panels],
-                "scale": scale,
-                "labels": declared.labels,
-                "cluster": cluster,
-                "level": level,
-            }
-        )
-    else:
-        _print(panels, declared, level)
+    data = {
+        "criteria": [_criterion(panel) for panel in panels],
+        "scale": scale,
+        "labels": declared.labels,
+        "cluster": cluster,
+        "level": level,
+    }
+    print_result(data, lambda: _print(panels, declared, level))
 
 
 def _declared(text: str, *, continuous: bool) -> RatingScale:

@@ -15,7 +15,7 @@ from jurybox.calibration.bias_results import (
     read_gates,
 )
 from jurybox.cli import options
-from jurybox.cli.output import print_json, print_line, print_table, say, yes_or_no
+from jurybox.cli.output import print_line, print_result, print_table, say, yes_or_no
 from jurybox.cli.run import run_with_progress
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE
 from jurybox.datasets.open_dataset import names_file
@@ -27,7 +27,7 @@ from jurybox.text_format import counted
 
 
 @click.command("bias")
-@options.run_argument
+@click.argument("run", metavar="RUN")
 @options.gold_option
 @click.option(
     "--probe",
@@ -59,7 +59,6 @@ def command(  # noqa: PLR0917 - click passes them by name
     seed: int,
     level: float,
     gates: tuple[str, ...],
-    as_json: bool,
 ) -> int:
     """Measure the biases of a RUN's judges: position, length, self-preference, formatting.
 
@@ -93,7 +92,7 @@ def command(  # noqa: PLR0917 - click passes them by name
             raise InputError(problem, "leave out --gold and --probe", run)
         report = measure_verdicts(Path(run), say, level=level)
         check_gates(wanted, (), report.metrics())
-        return _shown(report, wanted, as_json)
+        return _shown(report, wanted)
     with options.opened_run(run) as (store, row):
         criteria = [each.id for each in rubric_of(row).criteria]
         report = measure_bias(store, row, gold, say, level=level, seed=seed)
@@ -116,17 +115,14 @@ def command(  # noqa: PLR0917 - click passes them by name
                 biases = (*report.biases, *biases)
                 report = msgspec.structs.replace(report, biases=biases, probe=probed)
     # The other metrics are printed even if the probe was stopped.
-    code = _shown(report, wanted, as_json)
+    code = _shown(report, wanted)
     return INCOMPLETE if probe is not None and report.probe is None else code
 
 
-def _shown(report: BiasReport, wanted: tuple[Comparison, ...], as_json: bool) -> int:
+def _shown(report: BiasReport, wanted: tuple[Comparison, ...]) -> int:
     """Print the metrics and the results of the gates; return the exit code."""
     report = msgspec.structs.replace(report, gates=check_bias_gates(wanted, report.metrics()))
-    if as_json:
-        print_json(report.as_data())
-    else:
-        _print(report)
+    print_result(report.as_data, lambda: _print(report))
     return FINE if report.passed else FAILED
 
 

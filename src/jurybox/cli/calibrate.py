@@ -17,7 +17,7 @@ from jurybox.calibration.calibration_record import (
 )
 from jurybox.calibration.gold import PARTS
 from jurybox.cli import options
-from jurybox.cli.output import plain, print_json, print_line, print_table, say
+from jurybox.cli.output import plain, print_line, print_result, print_table, say
 from jurybox.cli.run import run_with_progress
 from jurybox.documents.numbers import dollars, signed
 from jurybox.suite.model_spec import model_option
@@ -65,7 +65,6 @@ _LONGEST: Final = 300
 def command(
     judges: tuple[str, ...],
     proposer: str | None,
-    as_json: bool,
     **given: Any,  # noqa: ANN401 - those of `CalibrateOptions`
 ) -> None:
     """Compare a judge with human labels, and with how well people agree with each other.
@@ -97,10 +96,8 @@ def command(
         say(f"warning: {warning}")
     with options.opened(create=True) as store:
         made = calibrator.run(store, run_with_progress)
-    if as_json:
-        print_json({**msgspec.to_builtins(made), "dollars": made.dollars})
-    else:
-        _print(made)
+    data = {**msgspec.to_builtins(made), "dollars": made.dollars}
+    print_result(data, lambda: _print(made))
 
 
 def _print(made: Calibration) -> None:

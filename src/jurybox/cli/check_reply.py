@@ -7,7 +7,7 @@ import click
 from jurybox.app.evaluate_once import AgentTurn, judge_by_agent, single_row
 from jurybox.cli.evaluate import MATERIAL, MEASURED, TEXT, print_single_report, with_options
 from jurybox.cli.options import accept_option, json_option
-from jurybox.cli.output import print_json
+from jurybox.cli.output import print_result
 from jurybox.cli.prompt import print_prompts
 from jurybox.wiring import load_rubric
 
@@ -29,7 +29,6 @@ def command(
     rubric: str,
     replies: tuple[str, ...],
     accept_unreviewed: bool,
-    as_json: bool,
     **material: Any,  # noqa: ANN401 - the parts of a sample
 ) -> int:
     """Check an agent's replies to the prompts of `jurybox prompt`, and print the report.
@@ -49,11 +48,6 @@ def command(
     loaded = load_rubric(rubric)
     judged = judge_by_agent(loaded, single_row(**material), replies)
     if not isinstance(judged, AgentTurn):
-        return print_single_report(
-            judged, loaded, None, accept_unreviewed=accept_unreviewed, as_json=as_json
-        )
-    if as_json:
-        print_json(judged.as_data())
-    else:
-        print_prompts(judged.prompts)
+        return print_single_report(judged, loaded, None, accept_unreviewed=accept_unreviewed)
+    print_result(judged.as_data, lambda: print_prompts(judged.prompts))
     raise judged.error()

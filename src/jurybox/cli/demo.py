@@ -16,7 +16,15 @@ from jurybox.app.run_suite import RunResult, start_run
 from jurybox.app.suite_choice import RunOptions
 from jurybox.cli.evaluate import print_report
 from jurybox.cli.options import json_option, name_store, opened, resume_line
-from jurybox.cli.output import print_json, print_line, print_table, say, write_new_files, yes_or_no
+from jurybox.cli.output import (
+    print_json,
+    print_line,
+    print_table,
+    say,
+    wants_json,
+    write_new_files,
+    yes_or_no,
+)
 from jurybox.cli.run import run_with_progress
 from jurybox.cli.run_view import print_verdict, print_why
 from jurybox.cli.signals import FINE, INCOMPLETE
@@ -56,7 +64,7 @@ sides, the pair is unstable and is queued for human review."""
     " the default judge, if it is on this machine.",
 )
 @json_option
-def command(folder: str, model: str | None, as_json: bool) -> int:
+def command(folder: str, model: str | None) -> int:
     """Show what jurybox does, without a key: scores by rules, a judged suite, a judge's bias.
 
     First the part that needs no model: replies scored by a rubric's rules, and six answers judged
@@ -75,7 +83,7 @@ def command(folder: str, model: str | None, as_json: bool) -> int:
     place = Path(folder)
     texts = {name: resources.files(where) / name for name, where in _FILES.items()}
     write_new_files(place, {name: each.read_text("utf-8") for name, each in texts.items()})
-    with contextlib.redirect_stdout(sys.stderr if as_json else sys.stdout):
+    with contextlib.redirect_stdout(sys.stderr if wants_json() else sys.stdout):
         scored = _rule_scores()
         runs = [_run(place, _BY_WORDS)]
         pair: SingleReport | None = None
@@ -89,7 +97,7 @@ def command(folder: str, model: str | None, as_json: bool) -> int:
         where = "this folder" if place == Path() else folder
         click.echo(f"\nOpen {report} in a browser. Everything is in {where}: change it,")
         click.echo(f"and run it again there with `jurybox run {_SUITE}`.")
-    if as_json:
+    if wants_json():
         print_json(
             {
                 "folder": folder,

@@ -16,8 +16,10 @@ from jurybox.cli.output import (
     plain,
     print_json,
     print_line,
+    print_result,
     print_table,
     say,
+    wants_json,
     yes_or_no,
 )
 from jurybox.cli.signals import FAILED, FINE
@@ -77,7 +79,6 @@ def command(  # noqa: PLR0917 - click passes them by name
     limit: int | None,
     fail_on: str | None,
     gold: Path | None,
-    as_json: bool,
     **tests: Any,  # noqa: ANN401 - those of `CompareOptions`
 ) -> int:
     """Compare two runs: their settings, their metrics, and every sample that changed.
@@ -104,7 +105,7 @@ def command(  # noqa: PLR0917 - click passes them by name
         raise click.UsageError("--gold works with two runs only")
     if output is not None and not output.endswith(".html"):
         raise click.UsageError("--output must be an .html file")
-    usual = None if as_json else _LIMIT
+    usual = None if wants_json() else _LIMIT
     with options.opened() as store:
         rows = [find_run(store, run) for run in (run_a, run_b, *more)]
         chosen = CompareOptions(
@@ -119,20 +120,17 @@ def command(  # noqa: PLR0917 - click passes them by name
             if each.passed
         }
         if more or output is not None:
-            most = sys.maxsize if as_json else _MOST_IN_PAGE
+            most = sys.maxsize if wants_json() else _MOST_IN_PAGE
             compared = side_by_side(store, views, chosen, most if limit is None else limit)
-            _put(compared, store, doubts, output, as_json=as_json)
+            _put(compared, store, doubts, output)
             lost = any(each.regressions for each in compared.differences)
             return FAILED if fail_on and lost else FINE
         diff = compare_runs(store, views[0], views[1], chosen)
-    if as_json:
-        data = diff.as_data()
-        for side, view in zip((data["a"], data["b"]), views, strict=True):
-            side["reason"] = _reason(view) or None
-            side["review_doubt"] = doubts.get(view.run_id) or None
-        print_json(data)
-    else:
-        _print(diff, doubts)
+    data = diff.as_data()
+    for side, view in zip((data["a"], data["b"]), views, strict=True):
+        side["reason"] = _reason(view) or None
+        side["review_doubt"] = doubts.get(view.run_id) or None
+    print_result(data, lambda: _print(diff, doubts))
     return FAILED if fail_on and diff.regressions else FINE
 
 
@@ -142,21 +140,14 @@ def _reason(view: RunView) -> str:
     return verdict.main[0] if verdict.parts else ""
 
 
-def _put(
-    compared: SideBySide,
-    store: Store,
-    doubts: Mapping[str, str],
-    output: str | None,
-    *,
-    as_json: bool,
-) -> None:
+def _put(compared: SideBySide, store: Store, doubts: Mapping[str, str], output: str | None) -> None:
     """Write several runs to a page, or print them."""
     if output is not None:
         people = {view.run_id: reviewer_agreement(view, store) for view in compared.runs}
         with output_file(output) as file:
             file.write(side_by_side_html(compared, people).encode(errors="replace"))
         say(f"wrote {output}: {counted(len(compared.samples), 'sample')}")
-    if as_json:
+    if wants_json():
         found = [doubts.get(view.run_id) or None for view in compared.runs]
         print_json(compared.as_data() | {"review_doubt": found})
     elif output is None:

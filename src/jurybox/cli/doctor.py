@@ -8,7 +8,7 @@ import msgspec
 
 from jurybox.app.diagnosis import Diagnosis, diagnose
 from jurybox.cli.options import json_option
-from jurybox.cli.output import plain, print_json, print_line
+from jurybox.cli.output import plain, print_line, print_result
 from jurybox.cli.signals import BAD_INPUT, FINE
 from jurybox.text_format import counted
 
@@ -17,7 +17,7 @@ _MARKS: Final = {"fine": ("ok", "green"), "absent": ("-", "dim"), "broken": ("no
 
 @click.command("doctor")
 @json_option
-def command(as_json: bool) -> int:
+def command() -> int:
     """Check what is installed, configured and reachable, and how to get what is missing.
 
     No model is called, and no key is shown. The exit code is 2 if a setting is unusable.
@@ -28,10 +28,8 @@ def command(as_json: bool) -> int:
       jurybox doctor --json
     """  # noqa: D301 - click reads \b as "keep these lines"
     found = diagnose()
-    if as_json:
-        print_json(msgspec.to_builtins(found) | {"broken": found.is_broken})
-    else:
-        _print(found)
+    data = msgspec.to_builtins(found) | {"broken": found.is_broken}
+    print_result(data, lambda: _print(found))
     return BAD_INPUT if found.is_broken else FINE
 
 

@@ -9,26 +9,22 @@ import msgspec
 from jurybox.app.estimate_run import RunCorrections, estimate
 from jurybox.app.gold_sets import labels_for_run
 from jurybox.cli import options
-from jurybox.cli.output import print_json, print_line, print_table, say
+from jurybox.cli.output import print_line, print_result, print_table, say
 from jurybox.documents.numbers import shown
+from jurybox.engine.records import RunRow
 from jurybox.statistics.corrected import CorrectedRate
 from jurybox.statistics.estimates import Estimate
+from jurybox.storage.store import Store
 from jurybox.text_format import counted
 
 
 @click.command("estimate")
-@options.run_argument
 @options.gold_option
 @options.cluster_option
 @options.level_option
-@options.store_option
-@options.json_option
+@options.stored_run
 def command(
-    run: str,
-    gold: Path | None,
-    cluster: str | None,
-    level: float,
-    as_json: bool,
+    store: Store, run: RunRow, gold: Path | None, cluster: str | None, level: float
 ) -> None:
     """Correct the metrics of a RUN using human labels for some of its samples.
 
@@ -51,18 +47,14 @@ def command(
       jurybox estimate last --gold labels.jsonl --cluster conversation
       jurybox estimate last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    with options.opened_run(run) as (store, row):
-        labels = labels_for_run(store, row, gold)
-        for note in labels.notes:
-            say(note)
-        found = estimate(store, row, labels, cluster=cluster, level=level)
+    labels = labels_for_run(store, run, gold)
+    for note in labels.notes:
+        say(note)
+    found = estimate(store, run, labels, cluster=cluster, level=level)
     scorer = "rules" if found.by_rules else "judge"
     for line in _cautions(found, scorer):
         say(f"warning: {line}")
-    if as_json:
-        print_json(msgspec.to_builtins(found) | {"level": level})
-    else:
-        _print(found, scorer)
+    print_result(msgspec.to_builtins(found) | {"level": level}, lambda: _print(found, scorer))
 
 
 def _cautions(found: RunCorrections, scorer: str) -> Iterator[str]:

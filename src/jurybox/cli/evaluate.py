@@ -12,7 +12,7 @@ from rich.text import Text
 from jurybox.app.evaluate_once import conclude_single, evaluate
 from jurybox.app.view_run import single_cost
 from jurybox.cli import options
-from jurybox.cli.output import plain, print_json, print_line, print_table, say, yes_or_no
+from jurybox.cli.output import plain, print_line, print_result, print_table, say, yes_or_no
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE
 from jurybox.documents.numbers import dollars, show_number, shown, signed
 from jurybox.errors import InputError
@@ -140,7 +140,6 @@ def command(
     votes: int | None,
     accept_unreviewed: bool,
     explain: bool,
-    as_json: bool,
     **parts: Any,  # noqa: ANN401 - those of `evaluate`
 ) -> int:
     """Judge one response by a rubric, or compare two, and print the report.
@@ -178,12 +177,7 @@ def command(
         hint = "leave --explain out, or use a rubric with rules such as `companion`"
         raise InputError("no rule scores this response", hint, rubric)
     code = print_single_report(
-        report,
-        loaded,
-        single_cost(report),
-        accept_unreviewed=accept_unreviewed,
-        explain=explain,
-        as_json=as_json,
+        report, loaded, single_cost(report), accept_unreviewed=accept_unreviewed, explain=explain
     )
     if parts["response_b"] is not None and loaded.pass_rules:
         say("note: the rubric's pass rules are for single responses and don't apply to two")
@@ -201,13 +195,11 @@ def print_single_report(
     *,
     accept_unreviewed: bool,
     explain: bool = False,
-    as_json: bool,
 ) -> int:
     """Print the report on a single evaluation, and return the exit code."""
     ended = conclude_single(report, rubric, accept_unreviewed=accept_unreviewed)
-    if as_json:
-        print_json(ended.as_data())
-    else:
+
+    def show() -> None:
         if isinstance(report, RulesReport):
             _print_by_rules(report, rubric, cost, explain=explain)
         else:
@@ -217,6 +209,8 @@ def print_single_report(
         if ended.awaiting:
             what = "accepted without review" if accept_unreviewed else "awaiting review"
             print_line(f"{what}: {', '.join(ended.awaiting)}", style="bold red")
+
+    print_result(ended.as_data, show)
     return {"fine": FINE, "failed": FAILED, "incomplete": INCOMPLETE}[ended.outcome]
 
 

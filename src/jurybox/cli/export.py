@@ -6,8 +6,9 @@ import click
 
 from jurybox.app.gold_sets import gold_rows
 from jurybox.app.review_desk import ReviewDesk
-from jurybox.cli.options import json_option, opened_run, run_argument, store_option
-from jurybox.cli.output import output_file, print_json, say
+from jurybox.cli.options import stored_run
+from jurybox.cli.output import check_output, output_file, print_written, say
+from jurybox.engine.records import RunRow
 from jurybox.errors import InputError
 from jurybox.reporting.export_rows import (
     export_parts,
@@ -16,11 +17,11 @@ from jurybox.reporting.export_rows import (
     write_json_lines,
 )
 from jurybox.reporting.stored import plan_of
+from jurybox.storage.store import Store
 from jurybox.text_format import counted
 
 
 @click.command("export")
-@run_argument
 @click.option(
     "-o",
     "--output",
@@ -35,9 +36,8 @@ from jurybox.text_format import counted
     help="Write only the reviewed samples, as a dataset with human labels for `calibrate`.",
 )
 @click.option("--raw", is_flag=True, help="Add every stored request and reply.")
-@store_option
-@json_option
-def command(run: str, output: str, gold: bool, raw: bool, as_json: bool) -> None:
+@stored_run
+def command(store: Store, run: RunRow, output: str, gold: bool, raw: bool) -> None:
     """Write the samples of a RUN to a file, one row per sample and repeat.
 
     RUN is a run's id, its name, a tag, or `last`. A row has the sample's texts, its scores and
@@ -60,41 +60,29 @@ def command(run: str, output: str, gold: bool, raw: bool, as_json: bool) -> None
       jurybox export last -o samples/
       jurybox export last -o - | jq 'select(.passed == false) | .id'
     """  # noqa: D301 - click reads \b as "keep these lines"
-    to_stdout = output == "-"
-    if to_stdout and as_json:
-        raise click.UsageError("--json and --output - exclude each other")
+    check_output(output)
     if gold and raw:
         raise click.UsageError("--gold and --raw exclude each other")
     if gold:
-        _export_gold(run, output, as_json=as_json)
-        return
-    to_folder = output.endswith("/")
-    write = write_json_lines if to_stdout or to_folder else export_writer(output)
-    with opened_run(run) as (store, row):
-        if to_folder:
-            rows = export_parts(store, row, Path(output), raw=raw)
-        else:
-            with output_file(output) as file:
-                rows = export_run(store, row, file, write, raw=raw)
-    planned, finished = plan_of(row).samples, row.status == "finished"
-    if not finished or rows != planned:
+        rows = _export_gold(store, run, output)
+    elif output.endswith("/"):
+        rows = export_parts(store, run, Path(output), raw=raw)
+    else:
+        write = write_json_lines if output == "-" else export_writer(output)
+        with output_file(output) as file:
+            rows = export_run(store, run, file, write, raw=raw)
+    planned, finished = plan_of(run).samples, run.status == "finished"
+    if not gold and (not finished or rows != planned):
         state = "damaged" if finished else "not finished"
-        say(f"run {row.id} is {state}: {rows} of {planned} samples are stored")
-    _report_written(output, rows, as_json=as_json)
+        say(f"run {run.id} is {state}: {rows} of {planned} samples are stored")
+    print_written(output, rows, "row")
 
 
-def _report_written(output: str, rows: int, *, as_json: bool) -> None:
-    if as_json:
-        print_json({"written": output, "rows": rows})
-    elif output != "-":
-        say(f"wrote {output}: {counted(rows, 'row')}")
-
-
-def _export_gold(run: str, output: str, *, as_json: bool) -> None:
+def _export_gold(store: Store, run: RunRow, output: str) -> int:
+    """Write the reviewed samples; return how many there are."""
     if output != "-" and not output.lower().endswith(".jsonl"):
         raise InputError("gold is written as JSON Lines", "end the name with .jsonl", output)
-    with opened_run(run) as (store, row):
-        found = gold_rows(ReviewDesk(store, row))
+    found = gold_rows(ReviewDesk(store, run))
     with output_file(output) as file:
         write_json_lines(file, {}, found.rows)
     for count, noun, why in (
@@ -104,4 +92,4 @@ def _export_gold(run: str, output: str, *, as_json: bool) -> None:
     ):
         if count:
             say(f"left out: {counted(count, noun)} {why}")
-    _report_written(output, len(found.rows), as_json=as_json)
+    return len(found.rows)

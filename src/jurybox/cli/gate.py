@@ -1,5 +1,6 @@
 """``jurybox gate``."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -7,15 +8,17 @@ import click
 from jurybox.app.view_run import accept_unreviewed as accept
 from jurybox.app.view_run import corrected_by_reviews, view_run
 from jurybox.cli import options
-from jurybox.cli.output import print_json, print_line
+from jurybox.cli.output import print_line, print_result
 from jurybox.cli.run_view import print_verdict, print_why
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE, fail
+from jurybox.engine.records import RunRow
 from jurybox.errors import InputError
 from jurybox.reporting.release import BLOCKED
 from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import RunView
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import NEEDS_REVIEW
+from jurybox.storage.store import Store
 from jurybox.text_format import listed, nearest
 
 _REPORTED = (
@@ -25,7 +28,6 @@ _REPORTED = (
 
 
 @click.command("gate")
-@options.run_argument
 @click.option(
     "--decision",
     metavar="NAME",
@@ -37,14 +39,9 @@ _REPORTED = (
     help="Check mean scores and win rates after correcting them using the run's reviews.",
 )
 @options.accept_option
-@options.store_option
-@options.json_option
+@options.stored_run
 def command(
-    run: str,
-    decision: str | None,
-    corrected: bool,
-    accept_unreviewed: bool,
-    as_json: bool,
+    store: Store, run: RunRow, decision: str | None, corrected: bool, accept_unreviewed: bool
 ) -> int:
     """Check a finished RUN against its rubric's gates.
 
@@ -60,37 +57,34 @@ def command(
       jurybox gate 20260301-0914 --decision deploy
       jurybox gate last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    with options.opened_run(run) as (store, row):
-        rubric = rubric_of(row)
-        _check_decision(rubric, decision, row.id)
-        # Without gates, only a missing review can fail the run; once accepted, nothing can.
-        if not (rubric.gates or decision) and (
-            accept_unreviewed or not view_run(row, store).release.blockers
-        ):
-            raise _no_gates(rubric, row.id)
-        if row.status != "finished":
-            if as_json:
-                print_json(_as_data(view_run(row, store), passed=False, wanted=decision))
-            hint = options.resume_line(row.id)
-            return fail(
-                f"{row.id}: the run isn't finished, so nothing can be decided; {hint}", INCOMPLETE
-            )
-        view = accept(row, store) if accept_unreviewed else view_run(row, store)
-        notes = view.release.notes
-        if corrected:
-            view = corrected_by_reviews(row, view, store)
-            notes = (*notes, *view.notes)
+    rubric, view = rubric_of(run), view_run(run, store)
+    _check_decision(rubric, decision, run.id)
+    # Without gates, only a missing review can fail the run; once accepted, nothing can.
+    if not (rubric.gates or decision) and (accept_unreviewed or not view.release.blockers):
+        raise _no_gates(rubric, run.id)
+    if run.status != "finished":
+        print_result(lambda: _as_data(view, passed=False, wanted=decision), lambda: None)
+        hint = options.resume_line(run.id)
+        what = "the run isn't finished, so nothing can be decided"
+        return fail(f"{run.id}: {what}; {hint}", INCOMPLETE)
+    view = accept(run, store) if accept_unreviewed else view
+    notes = view.release.notes
+    if corrected:
+        view = corrected_by_reviews(run, view, store)
+        notes = (*notes, *view.notes)
     passed = view.passed and decision in {None, view.conclusion.decision}
-    if as_json:
-        data = _as_data(view, passed=passed, wanted=decision)
-        print_json(data | ({"corrected": list(view.notes)} if corrected else {}))
-    else:
-        print_verdict(view)
-        print_line(f"run {view.run_id}  {view.suite}", style="bold")
-        for note in notes:
-            print_line(note, style="bold red")
-        print_why(view)
+    data = _as_data(view, passed=passed, wanted=decision)
+    data |= {"corrected": list(view.notes)} if corrected else {}
+    print_result(data, lambda: _print(view, notes))
     return FINE if passed else FAILED
+
+
+def _print(view: RunView, notes: Iterable[str]) -> None:
+    print_verdict(view)
+    print_line(f"run {view.run_id}  {view.suite}", style="bold")
+    for note in notes:
+        print_line(note, style="bold red")
+    print_why(view)
 
 
 def _no_gates(rubric: Rubric, run_id: str) -> InputError:

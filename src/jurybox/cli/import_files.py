@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from jurybox.cli.options import json_option
-from jurybox.cli.output import print_json, write_new_files
+from jurybox.cli.output import print_result, write_new_files
 from jurybox.datasets.foreign_files import read_foreign
 from jurybox.datasets.foreign_suite import ForeignSuite
 from jurybox.datasets.row_reader import Record
@@ -52,7 +52,7 @@ gates: []
 @click.argument("file", metavar="FILE")
 @click.option("-o", "--output", "folder", metavar="FOLDER", help="Default: FILE's name.")
 @json_option
-def command(file: str, folder: str | None, as_json: bool) -> None:
+def command(file: str, folder: str | None) -> None:
     """Convert another tool's FILE to a suite, a dataset and recorded judgments.
 
     Reads promptfoo configs and results, Inspect logs, OpenAI evals and graders, DeepEval and
@@ -72,17 +72,11 @@ def command(file: str, folder: str | None, as_json: bool) -> None:
     files = [str(place / name) for name in texts]
     commands = [*_commands(read, place)]
     losses = read.losses()
-    if as_json:
-        found = {"format": read.format, "files": files, "commands": commands}
-        print_json({**found, "not_carried_over": losses})
-        return
-    click.echo(f"{read.format}: {_summary(read)}")
-    for name in files:
-        click.echo(f"wrote {name}")
-    for line in losses:
-        click.echo(f"not carried over: {line}")
-    for line in commands:
-        click.echo(f"next: {line}")
+    data = {"format": read.format, "files": files, "commands": commands, "not_carried_over": losses}
+    lines = [f"{read.format}: {_summary(read)}", *(f"wrote {name}" for name in files)]
+    lines += [f"not carried over: {line}" for line in losses]
+    lines += [f"next: {line}" for line in commands]
+    print_result(data, lambda: click.echo("\n".join(lines)))
 
 
 def _summary(read: ForeignSuite) -> str:

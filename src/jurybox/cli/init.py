@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from jurybox.cli.options import json_option
-from jurybox.cli.output import print_json, write_new_files
+from jurybox.cli.output import print_result, write_new_files
 
 _FILES: Final = ("suite.yaml", "questions.jsonl", "judge.py")
 
@@ -16,7 +16,7 @@ _FILES: Final = ("suite.yaml", "questions.jsonl", "judge.py")
 @click.command("init")
 @click.argument("folder", default=".", metavar="[FOLDER]")
 @json_option
-def command(folder: str, as_json: bool) -> None:
+def command(folder: str) -> None:
     """Write a small suite, ready to run, into FOLDER, by default the current one.
 
     The suite has six questions with recorded answers, three of them deliberately wrong, and a judge
@@ -32,12 +32,9 @@ def command(folder: str, as_json: bool) -> None:
     starter = resources.files("jurybox.cli.starter")
     texts = {name: (starter / name).read_text(encoding="utf-8") for name in _FILES}
     write_new_files(place, texts)
-    suite = place / _FILES[0]
-    if as_json:
-        files = [str(place / name) for name in _FILES]
-        print_json({"folder": folder, "files": files, "suite": str(suite)})
-        return
-    for name in _FILES:
-        click.echo(f"wrote {place / name}")
-    click.echo(f"run it: jurybox run {shlex.quote(str(suite))}")
-    click.echo("3 of the 6 answers are deliberately wrong, so 2 gates will fail")
+    files = [str(place / name) for name in _FILES]
+    lines = [f"wrote {name}" for name in files]
+    lines.append(f"run it: jurybox run {shlex.quote(files[0])}")
+    lines.append("3 of the 6 answers are deliberately wrong, so 2 gates will fail")
+    data = {"folder": folder, "files": files, "suite": files[0]}
+    print_result(data, lambda: click.echo("\n".join(lines)))

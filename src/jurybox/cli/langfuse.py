@@ -1,18 +1,15 @@
 """``jurybox langfuse``: deliver runs to Langfuse, and read people's scores back."""
 
+from collections.abc import Sequence
+
 import click
 
-from jurybox.app.delivery import pull, push, states
-from jurybox.cli.options import (
-    CommandGroup,
-    json_option,
-    opened,
-    opened_run,
-    run_argument,
-    store_option,
-)
-from jurybox.cli.output import print_json, print_table, say
+from jurybox.app.delivery import OutboxState, pull, push, states
+from jurybox.cli.options import CommandGroup, json_option, opened, store_option, stored_run
+from jurybox.cli.output import print_result, print_table, say
 from jurybox.cli.signals import FINE, INCOMPLETE
+from jurybox.engine.records import RunRow
+from jurybox.storage.store import Store
 from jurybox.text_format import counted
 from jurybox.wiring import find_run
 
@@ -34,7 +31,7 @@ def command() -> None:
 @command.command("status", short_help="Show how much of each run was delivered.")
 @store_option
 @json_option
-def show_status(as_json: bool) -> None:
+def show_status() -> None:
     """Show how much of each run was delivered, is waiting, or was rejected.
 
     Only the store is read.
@@ -46,9 +43,10 @@ def show_status(as_json: bool) -> None:
     """  # noqa: D301 - click reads \b as "keep these lines"
     with opened() as store:
         found = states(store)
-    if as_json:
-        print_json({"runs": found})
-        return
+    print_result({"runs": found}, lambda: _print_states(found))
+
+
+def _print_states(found: Sequence[OutboxState]) -> None:
     if not found:
         click.echo("no run was scheduled for delivery")
         return
@@ -69,7 +67,7 @@ def show_status(as_json: bool) -> None:
 @click.option("--queue", metavar="NAME", help="Add flagged samples to this annotation queue.")
 @store_option
 @json_option
-def push_run(run: str | None, queue: str | None, as_json: bool) -> int:
+def push_run(run: str | None, queue: str | None) -> int:
     """Deliver RUN, or everything pending: traces, scores, dataset runs, flagged samples.
 
     Parts that can't be delivered or are rejected are kept for the next push. Every part has a
@@ -86,19 +84,13 @@ def push_run(run: str | None, queue: str | None, as_json: bool) -> int:
     with opened() as store:
         row = None if run is None else find_run(store, run)
         done = push(store, row, queue=queue)
-    if as_json:
-        print_json(done)
-    else:
-        for line in done.lines():
-            say(line)
+    print_result(done, lambda: [say(line) for line in done.lines()])
     return FINE if done.complete else INCOMPLETE
 
 
 @command.command("pull", short_help="Read people's scores from Langfuse as reviews.")
-@run_argument
-@store_option
-@json_option
-def pull_reviews(run: str, as_json: bool) -> None:
+@stored_run
+def pull_reviews(store: Store, run: RunRow) -> None:
     """Read human scores of RUN's traces from Langfuse, and store them as reviews.
 
     A score counts if it has the name of a criterion; a person's scores of one trace form one
@@ -108,11 +100,8 @@ def pull_reviews(run: str, as_json: bool) -> None:
     Examples:
       jurybox langfuse pull last
     """  # noqa: D301 - click reads \b as "keep these lines"
-    with opened_run(run) as (store, row):
-        done = pull(store, row)
+    done = pull(store, run)
     for line in done.skipped:
         say(f"skipped: {line}")
-    if as_json:
-        print_json(done)
-    else:
-        click.echo(f"{counted(done.reviews, 'new review')}, {done.unchanged} already known")
+    line = f"{counted(done.reviews, 'new review')}, {done.unchanged} already known"
+    print_result(done, lambda: click.echo(line))

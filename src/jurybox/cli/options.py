@@ -1,13 +1,15 @@
 """Options that several commands share, and the store they name."""
 
 import shlex
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from jurybox.cli.output import remember_json
 from jurybox.errors import InputError
 from jurybox.settings import STORE
 from jurybox.text_format import closest
@@ -18,9 +20,12 @@ if TYPE_CHECKING:
     from jurybox.integrations.ray_engine import RayCluster
     from jurybox.storage.store import Store
 
-run_argument = click.argument("run", metavar="RUN")
 json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print only JSON on standard output."
+    "--json",
+    is_flag=True,
+    expose_value=False,
+    callback=remember_json,
+    help="Print only JSON on standard output.",
 )
 _STORE: Final = "jurybox.store"
 
@@ -181,6 +186,17 @@ def opened(*, create: bool = False) -> Generator["Store"]:
 
     with closing(open_run_store(named_store(), create=create)) as store:
         yield store
+
+
+def stored_run(command: Callable[..., object]) -> Callable[..., object]:
+    """Add RUN, ``--store`` and ``--json``; the command gets the open store and the run's row."""
+
+    @wraps(command)
+    def found(run: str, **given: Any) -> object:  # noqa: ANN401 - those of the command
+        with opened_run(run) as (store, row):
+            return command(store, row, **given)
+
+    return click.argument("run", metavar="RUN")(store_option(json_option(found)))
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import contextlib
 import re
 import sys
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
@@ -12,19 +12,41 @@ import msgspec
 
 from jurybox.errors import InputError
 from jurybox.settings import NO_COLOR
-from jurybox.text_format import visible, visible_json
+from jurybox.text_format import counted, visible, visible_json
 from jurybox.wiring import setting
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+_JSON: Final = "jurybox.json"
 _WIDE: Final = 240
 _LONGEST_NAME: Final = 40
 _DIGIT: Final = re.compile("[0-9]")
 _ONE: Final = r"[-+]?[<$]? ?[0-9][0-9.,]*(?:%| points?| ms)?"
 _NUMBER: Final = re.compile(f"|[-.]|none|unknown|yes|no|{_ONE}(?: (?:to|of|->) {_ONE})?")
 """Matches the cells of a numeric column."""
+
+
+def remember_json(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """Remember whether the command prints JSON."""
+    ctx.meta[_JSON] = wanted
+
+
+def wants_json() -> bool:
+    """Return whether the command prints JSON."""
+    return click.get_current_context().meta.get(_JSON, False)
+
+
+def print_result(data: object, show: Callable[[], object]) -> None:
+    """Print a command's result: its data with ``--json``, otherwise by calling ``show``.
+
+    ``data`` may be a function that returns the data, if it takes time.
+    """
+    if wants_json():
+        print_json(data() if callable(data) else data)
+    else:
+        show()
 
 
 def print_json(data: object) -> None:
@@ -43,6 +65,18 @@ def output_file(name: str) -> "Generator[BinaryIO]":
     else:
         with whole_file(Path(name)) as file:
             yield file
+
+
+def check_output(name: str | None) -> None:
+    """Refuse standard output for both a file and JSON."""
+    if name == "-" and wants_json():
+        raise click.UsageError("--json and --output - exclude each other")
+
+
+def print_written(name: str, count: int, noun: str) -> None:
+    """Print which file was written, and how much it contains; nothing after standard output."""
+    line = f"wrote {name}: {counted(count, noun)}"
+    print_result({"written": name, "rows": count}, lambda: say(line) if name != "-" else None)
 
 
 def write_new_files(place: Path, texts: Mapping[str, str]) -> None:

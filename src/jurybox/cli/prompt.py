@@ -8,7 +8,7 @@ import click
 from jurybox.app.evaluate_once import AgentPrompt, AgentTurn, judge_by_agent, single_row
 from jurybox.cli.evaluate import MATERIAL, with_options
 from jurybox.cli.options import json_option
-from jurybox.cli.output import print_json
+from jurybox.cli.output import print_result
 from jurybox.wiring import load_rubric
 
 
@@ -17,7 +17,6 @@ from jurybox.wiring import load_rubric
 @json_option
 def command(
     rubric: str,
-    as_json: bool,
     **material: Any,  # noqa: ANN401 - the parts of a sample
 ) -> None:
     """Print the exact prompt of a judge, so that an agent can be the judge.
@@ -33,10 +32,8 @@ def command(
     """  # noqa: D301 - click reads \b as "keep these lines"
     asked = judge_by_agent(load_rubric(rubric), single_row(**material), ())
     assert isinstance(asked, AgentTurn)  # noqa: S101 - without a reply there is no report
-    if as_json:
-        print_json({"prompts": asked.as_data()["prompts"]})
-    else:
-        print_prompts(asked.prompts)
+    data = {"prompts": asked.as_data()["prompts"]}
+    print_result(data, lambda: print_prompts(asked.prompts))
 
 
 def print_prompts(prompts: Sequence[AgentPrompt]) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from jurybox.cli.options import json_option, level_option, opened_run, store_option
-from jurybox.cli.output import print_json, print_line, print_table
+from jurybox.cli.output import print_line, print_result, print_table
 from jurybox.datasets.open_dataset import names_file
 from jurybox.datasets.ratings import Verdicts, read_verdicts, run_verdicts
 from jurybox.reporting.export_rows import exported_rows
@@ -26,7 +26,7 @@ _MOST_LINES: Final = 20
 @level_option
 @store_option
 @json_option
-def command(verdicts: tuple[str, ...], level: float, as_json: bool) -> None:
+def command(verdicts: tuple[str, ...], level: float) -> None:
     """Rank models by verdicts on pairs of their answers, from files or runs.
 
     In a run of pairs, the target is compared with `response_b`, unless the rows' metadata name both
@@ -52,10 +52,8 @@ def command(verdicts: tuple[str, ...], level: float, as_json: bool) -> None:
     have = "1 row has" if missing == 1 else f"{missing:,} rows have"
     without = [f"{have} no winner (null): left out"] if missing else []
     warnings = [*without, *ranking.warnings]
-    if as_json:
-        print_json({**ranking.as_data(), "warnings": warnings})
-    else:
-        _print(ranking, warnings)
+    data = {**ranking.as_data(), "warnings": warnings}
+    print_result(data, lambda: _print(ranking, warnings))
 
 
 def _read(name: str) -> tuple[str, Verdicts]:

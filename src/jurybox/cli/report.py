@@ -9,14 +9,14 @@ from jurybox.app.view_run import (
     reviewer_agreement,
     view_run,
 )
-from jurybox.cli.options import json_option, opened_run, run_argument, store_option
-from jurybox.cli.output import output_file, print_json, say
+from jurybox.cli.options import stored_run
+from jurybox.cli.output import check_output, output_file, print_written, say
+from jurybox.engine.records import RunRow
 from jurybox.reporting.reports import report_format, write_report
-from jurybox.text_format import counted
+from jurybox.storage.store import Store
 
 
 @click.command("report")
-@run_argument
 @click.option(
     "-o",
     "--output",
@@ -24,9 +24,8 @@ from jurybox.text_format import counted
     metavar="FILE",
     help="Where to write, as .html, .md, .json or .junit.xml; - for Markdown on standard output.",
 )
-@store_option
-@json_option
-def command(run: str, output: str, as_json: bool) -> None:
+@stored_run
+def command(store: Store, run: RunRow, output: str) -> None:
     """Write a report on a RUN: the verdict first, then why, then what to look at.
 
     RUN is a run's id, its name, a tag, or `last`. The HTML report is one file for any browser:
@@ -41,27 +40,21 @@ def command(run: str, output: str, as_json: bool) -> None:
       jurybox report 20260301-0914 -o results.junit.xml
       jurybox report last -o -
     """  # noqa: D301 - click reads \b as "keep these lines"
-    to_stdout = output == "-"
-    if to_stdout and as_json:
-        raise click.UsageError("--json and --output - exclude each other")
-    form = "md" if to_stdout else report_format(output)
-    with opened_run(run) as (store, row):
-        view = view_run(row, store)
-        # Only some formats show these, and reading them takes time.
-        more: dict[str, object] = {}
-        if form == "json":
-            more = around_as_data(view, store)
-        elif form != "junit":
-            more["people"] = reviewer_agreement(view, store)
-        if form == "html":
-            more["calibration"] = calibration_of_run(view, store)
-            more["baseline"] = baseline_diff(view, store)
-        with output_file(output) as file:
-            write_report(file, form, view, store, more)
+    check_output(output)
+    form = "md" if output == "-" else report_format(output)
+    view = view_run(run, store)
+    # Only some formats show these, and reading them takes time.
+    more: dict[str, object] = {}
+    if form == "json":
+        more = around_as_data(view, store)
+    elif form != "junit":
+        more["people"] = reviewer_agreement(view, store)
+    if form == "html":
+        more["calibration"] = calibration_of_run(view, store)
+        more["baseline"] = baseline_diff(view, store)
+    with output_file(output) as file:
+        write_report(file, form, view, store, more)
     have = view.summary["samples"]
     if view.status != "finished":
-        say(f"run {row.id} is not finished: {have} of {view.planned} samples are stored")
-    if as_json:
-        print_json({"written": output, "rows": have})
-    elif not to_stdout:
-        say(f"wrote {output}: {counted(have, 'sample')}")
+        say(f"run {run.id} is not finished: {have} of {view.planned} samples are stored")
+    print_written(output, have, "sample")

@@ -3,16 +3,16 @@
 import click
 
 from jurybox.app.rescore_run import rescore_run
-from jurybox.cli.options import json_option, opened_run, run_argument, store_option
+from jurybox.cli.options import stored_run
 from jurybox.cli.run import print_ended
+from jurybox.engine.records import RunRow
+from jurybox.storage.store import Store
 
 
 @click.command("rescore")
-@run_argument
 @click.option("--rubric", required=True, metavar="RUBRIC", help="A rubric's name or path.")
-@store_option
-@json_option
-def command(run: str, rubric: str, as_json: bool) -> int:
+@stored_run
+def command(store: Store, run: RunRow, rubric: str) -> int:
     """Score the stored replies of a RUN under another version of its rubric.
 
     RUN is a run's id, its name, a tag, or `last`. No model is called. The result is stored as
@@ -24,6 +24,4 @@ def command(run: str, rubric: str, as_json: bool) -> int:
       jurybox rescore last --rubric answer-quality-v2.md
       jurybox rescore 20260301-0914 --rubric stricter-gates.md --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    with opened_run(run) as (store, row):
-        ended = rescore_run(row, rubric, store)
-        return print_ended([ended], store, as_json=as_json)
+    return print_ended([rescore_run(run, rubric, store)], store)

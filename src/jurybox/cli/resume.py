@@ -8,10 +8,11 @@ import click
 from jurybox.app.run_suite import resume_run
 from jurybox.cli import options
 from jurybox.cli.run import run_and_print
+from jurybox.engine.records import RunRow
+from jurybox.storage.store import Store
 
 
 @click.command("resume")
-@options.run_argument
 @options.base_url_option
 @options.concurrency_option
 @options.version_drift_option
@@ -23,13 +24,12 @@ from jurybox.cli.run import run_and_print
 @options.max_cost_option
 @options.engine_option
 @options.address_option
-@options.store_option
-@options.json_option
+@options.stored_run
 def command(
-    run: str,
+    store: Store,
+    run: RunRow,
     engine: str,
     address: str | None,
-    as_json: bool,
     **given: Any,  # noqa: ANN401 - those of `resume_run`
 ) -> int:
     """Continue a RUN that was stopped.
@@ -47,9 +47,6 @@ def command(
       jurybox resume 20260301-0914 --concurrency 4
       jurybox resume last --retry-failed
     """  # noqa: D301 - click reads \b as "keep these lines"
-    with (
-        options.cluster_of(engine, address) as cluster,
-        options.opened_run(run) as (store, row),
-    ):
-        start = partial(resume_run, row, store, cluster=cluster, **given)
-        return run_and_print({"": start}, store, as_json=as_json)
+    with options.cluster_of(engine, address) as cluster:
+        start = partial(resume_run, run, store, cluster=cluster, **given)
+        return run_and_print({"": start}, store)

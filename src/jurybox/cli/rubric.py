@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 from typing import Final
@@ -9,7 +10,17 @@ from typing import Final
 import click
 
 from jurybox.cli.options import CommandGroup, json_option
-from jurybox.cli.output import console, plain, print_json, print_line, print_table, write_new_files
+from jurybox.cli.output import (
+    check_output,
+    console,
+    plain,
+    print_json,
+    print_line,
+    print_result,
+    print_table,
+    wants_json,
+    write_new_files,
+)
 from jurybox.cli.signals import BAD_INPUT, FINE
 from jurybox.errors import InputError
 from jurybox.rubric import Reading, parse_rubric, parse_rubric_id, render_rubric
@@ -35,7 +46,7 @@ def command() -> None:
 
 @command.command("list", short_help="List the rubrics that can be used by name.")
 @json_option
-def list_rubrics(as_json: bool) -> None:
+def list_rubrics() -> None:
     """List the rubrics that can be used by name.
 
     These are the bundled ones and the *.md files in your rubric folder (`rubrics`, or the one set
@@ -47,9 +58,11 @@ def list_rubrics(as_json: bool) -> None:
       jurybox rubric list --json
     """  # noqa: D301 - click reads \b as "keep these lines"
     named = rubric_files().every()
-    if as_json:
-        print_json({"rubrics": [listed_as_data(*each) for each in named]})
-        return
+    data = {"rubrics": [listed_as_data(*each) for each in named]}
+    print_result(data, lambda: _print_listed(named))
+
+
+def _print_listed(named: Iterable[tuple[str, str | None, Reading]]) -> None:
     rows: list[tuple[str, ...]] = []
     for name, file, reading in named:
         cells = ["-", "-", f"findings: {len(reading.findings)}"]
@@ -66,7 +79,7 @@ def list_rubrics(as_json: bool) -> None:
 @click.argument("name")
 @click.option("--canonical", is_flag=True, help="Print the document in its canonical form.")
 @json_option
-def show_rubric(name: str, canonical: bool, as_json: bool) -> None:
+def show_rubric(name: str, canonical: bool) -> None:
     """Show the rubric NAME: a bundled one, one in your rubric folder, or a path.
 
     A terminal shows the document formatted; a file or a pipe gets its exact text. With --canonical
@@ -78,12 +91,12 @@ def show_rubric(name: str, canonical: bool, as_json: bool) -> None:
       jurybox rubric show general > my-rubric.md
       jurybox rubric show rubrics/support.md --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    if canonical and as_json:
+    if canonical and wants_json():
         raise click.UsageError("--canonical and --json exclude each other")
     files = rubric_files()
     file = files.read(name)
     rubric = files.parse(file)
-    if as_json:
+    if wants_json():
         print_json(rubric_as_data(rubric))
     elif canonical:
         click.echo(render_rubric(rubric), nl=False)
@@ -99,7 +112,7 @@ def show_rubric(name: str, canonical: bool, as_json: bool) -> None:
 @command.command("check", short_help="Check documents and print all findings.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @json_option
-def check_rubrics(files: tuple[str, ...], as_json: bool) -> int:
+def check_rubrics(files: tuple[str, ...]) -> int:
     """Check each FILE and print all findings: line, column, what is wrong and how to fix it.
 
     A FILE is a path, the name of a rubric, or - for standard input. The exit code is 0 if every
@@ -114,14 +127,10 @@ def check_rubrics(files: tuple[str, ...], as_json: bool) -> int:
     known = rubric_files()
     readings = [known.reading(name) for name in files]
     faulty = [origin for origin, reading in readings if reading.rubric is None]
-    if as_json:
-        documents = [checked_as_data(*each) for each in readings]
-        print_json({"ok": not faulty, "documents": documents})
-    else:
-        for origin, reading in readings:
-            _print_checked(origin, reading)
-        if faulty and len(readings) > 1:
-            click.echo(f"{len(faulty)} of {len(readings)} documents have findings", err=True)
+    data = {"ok": not faulty, "documents": [checked_as_data(*each) for each in readings]}
+    print_result(data, lambda: [_print_checked(*each) for each in readings])
+    if faulty and len(readings) > 1 and not wants_json():
+        click.echo(f"{len(faulty)} of {len(readings)} documents have findings", err=True)
     return BAD_INPUT if faulty else FINE
 
 
@@ -150,7 +159,7 @@ def _print_checked(origin: str, reading: Reading) -> None:
     help="Where to write it, - for standard output; defaults to NAME.md in this folder.",
 )
 @json_option
-def new_rubric(name: str, output: str | None, as_json: bool) -> None:
+def new_rubric(name: str, output: str | None) -> None:
     """Write a new rubric document called NAME, complete and ready to edit.
 
     An existing file is never overwritten. To start from another rubric, name it in the new one as
@@ -161,8 +170,7 @@ def new_rubric(name: str, output: str | None, as_json: bool) -> None:
       jurybox rubric new support-answers
       jurybox rubric new our-reviews -o rubrics/our-reviews.md
     """  # noqa: D301 - click reads \b as "keep these lines"
-    if as_json and output == "-":
-        raise click.UsageError("--json and --output - exclude each other")
+    check_output(output)
     rubric_id = parse_rubric_id(name)
     if rubric_id in rubric_files().bundled():
         hint = f"choose another name, and extend it: `extends: {rubric_id}`"
@@ -175,9 +183,7 @@ def new_rubric(name: str, output: str | None, as_json: bool) -> None:
         return
     path = Path(output or f"{rubric_id}.md")
     write_new_files(path.parent, {path.name: text})
-    if as_json:
-        rubric = parse_rubric(text, str(path))
-        print_json({"id": rubric.id, "file": str(path), "sha256": rubric.sha256})
-    else:
-        click.echo(f"wrote {path}")
-        click.echo(f"check it after each change: jurybox rubric check {path}")
+    rubric = parse_rubric(text, str(path))
+    lines = f"wrote {path}\ncheck it after each change: jurybox rubric check {path}"
+    data = {"id": rubric.id, "file": str(path), "sha256": rubric.sha256}
+    print_result(data, lambda: click.echo(lines))

@@ -10,12 +10,20 @@ import msgspec
 from jurybox.app.delivery import deliver_run
 from jurybox.app.dry_run import CostEstimate, estimate_cost
 from jurybox.app.job import Job
-from jurybox.app.prepare import Prepared, prepare_all
+from jurybox.app.prepare import prepare_all
 from jurybox.app.run_suite import RunResult, Start, baseline_id, start_run
 from jurybox.app.suite_choice import RunOptions
 from jurybox.app.view_run import accept_unreviewed, view_as_data
 from jurybox.cli import options
-from jurybox.cli.output import harmless, print_json, print_line, print_table, say
+from jurybox.cli.output import (
+    harmless,
+    print_json,
+    print_line,
+    print_result,
+    print_table,
+    say,
+    wants_json,
+)
 from jurybox.cli.progress import displayed
 from jurybox.cli.run_view import print_view
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE, stop_on_signals, was_interrupted
@@ -99,14 +107,13 @@ from jurybox.text_format import counted
 @options.accept_option
 @options.store_option
 @options.json_option
-def command(  # noqa: PLR0917 - click passes them by name
+def command(
     suite: str,
     baseline: str | None,
     dry_run: bool,
     engine: str,
     address: str | None,
     accept_unreviewed: bool,
-    as_json: bool,
     **given: Any,  # noqa: ANN401 - those of `RunOptions`
 ) -> int:
     """Run a suite: answer and judge every sample, and print the summary, gates and decision.
@@ -137,30 +144,23 @@ def command(  # noqa: PLR0917 - click passes them by name
         for warning in dict.fromkeys(each for one in targets for each in one.warnings):
             say(f"warning: {warning}")
         if dry_run:
-            _print_estimates(targets, as_json=as_json)
+            found = [(each.identity.target_name, estimate_cost(each)) for each in targets]
+            data = [{"target": name, **msgspec.to_builtins(each)} for name, each in found]
+            alone = {"runs": data} if len(data) > 1 else found[0][1]
+            print_result(alone, lambda: [_print_estimate(*each) for each in found])
             return FINE
         with options.opened(create=True) as store:
             starts = {
                 each.identity.target_name or "": partial(start_run, each, store, cluster=cluster)
                 for each in targets
             }
-            return run_and_print(starts, store, as_json=as_json, accept=accept_unreviewed)
+            return run_and_print(starts, store, accept=accept_unreviewed)
 
 
-def _print_estimates(targets: list[Prepared], *, as_json: bool) -> None:
-    """Print how many calls the run of each target would make, and what they would cost."""
-    found = [(each.identity.target_name, estimate_cost(each)) for each in targets]
-    if as_json:
-        data = [{"target": name, **msgspec.to_builtins(each)} for name, each in found]
-        print_json({"runs": data} if len(data) > 1 else found[0][1])
-        return
-    for name, each in found:
-        if name is not None:
-            print_line(f"target {name}")
-        _print_estimate(each)
-
-
-def _print_estimate(found: CostEstimate) -> None:
+def _print_estimate(target: str | None, found: CostEstimate) -> None:
+    """Print how many calls a run would make, and what they would cost."""
+    if target is not None:
+        print_line(f"target {target}")
     print_line(f"{counted(found.samples, 'sample')}, {counted(found.calls, 'call')}; none was made")
     if found.models:
         print_table(
@@ -183,13 +183,7 @@ def _range(low: float | None, high: float | None) -> str:
     return dollars(high) if low is None or low == high else f"{dollars(low)} to {dollars(high)}"
 
 
-def run_and_print(
-    starts: Mapping[str, Start],
-    store: Store,
-    *,
-    as_json: bool,
-    accept: bool = False,
-) -> int:
+def run_and_print(starts: Mapping[str, Start], store: Store, *, accept: bool = False) -> int:
     """Start or resume each target's run, print and deliver the results; return the exit code.
 
     With ``accept``, samples that await a required review are accepted without it.
@@ -205,7 +199,7 @@ def run_and_print(
         ended.append(result)
         if result.stopped is not None and was_interrupted(result.stopped):
             break
-    code = print_ended(ended, store, as_json=as_json, several=len(starts) > 1)
+    code = print_ended(ended, store, several=len(starts) > 1)
     # Delivered last, so that a verdict never waits for other systems.
     for each in ended:
         for line, _ in deliver_run(store, each.view.run_id) if each.stopped is None else ():
@@ -240,20 +234,13 @@ def _described(plan: Plan) -> str:
     return ", ".join((count, *answered, judges, *batched))
 
 
-def print_ended(
-    ended: Sequence[RunResult],
-    store: Store,
-    *,
-    as_json: bool,
-    several: bool = False,
-) -> int:
+def print_ended(ended: Sequence[RunResult], store: Store, *, several: bool = False) -> int:
     """Print runs that have ended, say how to continue stopped ones, and return the exit code."""
+    view = ended[0].view
     if several:
-        _print_targets([each.view for each in ended], store, as_json=as_json)
-    elif as_json:
-        print_json(view_as_data(ended[0].view, store))
+        _print_targets([each.view for each in ended], store)
     else:
-        print_view(ended[0].view, store)
+        print_result(partial(view_as_data, view, store), lambda: print_view(view, store))
     for each in ended:
         if each.stopped is not None:
             say(f"stopped: {each.stopped}")
@@ -262,14 +249,14 @@ def print_ended(
     return max(INCOMPLETE if each.stopped else _exit_code(each.view) for each in ended)
 
 
-def _print_targets(views: Sequence[RunView], store: Store, *, as_json: bool) -> None:
+def _print_targets(views: Sequence[RunView], store: Store) -> None:
     """Print the runs of several targets side by side."""
     from jurybox.cli.diff import print_side_by_side
     from jurybox.reporting.compare_runs import CompareOptions
     from jurybox.reporting.side_by_side import side_by_side
 
     compared = side_by_side(store, views, CompareOptions()) if len(views) > 1 else None
-    if as_json:
+    if wants_json():
         comparison = None if compared is None else compared.as_data()
         print_json(
             {"runs": [view_as_data(view, store) for view in views], "comparison": comparison}

@@ -10,7 +10,15 @@ import msgspec
 from jurybox.app.run_suite import delete_run
 from jurybox.app.view_run import review_doubt
 from jurybox.cli.options import json_option, opened, opened_run, store_option
-from jurybox.cli.output import console, plain, print_json, print_line, print_table, say
+from jurybox.cli.output import (
+    console,
+    plain,
+    print_line,
+    print_result,
+    print_table,
+    say,
+    wants_json,
+)
 from jurybox.documents.numbers import dollars, metric_value
 from jurybox.reporting.view import ListedRun, finished_view, listed_run
 
@@ -31,7 +39,7 @@ _WIDE: Final = 160
 @click.option("--yes", is_flag=True, help="Delete without asking.")
 @store_option
 @json_option
-def command(limit: int, delete: str | None, yes: bool, as_json: bool) -> None:
+def command(limit: int, delete: str | None, yes: bool) -> None:
     """List the runs in the store, newest first, or delete one.
 
     Deleting permanently removes a run's samples, replies and reviews, after confirmation or with
@@ -45,7 +53,7 @@ def command(limit: int, delete: str | None, yes: bool, as_json: bool) -> None:
       jurybox runs --store postgresql://db.example/runs
     """  # noqa: D301 - click reads \b as "keep these lines"
     if delete is not None:
-        _delete(delete, yes=yes, as_json=as_json)
+        _delete(delete, yes=yes)
         return
     with opened() as store:
         # One more than the limit, to know whether there are further runs.
@@ -58,27 +66,21 @@ def command(limit: int, delete: str | None, yes: bool, as_json: bool) -> None:
             if each.metric is not None and (each.derived_from or store.review_state(row.id))
         }
     more = len(rows) > limit
-    if as_json:
-        runs = [
-            {**msgspec.to_builtins(each), "review_doubt": doubts.get(each.run_id) or None}
-            for each in listed
-        ]
-        print_json({"runs": runs, "more": more})
-    else:
-        _print(listed, doubts, more=more)
+    runs = [
+        {**msgspec.to_builtins(each), "review_doubt": doubts.get(each.run_id) or None}
+        for each in listed
+    ]
+    print_result({"runs": runs, "more": more}, lambda: _print(listed, doubts, more=more))
 
 
-def _delete(name: str, *, yes: bool, as_json: bool) -> None:
+def _delete(name: str, *, yes: bool) -> None:
     with opened_run(name) as (store, row):
         if not yes:
-            if as_json or not sys.stdin.isatty():
+            if wants_json() or not sys.stdin.isatty():
                 raise click.UsageError("--delete needs --yes without a terminal")
             click.confirm(f"delete run {row.id} of {row.suite}, with all its samples?", abort=True)
         delete_run(row, store)
-    if as_json:
-        print_json({"deleted": row.id})
-    else:
-        say(f"deleted run {row.id}")
+    print_result({"deleted": row.id}, lambda: say(f"deleted run {row.id}"))
 
 
 def _print(listed: list[ListedRun], doubts: Mapping[str, str], *, more: bool) -> None:

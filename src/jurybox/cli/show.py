@@ -1,13 +1,15 @@
 """``jurybox show``."""
 
-from typing import Final
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, Final
 
 import click
 
 from jurybox.app.view_run import run_cost, view_as_data, view_run
 from jurybox.cli.evaluate import print_outcome, print_report, print_trace
-from jurybox.cli.options import json_option, opened_run, run_argument, store_option
-from jurybox.cli.output import plain, print_json, print_line, print_table, yes_or_no
+from jurybox.cli.options import stored_run
+from jurybox.cli.output import plain, print_line, print_result, print_table, yes_or_no
 from jurybox.cli.run_view import print_view
 from jurybox.documents.numbers import shown
 from jurybox.engine.records import ExchangeRow, RunRow, read_outcome, read_request
@@ -27,7 +29,6 @@ _LONGEST_REASONING: Final = 300
 
 
 @click.command("show")
-@run_argument
 @click.option("--sample", "sample_id", metavar="ID", help="Show one sample instead of the run.")
 @click.option(
     "--repeat",
@@ -38,14 +39,9 @@ _LONGEST_REASONING: Final = 300
 @click.option(
     "--failed", is_flag=True, help="List the failed samples with reasons, instead of the run."
 )
-@store_option
-@json_option
+@stored_run
 def command(
-    run: str,
-    sample_id: str | None,
-    repeat: int | None,
-    failed: bool,
-    as_json: bool,
+    store: Store, run: RunRow, sample_id: str | None, repeat: int | None, failed: bool
 ) -> None:
     """Show a RUN: the verdict, why, and which samples to look at.
 
@@ -65,52 +61,46 @@ def command(
         raise click.UsageError("--repeat needs --sample")
     if sample_id is not None and failed:
         raise click.UsageError("--sample and --failed exclude each other")
-    with opened_run(run) as (store, row):
-        if sample_id is not None:
-            _show_sample(store, row, sample_id, repeat, as_json=as_json)
-        elif failed:
-            _show_failed(store, row, as_json=as_json)
-        else:
-            view = view_run(row, store)
-            if as_json:
-                print_json(view_as_data(view, store))
-            else:
-                print_view(view, store)
-
-
-def _show_failed(store: Store, row: RunRow, *, as_json: bool) -> None:
-    """Print the failed samples, each with its reasons and the judges' reasoning."""
-    found: list[dict[str, object]] = []
-    with reading(row):
-        for record in map(SampleRecord, store.samples(row.id)):
-            why = why_failed(record.result)
-            if why is None:
-                continue
-            because = cut(reasoning(record), _LONGEST_REASONING)
-            found.append(
-                {"id": record.id, "repeat": record.repeat, "why": why, "reasoning": because}
-            )
-            if not as_json:
-                repeat = f" (repeat {record.repeat})" if record.repeat else ""
-                print_line(plain(f"{record.id}{repeat}  ", "bold"), plain(why, "red"))
-                if record.result.target_error is None:
-                    print_line(f"  {because}", style="dim")
-    if as_json:
-        print_json({"run_id": row.id, "failed": found})
-    elif not found:
-        click.echo("no sample failed")
+    if sample_id is not None:
+        record = find_record(store, run, sample_id, repeat)
+        data = partial(record_as_data, record, run, store)
+        print_result(data, lambda: _show_sample(record, run, store))
+    elif failed:
+        print_result(partial(_failed_as_data, store, run), partial(_show_failed, store, run))
     else:
-        click.echo(f"everything about a sample: jurybox show {row.id} --sample ID")
+        view = view_run(run, store)
+        print_result(partial(view_as_data, view, store), lambda: print_view(view, store))
 
 
-def _show_sample(
-    store: Store, run: RunRow, sample_id: str, repeat: int | None, *, as_json: bool
-) -> None:
+def _failed(store: Store, run: RunRow) -> Iterator[tuple[SampleRecord, str, str]]:
+    """Yield the failed samples, each with its reasons and the judges' reasoning."""
+    with reading(run):
+        for record in map(SampleRecord, store.samples(run.id)):
+            if (why := why_failed(record.result)) is not None:
+                yield record, why, cut(reasoning(record), _LONGEST_REASONING)
+
+
+def _failed_as_data(store: Store, run: RunRow) -> dict[str, Any]:
+    failed = [
+        {"id": record.id, "repeat": record.repeat, "why": why, "reasoning": because}
+        for record, why, because in _failed(store, run)
+    ]
+    return {"run_id": run.id, "failed": failed}
+
+
+def _show_failed(store: Store, run: RunRow) -> None:
+    last = "no sample failed"
+    for record, why, because in _failed(store, run):
+        repeat = f" (repeat {record.repeat})" if record.repeat else ""
+        print_line(plain(f"{record.id}{repeat}  ", "bold"), plain(why, "red"))
+        if record.result.target_error is None:
+            print_line(f"  {because}", style="dim")
+        last = f"everything about a sample: jurybox show {run.id} --sample ID"
+    click.echo(last)
+
+
+def _show_sample(record: SampleRecord, run: RunRow, store: Store) -> None:
     """Print everything stored about a sample."""
-    record = find_record(store, run, sample_id, repeat)
-    if as_json:
-        print_json(record_as_data(record, run, store))
-        return
     row, result, rubric = record.row, record.result, rubric_of(run)
     named = f"{row.sample_id}, repeat {row.repeat}" if row.repeat else row.sample_id
     print_line(f"sample {named}  of run {run.id}", style="bold")

@@ -5,17 +5,17 @@ from typing import Any
 import click
 import msgspec
 
-from jurybox.cli.options import json_option, opened_run, run_argument, store_option
-from jurybox.cli.output import harmless, print_json
+from jurybox.cli.options import stored_run
+from jurybox.cli.output import harmless, print_result
 from jurybox.cli.signals import FINE, INCOMPLETE, fail
+from jurybox.engine.records import RunRow
 from jurybox.storage.audit import Audit, audit
+from jurybox.storage.store import Store
 
 
 @click.command("verify")
-@run_argument
-@store_option
-@json_option
-def command(run: str, as_json: bool) -> int:
+@stored_run
+def command(store: Store, run: RunRow) -> int:
     """Verify that a RUN follows from its models' replies, and was not changed.
 
     RUN is a run's id, its name, a tag, or `last`. Every judge's conversation is replayed over
@@ -29,14 +29,11 @@ def command(run: str, as_json: bool) -> int:
       jurybox verify 20260301-0914
       jurybox verify last --json
     """  # noqa: D301 - click reads \b as "keep these lines"
-    with opened_run(run) as (store, row):
-        found = audit(store, row)
-    problem = None if found.difference is None else f"run {row.id} differs: {found.difference}"
-    if as_json:
-        data: dict[str, Any] = msgspec.to_builtins(found)
-        print_json({"verified": problem is None, **data, "error": problem})
-    elif problem is None:
-        click.echo(_line(found))
+    found = audit(store, run)
+    problem = None if found.difference is None else f"run {run.id} differs: {found.difference}"
+    data: dict[str, Any] = msgspec.to_builtins(found)
+    data = {"verified": problem is None, **data, "error": problem}
+    print_result(data, lambda: None if problem else click.echo(_line(found)))
     return FINE if problem is None else fail(harmless(problem), INCOMPLETE)
 
 
