@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 from rich.text import Text
 
-from jurybox.cli.options import cluster_option, json_option, level_option
+from jurybox.cli.options import cluster_option, json_option, level_option, option
 from jurybox.cli.output import plain, print_line, print_result, print_table
 from jurybox.datasets.ratings import RatingScale, labeled_scale, read_ratings
 from jurybox.errors import ParseError
@@ -28,16 +28,13 @@ _ENDS: Final = re.compile(r"\s*(-?[0-9.]+)\s*(?:\.\.|-|\u2013)\s*(-?[0-9.]+?)\s*
 
 @click.command("agree")
 @click.argument("ratings", metavar="RATINGS", type=click.Path(path_type=Path))
-@click.option(
-    "--scale",
-    "scale_text",
-    metavar="LO-HI",
+@option(
+    "--scale LO-HI",
+    "The scale, such as 1-5, -1..1 or 0.0-1.0; or labels, lowest first: bad,fair,good.",
+    name="scale_text",
     required=True,
-    help="The scale, such as 1-5, -1..1 or 0.0-1.0; or labels, lowest first: bad,fair,good.",
 )
-@click.option(
-    "--continuous", is_flag=True, help="The scale has no steps; scores may be fractional."
-)
+@option("--continuous", "The scale has no steps; scores may be fractional.")
 @cluster_option
 @level_option
 @json_option

@@ -29,23 +29,20 @@ from jurybox.text_format import counted
 @click.command("bias")
 @click.argument("run", metavar="RUN")
 @options.gold_option
-@click.option(
-    "--probe",
+@options.option(
+    "--probe N",
+    "Judge N samples again, with harmless changes and with injections; calls the judges.",
     type=click.IntRange(1, 10_000),
-    metavar="N",
-    help="Judge N samples again, with harmless changes and with injections; calls the judges.",
 )
 @options.judges_option
 @options.base_url_option
 @options.version_drift_option
 @options.seed_option
 @options.level_option
-@click.option(
-    "--gate",
-    "gates",
-    multiple=True,
-    metavar='"NAME OP NUMBER"',
-    help="Fail unless a metric meets this condition; can be repeated.",
+@options.option(
+    '--gate "NAME OP NUMBER"',
+    "Fail unless a metric meets this condition; can be repeated.",
+    several="gates",
 )
 @options.store_option
 @options.json_option

@@ -27,33 +27,27 @@ _LONGEST: Final = 300
 
 
 @click.command("calibrate")
-@click.option("--rubric", required=True, metavar="RUBRIC", help="A rubric's name or path.")
-@click.option(
-    "--gold",
+@options.option("--rubric RUBRIC", "A rubric's name or path.", required=True)
+@options.option(
+    "--gold FILE",
+    "A dataset with human labels: `gold` with scores by criterion, or `gold_winner`.",
     required=True,
-    metavar="FILE",
-    help="A dataset with human labels: `gold` with scores by criterion, or `gold_winner`.",
 )
 @options.judges_option
 @options.votes_option
-@click.option(
-    "--rounds",
+@options.option(
+    "--rounds K",
+    "Try K changes to the rubric, and keep those that help on other rows.",
     type=click.IntRange(0, 100),
     default=0,
-    metavar="K",
-    help="Try K changes to the rubric, and keep those that help on other rows; defaults to 0.",
 )
-@click.option(
-    "--proposer", metavar="MODEL", help="A model that proposes the change in every second round."
-)
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    help="Where to write a new version of the rubric; defaults to ID-VERSION.md in this folder.",
+@options.option("--proposer MODEL", "A model that proposes the change in every second round.")
+@options.option(
+    "-o, --output FILE",
+    "Where to write a new version of the rubric; defaults to ID-VERSION.md in this folder.",
 )
 @options.cluster_option
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Use only the first N rows.")
+@options.option("--limit N", "Use only the first N rows.", type=click.IntRange(1))
 @options.seed_option
 @options.level_option
 @options.base_url_option

@@ -6,7 +6,7 @@ import click
 
 from jurybox.app.evaluate_once import AgentTurn, judge_by_agent, single_row
 from jurybox.cli.evaluate import MATERIAL, MEASURED, TEXT, print_single_report, with_options
-from jurybox.cli.options import accept_option, json_option
+from jurybox.cli.options import accept_option, json_option, option
 from jurybox.cli.output import print_result
 from jurybox.cli.prompt import print_prompts
 from jurybox.wiring import load_rubric
@@ -14,13 +14,12 @@ from jurybox.wiring import load_rubric
 
 @click.command("check-reply")
 @with_options(*MATERIAL)
-@click.option(
-    "--reply",
-    "replies",
-    multiple=True,
+@option(
+    "--reply TEXT",
+    "An agent's reply; repeat it for all replies so far, in the order of their prompts.",
+    several="replies",
     required=True,
     type=TEXT,
-    help="An agent's reply; repeat it for all replies so far, in the order of their prompts.",
 )
 @with_options(*MEASURED)
 @accept_option

@@ -15,7 +15,7 @@ from jurybox.app.prepare import prepare
 from jurybox.app.run_suite import RunResult, start_run
 from jurybox.app.suite_choice import RunOptions
 from jurybox.cli.evaluate import print_report
-from jurybox.cli.options import json_option, name_store, opened, resume_line
+from jurybox.cli.options import json_option, name_store, opened, option, resume_line
 from jurybox.cli.output import (
     print_json,
     print_line,
@@ -57,10 +57,9 @@ sides, the pair is unstable and is queued for human review."""
 
 @click.command("demo")
 @click.argument("folder", default=_FOLDER, metavar="[FOLDER]")
-@click.option(
-    "--model",
-    metavar="NAME",
-    help="The embedded model that judges, or `none` to skip the part that needs a model; by default"
+@option(
+    "--model NAME",
+    "The embedded model that judges, or `none` to skip the part that needs a model; by default"
     " the default judge, if it is on this machine.",
 )
 @json_option

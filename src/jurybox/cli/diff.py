@@ -48,22 +48,18 @@ _MOST_IN_PAGE: Final = 200
 @click.argument("run_a", metavar="RUN_A")
 @click.argument("run_b", metavar="RUN_B")
 @click.argument("more", metavar="[RUN]...", nargs=-1)
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE.html",
-    help="Write a page with the outputs of the runs in columns, and the tests.",
+@options.option(
+    "-o, --output FILE.html", "Write a page with the outputs of the runs in columns, and the tests."
 )
-@click.option(
-    "--limit",
+@options.option(
+    "--limit N",
+    f"List at most N changed samples; defaults to {_LIMIT}, or to all with --json.",
     type=click.IntRange(0),
-    metavar="N",
-    help=f"List at most N changed samples; defaults to {_LIMIT}, or to all with --json.",
 )
-@click.option(
-    "--fail-on",
+@options.option(
+    "--fail-on [regression]",
+    "Exit with 1 if a metric is significantly worse in B than in A.",
     type=click.Choice(["regression"]),
-    help="Exit with 1 if a metric is significantly worse in B than in A.",
 )
 @options.gold_option
 @options.cluster_option

@@ -79,32 +79,24 @@ TEXT = TextValue()
 
 
 MATERIAL: Final = (
-    click.option("--rubric", required=True, metavar="RUBRIC", help="A rubric's name or path."),
-    click.option("--task", required=True, type=TEXT, help="The task."),
-    click.option("--response", required=True, type=TEXT, help="The response to judge."),
-    click.option("--response-b", type=TEXT, help="A second response, to compare the two."),
-    click.option("--reference", type=TEXT, help="The reference answer to score against."),
-    click.option("--context", type=TEXT, help="What the system under test was given."),
+    options.option("--rubric RUBRIC", "A rubric's name or path.", required=True),
+    options.option("--task TEXT", "The task.", required=True, type=TEXT),
+    options.option("--response TEXT", "The response to judge.", required=True, type=TEXT),
+    options.option("--response-b TEXT", "A second response, to compare the two.", type=TEXT),
+    options.option("--reference TEXT", "The reference answer to score against.", type=TEXT),
+    options.option("--context TEXT", "What the system under test was given.", type=TEXT),
 )
 MEASURED: Final = (
-    click.option(
-        "--latency-e2e-ms",
+    options.option(
+        "--latency-e2e-ms MS",
+        "How long the response took, from the request to its last byte.",
         type=click.FloatRange(0),
-        metavar="MS",
-        help="How long the response took, from the request to its last byte.",
     ),
-    click.option(
-        "--latency-model-ms",
-        type=click.FloatRange(0),
-        metavar="MS",
-        help="How long the model alone took.",
+    options.option(
+        "--latency-model-ms MS", "How long the model alone took.", type=click.FloatRange(0)
     ),
-    click.option(
-        "--input-tokens", type=click.IntRange(0), metavar="N", help="Tokens of the request."
-    ),
-    click.option(
-        "--output-tokens", type=click.IntRange(0), metavar="N", help="Tokens of the response."
-    ),
+    options.option("--input-tokens N", "Tokens of the request.", type=click.IntRange(0)),
+    options.option("--output-tokens N", "Tokens of the response.", type=click.IntRange(0)),
 )
 
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -112,7 +104,7 @@ Command = TypeVar("Command", bound=Callable[..., object])
 
 def with_options(*added: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """Return a decorator that adds these options to a command, in this order."""
-    return lambda command: reduce(lambda made, option: option(made), reversed(added), command)
+    return lambda command: reduce(lambda made, add: add(made), reversed(added), command)
 
 
 @click.command("evaluate")
@@ -120,18 +112,12 @@ def with_options(*added: Callable[[Command], Command]) -> Callable[[Command], Co
 @options.judges_option
 @options.votes_option
 @with_options(*MEASURED)
-@click.option(
-    "--timed-out",
-    is_flag=True,
-    help="The response came too late: it isn't judged, and fails.",
-)
+@options.option("--timed-out", "The response came too late: it isn't judged, and fails.")
 @options.accept_option
 @options.base_url_option
 @options.version_drift_option
-@click.option(
-    "--explain",
-    is_flag=True,
-    help="Show each rule that fired, with the words that triggered it and its points.",
+@options.option(
+    "--explain", "Show each rule that fired, with the words that triggered it and its points."
 )
 @options.json_option
 def command(

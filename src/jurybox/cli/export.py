@@ -6,7 +6,7 @@ import click
 
 from jurybox.app.gold_sets import gold_rows
 from jurybox.app.review_desk import ReviewDesk
-from jurybox.cli.options import stored_run
+from jurybox.cli.options import option, stored_run
 from jurybox.cli.output import check_output, output_file, print_written, say
 from jurybox.engine.records import RunRow
 from jurybox.errors import InputError
@@ -22,20 +22,16 @@ from jurybox.text_format import counted
 
 
 @click.command("export")
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    metavar="FILE",
-    help="Where to write: a .jsonl, .csv or .parquet file; FOLDER/ for several Parquet files; - for"
+@option(
+    "-o, --output FILE",
+    "Where to write: a .jsonl, .csv or .parquet file; FOLDER/ for several Parquet files; - for"
     " JSON Lines on standard output.",
+    required=True,
 )
-@click.option(
-    "--gold",
-    is_flag=True,
-    help="Write only the reviewed samples, as a dataset with human labels for `calibrate`.",
+@option(
+    "--gold", "Write only the reviewed samples, as a dataset with human labels for `calibrate`."
 )
-@click.option("--raw", is_flag=True, help="Add every stored request and reply.")
+@option("--raw", "Add every stored request and reply.")
 @stored_run
 def command(store: Store, run: RunRow, output: str, gold: bool, raw: bool) -> None:
     """Write the samples of a RUN to a file, one row per sample and repeat.

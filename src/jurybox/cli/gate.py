@@ -28,15 +28,9 @@ _REPORTED = (
 
 
 @click.command("gate")
-@click.option(
-    "--decision",
-    metavar="NAME",
-    help="Also fail unless the rubric decides this, such as: deploy.",
-)
-@click.option(
-    "--corrected",
-    is_flag=True,
-    help="Check mean scores and win rates after correcting them using the run's reviews.",
+@options.option("--decision NAME", "Also fail unless the rubric decides this, such as: deploy.")
+@options.option(
+    "--corrected", "Check mean scores and win rates after correcting them using the run's reviews."
 )
 @options.accept_option
 @options.stored_run

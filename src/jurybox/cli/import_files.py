@@ -9,7 +9,7 @@ from typing import Final
 import click
 import msgspec
 
-from jurybox.cli.options import json_option
+from jurybox.cli.options import json_option, option
 from jurybox.cli.output import print_result, write_new_files
 from jurybox.datasets.foreign_files import read_foreign
 from jurybox.datasets.foreign_suite import ForeignSuite
@@ -50,7 +50,7 @@ gates: []
 
 @click.command("import")
 @click.argument("file", metavar="FILE")
-@click.option("-o", "--output", "folder", metavar="FOLDER", help="Default: FILE's name.")
+@option("-o, --output FOLDER", "Default: FILE's name.", name="folder")
 @json_option
 def command(file: str, folder: str | None) -> None:
     """Convert another tool's FILE to a suite, a dataset and recorded judgments.

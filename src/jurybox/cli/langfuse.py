@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import click
 
 from jurybox.app.delivery import OutboxState, pull, push, states
-from jurybox.cli.options import CommandGroup, json_option, opened, store_option, stored_run
+from jurybox.cli.options import CommandGroup, json_option, opened, option, store_option, stored_run
 from jurybox.cli.output import print_result, print_table, say
 from jurybox.cli.signals import FINE, INCOMPLETE
 from jurybox.engine.records import RunRow
@@ -64,7 +64,7 @@ def _print_states(found: Sequence[OutboxState]) -> None:
 
 @command.command("push", short_help="Deliver a run, or everything pending.")
 @click.argument("run", metavar="[RUN]", required=False)
-@click.option("--queue", metavar="NAME", help="Add flagged samples to this annotation queue.")
+@option("--queue NAME", "Add flagged samples to this annotation queue.")
 @store_option
 @json_option
 def push_run(run: str | None, queue: str | None) -> int:

@@ -1,11 +1,12 @@
 """Options that several commands share, and the store they name."""
 
+import re
 import shlex
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -20,12 +21,34 @@ if TYPE_CHECKING:
     from jurybox.integrations.ray_engine import RayCluster
     from jurybox.storage.store import Store
 
-json_option = click.option(
-    "--json",
-    is_flag=True,
-    expose_value=False,
-    callback=remember_json,
-    help="Print only JSON on standard output.",
+_SPELLING: Final = re.compile(r"((?:-\w, )?--[\w/-]+)(?: (.+))?")
+Command = TypeVar("Command", bound=Callable[..., object])
+
+
+def option(
+    spelling: str,
+    text: str,
+    *,
+    name: str | None = None,
+    several: str | None = None,
+    **more: Any,  # noqa: ANN401 - those of `click.option`
+) -> Callable[[Command], Command]:
+    """Return an option by its spelling, such as ``-o, --output FILE``; a flag has no value.
+
+    ``name`` is the parameter's name, and ``several`` that of an option that may be repeated.
+    """
+    found = _SPELLING.fullmatch(spelling)
+    assert found is not None, spelling  # noqa: S101 - written in this package
+    names = [*found[1].split(", "), *filter(None, [name, several])]
+    if found[2] is None:
+        more["is_flag"] = True
+    else:
+        more |= {"metavar": found[2], "multiple": several is not None}
+    return click.option(*names, help=text, show_default="default" in more, **more)
+
+
+json_option = option(
+    "--json", "Print only JSON on standard output.", expose_value=False, callback=remember_json
 )
 _STORE: Final = "jurybox.store"
 
@@ -35,99 +58,76 @@ def name_store(ctx: click.Context, _: click.Parameter | None, url: str | None) -
     ctx.meta[_STORE] = url
 
 
-store_option = click.option(
-    "--store",
+store_option = option(
+    "--store URL",
+    "Where runs are stored: a file, or postgresql://...; defaults to JURYBOX_STORE, then"
+    " .jurybox/jurybox.db.",
     expose_value=False,
     callback=name_store,
-    metavar="URL",
-    help="Where runs are stored: a file, or postgresql://...; defaults to JURYBOX_STORE, then"
-    " .jurybox/jurybox.db.",
 )
-base_url_option = click.option(
-    "--base-url",
-    metavar="URL",
-    help="The address of an OpenAI-compatible endpoint, for models without their own.",
+base_url_option = option(
+    "--base-url URL", "The address of an OpenAI-compatible endpoint, for models without their own."
 )
-judges_option = click.option(
-    "--judge",
-    "judges",
-    multiple=True,
-    metavar="MODEL",
-    help="A judge model, such as openai/gpt-4.1-2025-04-14, instead of the suite's or the run's;"
+judges_option = option(
+    "--judge MODEL",
+    "A judge model, such as openai/gpt-4.1-2025-04-14, instead of the suite's or the run's;"
     " repeat it for a mixed jury.",
+    several="judges",
 )
-votes_option = click.option(
-    "--votes",
+votes_option = option(
+    "--votes N",
+    "Votes per sample; defaults to the suite's, then to the rubric's.",
     type=click.IntRange(1, 99),
-    metavar="N",
-    help="Votes per sample; defaults to the suite's, then to the rubric's.",
 )
-max_cost_option = click.option(
-    "--max-cost",
+max_cost_option = option(
+    "--max-cost DOLLARS",
+    "Stop before the run could cost more, counting calls in flight; it can be resumed.",
     type=click.FloatRange(0, min_open=True),
-    metavar="DOLLARS",
-    help="Stop before the run could cost more, counting calls in flight; it can be resumed.",
 )
-gold_option = click.option(
-    "--gold",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Human labels: rows with `id` and `gold` or `gold_winner`; defaults to the run's reviews,"
+gold_option = option(
+    "--gold FILE",
+    "Human labels: rows with `id` and `gold` or `gold_winner`; defaults to the run's reviews,"
     " then to the labels in its rows.",
+    type=click.Path(path_type=Path),
 )
-concurrency_option = click.option(
-    "--concurrency",
+concurrency_option = option(
+    "--concurrency N",
+    "The maximum number of concurrent calls to one endpoint.",
     type=click.IntRange(1, 10_000),
-    metavar="N",
-    help="The maximum number of concurrent calls to one endpoint.",
 )
-accept_option = click.option(
+accept_option = option(
     "--accept-unreviewed",
-    is_flag=True,
-    help="Don't wait for the reviews that the rubric requires; this is recorded with the run.",
+    "Don't wait for the reviews that the rubric requires; this is recorded with the run.",
 )
-unpinned_option = click.option(
-    "--allow-unpinned",
-    is_flag=True,
-    help="Accept model names that don't state a version.",
-)
-version_drift_option = click.option(
+unpinned_option = option("--allow-unpinned", "Accept model names that don't state a version.")
+version_drift_option = option(
     "--allow-version-drift",
-    is_flag=True,
-    help="Accept, and record, a different version of a model than its name states.",
+    "Accept, and record, a different version of a model than its name states.",
 )
-level_option = click.option(
-    "--level",
+level_option = option(
+    "--level P",
+    "The confidence level of intervals.",
     type=click.FloatRange(0.5, 0.999),
     default=0.95,
-    show_default=True,
-    metavar="P",
-    help="The confidence level of intervals.",
 )
-seed_option = click.option(
-    "--seed",
+seed_option = option(
+    "--seed N",
+    "The random seed; the same seed gives the same results.",
     type=click.IntRange(0),
     default=0,
-    show_default=True,
-    metavar="N",
-    help="The random seed; the same seed gives the same results.",
 )
-cluster_option = click.option(
-    "--cluster",
-    metavar="FIELD",
-    help="Treat samples with the same value of this field as dependent, such as: scenario.",
+cluster_option = option(
+    "--cluster FIELD",
+    "Treat samples with the same value of this field as dependent, such as: scenario.",
 )
-engine_option = click.option(
-    "--engine",
+engine_option = option(
+    "--engine [local|ray]",
+    "Where the run is executed: in this process, or on a Ray cluster.",
     type=click.Choice(["local", "ray"]),
     default="local",
-    show_default=True,
-    help="Where the run is executed: in this process, or on a Ray cluster.",
 )
-address_option = click.option(
-    "--address",
-    metavar="HOST:PORT",
-    help="The Ray cluster; by default one is started on this machine for the run.",
+address_option = option(
+    "--address HOST:PORT", "The Ray cluster; by default one is started on this machine for the run."
 )
 
 

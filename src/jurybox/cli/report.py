@@ -9,7 +9,7 @@ from jurybox.app.view_run import (
     reviewer_agreement,
     view_run,
 )
-from jurybox.cli.options import stored_run
+from jurybox.cli.options import option, stored_run
 from jurybox.cli.output import check_output, output_file, print_written, say
 from jurybox.engine.records import RunRow
 from jurybox.reporting.reports import report_format, write_report
@@ -17,12 +17,10 @@ from jurybox.storage.store import Store
 
 
 @click.command("report")
-@click.option(
-    "-o",
-    "--output",
+@option(
+    "-o, --output FILE",
+    "Where to write, as .html, .md, .json or .junit.xml; - for Markdown on standard output.",
     required=True,
-    metavar="FILE",
-    help="Where to write, as .html, .md, .json or .junit.xml; - for Markdown on standard output.",
 )
 @stored_run
 def command(store: Store, run: RunRow, output: str) -> None:

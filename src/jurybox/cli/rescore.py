@@ -3,14 +3,14 @@
 import click
 
 from jurybox.app.rescore_run import rescore_run
-from jurybox.cli.options import stored_run
+from jurybox.cli.options import option, stored_run
 from jurybox.cli.run import print_ended
 from jurybox.engine.records import RunRow
 from jurybox.storage.store import Store
 
 
 @click.command("rescore")
-@click.option("--rubric", required=True, metavar="RUBRIC", help="A rubric's name or path.")
+@option("--rubric RUBRIC", "A rubric's name or path.", required=True)
 @stored_run
 def command(store: Store, run: RunRow, rubric: str) -> int:
     """Score the stored replies of a RUN under another version of its rubric.

@@ -16,10 +16,9 @@ from jurybox.storage.store import Store
 @options.base_url_option
 @options.concurrency_option
 @options.version_drift_option
-@click.option(
+@options.option(
     "--retry-failed",
-    is_flag=True,
-    help="Repeat all requests that failed for a transient reason, even in a finished run.",
+    "Repeat all requests that failed for a transient reason, even in a finished run.",
 )
 @options.max_cost_option
 @options.engine_option

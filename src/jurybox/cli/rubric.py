@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from jurybox.cli.options import CommandGroup, json_option
+from jurybox.cli.options import CommandGroup, json_option, option
 from jurybox.cli.output import (
     check_output,
     console,
@@ -77,7 +77,7 @@ def _print_listed(named: Iterable[tuple[str, str | None, Reading]]) -> None:
 
 @command.command("show", short_help="Show one rubric.")
 @click.argument("name")
-@click.option("--canonical", is_flag=True, help="Print the document in its canonical form.")
+@option("--canonical", "Print the document in its canonical form.")
 @json_option
 def show_rubric(name: str, canonical: bool) -> None:
     """Show the rubric NAME: a bundled one, one in your rubric folder, or a path.
@@ -152,11 +152,9 @@ def _print_checked(origin: str, reading: Reading) -> None:
 
 @command.command("new", short_help="Start a new document.")
 @click.argument("name")
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    help="Where to write it, - for standard output; defaults to NAME.md in this folder.",
+@option(
+    "-o, --output FILE",
+    "Where to write it, - for standard output; defaults to NAME.md in this folder.",
 )
 @json_option
 def new_rubric(name: str, output: str | None) -> None:

@@ -36,72 +36,51 @@ from jurybox.text_format import counted
 
 @click.command("run")
 @click.argument("suite", metavar="SUITE.yaml")
-@click.option("--rubric", metavar="RUBRIC", help="A rubric's name or path, instead of the suite's.")
-@click.option("--target", metavar="MODEL", help="The model that answers, instead of the suite's.")
-@click.option(
-    "--prompt", metavar="FILE", help="The target's prompt, with {{task}} where the task goes."
-)
-@click.option("--system", metavar="FILE", help="The target's system prompt.")
-@click.option(
-    "--responses",
-    metavar="FILE",
-    help="Recorded responses (rows with id and response) instead of a target; or the name of"
+@options.option("--rubric RUBRIC", "A rubric's name or path, instead of the suite's.")
+@options.option("--target MODEL", "The model that answers, instead of the suite's.")
+@options.option("--prompt FILE", "The target's prompt, with {{task}} where the task goes.")
+@options.option("--system FILE", "The target's system prompt.")
+@options.option(
+    "--responses FILE",
+    "Recorded responses (rows with id and response) instead of a target; or the name of"
     " responses that a bundled suite has.",
 )
-@click.option(
-    "--repeats",
+@options.option(
+    "--repeats N",
+    "Run every sample N times; defaults to the suite's `repeats`.",
     type=click.IntRange(1, 1000),
-    metavar="N",
-    help="Run every sample N times; defaults to the suite's `repeats`.",
 )
-@click.option(
-    "--dataset", metavar="FILE", help="A dataset with the same columns, instead of the suite's."
-)
+@options.option("--dataset FILE", "A dataset with the same columns, instead of the suite's.")
 @options.votes_option
-@click.option(
-    "--limit",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Use only the first N rows of the dataset.",
-)
+@options.option("--limit N", "Use only the first N rows of the dataset.", type=click.IntRange(1))
 @options.concurrency_option
 @options.judges_option
 @options.base_url_option
 @options.unpinned_option
 @options.version_drift_option
-@click.option(
+@options.option(
     "--cache/--no-cache",
-    default=None,
-    help="Reuse, or don't reuse, replies to identical requests in earlier runs.",
+    "Reuse, or don't reuse, replies to identical requests in earlier runs.",
 )
-@click.option(
+@options.option(
     "--batch/--no-batch",
-    default=None,
-    help="Send judge requests as provider batches, at about half the price and within a day, or"
+    "Send judge requests as provider batches, at about half the price and within a day, or"
     " directly; defaults to the suite's `batch`.",
 )
-@click.option(
-    "--filter",
-    "filters",
-    multiple=True,
-    metavar="FIELD=VALUE",
-    help="Use only rows with that value; can be repeated for other values or fields.",
+@options.option(
+    "--filter FIELD=VALUE",
+    "Use only rows with that value; can be repeated for other values or fields.",
+    several="filters",
 )
-@click.option("--name", metavar="NAME", help="A name for the run, which commands accept as RUN.")
-@click.option(
-    "--tag",
-    "tags",
-    multiple=True,
-    metavar="TAG",
-    help="A label for the run; commands accept it as RUN, for the newest run with this label.",
+@options.option("--name NAME", "A name for the run, which commands accept as RUN.")
+@options.option(
+    "--tag TAG",
+    "A label for the run; commands accept it as RUN, for the newest run with this label.",
+    several="tags",
 )
-@click.option("--baseline", metavar="RUN", help="A run to compare with.")
+@options.option("--baseline RUN", "A run to compare with.")
 @options.max_cost_option
-@click.option(
-    "--dry-run",
-    is_flag=True,
-    help="Estimate calls, tokens and cost; call no model and store nothing.",
-)
+@options.option("--dry-run", "Estimate calls, tokens and cost; call no model and store nothing.")
 @options.engine_option
 @options.address_option
 @options.accept_option

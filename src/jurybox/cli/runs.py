@@ -9,7 +9,7 @@ import msgspec
 
 from jurybox.app.run_suite import delete_run
 from jurybox.app.view_run import review_doubt
-from jurybox.cli.options import json_option, opened, opened_run, store_option
+from jurybox.cli.options import json_option, opened, opened_run, option, store_option
 from jurybox.cli.output import (
     console,
     plain,
@@ -27,16 +27,9 @@ _WIDE: Final = 160
 
 
 @click.command("runs")
-@click.option(
-    "--limit",
-    type=click.IntRange(1),
-    default=20,
-    show_default=True,
-    metavar="N",
-    help="List only the newest N runs.",
-)
-@click.option("--delete", metavar="RUN", help="Delete a run and all its stored data.")
-@click.option("--yes", is_flag=True, help="Delete without asking.")
+@option("--limit N", "List only the newest N runs.", type=click.IntRange(1), default=20)
+@option("--delete RUN", "Delete a run and all its stored data.")
+@option("--yes", "Delete without asking.")
 @store_option
 @json_option
 def command(limit: int, delete: str | None, yes: bool) -> None:

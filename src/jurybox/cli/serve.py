@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from jurybox.cli.options import opened, shown_store, store_option
+from jurybox.cli.options import opened, option, shown_store, store_option
 from jurybox.cli.output import say
 from jurybox.cli.signals import FINE, close_on_signals
 from jurybox.errors import InputError
@@ -27,42 +27,29 @@ _NEEDED: Final = ("fastapi", "hypercorn", "itsdangerous")
 
 
 @click.command("serve")
-@click.option(
-    "--host",
+@option(
+    "--host ADDRESS",
+    "The address to listen on; visitors from other machines need a token.",
     default=_HOST,
-    show_default=True,
-    metavar="ADDRESS",
-    help="The address to listen on; visitors from other machines need a token.",
 )
-@click.option(
-    "--port",
+@option(
+    "--port N",
+    "The port to listen on; 0 picks a free one.",
     type=click.IntRange(0, 65535),
     default=_PORT,
-    show_default=True,
-    metavar="N",
-    help="The port to listen on; 0 picks a free one.",
 )
-@click.option(
-    "--allow-host",
-    "names",
-    multiple=True,
-    metavar="NAME",
-    help="Another host name that browsers may use; can be repeated.",
+@option(
+    "--allow-host NAME",
+    "Another host name that browsers may use; can be repeated.",
+    several="names",
 )
-@click.option(
-    "--overlap",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="How many reviewers each sample is given to.",
+@option(
+    "--overlap N", "How many reviewers each sample is given to.", type=click.IntRange(1), default=1
 )
-@click.option(
-    "--reviewer",
-    "reviewers",
-    multiple=True,
-    metavar="NAME",
-    help="Assign samples to this reviewer, instead of to the first who ask; can be repeated.",
+@option(
+    "--reviewer NAME",
+    "Assign samples to this reviewer, instead of to the first who ask; can be repeated.",
+    several="reviewers",
 )
 @store_option
 def command(

@@ -8,7 +8,7 @@ import click
 
 from jurybox.app.view_run import run_cost, view_as_data, view_run
 from jurybox.cli.evaluate import print_outcome, print_report, print_trace
-from jurybox.cli.options import stored_run
+from jurybox.cli.options import option, stored_run
 from jurybox.cli.output import plain, print_line, print_result, print_table, yes_or_no
 from jurybox.cli.run_view import print_view
 from jurybox.documents.numbers import shown
@@ -29,16 +29,13 @@ _LONGEST_REASONING: Final = 300
 
 
 @click.command("show")
-@click.option("--sample", "sample_id", metavar="ID", help="Show one sample instead of the run.")
-@click.option(
-    "--repeat",
+@option("--sample ID", "Show one sample instead of the run.", name="sample_id")
+@option(
+    "--repeat K",
+    "Which repeat of the sample, counted from 0; defaults to the first one.",
     type=click.IntRange(0),
-    metavar="K",
-    help="Which repeat of the sample, counted from 0; defaults to the first one.",
 )
-@click.option(
-    "--failed", is_flag=True, help="List the failed samples with reasons, instead of the run."
-)
+@option("--failed", "List the failed samples with reasons, instead of the run.")
 @stored_run
 def command(
     store: Store, run: RunRow, sample_id: str | None, repeat: int | None, failed: bool
