@@ -1,6 +1,6 @@
 """Calibrate a judge against people's labels, and tune its rubric."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +19,6 @@ from jurybox.calibration import tuning_loop
 from jurybox.calibration.calibration_record import Agreement, Calibration, JudgedRun, Tuning
 from jurybox.calibration.gold import (
     GoldCase,
-    GoldRow,
     read_comments,
     read_verdict,
     split,
@@ -40,30 +39,23 @@ from jurybox.reporting.view import RunView
 from jurybox.rubric import parse_rubric, render_rubric
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.storage.store import Store
-from jurybox.suite import JudgeSpec, Suite
-from jurybox.suite.model_spec import ModelSpec
+from jurybox.suite import Suite
+from jurybox.suite.model_spec import ModelSpec, model_option
 
 _FOLDER: Final = "calibrations"
 
 
-class CalibrateOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of ``jurybox calibrate``."""
+class CalibrateOptions(RunOptions, frozen=True, kw_only=True):
+    """The options of ``jurybox calibrate``; without judges, the embedded one is used."""
 
-    rubric: str  # the rubric's name or path
+    rubric: str = ""
     gold: str  # a dataset whose rows have human labels
-    judges: tuple[ModelSpec, ...] = ()  # the judge models; the embedded judge if empty
-    votes: int | None = None  # votes per sample; None leaves it to the rubric
     rounds: int = 0  # how many changes to the rubric are tried; 0 only measures the judge
-    limit: int | None = None  # how many rows are used, starting with the first
     cluster: str | None = None  # the field that identifies dependent rows
     seed: int = 0  # the seed of the split and of the sign flips
     level: float = 0.95  # the confidence level of the intervals
-    proposer: ModelSpec | None = None  # a model that proposes a change in every second round
+    proposer: str | None = None  # a model that proposes a change in every second round
     output: str | None = None  # the file for the new version of the rubric
-    base_url: str | None = None
-    concurrency: int | None = None
-    allow_unpinned: bool = False
-    allow_version_drift: bool = False
 
 
 class Calibrator:
@@ -75,7 +67,7 @@ class Calibrator:
         self._base = rubric = parse_rubric(self._document.text, self._document.origin)
         if not options.judges:
             name = wiring.default_judge()
-            options = msgspec.structs.replace(options, judges=(ModelSpec(model=name),))
+            options = msgspec.structs.replace(options, judges=(name,))
             warnings.append(wiring.DEFAULT_JUDGE_NOTICE.format(name=name))
         if options.proposer is not None and not options.rounds:
             hint = "set it to 1 or more"
@@ -85,9 +77,11 @@ class Calibrator:
             Path(options.gold), rubric, limit=options.limit, cluster=options.cluster
         )
         self._parts = split(self._gold.rows, rubric, options.seed) if options.rounds else {}
+        self._judges = [model_option(judge) for judge in options.judges]
+        self._proposer = None if options.proposer is None else model_option(options.proposer)
         # Reports a missing key now instead of after the first round.
         builder = wiring.ModelBuilder(options.base_url)
-        for spec in (*options.judges, *filter(None, [options.proposer])):
+        for spec in (*self._judges, *filter(None, [self._proposer])):
             builder.build(spec)
         self.warnings = (*warnings, *self._gold.warnings)
         self._rows = {each.row.id: each for each in self._gold.rows}
@@ -105,7 +99,7 @@ class Calibrator:
         self._store, self._watch = store, watch
         parts = self._parts or {"gold": self._gold.rows}
         self._files = {
-            part: kept_dataset(_FOLDER, part, _lines(rows), store.address)
+            part: kept_dataset(_FOLDER, part, (record_of(each.row) for each in rows), store.address)
             for part, rows in parts.items()
         }
         made = self._tune() if self._options.rounds else self._measure()
@@ -131,10 +125,10 @@ class Calibrator:
                 rounds=options.rounds,
                 level=options.level,
                 seed=options.seed,
-                narrow=all(gives_evidence(judge.model) for judge in options.judges),
+                narrow=all(gives_evidence(judge.model) for judge in self._judges),
             ),
             self._judge,
-            None if options.proposer is None else self._suggest,
+            None if self._proposer is None else self._suggest,
         )
         tuning, rubric = tuned.tuning, self._base
         if tuned.winner is not None:
@@ -162,23 +156,18 @@ class Calibrator:
         return JudgedPart(cases=cases, run_id=view.run_id)
 
     def _prepared(self, rubric: Rubric, part: str) -> Prepared:
-        options, file = self._options, self._files[part]
+        file = self._files[part]
         text = self._document.text if rubric.sha256 == self._base.sha256 else render_rubric(rubric)
         suite = Suite(
             suite=f"{rubric.id}{wiring.HELPER_RUN}calibration",
             rubric=rubric.id,
             dataset=file.name,
-            judge=JudgeSpec(models=options.judges, votes=options.votes),
         )
         chosen = ChosenSuite(suite=suite, origin="calibrate", folder=file.parent, home=Path())
-        run_options = RunOptions(
-            concurrency=options.concurrency,
-            base_url=options.base_url,
-            allow_unpinned=options.allow_unpinned,
-            allow_version_drift=options.allow_version_drift,
-        )
+        # The file has only the rows within the limit.
+        options = msgspec.structs.replace(self._options, limit=None)
         document = DocumentPlan(origin=self._document.origin, text=text)
-        return prepare_chosen(chosen, run_options, lambda: document)
+        return prepare_chosen(chosen, options, lambda: document)
 
     def _cases(self, run_id: str, rubric: Rubric) -> Iterator[GoldCase]:
         for sample in self._store.samples(run_id):
@@ -200,8 +189,7 @@ class Calibrator:
         return run_blocking(self._propose(seen))
 
     async def _propose(self, seen: Disagreements) -> Proposal | Unusable:
-        options = self._options
-        spec = options.proposer or ModelSpec(model="")
+        options, spec = self._options, self._proposer or ModelSpec(model="")
         route = checked_route(
             [spec], options.base_url, allow_version_drift=options.allow_version_drift
         )
@@ -251,7 +239,3 @@ def _is_scored(case: GoldCase) -> bool:
     if case.gold.winners:
         return case.verdict.winner is not None
     return any(case.verdict.scores.get(name) is not None for name in case.gold.scores)
-
-
-def _lines(rows: Iterable[GoldRow]) -> bytes:
-    return b"".join(msgspec.json.encode(record_of(each.row)) + b"\n" for each in rows)

@@ -2,10 +2,12 @@
 
 import hashlib
 import secrets
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from jurybox.engine.records import ENCODER
 from jurybox.errors import IncompleteError
 from jurybox.reporting.output_file import whole_file
 from jurybox.wiring import store_folder
@@ -25,8 +27,11 @@ def new_id(prefix: str = "", time: str = "%Y%m%d-%H%M%S") -> str:
     return f"{prefix}{datetime.now(UTC):{time}}-{tail}"
 
 
-def kept_dataset(folder: str, name: str, data: bytes, store_url: str | None = None) -> Path:
-    """Write JSON lines to a file next to the store; identical data shares one file."""
+def kept_dataset(
+    folder: str, name: str, rows: Iterable[Mapping[str, Any]], store_url: str | None = None
+) -> Path:
+    """Write rows to a file of JSON lines next to the store; identical rows share one file."""
+    data = b"".join(ENCODER.encode(row) + b"\n" for row in rows)
     digest = hashlib.sha256(data).hexdigest()[:12]
     path = store_folder(store_url) / folder / f"{name}-{digest}.jsonl"
     try:

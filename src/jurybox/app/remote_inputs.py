@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-import msgspec
-
 from jurybox.app.ids import kept_dataset
 from jurybox.errors import IncompleteError, InputError
 from jurybox.integrations.langfuse_client import DeliveryError, FetchedPrompt
@@ -133,8 +131,7 @@ def fetch_dataset(name: str) -> tuple[str, Path]:
         raise _refused(error, name) from None
     if not rows:
         raise InputError("the dataset has no active items", "add some in Langfuse", name)
-    data = b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
-    file = kept_dataset("datasets", re.sub(r"[^A-Za-z0-9._-]+", "-", dataset), data)
+    file = kept_dataset("datasets", re.sub(r"[^A-Za-z0-9._-]+", "-", dataset), rows)
     at = version.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return f"{LANGFUSE}{dataset}@{at}", file
 

@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from jurybox.app.bias_report import measure_bias, measure_verdicts
-from jurybox.app.probe_judge import ProbeOptions, ProbePlan, plan_probe, run_probe
+from jurybox.app.probe_judge import ProbeOptions, Prober
 from jurybox.calibration.bias_results import (
     BiasReport,
     check_bias_gates,
@@ -102,10 +102,10 @@ def command(  # noqa: PLR0917 - click passes them by name
                 base_url=base_url,
                 allow_version_drift=allow_version_drift,
             )
-            plan = plan_probe(store, row, chosen)
-            say(_announced(plan))
+            prober = Prober(store, row, chosen)
+            say(_announced(prober))
             try:
-                biases, probed = run_probe(store, plan, run_with_progress, level)
+                biases, probed = prober.run(run_with_progress, level)
             except IncompleteError as error:
                 say(f"stopped: {error}")
             else:
@@ -123,7 +123,7 @@ def _shown(report: BiasReport, wanted: tuple[Comparison, ...]) -> int:
     return FINE if report.passed else FAILED
 
 
-def _announced(probe: ProbePlan) -> str:
+def _announced(probe: Prober) -> str:
     samples = counted(len(probe.picked), "sample")
     left = [trial for trial in probe.trials if not trial.is_done]
     who = ", ".join(probe.judges)

@@ -20,7 +20,6 @@ from jurybox.cli import options
 from jurybox.cli.output import plain, print_line, print_result, print_table, say
 from jurybox.cli.run import run_with_progress
 from jurybox.documents.numbers import dollars, signed
-from jurybox.suite.model_spec import model_option
 from jurybox.text_format import counted, cut
 
 _LONGEST: Final = 300
@@ -58,7 +57,6 @@ _LONGEST: Final = 300
 @options.json_option
 def command(
     judges: tuple[str, ...],
-    proposer: str | None,
     **given: Any,  # noqa: ANN401 - those of `CalibrateOptions`
 ) -> None:
     """Compare a judge with human labels, and with how well people agree with each other.
@@ -79,13 +77,7 @@ def command(
       jurybox calibrate --rubric general --gold people.jsonl --judge openai/gpt-4.1-2025-04-14
       jurybox calibrate --rubric general --gold people.jsonl --rounds 3 -o general-1.1.0.md
     """  # noqa: D301 - click reads \b as "keep these lines"
-    calibrator = Calibrator(
-        CalibrateOptions(
-            judges=tuple(model_option(each) for each in dict.fromkeys(judges)),
-            proposer=None if proposer is None else model_option(proposer),
-            **given,
-        )
-    )
+    calibrator = Calibrator(CalibrateOptions(judges=tuple(dict.fromkeys(judges)), **given))
     for warning in calibrator.warnings:
         say(f"warning: {warning}")
     with options.opened(create=True) as store:
