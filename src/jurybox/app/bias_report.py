@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Final
 
 from jurybox.app.estimate_run import human_value
-from jurybox.app.gold_sets import labels_of_samples, read_labels
+from jurybox.app.gold_sets import labels_of_samples
 from jurybox.calibration.bias_metrics import measure
 from jurybox.calibration.bias_results import BiasReport
-from jurybox.calibration.gold import Gold, gold_scales
+from jurybox.calibration.gold import Gold
 from jurybox.calibration.observations import (
     GradedResponse,
     Observations,
@@ -25,7 +25,7 @@ from jurybox.errors import InputError
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
 from jurybox.judging.formats.reply_format import Side, mirror
 from jurybox.reporting.judge_votes import stored_votes
-from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading, rubric_of
+from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
 from jurybox.sample import Row
 from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.storage.store import Store
@@ -50,9 +50,15 @@ def measure_bias(
 
     Without a ``gold`` file, labels come from reviews and rows; ``note`` is called with notices.
     """
-    plan = plan_of(row)
-    labels = _reviews(row, store, note) if gold is None else _labels(gold, row, store)
-    seen = observe(store, row, labels)
+    plan, labels = plan_of(row), labels_of_samples(store, row, gold)
+    for each in labels.notes:
+        note(each)
+    if gold is not None and not any(
+        each.sample_id in labels.gold for each in store.samples(row.id)
+    ):
+        problem = f"none of its ids belongs to a sample of run {row.id}"
+        raise InputError(problem, "give the ids of the run's samples", str(gold))
+    seen = observe(store, row, labels.gold)
     return BiasReport(
         run_id=row.id,
         suite=row.suite,
@@ -112,21 +118,6 @@ def _both_orders(
             judge="" if judge is None else family_of(str(judge)),
             makers=(family_of(a), family_of(b)),
         )
-
-
-def _reviews(row: RunRow, store: Store, note: Callable[[str], None]) -> Mapping[str, Gold]:
-    found = labels_of_samples(store, row)
-    for each in found.notes:
-        note(each)
-    return found.gold
-
-
-def _labels(path: Path, row: RunRow, store: Store) -> Mapping[str, Gold]:
-    found = read_labels(path, gold_scales(rubric_of(row)))
-    if not any(sample.sample_id in found for sample in store.samples(row.id)):
-        problem = f"none of its ids belongs to a sample of run {row.id}"
-        raise InputError(problem, "give the ids of the run's samples", str(path))
-    return found
 
 
 MODEL: Final = "model"

@@ -230,11 +230,9 @@ def labels_for_diff(store: Store, one: RunRow, other: RunRow, path: Path | None)
             return {}
         problem = "labels need recorded responses, and a judge in both runs"
         raise InputError(problem, "leave --gold out", str(path))
-    if path is not None:
-        return read_labels(path, gold_scales(rubric_of(one)))
-    if _judge(one) == _judge(other):
+    if path is None and _judge(one) == _judge(other):
         return {}
-    return dict(labels_of_samples(store, one).gold)
+    return dict(labels_of_samples(store, one, path).gold)
 
 
 def _judge(run: RunRow) -> list[object]:
@@ -242,12 +240,14 @@ def _judge(run: RunRow) -> list[object]:
     return [metadata.get("votes"), *(v for name, v in metadata.items() if "evaluator_" in name)]
 
 
-def labels_of_samples(store: Store, run: RunRow) -> RunLabels:
-    """Return labels of samples, drawn at random or not: from reviews, otherwise from the rows.
+def labels_of_samples(store: Store, run: RunRow, path: Path | None = None) -> RunLabels:
+    """Return labels of samples, drawn at random or not: from a file, else from reviews and rows.
 
     If a target answered in several repeats, reviews are left out, because an id then has several
     responses and a review concerns only one.
     """
+    if path is not None:
+        return RunLabels(gold=read_labels(path, gold_scales(rubric_of(run))))
     gold = row_labels(store, run)
     if not store.review_state(run.id):
         return RunLabels(gold=gold)
