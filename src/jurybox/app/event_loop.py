@@ -1,7 +1,7 @@
 """Blocking versions of async functions, which also work inside a notebook's event loop."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -26,7 +26,7 @@ def run_blocking(work: Coroutine[Any, Any, T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(_interruptible(work))
+        return asyncio.run(work)
     return _run_in_thread(work)
 
 
@@ -47,17 +47,3 @@ def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
             loop, task = started.result()
             loop.call_soon_threadsafe(task.cancel)
             raise
-
-
-async def _interruptible(work: Awaitable[T]) -> T:
-    """Await the work, and wake up every second, so that Ctrl-C is noticed."""
-
-    async def wake() -> None:
-        while True:  # noqa: ASYNC110 - there is no event to wait for, that is the point
-            await asyncio.sleep(1)
-
-    beat = asyncio.create_task(wake())
-    try:
-        return await work
-    finally:
-        beat.cancel()
