@@ -112,10 +112,8 @@ class JuryFixture:
         from jurybox.models.function import function_names
 
         given: dict[str, Any] = {**self._usual, **parts, "rubric": self._rubric(parts)}
-        judges = given.get("judges") or ()
-        named = [judges] if isinstance(judges, str) or callable(judges) else judges
         self._judgments += 1
-        names = function_names(named)
+        names = function_names(given.get("judges") or ())
         if names and self._replays:
             return self._replay(names, given)
         report = evaluate(**given, on_exchange=self._note if names else None)

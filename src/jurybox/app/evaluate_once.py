@@ -91,8 +91,7 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
         IncompleteError: a reply came from a different version than the judge's name states.
 
     """
-    named = [judges] if isinstance(judges, str) or callable(judges) else judges
-    specs = different_models([model_option(each) for each in function_names(named)])
+    specs = different_models([model_option(each) for each in function_names(judges)])
     names = [spec.model for spec in specs]
     used = rubric if isinstance(rubric, Rubric) else load_rubric(rubric)
     row = single_row(

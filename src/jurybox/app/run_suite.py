@@ -119,7 +119,7 @@ async def arun(  # noqa: PLR0913 - overrides of the suite, all by keyword
 
     """
     given = {key: value for key, value in locals().items() if key != "suite"}
-    (ended,) = await _run_all(suite, several=False, **given)
+    (ended,) = await _run_all(suite, given, several=False)
     return ended
 
 
@@ -147,38 +147,29 @@ async def arun_targets(
         resumed.
 
     """
-    return await _run_all(suite, several=True, **options)
+    return await _run_all(suite, options, several=True)
 
 
 run_targets = blocking("run_targets", arun_targets)
 
 
-async def _run_all(  # noqa: PLR0913 - what isn't an option of the suite, all by keyword
-    suite: str | os.PathLike[str] | Mapping[str, Any],
-    *,
-    several: bool,
-    target: str | Function | None = None,
-    judges: str | Function | Sequence[str | Function] = (),
-    filters: Sequence[str] = (),
-    accept_unreviewed: bool = False,
-    store: str | None = None,
-    on_progress: OnProgress | None = None,
-    tags: Sequence[str] = (),
-    baseline: str | None = None,
-    **options: Any,  # noqa: ANN401 - those of `RunOptions`
+async def _run_all(
+    suite: str | os.PathLike[str] | Mapping[str, Any], given: dict[str, Any], *, several: bool
 ) -> list[Run]:
-    for key, each in options.items():
-        options[key] = os.fspath(each) if hasattr(each, "__fspath__") else each
-    chosen = RunOptions(
-        **options,
-        target=None if target is None else function_names([target])[0],
-        judges=function_names([judges] if isinstance(judges, str) or callable(judges) else judges),
-        filters=tuple(filters),
-        tags=tuple(tags),
-        baseline=baseline_id(store, baseline),
-    )
+    """Run a suite with the options of `arun`."""
+    store: str | None = given.pop("store", None)
+    on_progress: OnProgress | None = given.pop("on_progress", None)
+    accept_unreviewed: bool = given.pop("accept_unreviewed", False)
+    for key, each in given.items():
+        given[key] = os.fspath(each) if hasattr(each, "__fspath__") else each
+    given |= {key: tuple(given.get(key, ())) for key in ("filters", "tags")}
+    given["judges"] = function_names(given.get("judges", ()))
+    if given.get("target") is not None:
+        (given["target"],) = function_names(given["target"])
+    given["baseline"] = baseline_id(store, given.get("baseline"))
     named = suite if isinstance(suite, str | Mapping) else Path(suite)
-    ready = prepare_all(named, chosen) if several else [prepare(named, chosen)]
+    options = RunOptions(**given)
+    ready = prepare_all(named, options) if several else [prepare(named, options)]
     for warning in dict.fromkeys(text for each in ready for text in each.warnings):
         warnings.warn(warning, stacklevel=2)
 

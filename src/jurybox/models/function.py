@@ -146,8 +146,9 @@ def prompt_of(request: ModelRequest) -> str:
 _given: Final[dict[str, Function]] = {}
 
 
-def function_names(models: Iterable[str | Function]) -> tuple[str, ...]:
-    """Return the names of models; functions are registered under their names first."""
+def function_names(models: str | Function | Iterable[str | Function]) -> tuple[str, ...]:
+    """Return the names of one or several models; functions are registered under their names."""
+    models = [models] if isinstance(models, str) or callable(models) else models
     known: dict[str, str | Function] = {}
     names: list[str] = []
     for model in models:
