@@ -324,15 +324,9 @@ def find_run(store: "Store", name: str) -> "RunRow":
 
 def _aged_run(store: "Store", back: int, name: str) -> "RunRow":
     """Return the run that is ``back`` runs older than the newest."""
-    most = back + _MANY
-    while True:
-        rows = store.runs(most)
-        own = [row for row in rows if HELPER_RUN not in row.suite]
-        if len(own) > back:
-            return own[back]
-        if len(rows) < most:
-            break
-        most *= 4
+    own = store.runs(back + 1, without=HELPER_RUN)
+    if len(own) > back:
+        return own[back]
     if not own:
         raise InputError("the store has no runs", "run a suite first", name)
     count = "is only 1 run" if len(own) == 1 else f"are only {len(own)} runs"
@@ -401,11 +395,17 @@ def embedded_judge() -> str | None:
 
     The model takes a gigabyte and is downloaded only on request.
     """
-    from jurybox.models.local.files import default_judge, installed_runtime, path_of
-
-    entry = default_judge()
-    there = installed_runtime() is not None and path_of(entry, models_folder()).is_file()
+    entry = files.default_judge()
+    path = files.path_of(entry, models_folder())
+    there = files.installed_runtime() is not None and path.is_file()
     return f"local/{entry.name}" if there else None
+
+
+def pull_hint() -> str:
+    """Return the commands that install the embedded judge."""
+    extra = "" if files.installed_runtime() else '`pip install "jurybox[local]"` and '
+    size = files.format_bytes(files.default_judge().bytes)
+    return f"{extra}`jurybox model pull` ({size})"
 
 
 def default_judge(why: str | None = None, where: str = "") -> str:
@@ -413,14 +413,9 @@ def default_judge(why: str | None = None, where: str = "") -> str:
 
     ``why`` says why a judge is needed.
     """
-    from jurybox.models.local.files import default_judge, format_bytes, installed_runtime
-
     name = embedded_judge()
     if name is not None:
         return name
-    extra = "" if installed_runtime() else '`pip install "jurybox[local]"` and '
-    size = format_bytes(default_judge().bytes)
     hint = "name a model, such as `openai/gpt-4.1-2025-04-14`"
     problem = "no judge was given" + (f", and {why}" if why else "")
-    embedded = f"or run {extra}`jurybox model pull` ({size}) to use the embedded one"
-    raise InputError(problem, f"{hint}, {embedded}", where)
+    raise InputError(problem, f"{hint}, or run {pull_hint()} to use the embedded one", where)

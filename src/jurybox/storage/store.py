@@ -129,10 +129,10 @@ class Store:
         """Return a run."""
         return _first(self._reader.find(RunRow, "WHERE id = ?", run_id))
 
-    def runs(self, limit: int | None = None) -> Sequence[RunRow]:
-        """Return runs, the newest first."""
-        most = ALL if limit is None else limit
-        return self._reader.find(RunRow, f"{_NEWEST} LIMIT ?", most)
+    def runs(self, limit: int | None = None, *, without: str = "") -> Sequence[RunRow]:
+        """Return runs, the newest first, except those whose suite's name has ``without`` in it."""
+        most, name = ALL if limit is None else limit, f"%{without}%" if without else ""
+        return self._reader.find(RunRow, f"WHERE suite NOT LIKE ? {_NEWEST} LIMIT ?", name, most)
 
     def find_runs(self, prefix: str) -> Sequence[RunRow]:
         """Return the runs whose ids have this prefix, the newest first."""
