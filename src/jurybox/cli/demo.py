@@ -29,18 +29,12 @@ from jurybox.cli.run import run_with_progress
 from jurybox.cli.run_view import print_verdict, print_why
 from jurybox.cli.signals import FINE, INCOMPLETE
 from jurybox.documents.numbers import shown
-from jurybox.models.local.files import (
-    default_judge,
-    find_model,
-    format_bytes,
-    installed_runtime,
-    is_path,
-)
+from jurybox.models.local.files import find_model, is_path
 from jurybox.reporting.output_file import whole_file
 from jurybox.reporting.reports import write_report
 from jurybox.reporting.stored import SampleRecord
 from jurybox.scoring.by_rules import RulesReport, SingleReport
-from jurybox.wiring import embedded_judge
+from jurybox.wiring import embedded_judge, pull_hint
 
 _FOLDER: Final = ".jurybox/demo"
 _NO_MODEL: Final = "none"
@@ -185,9 +179,5 @@ def _missing_model() -> str:
     """Return how to get the part that needs a model, as one line."""
     if embedded_judge() is not None:
         return "the embedded judge was left out; `jurybox demo` without --model shows it"
-    extra = "" if installed_runtime() else '`pip install "jurybox[local]"`, '
-    size = format_bytes(default_judge().bytes)
-    return (
-        "the rest needs the embedded judge, which isn't on this machine:"
-        f" {extra}`jurybox model pull` ({size}), then `jurybox demo` again"
-    )
+    why = "the rest needs the embedded judge, which isn't on this machine"
+    return f"{why}: run {pull_hint()}, then `jurybox demo` again"
