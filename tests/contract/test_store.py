@@ -17,7 +17,7 @@ from jurybox.engine.records import ExchangeRow, OutboxRow, SampleRow, facets_of,
 from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.flow import Failure
 from jurybox.storage import open_store
-from jurybox.storage.database import reading, writing
+from jurybox.storage.schema import reading, writing
 from jurybox.storage.store import Store
 from stores import (
     batch_row,

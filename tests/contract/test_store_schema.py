@@ -7,8 +7,7 @@ import pytest
 from jurybox.engine.records import ExchangeRow
 from jurybox.errors import IncompleteError, InputError
 from jurybox.storage import _database, open_store, schema
-from jurybox.storage.database import Database, reading, writing
-from jurybox.storage.schema import require_tables
+from jurybox.storage.schema import Database, reading, require_tables, writing
 from jurybox.storage.sqlite import SqliteDatabase
 from jurybox.storage.store import NEWEST_WITH_KEY, Store
 
@@ -22,7 +21,7 @@ def database(url: str) -> Iterator[Database]:
 
 def table_names(database: Database) -> set[str]:
     with reading(database) as session:
-        return database.table_names(session)
+        return session.table_names()
 
 
 def test_a_new_store_has_these_tables_and_no_others(database: Database) -> None:

@@ -16,8 +16,8 @@ import pytest
 import stores
 from jurybox.errors import IncompleteError, InputError, JuryboxError
 from jurybox.storage import open_store
-from jurybox.storage.database import reading
 from jurybox.storage.sample_search import SampleQuery
+from jurybox.storage.schema import reading
 from jurybox.storage.store import Store
 
 run_row, sample_row, exchange_row = stores.run_row, stores.sample_row, stores.exchange_row

@@ -4,8 +4,7 @@ import re
 from typing import Final
 
 from jurybox.errors import InputError
-from jurybox.storage.database import Database
-from jurybox.storage.schema import require_tables
+from jurybox.storage.schema import Database, require_tables
 from jurybox.storage.store import Store
 
 PATIENCE: Final = 30.0

@@ -14,7 +14,6 @@ from psycopg_pool import ConnectionPool
 
 from jurybox.errors import InputError
 from jurybox.storage import database
-from jurybox.storage.schema import NAMES
 
 _CONNECT_TIMEOUT: Final = 10
 _MOST_CONNECTIONS: Final = 16
@@ -97,12 +96,20 @@ class PostgresSession:
         """Begin a transaction."""
         return self._raw.transaction()
 
+    def table_names(self) -> set[str]:
+        """Return the names of all tables on the search path, except the server's own."""
+        return {str(name) for (name,) in self.rows(_TABLES)}
+
+    def lock(self, what: str) -> None:
+        """Wait for an advisory lock, which is released when the transaction ends."""
+        self.rows(_LOCK, (what,))
+
 
 def _in_its_words(statement: str) -> bytes:
     return statement.replace("?", "%s").encode()
 
 
-class PostgresDatabase:
+class PostgresDatabase(database.BaseDatabase):
     """A PostgreSQL database; the tables are in the first schema of its search path."""
 
     text_type = 'TEXT COLLATE "C"'  # the same order of ids and hashes in every locale
@@ -119,7 +126,7 @@ class PostgresDatabase:
         self.address = url
         self._parameters = _parameters(url)
         self.name = _name(self._parameters)
-        with database.explained_errors(self), psycopg.connect(**self._parameters) as connection:
+        with self.explained_errors(), psycopg.connect(**self._parameters) as connection:
             encoding = connection.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             raise InputError(
@@ -151,13 +158,9 @@ class PostgresDatabase:
         """Close the pool."""
         self._pool.close()
 
-    def table_names(self, session: database.DatabaseSession) -> set[str]:
-        """Return the names of all tables on the search path, except the server's own."""
-        return {str(name) for (name,) in session.rows(_TABLES)}
-
-    def refuse_strangers(self, tables: set[str]) -> None:
+    def refuse_strangers(self, tables: set[str], ours: frozenset[str]) -> None:
         """Refuse only tables with our names, since programs may share a database."""
-        taken = tables & NAMES
+        taken = tables & ours
         if taken:
             raise InputError(
                 f"it has a table `{min(taken)}` of another program",
@@ -168,16 +171,12 @@ class PostgresDatabase:
     def prepare(self) -> None:
         """Do nothing: a server needs no preparation."""
 
-    def lock(self, session: database.DatabaseSession, what: str) -> None:
-        """Wait for an advisory lock, which is released when the transaction ends."""
-        session.rows(_LOCK, (what,))
-
     @contextmanager
     def claim(self, run_id: str) -> Generator[bool]:
         """Claim a run with a session lock, which is released when the connection ends."""
         what = (f"run {run_id}",)
         with ExitStack() as stack:
-            with database.explained_errors(self):
+            with self.explained_errors():
                 session = stack.enter_context(self.lend())
                 held = session.rows(_TRY, what) == [(True,)]
             try:

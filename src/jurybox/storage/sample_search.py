@@ -12,8 +12,8 @@ import msgspec
 from jurybox.documents.field_reader import NAME
 from jurybox.engine.records import Facets, label
 from jurybox.scoring.sample_result import FLAGS, KINDS, MARKS
-from jurybox.storage.database import LOSSES, Database
-from jurybox.storage.schema import RowFinder
+from jurybox.storage.database import LOSSES
+from jurybox.storage.schema import Database, RowFinder
 from jurybox.storage.text_search import TextSearch
 
 MOST: Final = 1000

@@ -13,34 +13,31 @@ ended. So nothing is kept between two pages: no rows, no connection, and no snap
 prevent SQLite from truncating its write-ahead log.
 """
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cache
 from operator import lt
 from types import GenericAlias
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
 from jurybox.engine import records
 from jurybox.engine.records import Facets
 from jurybox.errors import InputError
-from jurybox.storage.database import (
-    ALL,
-    EVERY,
-    Database,
-    DatabaseSession,
-    Fault,
-    FaultKind,
-    Found,
-    Values,
-    error_of,
-    reading,
-    retried,
-    writing,
-)
+from jurybox.storage.database import ALL, EVERY, Found, StoreUnreachableError, Values
 
+if TYPE_CHECKING:
+    from jurybox.storage.postgres import PostgresDatabase, PostgresSession
+    from jurybox.storage.sqlite import SqliteDatabase, SqliteSession
+
+Database: TypeAlias = "PostgresDatabase | SqliteDatabase"
+DatabaseSession: TypeAlias = "PostgresSession | SqliteSession"
+"""A connection; ``?`` in a statement is replaced by a value."""
 T = TypeVar("T")
+_PAUSE: Final = 0.1
 
 VERSION: Final = 5
 """The version of the tables; a store with a different version is refused."""
@@ -155,6 +152,40 @@ _TABLES: Final = (
 )
 
 
+@contextmanager
+def reading(database: Database) -> Generator[DatabaseSession]:
+    """Lend a connection for reading; each statement sees one state of the store."""
+    with database.explained_errors(), database.lend() as session:
+        yield session
+
+
+@contextmanager
+def writing(database: Database) -> Generator[DatabaseSession]:
+    """Lend a connection with a write transaction.
+
+    It is committed at the end of the block, or rolled back after an error.
+    """
+    with database.explained_errors(), database.lend() as session, session.transaction():
+        yield session
+
+
+def retried(database: Database, work: Callable[[bool], T]) -> T:
+    """Return the result of ``work``; repeat it if the connection to the server was lost.
+
+    ``work`` gets True when it is repeated, since the first attempt may have succeeded.
+    """
+    deadline = time.monotonic() + database.patience
+    again = False
+    while True:
+        try:
+            return work(again)
+        except StoreUnreachableError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(_PAUSE)
+        again = True
+
+
 def require_tables(database: Database, *, create: bool) -> None:
     """Create the tables of a new store, or check their version."""
     with reading(database) as session:
@@ -168,20 +199,20 @@ def require_tables(database: Database, *, create: bool) -> None:
     database.prepare()
     if not is_there:
         with writing(database) as session:
-            database.lock(session, "jurybox_schema")
+            session.lock("jurybox_schema")
             # Another process may have created the tables in the meantime.
             if not _has_tables(database, session):
                 _make_tables(database, session)
 
 
 def _has_tables(database: Database, session: DatabaseSession) -> bool:
-    tables = database.table_names(session)
+    tables = session.table_names()
     if "jurybox_schema" not in tables:
-        database.refuse_strangers(tables)
+        database.refuse_strangers(tables, NAMES)
         return False
     found: object = session.rows("SELECT max(version) FROM jurybox_schema")[0][0]
     if not isinstance(found, int) or found < 1:
-        raise error_of(Fault(kind="damaged"), database.name, database.patience)
+        raise database.error("damaged")
     if found != VERSION:
         raise InputError(
             f"its tables have version {found}, but this jurybox reads version {VERSION}",
@@ -286,7 +317,7 @@ class RowFinder:
             keys = [last, *(tuple(getattr(row, name) for name in key) for row in page)]
             if not all(map(lt, keys, keys[1:])):
                 # A damaged index could lead to an endless loop.
-                raise self.error("damaged")
+                raise self._database.error("damaged")
             last = keys[-1]
             yield from page
             if len(page) < size:
@@ -309,11 +340,7 @@ class RowFinder:
             return msgspec.convert(found, rows)
         except msgspec.ValidationError:
             pass
-        raise self.error("damaged")
-
-    def error(self, kind: FaultKind) -> Exception:
-        """Return an error about the database."""
-        return error_of(Fault(kind=kind), self._database.name, self._database.patience)
+        raise self._database.error("damaged")
 
 
 def _is_storable(value: str | float | None) -> bool:

@@ -17,12 +17,11 @@ from typing import Final
 from jurybox.errors import IncompleteError, InputError
 from jurybox.storage.database import (
     LOSSES,
-    DatabaseSession,
+    BaseDatabase,
     Fault,
     FaultKind,
     Found,
     Values,
-    explained_errors,
     one_line,
 )
 
@@ -108,6 +107,13 @@ class SqliteSession:
                 self._raw.execute("ROLLBACK")
             raise
 
+    def table_names(self) -> set[str]:
+        """Return the names of all tables, except SQLite's own."""
+        return {str(name) for (name,) in self.rows(_TABLES)}
+
+    def lock(self, what: str) -> None:
+        """Do nothing, because write transactions are exclusive."""
+
     def is_clean(self) -> bool:
         """Return whether no transaction is open."""
         return not self._raw.in_transaction
@@ -117,7 +123,7 @@ class SqliteSession:
         self._raw.close()
 
 
-class SqliteDatabase:
+class SqliteDatabase(BaseDatabase):
     """An SQLite file."""
 
     text_type = "TEXT"
@@ -186,12 +192,9 @@ class SqliteDatabase:
             raise
         return SqliteSession(connection)
 
-    def table_names(self, session: DatabaseSession) -> set[str]:
-        """Return the names of all tables, except SQLite's own."""
-        return {str(name) for (name,) in session.rows(_TABLES)}
-
-    def refuse_strangers(self, tables: set[str]) -> None:
+    def refuse_strangers(self, tables: set[str], ours: frozenset[str]) -> None:
         """Refuse a file that belongs to another program, because it must not be changed."""
+        del ours
         if tables:
             raise InputError(
                 f"it is the database of another program, with a table `{min(tables)}`",
@@ -205,7 +208,7 @@ class SqliteDatabase:
             return
         self._mode = "rw"  # a file that disappears later isn't silently recreated
         deadline = time.monotonic() + self.patience
-        with explained_errors(self), self.lend() as session:
+        with self.explained_errors(), self.lend() as session:
             while session.rows("PRAGMA journal_mode") != [("wal",)]:
                 try:
                     session.rows("PRAGMA journal_mode = WAL")
@@ -217,9 +220,6 @@ class SqliteDatabase:
                     time.sleep(_PAUSE)
                 else:
                     break  # some file systems don't support it, and keep the rollback journal
-
-    def lock(self, session: DatabaseSession, what: str) -> None:
-        """Do nothing, because write transactions are exclusive."""
 
     @contextmanager
     def claim(self, run_id: str) -> Generator[bool]:

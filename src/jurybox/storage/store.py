@@ -24,17 +24,19 @@ from jurybox.engine.records import (
 )
 from jurybox.errors import InputError
 from jurybox.review.reviews import ReviewRow, active_rows
-from jurybox.storage.database import (
-    ALL,
-    EVERY,
+from jurybox.storage.database import ALL, EVERY, Values
+from jurybox.storage.sample_search import MOST_GROUPS, Finder, Groups, SamplePage, SampleQuery
+from jurybox.storage.schema import (
     Database,
     DatabaseSession,
-    Values,
+    Result,
+    RowFinder,
+    insert,
     retried,
+    select,
+    update,
     writing,
 )
-from jurybox.storage.sample_search import MOST_GROUPS, Finder, Groups, SamplePage, SampleQuery
-from jurybox.storage.schema import Result, RowFinder, insert, select, update
 from jurybox.storage.text_search import TextSearch
 
 T = TypeVar("T")
@@ -121,7 +123,7 @@ class Store:
         def replace(_: bool) -> None:  # noqa: FBT001 - a callback
             with writing(self._database) as session:
                 if session.execute(update(RunRow, "id"), (*values, row.id)) != 1:
-                    raise self._reader.error("no run")
+                    raise self._database.error("no run")
 
         retried(self._database, replace)
 
@@ -294,7 +296,7 @@ class Store:
         if not self._has_keys:
             # Created on first use, since runs without a cache don't need the index.
             with writing(self._database) as session:
-                self._database.lock(session, "jurybox_schema")
+                session.lock("jurybox_schema")
                 session.execute(_INDEX_KEYS)
             self._has_keys = True
         return _first(self._reader.find(ExchangeRow, NEWEST_WITH_KEY, key))
@@ -309,7 +311,7 @@ class Store:
         with writing(self._database) as session:
             statement = update(BatchRow, "run_id", "number")
             if session.execute(statement, (*values, row.run_id, row.number)) != 1:
-                raise self._reader.error("damaged")
+                raise self._database.error("damaged")
 
     def batches(self, run_id: str) -> Sequence[BatchRow]:
         """Return the batches of a run, in order."""
@@ -340,7 +342,7 @@ class Store:
         A reviewer has a sample if it was assigned to them after ``since``, or if they reviewed it.
         """
         with writing(self._database) as session:
-            self._database.lock(session, f"review_claims {run_id}")
+            session.lock(f"review_claims {run_id}")
             holding = f"SELECT reviewer FROM review_claims {_OF_SAMPLE} AND claimed_at > ?"
             holders = session.rows(holding, (run_id, number, since))
             made = f"{select(ReviewRow)} {_OF_SAMPLE} {_OLDEST}"
@@ -424,7 +426,7 @@ class Store:
         """Return the statements that insert these rows, each with its values."""
         # Only an id may contain NUL; all other texts are JSON.
         if any("\0" in row.sample_id for row in samples):
-            raise self._reader.error("unstorable")
+            raise self._database.error("unstorable")
         # Frames are inserted every time, because another process may have removed one. They are
         # sorted, because two writers that wait for each other's frames would deadlock.
         frames = {(row.run_id, frame_hash(row.frame), row.frame) for row in exchanges if row.frame}
@@ -445,7 +447,7 @@ class Store:
         values: list[Values] = [*map(astuple, rows)]
         # SQLite accepts NUL, but PostgreSQL doesn't, and stores must be portable.
         if any(isinstance(each, str) and "\0" in each for row in values for each in row):
-            raise self._reader.error("unstorable")
+            raise self._database.error("unstorable")
         return values
 
 

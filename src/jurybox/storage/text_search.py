@@ -14,8 +14,7 @@ from jurybox.engine.records import ReviewRow
 from jurybox.engine.replay import StoredResponses
 from jurybox.review.reviews import active_rows
 from jurybox.sample import Row, Turn
-from jurybox.storage.database import Database
-from jurybox.storage.schema import RowFinder
+from jurybox.storage.schema import Database, RowFinder
 
 _ROW: Final = msgspec.json.Decoder(Row)
 _RESPONSES: Final = msgspec.json.Decoder(StoredResponses)

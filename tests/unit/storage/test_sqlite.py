@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from jurybox.errors import IncompleteError
-from jurybox.storage.database import reading, writing
-from jurybox.storage.schema import require_tables
+from jurybox.storage.schema import reading, require_tables, writing
 from jurybox.storage.sqlite import SqliteDatabase
 from jurybox.storage.store import Store
 from stores import run_row, sample_row
