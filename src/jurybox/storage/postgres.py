@@ -17,7 +17,7 @@ from jurybox.storage import database
 
 _CONNECT_TIMEOUT: Final = 10
 _MOST_CONNECTIONS: Final = 16
-_AT_ONCE: Final = 5000
+_AT_ONCE: Final = 500
 # Prefixes of SQLSTATE, the longest first.
 _KINDS: Final[dict[str, database.FaultKind]] = {
     "23503": "no run",

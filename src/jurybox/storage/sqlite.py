@@ -42,7 +42,7 @@ _KINDS: Final[dict[int, FaultKind]] = {
 }
 _PRIMARY: Final = 0xFF  # the low byte of an extended code
 _PAUSE: Final = 0.02
-_AT_ONCE: Final = 5000
+_AT_ONCE: Final = 500
 # SQLite releases the GIL during a statement, and a busy event loop takes 5 ms to give it back. So
 # all rows of a table are inserted by one statement, within SQLite's limit of 32,766 values.
 _MOST_ROWS: Final = 1000

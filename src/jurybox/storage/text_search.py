@@ -94,8 +94,6 @@ def _pattern(text: str) -> str:
     return f"%{text}%"
 
 
-_TEXTS: Final = 100
-_BEFORE_ALL: Final = -(2**63)
 # A stored reply begins with its text, in which every quote is escaped; so nothing else matches.
 _ESCAPE: Final = "'!'"
 _REPLY: Final = '{"reply":{"text":"', '","usage":{%'
@@ -112,8 +110,6 @@ class _Said(msgspec.Struct):
 
 
 _SAID: Final = msgspec.json.Decoder(_Said)
-_OwnTexts = tuple[int, str, str, str]
-_ReplyText = tuple[int, int, str]
 
 
 class TextSearch:
@@ -141,16 +137,10 @@ class TextSearch:
             # The database's matches are exact, so texts aren't checked again.
             yield from self._numbers_from(f"samples WHERE run_id = ? {likely}", patterns)
             return
-        statement = (
-            f"SELECT number, sample_id, inputs, responses FROM samples WHERE run_id = ? {likely}"
-            " AND number > ? ORDER BY number LIMIT ?"
-        )
-        page, last = list[_OwnTexts](), _BEFORE_ALL
-        while last == _BEFORE_ALL or len(page) == _TEXTS:
-            values = (self._run_id, *patterns, last, _TEXTS)
-            page = self._reader.rows(_OwnTexts, statement, values)
-            yield from (number for number, *texts in page if self._has(_texts(*texts)))
-            last = page[-1][0] if page else 0
+        columns = "number, sample_id, inputs, responses"
+        statement = f"SELECT {columns} FROM samples WHERE run_id = ? {likely}"
+        found = self._reader.stream(tuple[int, str, str, str], statement, (self._run_id, *patterns))
+        yield from (number for number, *texts in found if self._has(_texts(*texts)))
 
     def _replied(self) -> Iterator[int]:
         """Yield the samples of which a judge's reply contains the text."""
@@ -163,16 +153,9 @@ class TextSearch:
             rest = f"exchanges WHERE run_id = ? AND role = 'judge' {likely}"
             yield from self._numbers_from(rest, patterns)
             return
-        statement = (
-            "SELECT number, position, outcome FROM exchanges WHERE run_id = ? AND role = 'judge'"
-            " AND (number, position) > (?, ?) ORDER BY number, position LIMIT ?"
-        )
-        page, last = list[_ReplyText](), (_BEFORE_ALL, 0)
-        while last[0] == _BEFORE_ALL or len(page) == _TEXTS:
-            values = (self._run_id, *last, _TEXTS)
-            page = self._reader.rows(_ReplyText, statement, values)
-            yield from (number for number, _, outcome in page if self._has(_said(outcome)))
-            last = page[-1][:2] if page else (0, 0)
+        statement = "SELECT number, outcome FROM exchanges WHERE run_id = ? AND role = 'judge'"
+        found = self._reader.stream(tuple[int, str], statement, (self._run_id,))
+        yield from (number for number, outcome in found if self._has(_said(outcome)))
 
     def _reviewed(self) -> Iterator[int]:
         """Yield the samples of which a review's comment or author contains the text."""
