@@ -69,8 +69,7 @@ tests:
 
 
 CONFIG_LOST = [
-    "1 prompt in another file or as chat turns: write it as a target's `prompt`",
-    "1 prompt with template logic: write it as a target's `prompt`",
+    "2 prompts in another file, with logic, or as chat turns: write it as a target's `prompt`",
     "3 assertions of kind `llm-rubric`: no counterpart; write a criterion",
     "2 assertions of kind `regex`: no counterpart; write a criterion",
     "1 provider `exec:./bot`: name a model or a command as `target`",
@@ -655,7 +654,7 @@ def test_columns_without_a_known_name_are_carried_over_with_a_hint(jurybox: Call
 @pytest.mark.parametrize(
     ("name", "odd", "where"),
     [
-        ("odd.jsonl", {"item": 5}, "odd.jsonl:2: OpenAI eval items in an unknown form; correct"),
+        ("odd.jsonl", {"item": 5}, "odd.jsonl: item 2: OpenAI eval items in an unknown form; correct"),
         (
             "deep.json",
             {"input": "[" * 5000, "expectedOutput": "e"},

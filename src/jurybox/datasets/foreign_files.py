@@ -7,12 +7,12 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
 from jurybox.datasets.dataset import DatasetError
-from jurybox.datasets.fields import Columns
+from jurybox.datasets.fields import Columns, FieldError
 from jurybox.datasets.foreign_suite import (
     ForeignSuite,
     asked,
@@ -25,7 +25,8 @@ from jurybox.datasets.foreign_suite import (
     read_promptfoo_results,
 )
 from jurybox.datasets.open_dataset import reader_or_lines
-from jurybox.datasets.row_reader import FileContext, Record
+from jurybox.datasets.ratings import verdicts_of
+from jurybox.datasets.row_reader import FileContext, Needs, Record, RowReader
 from jurybox.datasets.source import Source, open_source
 from jurybox.documents.findings import Findings, Place, TooManyError
 from jurybox.documents.findings import decode as decode_text
@@ -45,25 +46,27 @@ _BOMB: Final = 1000
 def read_foreign(path: Path) -> ForeignSuite:
     """Read a file of another tool, recognized by the keys of its first object."""
     with open_source(path) as source:
-        value, lines = _value_of(path, source)
-    known = next((each for each in FORMATS if each.fits(value)), None)
-    if known is None:
-        names = ", ".join(each.name for each in FORMATS)
-        raise InputError("no known format", f"known formats: {names}", source.origin)
-    read = ForeignSuite(format=known.name)
+        value = _value_of(path, source)
+    found = {*mapping(next(iter(listing(value)), None))}
+    fitting = (
+        (name, reader)
+        for name, (reader, forms) in FORMATS.items()
+        if any(found.issuperset(keys.split()) for keys in forms.split("|"))
+    )
+    name, reader = next(fitting, ("", None))
+    if reader is None:
+        raise InputError("no known format", f"known formats: {', '.join(FORMATS)}", source.origin)
+    read = ForeignSuite(format=name)
     try:
-        known.read(value, read)
+        reader(value, read)
     except (*_MISFITS, RecursionError):
-        problem = f"{known.name} in an unknown form"
-        if read.at is None:
-            hint = "write the file again with a current version"
-            raise InputError(problem, hint, source.origin) from None
-        part = f":{lines[read.at]}" if lines else f": item {read.at + 1}"
-        where = f"{source.origin}{part}"
-        raise InputError(problem, "correct this one, or leave it out", where) from None
-    read.keep_readable()
+        where, hint = source.origin, "write the file again with a current version"
+        if read.at is not None:
+            where, hint = f"{where}: item {read.at}", "correct this one, or leave it out"
+        raise InputError(f"{name} in an unknown form", hint, where) from None
+    _keep_readable(read)
     if not (read.rows or read.verdicts or read.ratings or read.rubric):
-        problem = "; ".join([f"{known.name} without usable data", *read.losses()])
+        problem = "; ".join([f"{name} without usable data", *read.losses()])
         raise InputError(problem, "check the file", source.origin)
     if not read.ratings:
         _rate_by_verdicts(read)
@@ -73,18 +76,39 @@ def read_foreign(path: Path) -> ForeignSuite:
     return read
 
 
-def _value_of(path: Path, source: Source) -> tuple[Any, list[int]]:
-    """Return the objects of a line-based or table file with their lines, or its only value."""
+def _keep_readable(read: ForeignSuite) -> None:
+    """Leave out rows and verdicts that jurybox would refuse, and list why."""
+    recorded = not read.targets and any("response" in row for row in read.rows)
+    rows: list[dict[str, Any]] = []
+    for row in read.rows:
+        findings = Findings()
+        reader = RowReader(FileContext(findings), Needs(responses=recorded))
+        reader.read(1, row)
+        reader.finish()
+        for each in findings.in_order()[:1]:
+            read.lose("row", "that jurybox would refuse", f"{each.problem}; {each.hint}")
+        rows += [] if findings.in_order() else [row]
+    # If jurybox would refuse all rows, they are kept: reading them reports the missing fields.
+    read.rows = rows or read.rows
+    verdicts, read.verdicts = read.verdicts, []
+    for verdict in verdicts:
+        try:
+            verdicts_of(verdict)
+            read.verdicts.append(verdict)
+        except FieldError as error:
+            read.lose("verdict", "left out", error.problem)
+
+
+def _value_of(path: Path, source: Source) -> Any:  # noqa: ANN401 - whatever a tool wrote
+    """Return the objects of a line-based or table file, or its only value."""
     ending = path.suffix.lower()
     if zipfile.is_zipfile(path):
-        return _zipped_log(path, source.origin), []
+        return _zipped_log(path, source.origin)
     findings = Findings()
     value: object = None
-    lines: list[int] = []
     if ending in {".csv", ".jsonl", ".ndjson"}:
         with contextlib.suppress(TooManyError):
-            found = [*reader_or_lines(path)(source, FileContext(findings))]
-            value, lines = [record for _, record in found], [line for line, _ in found]
+            value = [each for _, each in reader_or_lines(path)(source, FileContext(findings))]
     else:
         data = b"\n".join(line for _, line in source.lines(findings))
         if ending in {".yaml", ".yml"}:
@@ -95,7 +119,7 @@ def _value_of(path: Path, source: Source) -> tuple[Any, list[int]]:
             value = _json_value(data, source.origin)
     if findings.in_order():
         raise DatasetError(source.origin, findings.in_order())
-    return value, lines
+    return value
 
 
 def _json_value(data: bytes, origin: str) -> Any:  # noqa: ANN401 - whatever a tool wrote
@@ -166,19 +190,15 @@ def _read_inspect(log: Mapping[str, Any], read: ForeignSuite) -> None:
         roles = [mapping(turn).get("role") for turn in listing(sample.get("messages"))]
         if roles.count("assistant") > 1:
             read.lose("sample", "with several turns of the model", "only the last is carried over")
-        _add_scores(read, item, mapping(sample.get("scores")))
+        for rater, score in mapping(sample.get("scores")).items():
+            value = score.get("value")
+            value = _GRADES.get(value, value) if isinstance(value, str) else value
+            if is_number(value):
+                read.rate(item, rater, float(value))
+            else:
+                read.lose("score", f"of `{rater}` that isn't a number", "left out")
     for scorer in listing(log["eval"].get("scorers")):
         read.lose("scorer", f"`{scorer['name']}`", "write a criterion; its scores are ratings")
-
-
-def _add_scores(read: ForeignSuite, item: str, scores: Mapping[str, Any]) -> None:
-    for rater, score in scores.items():
-        value = score.get("value")
-        value = _GRADES.get(value, value) if isinstance(value, str) else value
-        if is_number(value):
-            read.ratings.append({"item": item, "rater": rater, "score": float(value)})
-        else:
-            read.lose("score", f"of `{rater}` that isn't a number", "left out")
 
 
 def _read_alpaca(annotations: list[Record], read: ForeignSuite) -> None:
@@ -211,12 +231,10 @@ def _read_mt_bench(judgments: list[Record], read: ForeignSuite) -> None:
     for each in read.each(judgments):
         item = f"{each['question_id']}-{each.get('turn', 1)}"
         judge = as_text(listing(each["judge"])[0])
-        score: Any = each.get("score")
         if "model" in each:
             # FastChat writes -1 if it found no score in the reply.
-            score = score if is_number(score) and score >= 0 else None
-            row = {"item": f"{item}-{each['model']}", "rater": judge, "score": score}
-            read.ratings.append(row)
+            score = each["score"] if each["score"] != -1 else None
+            read.rate(f"{item}-{each['model']}", judge, score)
             continue
         one, other = ("model_1", "model_2") if "model_1" in each else ("model_a", "model_b")
         names = {"a": as_text(each[one]), "b": as_text(each[other])}
@@ -247,10 +265,8 @@ def _rate_by_verdicts(read: ForeignSuite) -> None:
             shares.setdefault((item, as_text(each["judge"])), []).append(share)
     if len({judge for _, judge in shares}) > 1:
         read.scale = "0-1"
-        read.ratings = [
-            {"item": item, "rater": judge, "score": sum(given) / len(given)}
-            for (item, judge), given in shares.items()
-        ]
+        for (item, judge), given in shares.items():
+            read.rate(item, judge, sum(given) / len(given))
 
 
 def _read_langfuse(exported: object, read: ForeignSuite) -> None:
@@ -285,8 +301,7 @@ def _read_openai_results(listed: Mapping[str, Any], read: ForeignSuite) -> None:
         answer = {"response": (said and said[-1]) or ""}
         read.rows.append({**mapping(each["datasource_item"]), "id": item, **answer})
         for result in listing(each["results"]):
-            score = result.get("score") if is_number(result.get("score")) else None
-            read.ratings.append({"item": item, "rater": as_text(result["name"]), "score": score})
+            read.rate(item, as_text(result["name"]), result.get("score"))
 
 
 def _parsed(value: object) -> object:
@@ -299,53 +314,21 @@ def _parsed(value: object) -> object:
     return value
 
 
-class ForeignFormat(NamedTuple):
-    """A format of another tool, recognized by the keys of its object or of its first row."""
-
-    name: str
-    read: Callable[[Any, ForeignSuite], None]
-    keys: tuple[set[str], ...]
-
-    def fits(self, value: object) -> bool:
-        """Return whether a file's value has one of the sets of keys."""
-        found = {*mapping(next(iter(listing(value)), None))}
-        return any(keys <= found for keys in self.keys)
-
-
-FORMATS: Final = (
-    ForeignFormat("promptfoo results", read_promptfoo_results, ({"evalId", "results"},)),
-    ForeignFormat("promptfoo config", read_promptfoo_config, ({"prompts", "tests"},)),
-    ForeignFormat("Inspect log", _read_inspect, ({"eval", "samples"},)),
-    ForeignFormat(
-        "AlpacaEval annotations",
-        _read_alpaca,
-        ({"instruction", "output_1", "output_2", "generator_1", "generator_2"},),
-    ),
-    ForeignFormat(
-        "MT-Bench judgments",
-        _read_mt_bench,
-        (
-            {"question_id", "judge", "model", "score"},
-            {"question_id", "judge", "model_1", "model_2", "g1_winner"},
-            {"question_id", "judge", "model_a", "model_b", "winner"},
-        ),
-    ),
-    ForeignFormat(
-        "OpenAI graders",
+_Reader = Callable[[Any, ForeignSuite], None]
+FORMATS: Final[dict[str, tuple[_Reader, str]]] = {
+    "promptfoo results": (read_promptfoo_results, "evalId results"),
+    "promptfoo config": (read_promptfoo_config, "prompts tests"),
+    "Inspect log": (_read_inspect, "eval samples"),
+    "AlpacaEval annotations": (_read_alpaca, "instruction output_1 output_2 generator_1"),
+    "MT-Bench judgments": (_read_mt_bench, "question_id judge"),
+    "OpenAI graders": (
         read_openai_graders,
-        (
-            {"testing_criteria"},
-            {"type", "input", "reference"},
-            {"type", "input", "model"},
-            {"type", "graders", "calculate_output"},
-            {"type", "source"},
-        ),
+        "testing_criteria | type input | type graders | type source",
     ),
-    ForeignFormat("OpenAI eval results", _read_openai_results, ({"object", "data"},)),
-    ForeignFormat("OpenAI eval items", _read_openai_items, ({"item"},)),
-    ForeignFormat("OpenAI evals samples", _read_rows, ({"input", "ideal"},)),
-    ForeignFormat(
-        "Langfuse dataset", _read_langfuse, ({"input", "expectedOutput"}, {"data", "meta"})
-    ),
-    ForeignFormat("DeepEval dataset", _read_rows, ({"input", "actual_output", "expected_output"},)),
-)
+    "OpenAI eval results": (_read_openai_results, "object data"),
+    "OpenAI eval items": (_read_openai_items, "item"),
+    "OpenAI evals samples": (_read_rows, "input ideal"),
+    "Langfuse dataset": (_read_langfuse, "input expectedOutput | data meta"),
+    "DeepEval dataset": (_read_rows, "input actual_output expected_output"),
+}
+"""The reader of each format, and the keys of its object or of its first row."""

@@ -10,10 +10,8 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec.structs import replace
 
-from jurybox.datasets.fields import Columns, FieldError
-from jurybox.datasets.ratings import verdicts_of
-from jurybox.datasets.row_reader import FileContext, Needs, Record, RowReader
-from jurybox.documents.findings import Findings
+from jurybox.datasets.fields import Columns
+from jurybox.datasets.row_reader import Record
 from jurybox.errors import InputError, RubricError
 from jurybox.rubric import Criterion, Level, Rubric, Scale, parse_rubric, render_rubric
 from jurybox.rubric.checks import Check, read_check
@@ -36,11 +34,11 @@ class ForeignSuite(msgspec.Struct, kw_only=True):
     judges: list[str] = []
     rubric: str = ""
     lost: Counter[tuple[str, str]] = msgspec.field(default_factory=Counter[tuple[str, str]])
-    at: int | None = None  # the number of the part that is being read, from 0
+    at: int | None = None  # the number of the part that is being read, from 1
 
     def each(self, parts: object) -> Iterator[Any]:
         """Yield the parts of a file, and remember which one is being read."""
-        for self.at, part in enumerate(listing(parts)):
+        for self.at, part in enumerate(listing(parts), start=1):
             yield part
         self.at = None
 
@@ -53,30 +51,10 @@ class ForeignSuite(msgspec.Struct, kw_only=True):
         counts = self.lost.items()
         return [printable(f"{counted(count, noun)} {which}") for (noun, which), count in counts]
 
-    def keep_readable(self) -> None:
-        """Leave out rows and verdicts that jurybox would refuse, and list why."""
-        recorded = not self.targets and any("response" in row for row in self.rows)
-        # If jurybox would refuse all rows, they are kept: reading them reports the missing fields.
-        readable = [row for row in self.rows if self._is_row(row, needs_response=recorded)]
-        self.rows = readable or self.rows
-        self.verdicts = [each for each in self.verdicts if self._is_verdict(each)]
-
-    def _is_row(self, row: Record, *, needs_response: bool) -> bool:
-        findings = Findings()
-        reader = RowReader(FileContext(findings), Needs(responses=needs_response))
-        reader.read(1, row)
-        reader.finish()
-        for each in findings.in_order()[:1]:
-            self.lose("row", "that jurybox would refuse", f"{each.problem}; {each.hint}")
-        return not findings.in_order()
-
-    def _is_verdict(self, verdict: Record) -> bool:
-        try:
-            verdicts_of(verdict)
-        except FieldError as error:
-            self.lose("verdict", "left out", error.problem)
-            return False
-        return True
+    def rate(self, item: object, rater: str, score: object, **criterion: str) -> None:
+        """Add a rating; a score that isn't a number counts as missing."""
+        given = score if is_number(score) else None
+        self.ratings.append({"item": item, "rater": rater, **criterion, "score": given})
 
 
 def is_number(value: object) -> bool:
@@ -123,6 +101,7 @@ def content_of(value: object) -> str | None:
 _PLACEHOLDER: Final = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _ELSEWHERE: Final = "file://"
 _PATH: Final = re.compile(r"\S+\.(txt|md|json|ya?ml|js|py|csv|j2)")
+_LOGIC: Final = re.compile(r"\{\{|\{%|^\s*\[")
 _GENERATION: Final = ("temperature", "top_p", "max_tokens", "seed")
 _PROVIDER: Final = re.compile(r"(openai|anthropic):(?:(?:chat|messages):)?([^:]+)")
 # Each kind of assertion on a text, with its check and whether case is ignored.
@@ -179,24 +158,16 @@ def read_promptfoo_results(output: Mapping[str, Any], read: ForeignSuite) -> Non
             row["metadata"]["test"] = test["description"]
         _add_checks(row, listing(test.get("assert")), variables, read, recorded=True)
         read.rows.append(row)
-        _add_ratings(read, row, mapping(result.get("gradingResult")), variables)
-
-
-def _add_ratings(
-    read: ForeignSuite, row: Record, grading: Mapping[str, Any], variables: Record
-) -> None:
-    """Add the scores of assertions without a check; identical assertions share a criterion."""
-    scores: dict[str, object] = {}
-    for part in listing(grading.get("componentResults")):
-        assertion = mapping(part.get("assertion"))
-        if assertion and _check_of(assertion, variables) is None:
-            value = assertion.get("value")
-            kind = as_text(assertion.get("type"))
-            scores[kind if value is None else f"{kind}: {as_text(value)}"] = part.get("score")
-    for criterion, given in scores.items():
-        score = given if is_number(given) else None
-        rating = {"item": row["id"], "rater": "promptfoo", "criterion": criterion, "score": score}
-        read.ratings.append(rating)
+        # Identical assertions share a criterion.
+        scores: dict[str, object] = {}
+        for part in listing(mapping(result.get("gradingResult")).get("componentResults")):
+            assertion = mapping(part.get("assertion"))
+            if assertion and _check_of(assertion, variables) is None:
+                words = [assertion.get("type"), assertion.get("value")]
+                name = ": ".join(as_text(each) for each in words if each is not None)
+                scores[name] = part.get("score")
+        for criterion, score in scores.items():
+            read.rate(row["id"], "promptfoo", score, criterion=criterion)
 
 
 def _add_test(test: Record, default: Record, prompts: list[str], read: ForeignSuite) -> None:
@@ -286,13 +257,9 @@ def _prompts(prompts: object, read: ForeignSuite) -> Iterator[str]:
     for prompt in listing(prompts):
         given = prompt if isinstance(prompt, str) else mapping(prompt).get("raw")
         text = given if isinstance(given, str) else _ELSEWHERE
-        rest = _PLACEHOLDER.sub("", text)
-        if text.startswith(_ELSEWHERE) or _PATH.fullmatch(text) or text.lstrip().startswith("["):
-            read.lose(
-                "prompt", "in another file or as chat turns", "write it as a target's `prompt`"
-            )
-        elif "{{" in rest or "{%" in rest:
-            read.lose("prompt", "with template logic", "write it as a target's `prompt`")
+        if _ELSEWHERE in text or _PATH.fullmatch(text) or _LOGIC.search(_PLACEHOLDER.sub("", text)):
+            what = "in another file, with logic, or as chat turns"
+            read.lose("prompt", what, "write it as a target's `prompt`")
         else:
             yield text
 
