@@ -1,20 +1,19 @@
-"""``local/NAME``: a model that runs in this process, in a thread that owns its loaded file."""
+"""``local/NAME``: a model that runs in this process."""
 
 import asyncio
 import atexit
 import os
 import threading
 import time
-from collections.abc import Callable, Hashable
-from concurrent.futures import Future, wait
+from collections.abc import Hashable
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 
 from jurybox.engine.ports import ModelError
 from jurybox.judging.flow import ModelReply, ModelRequest
+from jurybox.models.function import in_a_thread
 from jurybox.models.local import llama, prompt_cache
 from jurybox.models.local.files import ModelFile, locate, runtime
 from jurybox.sample import Usage
@@ -22,90 +21,55 @@ from jurybox.sample import Usage
 # The highest 32-bit number is excluded, because llama.cpp then chooses a random seed.
 _SEEDS: Final = 2**32 - 1
 _SHOWN_DIGITS: Final = 12
-
-
 _EXIT_TIMEOUT: Final = 30.0
+_PAUSE: Final = 0.01
 
 
-class QueuedRequest(msgspec.Struct, eq=False):
-    """A queued request and its answer; once cancelled, the worker skips or interrupts it."""
+class _LoadedFile:
+    """A model file, loaded by the first request; answers one request at a time."""
 
-    request: ModelRequest
-    answer: Future[llama.Completion] = msgspec.field(default_factory=Future[llama.Completion])
-    cancelled: threading.Event = msgspec.field(default_factory=threading.Event)
-
-
-class Worker:
-    """The thread of a model file: loads the file once, then answers requests one at a time."""
-
-    def __init__(self, load: Callable[[], llama.Engine]) -> None:
-        self._load = load
-        self._waiting: SimpleQueue[QueuedRequest | None] = SimpleQueue()
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
         self._closing = False
-        self._starting = threading.Lock()
-        # A daemon thread doesn't block exit; `unload` ends it cleanly.
-        self._thread = threading.Thread(target=self._work, name="jurybox", daemon=True)
+        self._engine: llama.Engine | None = None
 
-    def submit(self, queued: QueuedRequest) -> None:
-        """Put a request into the queue."""
-        with self._starting:
-            if self._thread.ident is None:
-                self._thread.start()
-        self._waiting.put(queued)
+    def answer(self, request: ModelRequest, cancelled: threading.Event) -> llama.Completion:
+        """Wait for a turn, and answer."""
+
+        def stopped() -> bool:
+            return self._closing or cancelled.is_set()
+
+        with self._lock:
+            if stopped():
+                raise llama.RequestCancelledError
+            # Loading is retried, since the file may have been replaced.
+            self._engine = self._engine or llama.Engine(str(self._path))
+            started = time.perf_counter()
+            answer = self._engine.complete(request, stopped)
+            elapsed_ms = (time.perf_counter() - started) * 1000
+            return msgspec.structs.replace(answer, elapsed_ms=elapsed_ms)
 
     def close(self) -> None:
         """Stop the current request, and free the memory."""
         self._closing = True
-        self._waiting.put(None)
-        if self._thread.ident is not None:
-            self._thread.join(_EXIT_TIMEOUT)
-
-    def _work(self) -> None:
-        engine: llama.Engine | None = None
-        while (queued := self._waiting.get()) is not None:
-            if not queued.answer.set_running_or_notify_cancel():
-                continue
-            try:
-                if self._stopped(queued):
-                    raise llama.RequestCancelledError  # noqa: TRY301 - handled like every other failure
-                # Loading is retried, since the file may have been replaced.
-                engine = engine or self._load()
-                queued.answer.set_result(self._answer(engine, queued))
-            except BaseException as error:  # noqa: BLE001 - it is handed to the caller
-                queued.answer.set_exception(error)
-        if engine is not None:
-            engine.close()
-
-    def _answer(self, engine: llama.Engine, queued: QueuedRequest) -> llama.Completion:
-        started = time.perf_counter()
-        answer = engine.complete(queued.request, lambda: self._stopped(queued))
-        elapsed_ms = (time.perf_counter() - started) * 1000
-        return msgspec.structs.replace(answer, elapsed_ms=elapsed_ms)
-
-    def _stopped(self, queued: QueuedRequest) -> bool:
-        return self._closing or queued.cancelled.is_set()
+        if self._lock.acquire(timeout=_EXIT_TIMEOUT) and self._engine is not None:
+            self._engine.close()
 
 
-_workers: dict[Hashable, Worker] = {}
+_files: dict[Hashable, _LoadedFile] = {}
 
 
-def worker_for(key: Hashable, load: Callable[[], llama.Engine]) -> Worker:
-    """Return this process's only worker for a file."""
-    return _workers.setdefault(key, Worker(load))
+def _unload() -> None:
+    """Free the memory of all files."""
+    while _files:
+        _files.popitem()[1].close()
 
 
-def unload() -> None:
-    """Stop all workers of this process and free their memory; a later request loads again."""
-    workers = list(_workers.values())
-    _workers.clear()
-    for worker in workers:
-        worker.close()
-
-
-atexit.register(unload)
+atexit.register(_unload)
 if hasattr(os, "register_at_fork"):
-    # Threads don't exist in a forked child process.
-    os.register_at_fork(after_in_child=_workers.clear)
+    # The threads of the runtime don't exist in a forked child process.
+    os.register_at_fork(after_in_child=_files.clear)
 
 
 def open_local_model(name: str, folder: str, models: Path) -> "LocalModel":
@@ -121,7 +85,7 @@ class LocalModel:
         self._name = name
         self._file = file
         self._runtime = runtime()
-        self._requests: set[QueuedRequest] = set()
+        self._requests: set[threading.Event] = set()
 
     @property
     def endpoint(self) -> str:
@@ -133,11 +97,7 @@ class LocalModel:
         generation = msgspec.structs.replace(
             request.generation, seed=request.generation.seed % _SEEDS
         )
-        queued = QueuedRequest(msgspec.structs.replace(request, generation=generation))
-        try:
-            answer = await self._answer(queued)
-        except Exception as error:
-            raise self._error(error) from error
+        answer = await self._answer(msgspec.structs.replace(request, generation=generation))
         return ModelReply(
             text=answer.text,
             usage=Usage(
@@ -156,22 +116,31 @@ class LocalModel:
 
     async def aclose(self) -> None:
         """Stop this model's requests; the file stays loaded."""
-        requests = list(self._requests)
-        for queued in requests:
-            queued.cancelled.set()
-        await asyncio.to_thread(wait, [queued.answer for queued in requests])
+        for cancelled in self._requests:
+            cancelled.set()
+        while self._requests:  # noqa: ASYNC110 - other threads discard them
+            await asyncio.sleep(_PAUSE)
 
-    async def _answer(self, queued: QueuedRequest) -> llama.Completion:
-        self._requests.add(queued)
-        queued.answer.add_done_callback(lambda _: self._requests.discard(queued))
-        worker_for((self._file.path, self._file.sha256), self._load).submit(queued)
+    async def _answer(self, request: ModelRequest) -> llama.Completion:
+        key = (self._file.path, self._file.sha256)
+        file, cancelled = _files.setdefault(key, _LoadedFile(self._file.path)), threading.Event()
+
+        def work(_: object) -> llama.Completion:
+            try:
+                return file.answer(request, cancelled)
+            except Exception as error:
+                raise self._error(error) from error
+            finally:
+                self._requests.discard(cancelled)
+
+        self._requests.add(cancelled)
         try:
-            return await asyncio.wrap_future(queued.answer)
+            answer = await in_a_thread(work, None)
         finally:
-            queued.cancelled.set()
-
-    def _load(self) -> llama.Engine:
-        return llama.Engine(str(self._file.path))
+            cancelled.set()
+        if isinstance(answer, llama.Completion):
+            return answer
+        raise cast("ModelError", answer)
 
     def _error(self, error: Exception) -> ModelError:
         match error:
