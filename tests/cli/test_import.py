@@ -654,7 +654,11 @@ def test_columns_without_a_known_name_are_carried_over_with_a_hint(jurybox: Call
 @pytest.mark.parametrize(
     ("name", "odd", "where"),
     [
-        ("odd.jsonl", {"item": 5}, "odd.jsonl: item 2: OpenAI eval items in an unknown form; correct"),
+        (
+            "odd.jsonl",
+            {"item": 5},
+            "odd.jsonl: item 2: OpenAI eval items in an unknown form; correct",
+        ),
         (
             "deep.json",
             {"input": "[" * 5000, "expectedOutput": "e"},

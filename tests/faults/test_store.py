@@ -240,7 +240,7 @@ def test_the_database_of_another_program_is_left_as_it_is(file: Path) -> None:
     other.execute("CREATE TABLE accounts (id)")
     other.close()
     before = file.read_bytes()
-    with pytest.raises(InputError, match="database of another program, with a table `accounts`"):
+    with pytest.raises(InputError, match="has a table `accounts` of another program"):
         open_store(str(file))
     assert file.read_bytes() == before
     assert list(file.parent.iterdir()) == [file]

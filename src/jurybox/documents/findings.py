@@ -55,17 +55,10 @@ class Findings:
             TooManyError: there are more faults than a person would read.
 
         """
-        if len(self._found) == _MOST:
-            self._found.append(
-                Finding(
-                    line=place.line,
-                    column=place.column,
-                    code="too-many",
-                    problem=f"more than {_MOST} findings",
-                    hint="fix the findings above first",
-                )
-            )
-            raise TooManyError
+        is_last = len(self._found) == _MOST
+        if is_last:
+            code, problem = "too-many", f"more than {_MOST} findings"
+            hint = "fix the findings above first"
         self._found.append(
             Finding(
                 line=place.line,
@@ -75,6 +68,8 @@ class Findings:
                 hint=_one_line(hint),
             )
         )
+        if is_last:
+            raise TooManyError
 
     def in_order(self) -> tuple[Finding, ...]:
         """Return each fault once, in the order of the text."""

@@ -95,6 +95,22 @@ LOSSES: Final = "CASE winner WHEN 'B' THEN 0 WHEN 'tie' THEN 1 ELSE 2 END"
 """Sorts pairs: those that response A lost, then ties, then all others."""
 
 
+class BaseSession(ABC):
+    """A connection; ``?`` in a statement is replaced by a value."""
+
+    @abstractmethod
+    def query(self, statement: str, values: Values = ()) -> Any:  # noqa: ANN401 - the driver's
+        """Execute a statement; return the cursor over its rows."""
+
+    def rows(self, statement: str, values: Values = ()) -> Found:
+        """Return all rows found."""
+        return self.query(statement, values).fetchall()
+
+    def execute(self, statement: str, values: Values = ()) -> int:
+        """Execute a statement; return how many rows it changed."""
+        return self.query(statement, values).rowcount
+
+
 class BaseDatabase(ABC):
     """What both databases share: how an error of the driver is explained to the user."""
 

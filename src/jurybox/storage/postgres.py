@@ -58,15 +58,11 @@ _LOCK: Final = f"SELECT pg_advisory_xact_lock({_KEY})"
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 
-class PostgresSession:
+class PostgresSession(database.BaseSession):
     """A connection; each statement is its own transaction unless one was begun."""
 
     def __init__(self, raw: psycopg.Connection[tuple[Any, ...]]) -> None:
         self._raw = raw
-
-    def rows(self, statement: str, values: database.Values = ()) -> database.Found:
-        """Return all rows found."""
-        return self._raw.execute(_in_its_words(statement), values or None).fetchall()
 
     @contextmanager
     def stream(
@@ -77,9 +73,11 @@ class PostgresSession:
             cursor.execute(_in_its_words(statement), values)
             yield iter(partial(cursor.fetchmany, _AT_ONCE), [])
 
-    def execute(self, statement: str, values: database.Values = ()) -> int:
-        """Execute a statement; return how many rows it changed."""
-        return self._raw.execute(_in_its_words(statement), values or None).rowcount
+    def query(
+        self, statement: str, values: database.Values = ()
+    ) -> psycopg.Cursor[tuple[Any, ...]]:
+        """Execute a statement; return the cursor over its rows."""
+        return self._raw.execute(_in_its_words(statement), values or None)
 
     def insert(self, statement: str, rows: Sequence[database.Values]) -> None:
         """Use COPY for a plain INSERT; otherwise execute the statement for each row, pipelined."""
@@ -95,10 +93,6 @@ class PostgresSession:
     def transaction(self) -> AbstractContextManager[object]:
         """Begin a transaction."""
         return self._raw.transaction()
-
-    def table_names(self) -> set[str]:
-        """Return the names of all tables on the search path, except the server's own."""
-        return {str(name) for (name,) in self.rows(_TABLES)}
 
     def lock(self, what: str) -> None:
         """Wait for an advisory lock, which is released when the transaction ends."""
@@ -119,6 +113,9 @@ class PostgresDatabase(database.BaseDatabase):
     like = "ILIKE"
     numbers = "CAST(json_agg(number) AS text)"
     among = "number IN (SELECT CAST(json_array_elements_text(CAST(? AS json)) AS bigint))"
+    tables = _TABLES
+    is_shared = True
+    elsewhere = "give jurybox a database of its own, or a schema by `options=-csearch_path=NAME`"
 
     def __init__(self, url: str, *, patience: float) -> None:
         """Connect once without the pool, because a pool would wait for an unreachable server."""
@@ -157,16 +154,6 @@ class PostgresDatabase(database.BaseDatabase):
     def close(self) -> None:
         """Close the pool."""
         self._pool.close()
-
-    def refuse_strangers(self, tables: set[str], ours: frozenset[str]) -> None:
-        """Refuse only tables with our names, since programs may share a database."""
-        taken = tables & ours
-        if taken:
-            raise InputError(
-                f"it has a table `{min(taken)}` of another program",
-                "give jurybox a database of its own, or a schema by `options=-csearch_path=NAME`",
-                f"store {self.name}",
-            )
 
     def prepare(self) -> None:
         """Do nothing: a server needs no preparation."""

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 Database: TypeAlias = "PostgresDatabase | SqliteDatabase"
 DatabaseSession: TypeAlias = "PostgresSession | SqliteSession"
-"""A connection; ``?`` in a statement is replaced by a value."""
 T = TypeVar("T")
 _PAUSE: Final = 0.1
 
@@ -206,9 +205,11 @@ def require_tables(database: Database, *, create: bool) -> None:
 
 
 def _has_tables(database: Database, session: DatabaseSession) -> bool:
-    tables = session.table_names()
+    tables: set[str] = {name for (name,) in session.rows(database.tables)}
     if "jurybox_schema" not in tables:
-        database.refuse_strangers(tables, NAMES)
+        if taken := tables & NAMES if database.is_shared else tables:
+            problem = f"it has a table `{min(taken)}` of another program"
+            raise InputError(problem, database.elsewhere, f"store {database.name}")
         return False
     found: object = session.rows("SELECT max(version) FROM jurybox_schema")[0][0]
     if not isinstance(found, int) or found < 1:

@@ -18,6 +18,7 @@ from jurybox.errors import IncompleteError, InputError
 from jurybox.storage.database import (
     LOSSES,
     BaseDatabase,
+    BaseSession,
     Fault,
     FaultKind,
     Found,
@@ -60,15 +61,11 @@ _SETTINGS: Final = (
 )
 
 
-class SqliteSession:
+class SqliteSession(BaseSession):
     """A connection to a file."""
 
     def __init__(self, raw: sqlite3.Connection) -> None:
         self._raw = raw
-
-    def rows(self, statement: str, values: Values = ()) -> Found:
-        """Return all rows found."""
-        return self._raw.execute(statement, values).fetchall()
 
     @contextmanager
     def stream(self, statement: str, values: Values = ()) -> Generator[Iterator[Found]]:
@@ -79,9 +76,9 @@ class SqliteSession:
         finally:
             cursor.close()
 
-    def execute(self, statement: str, values: Values = ()) -> int:
-        """Execute a statement; return how many rows it changed."""
-        return self._raw.execute(statement, values).rowcount
+    def query(self, statement: str, values: Values = ()) -> sqlite3.Cursor:
+        """Execute a statement; return the cursor over its rows."""
+        return self._raw.execute(statement, values)
 
     def insert(self, statement: str, rows: Sequence[Values]) -> None:
         """Execute a statement for many rows at a time."""
@@ -106,10 +103,6 @@ class SqliteSession:
             with suppress(sqlite3.Error):  # SQLite may have rolled it back by itself
                 self._raw.execute("ROLLBACK")
             raise
-
-    def table_names(self) -> set[str]:
-        """Return the names of all tables, except SQLite's own."""
-        return {str(name) for (name,) in self.rows(_TABLES)}
 
     def lock(self, what: str) -> None:
         """Do nothing, because write transactions are exclusive."""
@@ -136,6 +129,9 @@ class SqliteDatabase(BaseDatabase):
     like = "LIKE"
     numbers = "json_group_array(number)"
     among = "number IN (SELECT value FROM json_each(?))"
+    tables = _TABLES
+    is_shared = False  # a file with other tables belongs to another program
+    elsewhere = "name another file with --store"
 
     def __init__(self, path: str, *, create: bool, patience: float) -> None:
         """Open the file; its contents are checked later."""
@@ -191,16 +187,6 @@ class SqliteDatabase(BaseDatabase):
             connection.close()
             raise
         return SqliteSession(connection)
-
-    def refuse_strangers(self, tables: set[str], ours: frozenset[str]) -> None:
-        """Refuse a file that belongs to another program, because it must not be changed."""
-        del ours
-        if tables:
-            raise InputError(
-                f"it is the database of another program, with a table `{min(tables)}`",
-                "name another file with --store",
-                f"store {self.name}",
-            )
 
     def prepare(self) -> None:
         """Turn on the write-ahead log, a setting that the file keeps."""
