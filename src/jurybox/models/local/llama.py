@@ -16,9 +16,10 @@ from typing import Any, Final
 
 import msgspec
 
-from jurybox.judging.flow import ModelRequest
+from jurybox.judging.flow import ModelReply, ModelRequest
 from jurybox.models.local import prompt_cache
 from jurybox.models.local.files import PACKAGE, cores
+from jurybox.sample import Usage
 
 # More tokens than any rubric needs; memory grows with the context. Some models support fewer.
 _CONTEXT: Final = 8192
@@ -42,52 +43,6 @@ class RequestCancelledError(Exception):
     """The caller no longer waits for the answer."""
 
 
-class Completion(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer; ``logprobs`` is JSON in the format of OpenAI's chat completions.
-
-    ``elapsed_ms`` is the time that it took, without that in the queue.
-    """
-
-    text: str
-    finish_reason: str
-    prompt_tokens: int
-    completion_tokens: int
-    cached_tokens: int
-    logprobs: str | None = None
-    elapsed_ms: float = 0.0
-
-
-class _Token(msgspec.Struct):
-    token: str
-    logprob: float | None
-    top_logprobs: list["_Token"] = []
-
-
-class _Tokens(msgspec.Struct):
-    content: list[_Token] = []
-
-
-class _LlamaChoice(msgspec.Struct):
-    text: str
-    logprobs: _Tokens | None = None
-    finish_reason: str | None = None
-
-
-class _Usage(msgspec.Struct):
-    prompt_tokens: int
-    completion_tokens: int
-
-
-class _LlamaTimings(msgspec.Struct):
-    cache_n: int
-
-
-class _Event(msgspec.Struct):
-    choices: list[_LlamaChoice] = []
-    usage: _Usage | None = None
-    timings: _LlamaTimings | None = None
-
-
 def _refused(data: bytes) -> prompt_cache.UnanswerableError:
     what = _error_message(msgspec.json.decode(data))
     return prompt_cache.UnanswerableError(f"the runtime refused the request: {what}")
@@ -102,20 +57,18 @@ def _error_message(answer: Any) -> str:  # noqa: ANN401 - whatever JSON the serv
             return "it doesn't say why"
 
 
-def _entry(token: _Token) -> dict[str, object]:
+def _entry(token: Any) -> dict[str, object]:  # noqa: ANN401 - JSON
     """Return a token as OpenAI writes it."""
+    others = token["top_logprobs"]
+    numbers = [each["logprob"] for each in (token, *others)]
     # The server turns NaN into equal probabilities, which no working model has.
-    if len(token.top_logprobs) > 1 and len({each.logprob for each in token.top_logprobs}) == 1:
+    if None in numbers or (len(others) > 1 and len({*numbers[1:]}) == 1):
         raise prompt_cache.UnanswerableError(NO_NUMBERS)
-    return _probability(token) | {
-        "top_logprobs": [_probability(each) for each in token.top_logprobs]
-    }
+    return _probability(token) | {"top_logprobs": [_probability(each) for each in others]}
 
 
-def _probability(token: _Token) -> dict[str, object]:
-    if token.logprob is None:
-        raise prompt_cache.UnanswerableError(NO_NUMBERS)
-    return {"token": token.token, "logprob": token.logprob}
+def _probability(token: Any) -> dict[str, object]:  # noqa: ANN401 - JSON
+    return {"token": token["token"], "logprob": token["logprob"]}
 
 
 class LoadError(Exception):
@@ -160,7 +113,7 @@ class Engine:
             self.close()
             raise
 
-    def complete(self, request: ModelRequest, stopped: Callable[[], bool]) -> Completion:
+    def complete(self, request: ModelRequest, stopped: Callable[[], bool]) -> ModelReply:
         """Return the answer, which doesn't depend on earlier requests.
 
         Raises:
@@ -186,22 +139,24 @@ class Engine:
         known: prompt_cache.CacheState,
         wanted: prompt_cache.Segments,
         stopped: Callable[[], bool],
-    ) -> Completion:
+    ) -> ModelReply:
         # Until this succeeds, the server's cache is unknown.
         self._cache = prompt_cache.CacheState()
         steps = prompt_cache.plan(known, wanted)
         for step in steps[:-1]:
             self._run(step, {"n_predict": 0, **_FIRST}, stopped)
         answer = self._run(steps[-1], _sampling(request), stopped)
-        self._cache = prompt_cache.CacheState(wanted, more=answer.completion_tokens > 1)
-        return msgspec.structs.replace(answer, cached_tokens=steps[0].start)
+        more = (answer.usage.output_tokens or 0) > 1
+        self._cache = prompt_cache.CacheState(wanted, more=more)
+        usage = msgspec.structs.replace(answer.usage, cached_tokens=steps[0].start)
+        return msgspec.structs.replace(answer, usage=usage)
 
     def _run(
         self,
         step: prompt_cache.ReadStep,
         parameters: dict[str, object],
         stopped: Callable[[], bool],
-    ) -> Completion:
+    ) -> ModelReply:
         body = {
             "prompt": step.tokens,
             "stream": True,
@@ -210,7 +165,7 @@ class Engine:
             **parameters,
         }
         texts: list[str] = []
-        tokens: list[_Token] = []
+        tokens: list[Any] = []
         with self._asked("POST", "/v1/completions", body) as response:
             if response.status != _OK:
                 raise _refused(response.read())
@@ -219,27 +174,30 @@ class Engine:
                     raise RequestCancelledError
                 if not line.startswith(b"data: {"):
                     continue
-                event = msgspec.json.decode(line.partition(b" ")[2], type=_Event)
-                if not event.choices:
+                event: Any = msgspec.json.decode(line.partition(b" ")[2])
+                if not event.get("choices"):
                     raise _refused(line.partition(b" ")[2])
-                (choice,) = event.choices
-                texts.append(choice.text)
-                tokens += [] if choice.logprobs is None else choice.logprobs.content
-                if choice.finish_reason and event.usage and event.timings:
+                (choice,) = event["choices"]
+                texts.append(choice["text"])
+                logprobs: Any = choice.get("logprobs")
+                tokens += [] if logprobs is None else logprobs.get("content", [])
+                if choice.get("finish_reason") and "usage" in event and "timings" in event:
                     break
             else:
                 raise prompt_cache.UnanswerableError(
                     "the runtime ended in the middle of the answer"
                 )
-        if event.timings.cache_n != step.start:
+        if event["timings"]["cache_n"] != step.start:
             raise _CacheMismatchError
+        usage = event["usage"]
+        # In the format of OpenAI's chat completions.
         entries = {"content": [_entry(token) for token in tokens]}
-        return Completion(
+        return ModelReply(
             text="".join(texts),
-            finish_reason=choice.finish_reason,
-            prompt_tokens=event.usage.prompt_tokens,
-            completion_tokens=event.usage.completion_tokens,
-            cached_tokens=step.start,
+            finish_reason=choice["finish_reason"],
+            usage=Usage(
+                input_tokens=usage["prompt_tokens"], output_tokens=usage["completion_tokens"]
+            ),
             logprobs=msgspec.json.encode(entries).decode() if "logprobs" in parameters else None,
         )
 

@@ -16,7 +16,6 @@ from jurybox.judging.flow import ModelReply, ModelRequest
 from jurybox.models.function import in_a_thread
 from jurybox.models.local import llama, prompt_cache
 from jurybox.models.local.files import ModelFile, locate, runtime
-from jurybox.sample import Usage
 
 # The highest 32-bit number is excluded, because llama.cpp then chooses a random seed.
 _SEEDS: Final = 2**32 - 1
@@ -34,7 +33,7 @@ class _LoadedFile:
         self._closing = False
         self._engine: llama.Engine | None = None
 
-    def answer(self, request: ModelRequest, cancelled: threading.Event) -> llama.Completion:
+    def answer(self, request: ModelRequest, cancelled: threading.Event) -> ModelReply:
         """Wait for a turn, and answer."""
 
         def stopped() -> bool:
@@ -48,7 +47,7 @@ class _LoadedFile:
             started = time.perf_counter()
             answer = self._engine.complete(request, stopped)
             elapsed_ms = (time.perf_counter() - started) * 1000
-            return msgspec.structs.replace(answer, elapsed_ms=elapsed_ms)
+            return msgspec.structs.replace(answer, latency_model_ms=elapsed_ms)
 
     def close(self) -> None:
         """Stop the current request, and free the memory."""
@@ -98,20 +97,12 @@ class LocalModel:
             request.generation, seed=request.generation.seed % _SEEDS
         )
         answer = await self._answer(msgspec.structs.replace(request, generation=generation))
-        return ModelReply(
-            text=answer.text,
-            usage=Usage(
-                input_tokens=answer.prompt_tokens,
-                output_tokens=answer.completion_tokens,
-                cached_tokens=answer.cached_tokens,
-            ),
+        return msgspec.structs.replace(
+            answer,
             sent=generation,
             # Without the folders of the path, which are private.
             model=f"{Path(self._name).name} sha256:{self._file.sha256[:_SHOWN_DIGITS]}",
             fingerprint=self._runtime,
-            finish_reason=answer.finish_reason,
-            latency_model_ms=answer.elapsed_ms,
-            logprobs=answer.logprobs,
         )
 
     async def aclose(self) -> None:
@@ -121,11 +112,11 @@ class LocalModel:
         while self._requests:  # noqa: ASYNC110 - other threads discard them
             await asyncio.sleep(_PAUSE)
 
-    async def _answer(self, request: ModelRequest) -> llama.Completion:
+    async def _answer(self, request: ModelRequest) -> ModelReply:
         key = (self._file.path, self._file.sha256)
         file, cancelled = _files.setdefault(key, _LoadedFile(self._file.path)), threading.Event()
 
-        def work(_: object) -> llama.Completion:
+        def work(_: object) -> ModelReply:
             try:
                 return file.answer(request, cancelled)
             except Exception as error:
@@ -138,7 +129,7 @@ class LocalModel:
             answer = await in_a_thread(work, None)
         finally:
             cancelled.set()
-        if isinstance(answer, llama.Completion):
+        if isinstance(answer, ModelReply):
             return answer
         raise cast("ModelError", answer)
 

@@ -1,9 +1,8 @@
 """What the server says, taken for what it is."""
 
-import msgspec
 import pytest
 
-from jurybox.models.local.llama import _entry, _refused, _Token
+from jurybox.models.local.llama import _entry, _refused
 from jurybox.models.local.prompt_cache import UnanswerableError
 
 
@@ -32,4 +31,4 @@ ALIKE = [{"token": each, "logprob": -11.931214332580566} for each in "!#$%&"]
 )
 def test_numbers_that_are_none_are_refused(token: dict[str, object]) -> None:
     with pytest.raises(UnanswerableError, match="weights are damaged"):
-        _entry(msgspec.convert(token, _Token))
+        _entry(token)
