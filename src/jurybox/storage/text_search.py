@@ -101,17 +101,6 @@ _REPLY: Final = '{"reply":{"text":"', '","usage":{%'
 # ruff: noqa: S608 - the names are ours, and values are never written into a statement
 
 
-class _SaidText(msgspec.Struct):
-    text: str
-
-
-class _Said(msgspec.Struct):
-    reply: _SaidText | None = None
-
-
-_SAID: Final = msgspec.json.Decoder(_Said)
-
-
 class TextSearch:
     """A search for a text in all samples of a run."""
 
@@ -179,9 +168,8 @@ class TextSearch:
 def _said(outcome: str) -> Iterator[str]:
     """Yield the text of a reply, and the texts within it if it is JSON."""
     try:
-        reply = _SAID.decode(outcome).reply
-        if reply is not None:
-            yield reply.text
-            yield from _strings(msgspec.json.decode(reply.text))
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        text = msgspec.json.decode(outcome)["reply"]["text"]
+        yield text
+        yield from _strings(msgspec.json.decode(text))
+    except (msgspec.DecodeError, LookupError, TypeError, UnicodeEncodeError, RecursionError):
         return

@@ -39,8 +39,7 @@ _FIRST: Final = {"temperature": 0.0, "top_k": 1}
 NO_NUMBERS: Final = "its weights are damaged: the probabilities aren't numbers"
 
 
-class RequestCancelledError(Exception):
-    """The caller no longer waits for the answer."""
+CLOSED: Final = "the model was closed meanwhile"
 
 
 def _refused(data: bytes) -> prompt_cache.UnanswerableError:
@@ -117,8 +116,7 @@ class Engine:
         """Return the answer, which doesn't depend on earlier requests.
 
         Raises:
-            RequestCancelledError: ``stopped`` returned True.
-            UnanswerableError: the request is too long or unsupported.
+            UnanswerableError: the request is too long or unsupported, or ``stopped`` returned True.
 
         """
         shared = request.shared_ends if self._keeps else ()
@@ -171,7 +169,7 @@ class Engine:
                 raise _refused(response.read())
             for line in response:
                 if stopped():
-                    raise RequestCancelledError
+                    raise prompt_cache.UnanswerableError(CLOSED)
                 if not line.startswith(b"data: {"):
                     continue
                 event: Any = msgspec.json.decode(line.partition(b" ")[2])

@@ -41,7 +41,7 @@ class _LoadedFile:
 
         with self._lock:
             if stopped():
-                raise llama.RequestCancelledError
+                raise prompt_cache.UnanswerableError(llama.CLOSED)
             # Loading is retried, since the file may have been replaced.
             self._engine = self._engine or llama.Engine(str(self._path))
             started = time.perf_counter()
@@ -134,13 +134,9 @@ class LocalModel:
         raise cast("ModelError", answer)
 
     def _error(self, error: Exception) -> ModelError:
-        match error:
-            case prompt_cache.UnanswerableError():
-                return ModelError("refused", str(error), retry=False)
-            case llama.RequestCancelledError():
-                return ModelError("refused", "the model was closed meanwhile", retry=False)
-            case llama.LoadError():
-                what = f"can't be loaded by {self._runtime}: {error}"
-            case _:
-                what = f"the runtime failed with {type(error).__name__}: {error}"
+        if isinstance(error, ModelError):
+            return error
+        what = f"the runtime failed with {type(error).__name__}: {error}"
+        if isinstance(error, llama.LoadError):
+            what = f"can't be loaded by {self._runtime}: {error}"
         return ModelError("refused", what, retry=False, fatal=True)

@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import chain, takewhile
 from typing import Final, NamedTuple
 
+from jurybox.engine.ports import ModelError
 from jurybox.sample import Turn
 
 # Characters of a private use area, which have no meaning in templates and tokenizers.
@@ -23,8 +24,11 @@ _SHUT: Final = "\ue0f1"
 _REMEMBERED: Final = 256
 
 
-class UnanswerableError(Exception):
+class UnanswerableError(ModelError):
     """This request can never be answered."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__("refused", what, retry=False)
 
 
 class Piece(NamedTuple):
