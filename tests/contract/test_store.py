@@ -17,7 +17,6 @@ from jurybox.engine.records import ExchangeRow, OutboxRow, SampleRow, facets_of,
 from jurybox.errors import IncompleteError, InputError
 from jurybox.judging.flow import Failure
 from jurybox.storage import open_store
-from jurybox.storage.schema import reading, writing
 from jurybox.storage.store import Store
 from stores import (
     batch_row,
@@ -247,7 +246,7 @@ def test_what_requests_share_is_stored_once_and_nobody_notices(store: Store, run
     assert list(store.exchanges(run)) == list(store.unfinished(run)) == rows
     assert store.exchanges_of(run, 20) == rows[60:63]
     assert store.find_exchange("key-20-1") == rows[61]
-    with reading(store._database) as session:
+    with store._database.reading() as session:
         frames = session.rows("SELECT sha256, text FROM frames ORDER BY text")
     texts = [f"rubric é {vote}\nend" for vote in range(3)]
     assert frames == [(hashlib.sha256(text.encode()).hexdigest(), text) for text in texts]
@@ -268,7 +267,7 @@ def test_each_run_has_frames_of_its_own(store: Store, run: str) -> None:
     store.create_run(run_row("other"))
     rows = [exchange_row(0, 0, name, frame="rubric\n") for name in (run, "other")]
     store.append([], rows)
-    with writing(store._database) as session:
+    with store._database.writing() as session:
         session.execute("UPDATE frames SET text = 'changed' WHERE run_id = 'other'")
     assert list(store.exchanges(run)) == rows[:1]
     assert next(store.exchanges("other")).frame == "changed"
@@ -279,7 +278,7 @@ def test_a_store_whose_frames_were_taken_away_takes_further_exchanges(
 ) -> None:
     rows = [exchange_row(number, frame="rubric\n") for number in range(6)]
     store.append([], rows[:4])
-    with writing(store._database) as session:
+    with store._database.writing() as session:
         session.execute("UPDATE exchanges SET frame = NULL")
         session.execute("DELETE FROM frames")
     store.append([], rows[4:])

@@ -7,7 +7,7 @@ import pytest
 from jurybox.engine.records import ExchangeRow
 from jurybox.errors import IncompleteError, InputError
 from jurybox.storage import _database, open_store, schema
-from jurybox.storage.schema import Database, reading, require_tables, writing
+from jurybox.storage.schema import Database, require_tables
 from jurybox.storage.sqlite import SqliteDatabase
 from jurybox.storage.store import NEWEST_WITH_KEY, Store
 
@@ -20,7 +20,7 @@ def database(url: str) -> Iterator[Database]:
 
 
 def table_names(database: Database) -> set[str]:
-    with reading(database) as session:
+    with database.reading() as session:
         return {name for (name,) in session.rows(database.tables)}
 
 
@@ -33,7 +33,7 @@ def test_the_columns_are_those_of_the_rows(database: Database) -> None:
     if isinstance(database, SqliteDatabase):
         columns = "SELECT name FROM pragma_table_info(?)"
     for table, row in schema.ROWS.items():
-        with reading(database) as session:
+        with database.reading() as session:
             found = {name for (name,) in session.rows(columns, (table,))}
         assert found == {*row.__struct_fields__}, table
 
@@ -41,7 +41,7 @@ def test_the_columns_are_those_of_the_rows(database: Database) -> None:
 def test_a_key_is_looked_up_in_an_index_that_the_first_search_makes(database: Database) -> None:
     for _ in range(2):
         assert Store(database).find_exchange("x") is None
-    with writing(database) as session:
+    with database.writing() as session:
         explain = "EXPLAIN QUERY PLAN"
         if not isinstance(database, SqliteDatabase):
             session.execute("SET LOCAL enable_seqscan = off")
@@ -66,7 +66,7 @@ def test_a_failure_while_the_tables_are_made_leaves_nothing_behind(
 
 @pytest.mark.parametrize("version", [1, 6])
 def test_a_store_of_another_version_is_refused(url: str, database: Database, version: int) -> None:
-    with writing(database) as session:
+    with database.writing() as session:
         session.execute("UPDATE jurybox_schema SET version = ?", (version,))
     for create in (True, False):
         with pytest.raises(
@@ -76,7 +76,7 @@ def test_a_store_of_another_version_is_refused(url: str, database: Database, ver
 
 
 def test_a_store_without_any_record_of_its_version_is_damaged(url: str, database: Database) -> None:
-    with writing(database) as session:
+    with database.writing() as session:
         session.execute("DELETE FROM jurybox_schema")
     with pytest.raises(IncompleteError, match="it is damaged"):
         open_store(url, patience=10)

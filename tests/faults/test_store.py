@@ -17,7 +17,6 @@ import stores
 from jurybox.errors import IncompleteError, InputError, JuryboxError
 from jurybox.storage import open_store
 from jurybox.storage.sample_search import SampleQuery
-from jurybox.storage.schema import reading
 from jurybox.storage.store import Store
 
 run_row, sample_row, exchange_row = stores.run_row, stores.sample_row, stores.exchange_row
@@ -83,7 +82,7 @@ def test_a_full_disk_keeps_what_was_stored_and_nothing_of_the_rest(
 ) -> None:
     assert isinstance(store, Store)
     store.append([sample_row(0)], [exchange_row(0)])
-    with reading(store._database) as session:
+    with store._database.reading() as session:
         ((pages,),) = session.rows("PRAGMA page_count")
         session.execute(f"PRAGMA max_page_count = {pages + 5}")
     long = "x" * 100_000

@@ -55,10 +55,13 @@ class Findings:
             TooManyError: there are more faults than a person would read.
 
         """
-        is_last = len(self._found) == _MOST
-        if is_last:
-            code, problem = "too-many", f"more than {_MOST} findings"
-            hint = "fix the findings above first"
+        if len(self._found) == _MOST:
+            problem = f"more than {_MOST} findings"
+            self._note(place, "too-many", problem, "fix the findings above first")
+            raise TooManyError
+        self._note(place, code, problem, hint)
+
+    def _note(self, place: Place, code: str, problem: str, hint: str) -> None:
         self._found.append(
             Finding(
                 line=place.line,
@@ -68,8 +71,6 @@ class Findings:
                 hint=_one_line(hint),
             )
         )
-        if is_last:
-            raise TooManyError
 
     def in_order(self) -> tuple[Finding, ...]:
         """Return each fault once, in the order of the text."""

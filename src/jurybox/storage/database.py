@@ -1,9 +1,10 @@
 """What the databases of a store share, and the messages for their errors."""
 
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
-from typing import Any, Final, Literal
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -89,6 +90,8 @@ EVERY: Final = range(-(2**63), 2**63)
 ALL: Final = 2**63 - 1
 """A limit without effect, valid in both databases."""
 _LONGEST: Final = 200
+_PAUSE: Final = 0.1
+T = TypeVar("T")
 
 
 LOSSES: Final = "CASE winner WHEN 'B' THEN 0 WHEN 'tie' THEN 1 ELSE 2 END"
@@ -110,13 +113,55 @@ class BaseSession(ABC):
         """Execute a statement; return how many rows it changed."""
         return self.query(statement, values).rowcount
 
+    @abstractmethod
+    def transaction(self) -> AbstractContextManager[object]:
+        """Begin a transaction that may write; commit it, or roll it back after an error."""
 
-class BaseDatabase(ABC):
+
+S = TypeVar("S", bound=BaseSession)
+
+
+class BaseDatabase(ABC, Generic[S]):
     """What both databases share: how an error of the driver is explained to the user."""
 
     name: str  # the name of the store in messages, without a password
     address: str  # the address that opens it again, even from a different folder
     patience: float  # the seconds to wait for a lock
+
+    @abstractmethod
+    def lend(self) -> AbstractContextManager[S]:
+        """Lend a connection to one thread until the block ends."""
+
+    @contextmanager
+    def reading(self) -> Generator[S]:
+        """Lend a connection for reading; each statement sees one state of the store."""
+        with self.explained_errors(), self.lend() as session:
+            yield session
+
+    @contextmanager
+    def writing(self) -> Generator[S]:
+        """Lend a connection with a write transaction.
+
+        It is committed at the end of the block, or rolled back after an error.
+        """
+        with self.explained_errors(), self.lend() as session, session.transaction():
+            yield session
+
+    def retried(self, work: Callable[[bool], T]) -> T:
+        """Return the result of ``work``; repeat it if the connection to the server was lost.
+
+        ``work`` gets True when it is repeated, since the first attempt may have succeeded.
+        """
+        deadline = time.monotonic() + self.patience
+        again = False
+        while True:
+            try:
+                return work(again)
+            except StoreUnreachableError:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(_PAUSE)
+            again = True
 
     @abstractmethod
     def classify(self, error: Exception) -> Fault | None:

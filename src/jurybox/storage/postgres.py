@@ -103,7 +103,7 @@ def _in_its_words(statement: str) -> bytes:
     return statement.replace("?", "%s").encode()
 
 
-class PostgresDatabase(database.BaseDatabase):
+class PostgresDatabase(database.BaseDatabase[PostgresSession]):
     """A PostgreSQL database; the tables are in the first schema of its search path."""
 
     text_type = 'TEXT COLLATE "C"'  # the same order of ids and hashes in every locale

@@ -13,9 +13,7 @@ ended. So nothing is kept between two pages: no rows, no connection, and no snap
 prevent SQLite from truncating its write-ahead log.
 """
 
-import time
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import cache
 from operator import lt
@@ -27,7 +25,7 @@ import msgspec
 from jurybox.engine import records
 from jurybox.engine.records import Facets
 from jurybox.errors import InputError
-from jurybox.storage.database import ALL, EVERY, Found, StoreUnreachableError, Values
+from jurybox.storage.database import ALL, EVERY, Found, Values
 
 if TYPE_CHECKING:
     from jurybox.storage.postgres import PostgresDatabase, PostgresSession
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
 Database: TypeAlias = "PostgresDatabase | SqliteDatabase"
 DatabaseSession: TypeAlias = "PostgresSession | SqliteSession"
 T = TypeVar("T")
-_PAUSE: Final = 0.1
 
 VERSION: Final = 5
 """The version of the tables; a store with a different version is refused."""
@@ -151,43 +148,9 @@ _TABLES: Final = (
 )
 
 
-@contextmanager
-def reading(database: Database) -> Generator[DatabaseSession]:
-    """Lend a connection for reading; each statement sees one state of the store."""
-    with database.explained_errors(), database.lend() as session:
-        yield session
-
-
-@contextmanager
-def writing(database: Database) -> Generator[DatabaseSession]:
-    """Lend a connection with a write transaction.
-
-    It is committed at the end of the block, or rolled back after an error.
-    """
-    with database.explained_errors(), database.lend() as session, session.transaction():
-        yield session
-
-
-def retried(database: Database, work: Callable[[bool], T]) -> T:
-    """Return the result of ``work``; repeat it if the connection to the server was lost.
-
-    ``work`` gets True when it is repeated, since the first attempt may have succeeded.
-    """
-    deadline = time.monotonic() + database.patience
-    again = False
-    while True:
-        try:
-            return work(again)
-        except StoreUnreachableError:
-            if time.monotonic() > deadline:
-                raise
-        time.sleep(_PAUSE)
-        again = True
-
-
 def require_tables(database: Database, *, create: bool) -> None:
     """Create the tables of a new store, or check their version."""
-    with reading(database) as session:
+    with database.reading() as session:
         is_there = _has_tables(database, session)
     if not is_there and not create:
         raise InputError(
@@ -197,7 +160,7 @@ def require_tables(database: Database, *, create: bool) -> None:
         )
     database.prepare()
     if not is_there:
-        with writing(database) as session:
+        with database.writing() as session:
             session.lock("jurybox_schema")
             # Another process may have created the tables in the meantime.
             if not _has_tables(database, session):
@@ -296,7 +259,7 @@ class RowFinder:
         """Return all rows found."""
         if not all(map(_is_storable, values)):
             return []  # no row can have such a value, which databases treat differently
-        with reading(self._database) as session:
+        with self._database.reading() as session:
             found = session.rows(statement, values)
         return self.read(kind, found)
 
@@ -314,7 +277,7 @@ class RowFinder:
         last: Any = (max(numbers.start - 1, EVERY.start), ALL)[: len(key)]
         while True:
             values = (run_id, *last, numbers.stop - 1, size)
-            page = retried(self._database, lambda _, now=values: self.find(kind, rest, *now))
+            page = self._database.retried(lambda _, now=values: self.find(kind, rest, *now))
             keys = [last, *(tuple(getattr(row, name) for name in key) for row in page)]
             if not all(map(lt, keys, keys[1:])):
                 # A damaged index could lead to an endless loop.
@@ -328,7 +291,7 @@ class RowFinder:
         """Yield all rows found, from one state of the database, page by page."""
         if all(map(_is_storable, values)):
             with (
-                reading(self._database) as session,
+                self._database.reading() as session,
                 session.stream(statement, values) as pages,
             ):
                 for page in pages:

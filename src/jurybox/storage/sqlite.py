@@ -116,7 +116,7 @@ class SqliteSession(BaseSession):
         self._raw.close()
 
 
-class SqliteDatabase(BaseDatabase):
+class SqliteDatabase(BaseDatabase[SqliteSession]):
     """An SQLite file."""
 
     text_type = "TEXT"
@@ -194,7 +194,7 @@ class SqliteDatabase(BaseDatabase):
             return
         self._mode = "rw"  # a file that disappears later isn't silently recreated
         deadline = time.monotonic() + self.patience
-        with self.explained_errors(), self.lend() as session:
+        with self.reading() as session:
             while session.rows("PRAGMA journal_mode") != [("wal",)]:
                 try:
                     session.rows("PRAGMA journal_mode = WAL")

@@ -32,10 +32,8 @@ from jurybox.storage.schema import (
     Result,
     RowFinder,
     insert,
-    retried,
     select,
     update,
-    writing,
 )
 from jurybox.storage.text_search import TextSearch
 
@@ -121,11 +119,11 @@ class Store:
         (values,) = self._values([row])
 
         def replace(_: bool) -> None:  # noqa: FBT001 - a callback
-            with writing(self._database) as session:
+            with self._database.writing() as session:
                 if session.execute(update(RunRow, "id"), (*values, row.id)) != 1:
                     raise self._database.error("no run")
 
-        retried(self._database, replace)
+        self._database.retried(replace)
 
     def run(self, run_id: str) -> RunRow | None:
         """Return a run."""
@@ -149,7 +147,7 @@ class Store:
 
     def delete_run(self, run_id: str) -> None:
         """Remove a run and everything that belongs to it."""
-        with writing(self._database) as session:
+        with self._database.writing() as session:
             for table in _PARTS.split():
                 session.execute(f"DELETE FROM {table} WHERE run_id = ?", (run_id,))
             session.execute("DELETE FROM runs WHERE id = ?", (run_id,))
@@ -165,14 +163,14 @@ class Store:
             return
 
         def insert(again: bool) -> None:  # noqa: FBT001 - the same
-            with writing(self._database) as session:
+            with self._database.writing() as session:
                 # All rows are stored or none: if one is there, the lost request succeeded.
                 if again and _is_stored(session, samples, exchanges):
                     return
                 for statement, values in batches:
                     session.insert(statement, values)
 
-        retried(self._database, insert)
+        self._database.retried(insert)
 
     def reopen(self, row: RunRow, numbers: Sequence[int]) -> None:
         """Replace a run's row, and remove samples that are to be evaluated again.
@@ -180,7 +178,7 @@ class Store:
         Their exchanges stay, even failures, because some of their replies are reused.
         """
         (values,) = self._values([row])
-        with writing(self._database) as session:
+        with self._database.writing() as session:
             for number in numbers:
                 for table in ("facets", "samples"):
                     session.execute(f"DELETE FROM {table} {_OF_SAMPLE}", (row.id, number))
@@ -295,7 +293,7 @@ class Store:
         """Return the newest exchange with that key, in any run."""
         if not self._has_keys:
             # Created on first use, since runs without a cache don't need the index.
-            with writing(self._database) as session:
+            with self._database.writing() as session:
                 session.lock("jurybox_schema")
                 session.execute(_INDEX_KEYS)
             self._has_keys = True
@@ -308,7 +306,7 @@ class Store:
     def update_batch(self, row: BatchRow) -> None:
         """Replace the row of a batch."""
         (values,) = self._values([row])
-        with writing(self._database) as session:
+        with self._database.writing() as session:
             statement = update(BatchRow, "run_id", "number")
             if session.execute(statement, (*values, row.run_id, row.number)) != 1:
                 raise self._database.error("damaged")
@@ -330,7 +328,7 @@ class Store:
     def add_review(self, row: ReviewRow) -> None:
         """Store a person's verdict on a sample, or its withdrawal."""
         values = self._values([row])
-        with writing(self._database) as session:
+        with self._database.writing() as session:
             _check_review(session, row)
             session.insert(insert(ReviewRow), values)
 
@@ -341,7 +339,7 @@ class Store:
 
         A reviewer has a sample if it was assigned to them after ``since``, or if they reviewed it.
         """
-        with writing(self._database) as session:
+        with self._database.writing() as session:
             session.lock(f"review_claims {run_id}")
             holding = f"SELECT reviewer FROM review_claims {_OF_SAMPLE} AND claimed_at > ?"
             holders = session.rows(holding, (run_id, number, since))
@@ -372,7 +370,7 @@ class Store:
     def put_out(self, rows: Sequence[OutboxRow]) -> None:
         """Add rows to the outbox; replace an existing row only if its version differs."""
         values = self._values(rows)
-        with writing(self._database) as session:
+        with self._database.writing() as session:
             session.insert(_PUT_OUT, values)
 
     def update_outbox(self, rows: Sequence[OutboxRow]) -> None:
@@ -380,7 +378,7 @@ class Store:
         statement = (
             f"UPDATE outbox SET state = ?, error = ? {_OF_SAMPLE} AND part = ? AND version = ?"
         )
-        with writing(self._database) as session:
+        with self._database.writing() as session:
             for row in rows:
                 key = (row.run_id, row.number, row.part, row.version)
                 session.execute(statement, (row.state, row.error, *key))
@@ -440,7 +438,7 @@ class Store:
 
     def _insert(self, row: AnyRow) -> None:
         values = self._values([row])
-        with writing(self._database) as session:
+        with self._database.writing() as session:
             session.insert(insert(type(row)), values)
 
     def _values(self, rows: Sequence[AnyRow | OutboxRow]) -> list[Values]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jurybox.errors import IncompleteError
-from jurybox.storage.schema import reading, require_tables, writing
+from jurybox.storage.schema import require_tables
 from jurybox.storage.sqlite import SqliteDatabase
 from jurybox.storage.store import Store
 from stores import run_row, sample_row
@@ -34,12 +34,12 @@ def test_a_transaction_that_writes_holds_the_right_from_its_beginning(
 
     def second() -> None:
         begun.wait()
-        with writing(database):
+        with database.writing():
             order.append("second")
 
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(second)
-        with writing(database), reading(database):
+        with database.writing(), database.reading():
             begun.set()
             threading.Event().wait(0.1)
             order.append("first")
@@ -48,7 +48,7 @@ def test_a_transaction_that_writes_holds_the_right_from_its_beginning(
 
 
 def test_closing_leaves_one_file(database: SqliteDatabase) -> None:
-    with writing(database) as session:
+    with database.writing() as session:
         session.execute("CREATE TABLE t (id)")
     assert names() == ["store.db", "store.db-shm", "store.db-wal"]
     database.close()
@@ -61,7 +61,7 @@ def test_reading_in_pages_lets_the_log_be_emptied(database: SqliteDatabase) -> N
     store.append([sample_row(number) for number in range(300)], [])
     reading_on = store.samples("run-1")
     assert next(reading_on).number == 0
-    with reading(database) as session:
+    with database.reading() as session:
         ((busy, *_),) = session.rows("PRAGMA wal_checkpoint(TRUNCATE)")
     assert busy == 0
     assert Path("store.db-wal").stat().st_size == 0
@@ -103,7 +103,7 @@ def test_two_never_hold_a_run_at_once_though_its_file_comes_and_goes(
 def test_a_file_that_vanished_is_not_made_anew(database: SqliteDatabase) -> None:
     database.close()
     Path("store.db").unlink()
-    with pytest.raises(Exception, match="it can't be opened"), reading(database):
+    with pytest.raises(Exception, match="it can't be opened"), database.reading():
         pass
     assert names() == []
 
@@ -111,7 +111,7 @@ def test_a_file_that_vanished_is_not_made_anew(database: SqliteDatabase) -> None
 def test_what_is_lent_while_the_store_is_closed_is_closed_when_it_comes_back(
     database: SqliteDatabase,
 ) -> None:
-    with reading(database):
+    with database.reading():
         database.close()
         assert len(names()) > 1
     assert names() == ["store.db"]
