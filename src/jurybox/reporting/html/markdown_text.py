@@ -110,6 +110,8 @@ def _rendered(text: str) -> str:
     for token in tokens:
         if token.type in {"heading_open", "heading_close"}:
             token.tag = f"h{min(6, int(token.tag[1]) + 1)}"
+        if style := token.attrs.pop("style", ""):  # of a cell; the policy of pages blocks it
+            token.attrs["class"] = str(style).removeprefix("text-align:")
         _unlink(token.children or [])
     # Again, because a character may have been written as an entity.
     return harmless(markdown.renderer.render(tokens, markdown.options, {}))
