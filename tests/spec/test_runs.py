@@ -309,6 +309,23 @@ def test_rescoring_reads_the_same_replies_under_other_rules(write: Write, tmp_pa
     assert audit(store, run).difference is None
 
 
+def test_a11_a_rescored_run_has_the_versions_of_the_models_that_replied(
+    write: Write, tmp_path: Path
+) -> None:
+    rows = [{"id": "q1", "task": "Task", "reference": "right"}]
+    before = metadata(jurybox.run(write(rows=rows, target="respond")))
+    for file in tmp_path.glob("judge_*.py"):
+        file.write_text(f"{JUDGE}# changed since\n")
+    text = jurybox.render_rubric(jurybox.load_rubric("answer-quality"))
+    (tmp_path / "next.md").write_text(text.replace("version: 1.0.0", "version: 2.0.0"))
+    store, run = opened()
+    again = metadata(rescore_run(run, "next.md", store).view)
+    for field in ("model_version", "evaluator_model_version"):
+        assert again[field] == before[field]
+        assert str(again[field]).startswith("sha256:")
+        assert field not in again["not_known"]
+
+
 def test_rescoring_needs_replies_about_the_same_things(write: Write, tmp_path: Path) -> None:
     jurybox.run(write())
     store, run = opened()

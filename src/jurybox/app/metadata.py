@@ -73,6 +73,7 @@ _REQUIRED: Final = (
     "code_version",
     "environment",
 )
+_VERSIONS: Final = ("model_version", "evaluator_model_version")
 
 
 def run_metadata(
@@ -82,14 +83,16 @@ def run_metadata(
     plan: Plan,
     region: str | None,
     identity: RunIdentity = NAMELESS,
+    rescored: Metadata | None = None,
 ) -> Metadata:
-    """Return the fourteen required fields, then further ones."""
-    target = plan.target
+    """Return the fourteen required fields, then further ones.
+
+    The replies of a rescored run come from the models of the run whose metadata is ``rescored``.
+    """
     found = planned_metadata(plan, plan.procedure()) | {
         "run_id": run_id,
         "timestamp_utc": timestamp,
-        "model_version": None if target is None else _version(target.model, plan),
-        "evaluator_model_version": judge_versions(plan),
+        **(_versions(plan) if rescored is None else {name: rescored[name] for name in _VERSIONS}),
         "code_version": code_version(Path(plan.folder or ".")),
         "environment": _environment(region),
         ALLOW_VERSION_DRIFT: False,
@@ -102,6 +105,11 @@ def run_metadata(
         if (region if name == "environment.region" else found[name]) is None
     }
     return {name: found[name] for name in dict.fromkeys((*_REQUIRED, *found))}
+
+
+def _versions(plan: Plan) -> Metadata:
+    target = None if plan.target is None else _version(plan.target.model, plan)
+    return dict(zip(_VERSIONS, (target, judge_versions(plan)), strict=True))
 
 
 def _why_not_known(plan: Plan) -> dict[str, str]:

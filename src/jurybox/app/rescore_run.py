@@ -40,7 +40,7 @@ def rescore_run(row: records.RunRow, rubric: str, store: Store) -> RunResult:
     )
     procedure = plan.procedure()
     _check(before.procedure(), procedure, row.id)
-    derived = new_run(plan)
+    derived = new_run(plan, rescored=row)
     with store.claim(derived.id):
         store.create_run(derived)
         tally = _copy(store, row.id, derived.id, plan, procedure)

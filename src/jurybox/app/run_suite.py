@@ -214,7 +214,7 @@ Watch = Callable[[Start], RunResult]
 SAME_AGAIN: Final = "nothing is lost; run the same command again to resume"
 
 
-def new_run(plan: Plan, identity: RunIdentity = NAMELESS) -> RunRow:
+def new_run(plan: Plan, identity: RunIdentity = NAMELESS, rescored: RunRow | None = None) -> RunRow:
     """Return the row of a run that starts now, with its metadata."""
     run_id, timestamp = new_id(), now_utc()
     metadata = run_metadata(
@@ -223,6 +223,7 @@ def new_run(plan: Plan, identity: RunIdentity = NAMELESS) -> RunRow:
         plan=plan,
         region=setting(REGION),
         identity=identity,
+        rescored=None if rescored is None else msgspec.json.decode(rescored.metadata),
     )
     return sealed(
         RunRow(

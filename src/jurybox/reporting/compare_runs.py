@@ -344,11 +344,8 @@ def _moved(pair: run_changes.MetricPair) -> bool:
 
 def _fields(one: RunView, other: RunView) -> Iterator[run_changes.FieldChange]:
     """Yield the metadata fields in which two runs differ, which may explain other differences."""
-    # Rescoring asks no judge, so only the run that asked them knows their version.
-    rescored = one.derived_from or other.derived_from
-    without = _ALWAYS | {"evaluator_model_version"} if rescored else _ALWAYS
     a, b = (
-        {name: value for name, value in view.metadata.items() if name not in without}
+        {name: value for name, value in view.metadata.items() if name not in _ALWAYS}
         for view in (one, other)
     )
     rubrics = _rubric_fields(one.rubric), _rubric_fields(other.rubric)
