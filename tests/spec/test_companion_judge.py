@@ -143,7 +143,7 @@ def test_c15_the_share_of_fallbacks_is_a_metric_of_the_run(
     verdict = verdict_of(view)
     assert verdict.main == (view.notes[0], "flag=judge_fallback")
     assert (verdict.word, verdict.tone) == ("Deploy, no judge confirmed it", "waits")
-    page = run_page(view, view.rubric, ())
+    page = run_page(view, ())
     assert "judge_score" not in [each.name for each in page.scores]
     row = page.criteria[-1]
     assert row.label == "The judge's score, no reply could be read"

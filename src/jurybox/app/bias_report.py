@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from jurybox.app.estimate_run import human_value
 from jurybox.app.gold_sets import labels_of_samples
 from jurybox.calibration.bias_metrics import measure
@@ -170,12 +172,8 @@ class _Observer:
         a, b = self._makers(record.inputs)
         for vote in stored_votes(self._procedure, record, self._store):
             self.seen.voted.append(
-                ObservedVote(
-                    sample=record.row.sample_id,
-                    straight=vote.straight,
-                    swapped=vote.swapped,
-                    winner=vote.winner,
-                    kept=vote.kept,
+                msgspec.structs.replace(
+                    vote,
                     words=(words_in(texts[0]), words_in(texts[1])),
                     formatted=(is_formatted(texts[0]), is_formatted(texts[1])),
                     judge=self._families[vote.judge],

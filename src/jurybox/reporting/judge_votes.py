@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from jurybox.calibration.observations import ObservedVote
 from jurybox.engine.driver import drive_sync
 from jurybox.engine.records import ExchangeRow, in_order, read_outcome, read_request
 from jurybox.engine.replay import ByThread, role_of
@@ -168,50 +169,41 @@ def _leaves(value: object, name: str = "") -> Iterator[str]:
         yield f"{name}: {value}"
 
 
-class OrderedVote(msgspec.Struct, frozen=True, kw_only=True):
-    """A vote on a pair: ``straight`` is the winner if A is shown first, ``swapped`` if B is.
-
-    Both are named as in the run. ``kept`` says for each criterion whether the preference is the
-    same in both orders.
-    """
-
-    judge: str
-    winner: Side
-    straight: Side
-    swapped: Side
-    kept: dict[str, bool]
-
-
-def stored_votes(procedure: Procedure, record: SampleRecord, store: Store) -> Iterator[OrderedVote]:
-    """Yield the valid votes on a stored pair."""
+def stored_votes(
+    procedure: Procedure, record: SampleRecord, store: Store
+) -> Iterator[ObservedVote]:
+    """Yield the valid votes on a stored pair; nothing for a single response."""
     row = record.row
+    if record.report is None or record.responses.response_b is None:
+        return
     exchanges = in_order(row, store.exchanges_of(row.run_id, row.number))
-    return pair_votes(procedure, record.sample, exchanges)
+    yield from pair_votes(procedure, record.sample, exchanges)
 
 
 def pair_votes(
     procedure: Procedure, sample: Sample, exchanges: Sequence[ExchangeRow]
-) -> Iterator[OrderedVote]:
+) -> Iterator[ObservedVote]:
     """Yield the valid votes on a pair; votes that weren't requested or answered are left out."""
     answers = ByThread(each for each in exchanges if role_of(each) == "judge")
     for _, seat, vote in _ballots(procedure, sample, answers):
-        if isinstance(vote, PairVote):
-            yield ordered_vote(seat, vote)
-
-
-def ordered_vote(seat: Seat, vote: PairVote) -> OrderedVote:
-    """Return a vote with its winner in each order."""
-    straight, swapped = vote.first.winner, vote.second.winner
-    second = vote.second.preferences
-    kept = {name: side == second.get(name) for name, side in vote.first.preferences.items()}
-    if seat.gives_evidence:
-        # Evidence judges compare responses by probability, and measure the effect of the order.
-        extra = vote.second.remarks.extra
-        lead, bias = float(extra["lead_of_a"]), float(extra["position_bias"])
-        straight, swapped, kept = _side(lead + bias), _side(lead - bias), {}
-    return OrderedVote(
-        judge=seat.judge, winner=vote.winner, straight=straight, swapped=swapped, kept=kept
-    )
+        if not isinstance(vote, PairVote):
+            continue
+        straight, swapped = vote.first.winner, vote.second.winner
+        second = vote.second.preferences
+        kept = {name: side == second.get(name) for name, side in vote.first.preferences.items()}
+        if seat.gives_evidence:
+            # Evidence judges compare responses by probability, and measure the order's effect.
+            extra = vote.second.remarks.extra
+            lead, bias = float(extra["lead_of_a"]), float(extra["position_bias"])
+            straight, swapped, kept = _side(lead + bias), _side(lead - bias), {}
+        yield ObservedVote(
+            sample=sample.id,
+            straight=straight,
+            swapped=swapped,
+            winner=vote.winner,
+            kept=kept,
+            judge=seat.judge,
+        )
 
 
 def _side(lead: float) -> Side:

@@ -18,7 +18,6 @@ from jurybox.app.view_run import view_run
 from jurybox.engine.records import RunRow
 from jurybox.errors import JuryboxError
 from jurybox.reporting.compare_runs import CompareOptions, compare_runs
-from jurybox.reporting.html.html_render import jury_agreement
 from jurybox.reporting.html.run_verdict import Verdict, verdict_of
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.view import RunView
@@ -26,7 +25,6 @@ from jurybox.storage.store import Store
 
 if TYPE_CHECKING:
     from jurybox.reporting.review_text import ReviewAgreement
-    from jurybox.statistics.jury_agreement import JuryAgreement
 
 T = TypeVar("T")
 _MAX_KEPT: Final = 64
@@ -144,10 +142,6 @@ class AppState:
             return self.store.matching(run.id, text)
 
         return self.kept(f"search {text}", search, run, worker=self._searcher)
-
-    def jury(self, run: RunRow) -> "Future[JuryAgreement | None]":
-        """Compute how far the votes on a run's samples agree; None if no sample has several."""
-        return self.kept("jury", lambda: jury_agreement(self.store, run), run, reviews=False)
 
     def verdict(self, view: RunView, patience: float = PATIENCE) -> Verdict:
         """Return the verdict on a run, marked if its reviews cast doubt on it."""

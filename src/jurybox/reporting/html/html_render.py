@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
+from jurybox.calibration.bias_results import BiasMetric
 from jurybox.documents.numbers import dollars, exact, metric_change, metric_value, short, shown
 from jurybox.engine.records import RunRow, facets_of, in_order
 from jurybox.judging.evaluation_report import show_vote
 from jurybox.reporting.attention import UNREMARKABLE, Attention, card
-from jurybox.reporting.html.page import Baseline, Extras, RunPage, run_page
+from jurybox.reporting.html.page import Extras, RunPage, run_page
 from jurybox.reporting.html.panels import (
+    MOST_PAIRS,
     order_metrics,
     position_of,
     unstable_pairs,
@@ -119,6 +121,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         "from_minus_1_to_1": Axis(low=-1.0, high=1.0, bounded=True),
         "from_0_to_1": WHOLE,
         "marked": marked,
+        "most_pairs": MOST_PAIRS,
         "verdict_of": verdict_of,
         "within": within,
     }
@@ -362,31 +365,31 @@ def html_report(view: RunView, attention: Attention, store: Store, more: Mapping
     ``more`` has the run's ``calibration``, its agreement with ``people`` and its difference from a
     ``baseline``, if known.
     """
-    run, rubric = view.row, view.rubric
-    people = cast("ReviewAgreement | None", more.get("people"))
-    diff = cast("RunDiff | None", more.get("baseline"))
+    run, people = view.row, cast("ReviewAgreement | None", more.get("people"))
     never = _REVIEWED if people is not None and people.compared else _NEVER
-    position = position_of(view)
-    # Responses that were scored separately have no order.
-    ordered = position is not None and bool(position.orders)
+    jury, position = vote_metrics(store, view)
     extras = Extras(
         worst=attention.worst,
-        baseline=None
-        if diff is None
-        else Baseline(
-            before=diff.a,
-            same_rubric=diff.same_rubric,
-            conclusion=diff.conclusion(titled=True, lettered=False),
-        ),
+        baseline=cast("RunDiff | None", more.get("baseline")),
         calibration=(more["calibration"] or never) if "calibration" in more else None,
         people=people,
-        jury_agreement=jury_agreement(store, run),
+        jury_agreement=jury,
         with_lost_votes=with_lost_votes(store, view),
-        position=order_metrics(store, run) if ordered else (),
-        unstable=unstable_pairs(store, run) if ordered else (),
+        position=position,
+        unstable=unstable_pairs(store, run) if position else (),
     )
-    packed = packed_samples(store, view, headline(view.summary, rubric))
-    return report_html(run_page(view, rubric, attention.concerns, extras=extras), packed)
+    packed = packed_samples(store, view, headline(view.summary, view.rubric))
+    return report_html(run_page(view, attention.concerns, extras=extras), packed)
+
+
+def vote_metrics(
+    store: Store, view: RunView
+) -> tuple[JuryAgreement | None, tuple[BiasMetric, ...]]:
+    """Return how far the votes of a run agree, and how the order of two responses affects them."""
+    known = position_of(view)
+    # Responses that were scored separately have no order.
+    ordered = known is not None and bool(known.orders)
+    return jury_agreement(store, view.row), order_metrics(store, view.row) if ordered else ()
 
 
 def jury_agreement(store: Store, run: RunRow) -> JuryAgreement | None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from jurybox.calibration.bias_results import BiasMetric
 from jurybox.calibration.calibration_record import CalibrationStatus
 from jurybox.documents.numbers import (
     difference,
@@ -29,7 +30,6 @@ from jurybox.reporting.html.histograms import (
 from jurybox.reporting.html.panels import (
     CountShare,
     Gauge,
-    OrderMetric,
     Position,
     confidence_of,
     gauge,
@@ -56,6 +56,7 @@ from jurybox.reporting.metric_text import (
     ruled_title,
 )
 from jurybox.reporting.review_text import ReviewAgreement
+from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.view import RunView, lost_votes
 from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLES, UNSTABLE_RATE, WIN_RATE, Comparison
 from jurybox.rubric.rubric_model import Rubric
@@ -66,36 +67,18 @@ from jurybox.text_format import counted
 _NOT_YET: Final = "not yet: the run isn't finished"
 
 
-class Baseline(msgspec.Struct, frozen=True, kw_only=True):
-    """The run that this one is compared with, and the result of the tests."""
-
-    before: RunView
-    same_rubric: bool
-    conclusion: str | None  # None while the samples of both runs are being compared
-
-    @property
-    def name(self) -> str:
-        """The name of the run."""
-        return self.before.name
-
-    def change(self, metric: PlottedMetric) -> str:
-        """Describe the change of a metric; empty if unknown."""
-        apart = difference(self.before.summary.get(metric.name), metric.value)
-        by = self.name if self.same_rubric else f"{self.name}, by another rubric"
-        return "" if apart is None else f"{metric_change(metric.name, apart)} against {by}"
-
-
 class Extras(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of a page that require reading samples; empty unless the caller supplies them."""
 
+    pending: bool = False  # whether the parts below that are missing are still being computed
     worst: tuple[SampleCard, ...] = ()
-    baseline: Baseline | None = None
-    # A string says that there is no calibration, or that reviews are still being compared.
+    baseline: RunDiff | None = None  # the comparison with the run that `RunView.before` names
+    # A string says that there is no calibration.
     calibration: CalibrationStatus | str | None = None
-    people: ReviewAgreement | str | None = None
+    people: ReviewAgreement | None = None
     jury_agreement: JuryAgreement | None = None
     with_lost_votes: int = 0  # how many samples have a lost vote
-    position: tuple[OrderMetric, ...] = ()
+    position: tuple[BiasMetric, ...] = ()
     unstable: tuple[SampleCard, ...] = ()
 
 
@@ -196,10 +179,19 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
         meanings = {each.decide: each.meaning for each in self.rubric.decisions}
         return meanings.get(conclusion.decision or "", "")
 
+    def change(self, metric: PlottedMetric) -> str:
+        """Describe the change of a metric since the run's baseline; empty if unknown."""
+        diff = self.extras.baseline
+        if diff is None:
+            return ""
+        apart = difference(diff.a.summary.get(metric.name), metric.value)
+        by = diff.a.name if diff.same_rubric else f"{diff.a.name}, by another rubric"
+        return "" if apart is None else f"{metric_change(metric.name, apart)} against {by}"
+
     def corrected(self, metric: PlottedMetric) -> str:
         """Describe a metric as corrected by the run's reviews; empty if not corrected."""
         people, name = self.extras.people, metric.name
-        for each in people.estimates if isinstance(people, ReviewAgreement) else ():
+        for each in people.estimates if people else ():
             made = each.mean.corrected
             if f"{each.metric}_mean" == name and made.value is not None and made.interval:
                 low, high = (
@@ -254,11 +246,10 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
         return not (self.notes or self.lost_votes or failed or self.concerns or self.queued)
 
 
-def run_page(
-    view: RunView, rubric: Rubric, concerns: Sequence[Concern], *, extras: Extras = NO_EXTRAS
-) -> RunPage:
+def run_page(view: RunView, concerns: Sequence[Concern], *, extras: Extras = NO_EXTRAS) -> RunPage:
     """Return the page of a run."""
-    summary, estimates = view.summary, RunMetrics(view.conclusion, rubric)
+    summary, rubric = view.summary, view.rubric
+    estimates = RunMetrics(view.conclusion, rubric)
     criteria = _criteria(view, rubric, estimates)
     position = position_of(view)
     reported = {each.mean.name for each in criteria} | {SAMPLES}

@@ -1,6 +1,6 @@
 """The panels of a run's page: gates, scenarios and demographics, the jury and its votes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -8,7 +8,7 @@ import msgspec
 
 from jurybox.calibration.bias_metrics import position
 from jurybox.calibration.bias_results import BiasMetric
-from jurybox.calibration.observations import Observations, ObservedVote
+from jurybox.calibration.observations import Observations
 from jurybox.engine.records import RunRow
 from jurybox.reporting.attention import SampleCard, numbered_card
 from jurybox.reporting.html.histograms import LEVEL, Axis, PlottedMetric, RunMetrics, above, axis_of
@@ -157,62 +157,22 @@ def with_lost_votes(store: Store, view: RunView) -> int:
     return store.find_samples(view.run_id, SampleQuery(limit=1)).flags.get("lost_votes", 0)
 
 
-MOST_PAIRS: Final = 5000
+MOST_PAIRS: Final = 1000
 """The maximum number of pairs to read; reading a pair's votes takes a millisecond or two."""
 
 _SHOWN: Final = 10
 
 
-class OrderMetric(msgspec.Struct, frozen=True, kw_only=True):
-    """One metric of the effect of order, over a run's first pairs."""
+def order_metrics(store: Store, run: RunRow, most: int = MOST_PAIRS) -> tuple[BiasMetric, ...]:
+    """Return how the order affects the votes on a run's first pairs; empty without pairs.
 
-    label: str
-    criterion: str | None  # the criterion whose preference flips; None for the winner
-    metric: BiasMetric
-    most: int = MOST_PAIRS
-
-
-def order_metrics(store: Store, run: RunRow, most: int = MOST_PAIRS) -> tuple[OrderMetric, ...]:
-    """Return how the order affects the votes on a run's first pairs; empty without pairs."""
-    with reading(run):
-        votes = list(_votes(store, run, most))
-    if not votes:
-        return ()
-    first, stays, *flips = position(Observations(voted=votes))
-    return (
-        OrderMetric(
-            label="The first position wins, in calls with a winner",
-            criterion=None,
-            metric=first,
-            most=most,
-        ),
-        OrderMetric(
-            label="The winner stays when the responses are swapped", criterion=None, metric=stays
-        ),
-        *(
-            OrderMetric(
-                label="The preference flips with the order",
-                criterion=flip.name.removeprefix("position.flips."),
-                metric=flip,
-            )
-            for flip in flips
-        ),
-    )
-
-
-def _votes(store: Store, run: RunRow, most: int) -> Iterator[ObservedVote]:
-    """Yield the votes, read again from the replies, since reports have only the votes' outcome."""
+    The votes are read again from the replies, since reports have only the votes' outcome.
+    """
     procedure = procedure_of(run)
-    for row in islice(store.samples(run.id), most):
-        record = SampleRecord(row)
-        if record.report is not None and record.responses.response_b is not None:
-            for vote in stored_votes(procedure, record, store):
-                yield ObservedVote(
-                    sample=row.sample_id,
-                    straight=vote.straight,
-                    swapped=vote.swapped,
-                    kept=vote.kept,
-                )
+    with reading(run):
+        records = map(SampleRecord, islice(store.samples(run.id), most))
+        votes = [vote for each in records for vote in stored_votes(procedure, each, store)]
+    return tuple(position(Observations(voted=votes))) if votes else ()
 
 
 def unstable_pairs(store: Store, run: RunRow) -> tuple[SampleCard, ...]:

@@ -64,7 +64,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         return "; ".join(text for text, _ in (*self.parts, *self.more))
 
 
-def verdict_of(view: RunView, people: ReviewAgreement | str | None = None) -> Verdict:
+def verdict_of(view: RunView, people: ReviewAgreement | None = None) -> Verdict:
     """Return whether a run can be released, and why; marked if there is doubt about it.
 
     There is if no judge confirmed it, or if its reviews say otherwise.
@@ -77,7 +77,7 @@ def verdict_of(view: RunView, people: ReviewAgreement | str | None = None) -> Ve
     return msgspec.structs.replace(verdict, word=word, tone="waits")
 
 
-def doubted_by_reviews(view: RunView, people: ReviewAgreement | str | None) -> bool:
+def doubted_by_reviews(view: RunView, people: ReviewAgreement | None) -> bool:
     """Return whether reviewers saw concerns, or their scores would fail a gate that passes."""
     worse = any(each.worse for each in corrected_gates(view, people))
     return bool(view.release.concerned or view.release.warning) or worse
@@ -125,12 +125,10 @@ class CorrectedGate(msgspec.Struct, frozen=True, kw_only=True):
         return self.interval is not None and self.interval.low <= number <= self.interval.high
 
 
-def corrected_gates(
-    view: RunView, people: ReviewAgreement | str | None
-) -> tuple[CorrectedGate, ...]:
+def corrected_gates(view: RunView, people: ReviewAgreement | None) -> tuple[CorrectedGate, ...]:
     """Return the gates whose metric is corrected by reviews."""
     values: dict[str, Estimate] = {}
-    for each in people.estimates if isinstance(people, ReviewAgreement) else ():
+    for each in people.estimates if people else ():
         # If every sample has a label, the human value needs no correction.
         whole = each.mean.human.n == view.summary[SAMPLES]
         values[f"{each.metric}_mean"] = each.mean.human if whole else each.mean.corrected

@@ -54,7 +54,7 @@ def page() -> Callable[[object], RunPage]:
     """Return what makes the page of a run from its row alone."""
 
     def make(run: object) -> RunPage:
-        return run_page(run.view, run.view.rubric, gather(run.store, run.view).concerns)
+        return run_page(run.view, gather(run.store, run.view).concerns)
 
     return make
 

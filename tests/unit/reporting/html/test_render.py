@@ -29,8 +29,8 @@ from jurybox.reporting.compare_runs import compare_runs
 from jurybox.reporting.html import html_render
 from jurybox.reporting.html.html_render import environment, report_html
 from jurybox.reporting.html.markdown_text import rendered
-from jurybox.reporting.html.page import Baseline, Extras, FailureCause
-from jurybox.reporting.html.panels import OrderMetric, order_metrics
+from jurybox.reporting.html.page import Extras, FailureCause
+from jurybox.reporting.html.panels import order_metrics
 from jurybox.reporting.reasons import Reason, reasons_of
 from jurybox.reporting.review_text import ReviewAgreement, SubsetAgreement
 from jurybox.reporting.stored import SampleRecord
@@ -354,19 +354,15 @@ VOTES = JuryAgreement(
     ),
 )
 ORDER = tuple(
-    OrderMetric(
-        label="label",
-        criterion="tone",
-        metric=BiasMetric(
-            name="name",
-            value=value,
-            n=3,
-            samples=3,
-            interval=None if value is None else SOME,
-            reason="too few",
-        ),
+    BiasMetric(
+        name="position.flips.tone",
+        value=value,
+        n=3,
+        samples=3,
+        interval=None if value is None else SOME,
+        reason="too few",
     )
-    for value in (None, 0.5)
+    for value in (None, None, 0.5)
 )
 
 
@@ -386,14 +382,15 @@ def spoiled(value: T) -> T:
 def test_nothing_hostile_gets_through_in_any_field(
     made: Callable, page: Callable, kind: str, linked: str
 ) -> None:
-    plain = page(made(kind))
+    run = made(kind)
+    plain = page(run)
     texts = {"suite", "run_id", "status", "metadata", "cost", "digest", "created_at", "notes"}
     view = msgspec.structs.replace(
         plain.view, **{name: _spoiled(getattr(plain.view, name)) for name in texts}
     )
     extras = Extras(
         worst=(spoiled(CARD),),
-        baseline=Baseline(before=view, same_rubric=True, conclusion=HOSTILE),
+        baseline=msgspec.structs.replace(compare_runs(run.store, run.view, run.view), a=view),
         calibration=spoiled(CALIBRATION),
         people=spoiled(PEOPLE),
         jury_agreement=spoiled(VOTES),
@@ -606,8 +603,7 @@ def test_a_report_on_pairs_tells_what_the_order_does(made: Callable, report: Cal
 
 def test_of_a_large_run_the_first_pairs_are_looked_at(made: Callable) -> None:
     run = made("many pairs")
-    first, *_ = order_metrics(run.store, run.row, most=11)
-    found = first.metric
+    found, *_ = order_metrics(run.store, run.row, most=11)
     assert (found.value, found.samples, found.n) == (1.0, 11, 22)
 
 

@@ -521,9 +521,9 @@ def test_the_headline_says_that_reviews_are_being_compared(
     made: Made, anna: Reviewer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk(made).submit(1, "Ben", GIVEN, shown=Circumstances(queue="random"))
-    monkeypatch.setattr("jurybox.web.pages.run_page.soon", lambda _: Pending())
+    monkeypatch.setattr("jurybox.web.pages.run_page.soon", lambda *_: Pending())
     headline = anna.get("/runs/run-a").text.partition('class="tiles"')[2].partition("</section>")[0]
-    assert "reviews are being compared" in headline
+    assert "what votes, reviews and other runs say about them will follow" in headline
 
 
 def test_the_end_of_the_queue_says_what_is_true(made: Made, anna: Reviewer) -> None:
