@@ -3,7 +3,8 @@
 import math
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from operator import itemgetter
 from typing import Final
 
 import msgspec
@@ -73,6 +74,11 @@ class HistogramLayout:
         self._bins = of.bins
         self._query = of.query
         self._wide = (_WIDTH - 2 * _EDGE) / max(len(of.bins), 1)
+        # The values with a known position: the scores, or the ends of the ranges.
+        ends, first = [low for low, _, _ in of.bins], _EDGE + self._wide / 2
+        if any(low != high for low, high, _ in of.bins):
+            ends, first = [*ends, of.bins[-1][1]], _EDGE
+        self._anchors = [(end, first + at * self._wide) for at, end in enumerate(ends)]
         self._named = [(mark.label, mark.value, "mark") for mark in of.marks]
         if of.bins:
             self._named.insert(0, ("mean", of.mean, "mark mean"))
@@ -123,51 +129,28 @@ class HistogramLayout:
     @property
     def labels(self) -> list[PlacedText]:
         """The labels below the bars, as many as fit."""
-        return _labels(self._bins, self._wide)
+        every = [(_end(value), x) for value, x in self._anchors]
+        if not every:
+            return []
+        widest = max(room_for(text) for text, _ in every)
+        last = within(*every[-1], _WIDTH)
+        ticks: list[PlacedText] = []
+        for text, x in every[: -1 : max(1, math.ceil((widest + _GAP) / self._wide))]:
+            placed = within(text, x, _WIDTH)
+            free = ticks[-1].right + _GAP if ticks else -math.inf
+            # The last label shows where the axis ends; it takes precedence over its neighbors.
+            if placed.left >= free and placed.right + _GAP <= last.left:
+                ticks.append(placed)
+        return [*ticks, last]
 
     def _place(self, value: float) -> float:
-        """Return the position of a value; bins are drawn with equal widths."""
-        if all(low == high for low, high, _ in self._bins):
-            return self._between_points(value)
-        for at, (low, high, _) in enumerate(self._bins):
-            if value < high or (value <= high and at == len(self._bins) - 1):
-                part = (value - low) / (high - low) if high > low else 0.5
-                return _EDGE + (at + min(max(part, 0.0), 1.0)) * self._wide
-        return _WIDTH - _EDGE
-
-    def _between_points(self, value: float) -> float:
-        """Return where a value lies between scores, each of which is the middle of its bar."""
-        points = [low for low, _, _ in self._bins]
-        after = bisect_right(points, value)
-        if 0 < after < len(points):
-            low, high = points[after - 1], points[after]
-            place = after - 1 + (value - low) / (high - low)
-        else:
-            place = max(after - 1, 0)
-        return _EDGE + (place + 0.5) * self._wide
-
-
-def _labels(bins: Sequence[Bin], wide: float) -> list[PlacedText]:
-    if not bins:
-        return []
-    if all(low == high for low, high, _ in bins):
-        every = [(_end(low), _EDGE + (at + 0.5) * wide) for at, (low, _, _) in enumerate(bins)]
-    else:
-        ends = [*(low for low, _, _ in bins), bins[-1][1]]
-        every = [(_end(end), _EDGE + at * wide) for at, end in enumerate(ends)]
-    least = max(1, math.ceil((max(room_for(text) for text, _ in every) + _GAP) / wide))
-    # A step that ends exactly at the last bin looks better, unless it skips many labels.
-    gaps = len(every) - 1
-    step = next((each for each in range(least, 2 * least) if not gaps % each), least)
-    last = within(*every[-1], _WIDTH)
-    ticks: list[PlacedText] = []
-    for text, x in every[:-1:step]:
-        placed = within(text, x, _WIDTH)
-        free = ticks[-1].right + _GAP if ticks else -math.inf
-        # The last label shows where the axis ends; it takes precedence over its neighbors.
-        if placed.left >= free and placed.right + _GAP <= last.left:
-            ticks.append(placed)
-    return [*ticks, last]
+        """Return the position of a value, between the two anchors around it."""
+        after = bisect_right(self._anchors, value, key=itemgetter(0))
+        (low, left), (high, right) = self._anchors[max(after - 1, 0)], self._anchors[-1]
+        if after < len(self._anchors):
+            high, right = self._anchors[after]
+        part = (value - low) / (high - low) if high > low else 0.0
+        return left + max(part, 0.0) * (right - left)
 
 
 def _described(of: Distribution) -> str:

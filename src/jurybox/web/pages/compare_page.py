@@ -13,7 +13,7 @@ from jurybox.app.view_run import view_run
 from jurybox.engine.records import RunRow
 from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.compare_runs import CompareOptions
-from jurybox.reporting.html.histograms import Axis, PlottedMetric
+from jurybox.reporting.html.histograms import Axis
 from jurybox.reporting.html.html_text import moment
 from jurybox.reporting.run_changes import CHANGES, TURNS, ChangeFilter
 from jurybox.reporting.run_diff import RunDiff
@@ -93,6 +93,9 @@ def _data(
             return _sample_url(diff.b.run_id, number)
         return f"/compare?{urlencode({'a': rows[0].id, 'b': rows[1].id, 'change': kind})}{row}"
 
+    spans = list(_spans(diff).values())
+    far = [max(map(abs, _ends(each.comparison))) for each in diff.tested]
+    reach = max((end / span for end, span in zip(far, spans, strict=True)), default=0.0) or 1.0
     scores = [each for each in diff.tested if each.of_responses]
     charted = [each for each in scores if each.metric == diff.headline] or scores[:1]
     scored = all(each.metric != WIN_RATE for each in charted)
@@ -102,7 +105,8 @@ def _data(
         "only": only,
         "changes": changes,
         "address": address,
-        **_plotted(diff),
+        "reach": reach,
+        "axes": [Axis(low=-reach * span, high=reach * span, bounded=False) for span in spans],
         "charted": charted,
         "axis": _axis(diff, charted[0]) if charted and diff.ranked else None,
         "scored": scored,
@@ -121,39 +125,23 @@ def _choices(store: Store) -> list[tuple[str, str]]:
     ]
 
 
-def _plotted(diff: RunDiff) -> dict[str, Any]:
-    """Return the differences to draw, as shares of their scales, and the largest share."""
-    spans = {each.id: each.scale.span for each in diff.a.rubric.criteria}
-    every = [(each, each.comparison, spans.get(each.metric, 1.0)) for each in diff.tested]
-    far = max((_farthest(made) / span for _, made, span in every), default=0.0) or 1.0
-    plotted = [
-        PlottedMetric(
-            name=each.metric,
-            value=made.difference,
-            n=made.n,
-            interval=made.interval,
-            reason=made.reason,
-            axis=Axis(low=-far * span, high=far * span, bounded=False),
-        )
-        for each, made, span in every
-    ]
-    return {"plotted": plotted, "reach": f"{far:.0%}"}
+def _spans(diff: RunDiff) -> dict[str, float]:
+    """Return how long the scale of each tested metric is."""
+    known = {each.id: each.scale.span for each in diff.a.rubric.criteria}
+    return {each.metric: known.get(each.metric, 1.0) for each in diff.tested}
+
+
+def _ends(made: PairedComparison) -> tuple[float, ...]:
+    """Return a difference and the ends of its interval, as far as they are known."""
+    ends = () if made.interval is None else (made.interval.low, made.interval.high)
+    return (made.difference or 0.0, *ends)
 
 
 def _axis(diff: RunDiff, charted: MetricDifference) -> Axis:
     """Return the axis of the samples' differences, the same for small ones."""
-    spans = {each.id: each.scale.span for each in diff.a.rubric.criteria}
-    least = _LEAST_SHOWN * spans.get(charted.metric, 1.0)
-    interval = charted.comparison.interval
-    ends = () if interval is None else (interval.low, interval.high)
-    every = (diff.ranked[0][0], diff.ranked[-1][0], *ends)
+    least = _LEAST_SHOWN * _spans(diff)[charted.metric]
+    every = (diff.ranked[0][0], diff.ranked[-1][0], *_ends(charted.comparison))
     return Axis(low=min(-least, *every), high=max(least, *every), bounded=False)
-
-
-def _farthest(made: PairedComparison) -> float:
-    """Return the distance from zero of a difference or the farther end of its interval."""
-    ends = () if made.interval is None else (made.interval.low, made.interval.high)
-    return max(map(abs, (made.difference or 0.0, *ends)))
 
 
 _MOST_RUNS: Final = 8
