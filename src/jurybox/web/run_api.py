@@ -266,14 +266,5 @@ def _review_data(row: ReviewRow) -> Json:
 
 
 def _found(row: Facets) -> FoundSample:
-    return FoundSample(
-        number=row.number,
-        id=row.sample_id,
-        repeat=row.repeat,
-        flags=flag_names(row.flags),
-        urgency=row.urgency,
-        scenario=row.scenario,
-        demographic=row.demographic,
-        winner=row.winner,
-        metrics=row.values(),
-    )
+    data = msgspec.structs.asdict(row) | {"id": row.sample_id, "metrics": row.values()}
+    return msgspec.convert(data | {"flags": flag_names(row.flags)}, FoundSample)

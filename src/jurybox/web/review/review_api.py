@@ -166,42 +166,12 @@ def agreement(run: TheRun, place: PlaceOf) -> Response:
 
 
 def _shown(case: ReviewCase) -> ShownCase:
-    return ShownCase(
-        number=case.number,
-        id=case.sample_id,
-        repeat=case.repeat,
-        task=case.task,
-        context=case.context,
-        reference=case.reference,
-        messages=case.messages,
-        responses=tuple(ShownResponse(text=each.text, error=each.error) for each in case.responses),
-        order=case.order,
-        queue=case.queue,
-        blind=case.blind,
-        criteria=tuple(
-            AskedCriterion(
-                id=each.id,
-                name=each.name,
-                definition=each.definition,
-                low=each.scale.low,
-                high=each.scale.high,
-                continuous=each.scale.continuous,
-            )
-            for each in case.criteria
-        ),
-    )
+    asdict = msgspec.structs.asdict
+    criteria = [asdict(each) | asdict(each.scale) for each in case.criteria]
+    data = asdict(case) | {"id": case.sample_id, "criteria": criteria}
+    return msgspec.convert(data, ShownCase, from_attributes=True)
 
 
 def _reported(review: Review) -> ReportedReview:
-    return ReportedReview(
-        id=review.id,
-        number=review.number,
-        reviewer=review.reviewer,
-        created_at=review.created_at,
-        verdict=review.verdict.as_data(),
-        comment=review.comment,
-        queue=review.shown.queue,
-        order=review.shown.order,
-        blind=review.shown.blind,
-        record_sha256=review.record_sha256,
-    )
+    data = msgspec.structs.asdict(review) | msgspec.structs.asdict(review.shown)
+    return msgspec.convert(data | {"verdict": review.verdict.as_data()}, ReportedReview)
