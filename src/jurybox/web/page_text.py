@@ -1,27 +1,12 @@
-"""Texts of any length on a page: shortened if too long, with a link to the full text."""
+"""The texts of a sample by name, as a page shows and searches them."""
 
 from collections.abc import Iterator
-from typing import Final
 
 import msgspec
 
 from jurybox.engine.records import ExchangeRow, read_outcome
 from jurybox.judging.flow import Failure
 from jurybox.reporting.stored import SampleRecord
-
-LONG: Final = 6000
-
-
-class CutText(msgspec.Struct, frozen=True, kw_only=True):
-    """The beginning of a text, and the length of the rest."""
-
-    shown: str
-    left: int
-
-
-def cut_text(text: str, most: int = LONG) -> CutText:
-    """Return the beginning of a text."""
-    return CutText(shown=text[:most], left=max(0, len(text) - most))
 
 
 def pretty(text: str) -> str:

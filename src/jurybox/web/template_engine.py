@@ -17,10 +17,13 @@ from starlette.responses import Response
 from jurybox.reporting.html.html_render import environment as report_environment
 from jurybox.reporting.html.markdown_text import harmless
 from jurybox.reporting.stored import run_title
+from jurybox.text_format import cut
 from jurybox.web.app_state import app_state_of
 
 CSRF: Final = "csrf"
 """The session key of the token that a form has to send back."""
+_LONGEST: Final = 140
+_BEFORE: Final = 30
 
 
 def segment(text: object) -> str:
@@ -47,6 +50,13 @@ def highlight(text: str, wanted: str) -> Markup:
     return Markup(re.sub(pattern, mark, html, flags=re.IGNORECASE))  # noqa: S704 - all is escaped
 
 
+def excerpt(text: str, wanted: str) -> str:
+    """Return the beginning of a text, or the part around the searched words."""
+    at = text.casefold().find(wanted.casefold()) if wanted else 0
+    start = max(0, at - _BEFORE) if at + len(wanted) > _LONGEST else 0
+    return cut("..." * (start > 0) + text[start:], _LONGEST)
+
+
 @cache
 def environment() -> Environment:
     """Return the template environment of all pages: the report's, with our own templates."""
@@ -57,6 +67,7 @@ def environment() -> Environment:
             "segment": segment,
             "count": count,
             "highlight": highlight,
+            "excerpt": excerpt,
         }
     )
     return made

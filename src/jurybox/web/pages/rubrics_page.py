@@ -17,11 +17,9 @@ from jurybox.rubric.rubric_model import Rubric
 from jurybox.storage.store import Store
 from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import PlaceOf, TheRun
-from jurybox.web.page_text import CutText, cut_text
 from jurybox.web.template_engine import page_response, text_response
 
 _LOOKED_AT: Final = 2000
-_LONGEST: Final = 200_000
 _FENCE: Final = "---"
 
 
@@ -125,7 +123,7 @@ def _answer(request: Request, run: RunRow, history: History) -> Response:
         "sha256": _digest(document.text) if rubric is None else rubric.sha256,
         "front": front,
         "body": render_markdown(body),
-        "plain": cut_text(body, _LONGEST),
+        "plain": body,
         "versions": [each for each in history.versions if rubric and each.rubric_id == rubric.id],
         "history": history,
     }
@@ -136,12 +134,12 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode(errors="replace")).hexdigest()
 
 
-def _parts(text: str) -> tuple[CutText | None, str]:
+def _parts(text: str) -> tuple[str | None, str]:
     """Return the front matter and the rest of a document."""
     lines = text.split("\n")
     if lines[0].strip() != _FENCE:
         return None, text
     for place, line in enumerate(lines[1:], start=1):
         if line.strip() == _FENCE:
-            return cut_text("\n".join(lines[1:place])), "\n".join(lines[place + 1 :])
+            return "\n".join(lines[1:place]), "\n".join(lines[place + 1 :])
     return None, text

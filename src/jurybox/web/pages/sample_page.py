@@ -43,7 +43,7 @@ from jurybox.web.app_state import AppState, Pending, soon
 from jurybox.web.error_pages import PageError
 from jurybox.web.filters import PageFilter
 from jurybox.web.lookup import PlaceOf, TheRecord, TheRun, known_run
-from jurybox.web.page_text import LONG, CutText, cut_text, texts_of
+from jurybox.web.page_text import texts_of
 from jurybox.web.template_engine import page_response, segment, text_response
 
 _MOST_EXCHANGES: Final = 60
@@ -124,9 +124,6 @@ def sample_page(
     active = read_reviews(run, review_rows)
     reviews = active.every
 
-    def text(part: str, most: int = LONG) -> CutText:
-        return cut_text(texts[part], most)
-
     data: dict[str, Any] = {
         "title": f"Sample {record.row.sample_id[:80]}",
         "run": run,
@@ -134,8 +131,7 @@ def sample_page(
         "base": f"/runs/{segment(run.id)}/samples/{number}",
         "back": asked.comparison(place.store, record.row),
         "around": asked.neighbors(place, run, record.row) or neighbors(place, run, number, asked),
-        "text": text,
-        "cut_text": cut_text,
+        "texts": texts,
         "wanted": asked.search,
         "scenario": scenario_texts(rubric).get(scenario or "", scenario),
         "responses": responses,
@@ -193,7 +189,7 @@ class ComparedText(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     response: Answered
     part: str = "response"
-    most: int = LONG
+    most: int = 6000
     beside: str = ""
 
 

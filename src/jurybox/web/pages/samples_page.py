@@ -12,43 +12,36 @@ from starlette.responses import RedirectResponse, Response
 
 from jurybox.documents.numbers import decimals_of, metric_value
 from jurybox.engine.records import Facets, RunRow
-from jurybox.reporting.attention import UNREMARKABLE, Badge, badges_of
+from jurybox.reporting.attention import UNREMARKABLE, SampleCard, card
 from jurybox.reporting.judge_votes import judge_replies
-from jurybox.reporting.reasons import failed_rules, main_reason
-from jurybox.reporting.release import REVIEW_STATES, read_reviews, settled_words
+from jurybox.reporting.release import REVIEW_STATES, read_reviews
 from jurybox.reporting.stored import SampleRecord, damaged, rubric_of, run_title
 from jurybox.review.reviews import Review
 from jurybox.rubric.metrics import SAMPLE_SCORE
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.scoring.sample_result import FLAGS, KINDS, MARKS, NEEDS_REVIEW, flag_names
+from jurybox.scoring.sample_result import FLAGS, KINDS, MARKS, NEEDS_REVIEW
 from jurybox.storage.sample_search import SamplePage, SampleQuery
 from jurybox.storage.store import Store
 from jurybox.text_format import cut
 from jurybox.web.filters import PageFilter, option
 from jurybox.web.lookup import PlaceOf, TheRun
 from jurybox.web.page_text import texts_of
-from jurybox.web.template_engine import page_response, segment, waiting_page
+from jurybox.web.template_engine import excerpt, page_response, segment, waiting_page
 
 SIZE: Final = 50
 _MOST_COLUMNS: Final = 8
 _LATENCY: Final = "latency_e2e_ms"
 _LONGEST: Final = 140
-_BEFORE: Final = 30
 
 
 class SampleLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample in the table; texts are excerpts around the searched words."""
+    """A sample in the table; without a card if it can't be read."""
 
     facets: Facets
-    task: str
-    response: str
-    response_b: str  # empty if the sample has one response
-    failed: str  # the pass rules that fail
-    reasoning: str
-    elsewhere: tuple[str, str]  # another field with the searched words, if the row shows none
-    badges: tuple[Badge, ...]
-    metrics: dict[str, float]
     address: str
+    metrics: dict[str, float]
+    card: SampleCard | None = None
+    elsewhere: tuple[str, str] = ("", "")  # a field with the searched words that the row lacks
 
 
 def samples_page(
@@ -147,33 +140,17 @@ def _line(
     place: tuple[Store, RunRow, Rubric], row: Facets, wanted: str, address: str
 ) -> SampleLine:
     store, run, rubric = place
+    line = SampleLine(facets=row, address=address, metrics=row.values())
     sample = store.sample(row.run_id, row.number)
-    task = response = response_b = why = failed = ""
-    elsewhere, settled = ("", ""), dict[str, str]()
     # `verify` reports what can't be read.
     with suppress(msgspec.DecodeError):
         if sample is not None:
             record = SampleRecord(sample)
-            task, response = record.task, record.response
-            if record.responses.response_b is not None:
-                response_b = record.responses.response_b.text
-            failed = failed_rules(record)
             reviews = read_reviews(run, store.reviews_of(run.id, row.number)).every
             elsewhere = _elsewhere(store, record, reviews, wanted)
-            settled = settled_words(record.result.review_reasons, reviews)
-            why = main_reason(record, rubric, reviews)
-    return SampleLine(
-        facets=row,
-        task=_excerpt(task, wanted),
-        response=_excerpt(response, wanted),
-        response_b=_excerpt(response_b, wanted),
-        failed=failed,
-        reasoning=_excerpt(why, wanted),
-        elsewhere=elsewhere,
-        badges=badges_of(flag_names(row.flags), settled),
-        metrics=row.values(),
-        address=address,
-    )
+            shown = card(record, rubric, reviews=reviews)
+            return msgspec.structs.replace(line, card=shown, elsewhere=elsewhere)
+    return line
 
 
 def _elsewhere(
@@ -188,12 +165,5 @@ def _elsewhere(
         replies = judge_replies(store.exchanges_of(row.run_id, row.number))
         for name, text in chain(texts_of(record, 0), said, replies):
             if folded in text.casefold():
-                return name.replace("-", " "), _excerpt(text, wanted)
+                return name.replace("-", " "), excerpt(text, wanted)
     return "", ""
-
-
-def _excerpt(text: str, wanted: str) -> str:
-    """Return the beginning of a text, or the part around the searched words."""
-    at = text.casefold().find(wanted.casefold()) if wanted else 0
-    start = max(0, at - _BEFORE) if at + len(wanted) > _LONGEST else 0
-    return cut("..." * (start > 0) + text[start:], _LONGEST)

@@ -23,14 +23,18 @@ Answer = float | str | None
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """All verdicts on one criterion, or on the winner."""
+    """All verdicts on one criterion, on the winner, or on safety."""
 
     title: str
     mine: str
     judge: str
     others: tuple[str, ...]
     difference: str
-    differs: bool
+
+    @property
+    def differs(self) -> bool:
+        """Whether the reviewer and the judge or the rules give different answers."""
+        return self.difference not in {_NOTHING, _SAME}
 
 
 class VerdictReveal(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,30 +50,18 @@ class VerdictReveal(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sentence(self) -> str:
         """How far the reviewer and the judge or the rules agree, in words."""
-        known = [line for line in self.lines if line.difference != _NOTHING]
-        if all(line.mine == _UNCLEAR for line in self.lines if line.title != SAFETY):
-            rest = "you answered unclear, so there is nothing to compare"
-        else:
-            rest = f"you and the {self.scorer} {self._scores(known)}"
-        if any(line.title == SAFETY and line.difference != _SAME for line in known):
-            rest = rest.replace("you and the judge ", "you ")
-            if rest.startswith("you differ on "):
-                return f"You and the judge {rest.removeprefix('you ')} and on safety."
-            return f"You and the judge differ on safety. Apart from that, {rest}."
-        return f"{rest[0].upper()}{rest[1:]}."
-
-    def _scores(self, known: Sequence[Line]) -> str:
-        """Return how far the scores or winners agree."""
-        scored = [line for line in known if line.title != SAFETY]
-        different = [line.title for line in scored if line.differs]
-        if not scored:
-            return "can't be compared, because one side gave no score"
+        known = [line.title for line in self.lines if line.difference != _NOTHING]
+        different = [line.title for line in self.lines if line.differs]
+        both = f"You and the {self.scorer}"
+        if not known and all(line.mine == _UNCLEAR for line in self.lines if line.title != SAFETY):
+            return "You answered unclear, so there is nothing to compare."
+        if not known:
+            return f"{both} can't be compared, because one side gave no score."
         if not different:
-            whole = len(scored) == sum(line.title != SAFETY for line in self.lines)
-            return "agree" if whole else f"agree on {_named([line.title for line in scored])}"
-        same = len(scored) - len(different)
-        agree = f"agree on {same} of {len(scored)}, and " if same else ""
-        return f"{agree}differ on {_named(different)}"
+            return f"{both} agree{'' if len(known) == len(self.lines) else f' on {_named(known)}'}."
+        same = len(known) - len(different)
+        agree = f"agree on {same} of {len(known)}, and " if same else ""
+        return f"{both} {agree}differ on {_named(different)}."
 
 
 def _named(titles: Sequence[str]) -> str:
@@ -136,7 +128,6 @@ def _safety_lines(judged: JudgedSample, everybody: tuple[Review, ...]) -> Iterat
         judge="flagged" if flagged else "not flagged" if known else _NOTHING,
         others=tuple(answers[1:]),
         difference=difference,
-        differs=difference == "differs",
     )
 
 
@@ -156,7 +147,6 @@ def _line(title: str, judge: Answer, people: Sequence[Answer], scorer: str = "ju
         judge="no verdict" if judge is None else _shown(judge),
         others=tuple(map(_shown, others)),
         difference=_difference(mine, judge, scorer),
-        differs=judge is not None and mine is not None and judge != mine,
     )
 
 

@@ -43,7 +43,7 @@ from jurybox.web.review.review_session import (
     address,
     queue_of,
 )
-from jurybox.web.review.sample_view import sheet_of
+from jurybox.web.review.sample_view import parts_of
 from jurybox.web.security import form_of
 from jurybox.web.template_engine import page_response, text_response
 from jurybox.wiring import DEFAULT_STORE
@@ -196,7 +196,7 @@ def judged_page(visit: TheVisit, number: Number) -> Response:
     return visit.page(
         "judged",
         case=case,
-        sheet=sheet_of(case, revealed=True),
+        parts=parts_of(case, revealed=True),
         concerns=_concerns(visit, case),
         flagged=flagged,
         waits=flagged and not flag_outcome((revealed.mine, *revealed.others)),
@@ -233,10 +233,10 @@ def undo(visit: TheVisit) -> Response:
 
 def text_page(visit: TheVisit, number: Number, part: str) -> Response:
     """Show the full text of a part that was cut on the page."""
-    found = sheet_of(_case(visit, number)).part(part)
-    if found is None:
+    found = {each.name: each.text for each in parts_of(_case(visit, number))}
+    if part not in found:
         raise PageError(404)
-    return text_response(found.text)
+    return text_response(found[part])
 
 
 def _ask_name(
@@ -274,7 +274,7 @@ def _form(
         "case",
         200 if error is None else 400,
         case=case,
-        sheet=sheet_of(case),
+        parts=parts_of(case),
         fields=fields,
         digits=any((choice.key or "").isdigit() for each in fields for choice in each.choices),
         typed=any(each.low is not None for each in fields),

@@ -7,9 +7,7 @@ import msgspec
 
 from jurybox.review.reviews import ReviewCase
 from jurybox.sample import Response
-from jurybox.web.page_text import CutText, cut_text
 
-_SHOWN: Final = 20_000
 _MOST_TURNS: Final = 50
 _LONGEST_TROUBLE: Final = 500
 _TITLES: Final = {
@@ -28,31 +26,10 @@ class TextPart(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     error: str | None = None
 
-    @property
-    def cut(self) -> CutText:
-        """The part of the text that a page shows."""
-        return cut_text(self.text, _SHOWN)
 
-
-class Sheet(msgspec.Struct, frozen=True, kw_only=True):
-    """The displayed parts of a sample, in order; ``further`` counts omitted earlier messages."""
-
-    further: int
-    parts: tuple[TextPart, ...]
-    responses: tuple[TextPart, ...]
-
-    def part(self, name: str) -> TextPart | None:
-        """Return a part by its name."""
-        return next((each for each in (*self.parts, *self.responses) if each.name == name), None)
-
-
-def sheet_of(case: ReviewCase, *, revealed: bool = False) -> Sheet:
+def parts_of(case: ReviewCase, *, revealed: bool = False) -> tuple[TextPart, ...]:
     """Return the displayed parts of a case; ``revealed`` names two responses as in the run."""
-    return Sheet(
-        further=max(0, len(case.messages) - _MOST_TURNS),
-        parts=tuple(_parts(case)),
-        responses=tuple(_responses(case, swapped=revealed and case.order == "BA")),
-    )
+    return *_parts(case), *_responses(case, swapped=revealed and case.order == "BA")
 
 
 def _parts(case: ReviewCase) -> Iterator[TextPart]:

@@ -411,13 +411,13 @@ def test_e11_a_dispute_names_who_confirmed_and_who_dismissed(made: Made, anna: R
     assert (
         " ".join(re.sub("<.*?>", " ", row).split()) == "Safety concern no flagged differs Ben yes"
     )
-    assert '<p class="lead">You and the judge differ on Facts, Tone and on safety.</p>' in text
+    assert '<p class="lead">You and the judge differ on Facts, Tone, Safety concern.</p>' in text
     anna.send(0, **SCORES, safety_concern="yes")
     same = re.sub(r"\s+", " ", re.sub("<.*?>", " ", anna.get(f"{DESK}/0/judged").text))
     assert " Safety concern yes flagged same Ben yes " in same
     agreed = r'<tr>\s*<th scope="row">Safety concern'
     assert re.search(agreed, anna.get(f"{DESK}/0/judged").text)  # only Ben differs
-    assert "differ on safety" not in same
+    assert "You and the judge agree on 1 of 3, and differ on Facts, Tone." in same
 
 
 def test_a_sample_without_a_vote_reveals_why(make_run: MakeRun, anna: Reviewer) -> None:
