@@ -1,20 +1,17 @@
 """Renders a run as a Markdown, JUnit or JSON report."""
 
 import re
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import PurePath
-from tempfile import TemporaryFile
 from types import MappingProxyType
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, Literal, cast
-from xml.etree import ElementTree as ET
-from xml.sax.saxutils import quoteattr
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, cast
 
 import msgspec
 
 from jurybox.documents.numbers import exact
+from jurybox.engine.records import read_result
 from jurybox.errors import InputError
 from jurybox.reporting.attention import Attention, every_concern, gather, worst_samples
 from jurybox.reporting.metric_text import causes_of, key_metric, metrics_of
@@ -105,53 +102,47 @@ def write_junit(file: BinaryIO, view: RunView, store: Store) -> None:
     A sample is a failure if a pass rule fails or could not be measured, or if the target gave no
     response; it is an error if no judge gave a valid vote.
     """
-    several = view.metadata.get("repeats", 1) != 1
-    records = map(SampleRecord, store.samples(view.run_id))
-    samples = (_sample(view.suite, each, several=several) for each in records)
-    # The counts come first, so the cases are buffered until they are counted.
-    with reading(view.row), TemporaryFile() as gate_cases, TemporaryFile() as sample_cases:
-        suites = {
-            "gates": (_write_cases(gate_cases, _gates(view)), gate_cases),
-            "samples": (_write_cases(sample_cases, samples), sample_cases),
-        }
-        total = suites["gates"][0] + suites["samples"][0]
-        name, stamp = _attribute(view.suite), _attribute(view.created_at)
-        _write(file, '<?xml version="1.0" encoding="UTF-8"?>')
-        _write(file, f"<testsuites name={name} {_counts(total)}>")
-        for title, (counts, cases) in suites.items():
-            _write(file, f'<testsuite name="{title}" {_counts(counts)} timestamp={stamp}>')
-            if title == "gates":
-                _write(file, ET.tostring(_properties(view), "unicode"))
-            cases.seek(0)
-            shutil.copyfileobj(cases, file)
-            _write(file, "</testsuite>")
-        _write(file, "</testsuites>")
+    gates = list(_gate_cases(view))
+    with reading(view.row):
+        # The counts come first in the file, so the results are read twice.
+        results = (read_result(row.result) for row in store.samples(view.run_id))
+        samples = _counted((_seconds(each), _failed(each)) for each in results)
+        counts = _counted((0.0, failed) for _, failed in gates)
+        pieces = _junit_template().stream(
+            view=view,
+            gates=gates,
+            counts={"gates": counts, "samples": samples, "all": counts + samples},
+            properties={name: value for name, value in _properties(view).items() if value},
+            samples=_sample_cases(view, store),
+        )
+        pieces.enable_buffering(_PIECES)
+        pieces.dump(file, encoding="utf-8")
 
 
-def _write(file: IO[bytes], line: str) -> None:
-    file.write(line.encode() + b"\n")
+_PIECES: Final = 500
+Failed = tuple[str, str, str]
+"""The JUnit element for a case that didn't pass, its type, and why."""
 
 
-def _write_cases(draft: IO[bytes], cases: Iterable[ET.Element]) -> Counter[str]:
-    """Write test cases, and count them, their milliseconds, failures and errors."""
+@cache
+def _junit_template() -> "Template":
+    from jurybox.reporting.html.html_render import environment
+
+    return environment().get_template("report.junit.xml")
+
+
+def _counted(cases: Iterable[tuple[float, Failed | None]]) -> Counter[str]:
+    """Count test cases, their milliseconds, failures and errors."""
     counts = Counter[str]()
-    for case in cases:
-        counts.update(tests=1, ms=round(1000 * float(case.get("time", 0))))
-        counts.update(each.tag for each in case)
-        _write(draft, ET.tostring(case, "unicode"))
+    for seconds, failed in cases:
+        counts.update(tests=1, ms=round(1000 * seconds))
+        counts.update([] if failed is None else [failed[0]])
     return counts
 
 
-def _counts(counts: Counter[str]) -> str:
-    return (
-        f'tests="{counts["tests"]}" failures="{counts["failure"]}" errors="{counts["error"]}"'
-        f' time="{counts["ms"] / 1000:.3f}"'
-    )
-
-
-def _properties(view: RunView) -> ET.Element:
+def _properties(view: RunView) -> dict[str, str | None]:
     rubric = view.metadata.get("rubric", {})
-    known = {
+    return {
         "run_id": view.run_id,
         "status": view.status,
         "rubric": f"{rubric.get('id')} {rubric.get('version')} {rubric.get('sha256')}",
@@ -159,42 +150,39 @@ def _properties(view: RunView) -> ET.Element:
         "decision": view.conclusion.decision,
         **{f"note {place}": note for place, note in enumerate(view.notes, start=1)},
     }
-    made = ET.Element("properties")
-    for name, value in known.items():
-        if value is not None:
-            ET.SubElement(made, "property", name=name, value=_writable(value))
-    return made
 
 
-def _gates(view: RunView) -> Iterator[ET.Element]:
-    group = f"{view.suite}.gates"
+def _gate_cases(view: RunView) -> Iterator[tuple[str, Failed | None]]:
     if view.status != "finished":
         # An unfinished run must not look like a passed one.
         message = f"{view.summary['samples']} of {view.planned} samples are stored"
-        yield _case(group, "the run is finished", ("error", "unfinished", message))
+        yield "the run is finished", ("error", "unfinished", message)
     if view.release.blockers:
-        failed = ("failure", "review", "; ".join(view.release.blockers))
-        yield _case(group, "required reviews", failed)
+        yield "required reviews", ("failure", "review", "; ".join(view.release.blockers))
     for gate in view.gates:
         message = f"{gate.gate} fails: the value is {exact(gate.value)}"
-        yield _case(group, gate.gate, None if gate.passed else ("failure", "gate", message))
+        yield gate.gate, None if gate.passed else ("failure", "gate", message)
 
 
-def _sample(suite: str, record: SampleRecord, *, several: bool) -> ET.Element:
-    result, row = record.result, record.row
-    name = f"{row.sample_id} (repeat {row.repeat})" if several else row.sample_id
-    seconds = (result.metrics.get("latency_e2e_ms") or 0.0) / 1000
-    failed = _failed(result)
-    body = "" if failed is None else cut(reasoning(record), _LONGEST_BODY)
-    case = _case(f"{suite}.samples", name, failed, body, seconds)
-    if result.needs_review and result.review_reasons:
-        output = f"needs review: {', '.join(result.review_reasons)}"
-        ET.SubElement(case, "system-out").text = _writable(output)
-    return case
+def _sample_cases(view: RunView, store: Store) -> Iterator[dict[str, Any]]:
+    several = view.metadata.get("repeats", 1) != 1
+    for record in map(SampleRecord, store.samples(view.run_id)):
+        result, failed = record.result, _failed(record.result)
+        yield {
+            "name": f"{record.id} (repeat {record.repeat})" if several else record.id,
+            "seconds": _seconds(result),
+            "failed": failed,
+            "body": "" if failed is None else cut(reasoning(record), _LONGEST_BODY),
+            "reasons": result.review_reasons if result.needs_review else (),
+        }
 
 
-def _failed(result: SampleResult) -> tuple[str, str, str] | None:
-    """Return the JUnit element for a sample that didn't pass, its type, and why."""
+def _seconds(result: SampleResult) -> float:
+    return (result.metrics.get("latency_e2e_ms") or 0.0) / 1000
+
+
+def _failed(result: SampleResult) -> Failed | None:
+    """Return why a sample didn't pass."""
     message = why_failed(result)
     if message is None:
         return None
@@ -203,31 +191,6 @@ def _failed(result: SampleResult) -> tuple[str, str, str] | None:
     if result.target_error is not None:
         return "failure", "target_error", message
     return "failure", "pass_rule" if unmet(result) else "unmeasured", message
-
-
-def _case(
-    group: str,
-    name: str,
-    failed: tuple[str, str, str] | None,
-    body: str = "",
-    seconds: float = 0.0,
-) -> ET.Element:
-    attributes = {"classname": _writable(group), "name": _writable(name), "time": f"{seconds:.3f}"}
-    case = ET.Element("testcase", attributes)
-    if failed is not None:
-        tag, kind, message = failed
-        made = ET.SubElement(case, tag, message=_writable(message), type=_writable(kind))
-        made.text = _writable(body)
-    return case
-
-
-def _attribute(value: str) -> str:
-    return quoteattr(_writable(value))
-
-
-def _writable(value: str) -> str:
-    # XML 1.0 has no way to write most control characters, not even as a reference.
-    return visible(value, kept="\n\t")
 
 
 ReportFormat = Literal["html", "md", "json", "junit"]

@@ -31,11 +31,6 @@ def segment(text: object) -> str:
     return quote(str(text), safe="")
 
 
-def count(value: int) -> str:
-    """Return a count with thousands separators."""
-    return f"{value:,}"
-
-
 def highlight(text: str, wanted: str) -> Markup:
     """Return a text or HTML as HTML in which every occurrence of ``wanted`` is marked."""
     html = escape(harmless(text))
@@ -61,11 +56,10 @@ def excerpt(text: str, wanted: str) -> str:
 def environment() -> Environment:
     """Return the template environment of all pages: the report's, with our own templates."""
     made = report_environment([PackageLoader("jurybox.web", "templates")])
-    made.finalize = harmless
     cast("dict[str, Any]", made.filters).update(
         {
             "segment": segment,
-            "count": count,
+            "count": "{:,}".format,
             "highlight": highlight,
             "excerpt": excerpt,
         }

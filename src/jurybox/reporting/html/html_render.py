@@ -68,7 +68,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         sentence,
         whole,
     )
-    from jurybox.reporting.html.markdown_text import rendered, unmarked
+    from jurybox.reporting.html.markdown_text import harmless, rendered, unmarked
     from jurybox.reporting.metric_text import (
         gate_margin,
         gate_value,
@@ -107,7 +107,8 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         autoescape=True,
         undefined=StrictUndefined,
         loader=ChoiceLoader([*loaders, PackageLoader(_PACKAGE, _TEMPLATES)]),
-        finalize=_finalized,
+        # Invisible characters become visible in texts that no filter has processed.
+        finalize=harmless,
         keep_trailing_newline=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -127,13 +128,6 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
     }
     known["charts"] = made.get_template("charts.html").module
     return made
-
-
-def _finalized(value: object) -> object:
-    """Make invisible characters visible in texts that no filter has processed."""
-    from markupsafe import Markup
-
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def style_sheet() -> str:
