@@ -21,8 +21,6 @@ from jurybox.reporting.stored import SampleRecord, damaged, outcome_of, plan_of,
 from jurybox.review.review_input import (
     fault_of,
     read_comment,
-    read_order,
-    read_queue,
     read_reviewer,
     read_verdict,
 )
@@ -139,8 +137,6 @@ class ReviewDesk:
         number ``after`` and wraps around.
         """
         name = read_reviewer(reviewer)
-        if read_queue(kind) == "picked":
-            raise InputError("`picked` isn't a queue", "use `flagged` or `random`", "queue")
         # A reviewer who replaced their review still counts once.
         given = {(row.number, row.reviewer) for row in active_rows(self._rows())}
         undecided = self.undecided() if kind == "flagged" else frozenset[int]()
@@ -209,12 +205,12 @@ class ReviewDesk:
 
     def case(self, number: int, reviewer: str, *, queue: Queue = "picked") -> ReviewCase:
         """Return the parts of a sample that a reviewer may see before scoring it."""
-        name, read = read_reviewer(reviewer), read_queue(queue)
+        name = read_reviewer(reviewer)
         stored = self.stored(number)
         rows = self._rows_of(number, name)
         mine = next(iter(read_reviews(self.run, rows).every), None)
         blind = self.blind and not was_reviewed(rows)
-        return _case_of(stored, self.rubric, name, read, mine, blind=blind)
+        return _case_of(stored, self.rubric, name, queue, mine, blind=blind)
 
     def submit(
         self,
@@ -235,10 +231,9 @@ class ReviewDesk:
         given = verdict.as_data() if isinstance(verdict, HumanVerdict) else verdict
         read = read_verdict(given, self.rubric, pair=stored.is_pair)
         blind = shown.blind and self.blind and not was_reviewed(self._rows_of(number, name))
-        queue, order = read_queue(shown.queue), read_order(shown.order)
-        order = order if stored.is_pair else "AB"
+        order = shown.order if stored.is_pair else "AB"
         queued = facets_of(stored.row).urgency > 0
-        how = Circumstances(queue=queue, order=order, blind=blind)
+        how = Circumstances(queue=shown.queue, order=order, blind=blind)
         text = verdict_text(read.in_order(order), how, queued=queued)
         return self._add(stored.row, name, REVIEW, verdict=text, comment=words)
 

@@ -10,7 +10,7 @@ import msgspec
 from jurybox.documents.findings import CONTROL
 from jurybox.errors import InputError
 from jurybox.judging.formats.reply_format import SIDES, Side
-from jurybox.review.reviews import ORDERS, QUEUES, HumanVerdict, Order, Queue, Score
+from jurybox.review.reviews import HumanVerdict, Score
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.text_format import listed, nearest
@@ -60,23 +60,6 @@ def fault_of(verdict: HumanVerdict, scales: Mapping[str, Scale]) -> str | None:
         if isinstance(problem, str):
             return f"the score of `{name}` {problem}"
     return None
-
-
-def read_queue(text: str) -> Queue:
-    """Read the name of a queue."""
-    for queue in QUEUES:
-        if text == queue:
-            return queue
-    hint = nearest(str(text), QUEUES, f"there are {listed(QUEUES)}")
-    raise InputError(f"there is no queue `{text}`", hint, "queue")
-
-
-def read_order(text: str) -> Order:
-    """Read the order in which two responses were shown."""
-    for order in ORDERS:
-        if text == order:
-            return order
-    raise InputError("that isn't an order of two responses", 'give "AB" or "BA"', "order")
 
 
 def _scores(data: object, rubric: Rubric) -> dict[str, Score | None]:

@@ -35,13 +35,6 @@ class FormChoice(msgspec.Struct, frozen=True, kw_only=True):
     key: str | None = None
 
 
-class ScoreMeaning(msgspec.Struct, frozen=True, kw_only=True):
-    """The meaning of a range of scores, if scores are entered as numbers."""
-
-    scores: str
-    meaning: str
-
-
 class Field(msgspec.Struct, frozen=True, kw_only=True):
     """One question: choices, or if there are too many, a number from ``low`` to ``high``."""
 
@@ -52,7 +45,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     low: str | None = None
     high: str | None = None
     step: str = "any"
-    readings: tuple[ScoreMeaning, ...] = ()
+    readings: tuple[FormChoice, ...] = ()  # what ranges of numbers mean
     optional: bool = False
 
 
@@ -113,67 +106,47 @@ def given_fields(data: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def _joined(text: str) -> str:
-    """Join the lines of each paragraph; keep paragraphs and lists apart."""
-    return _LINE_END.sub(" ", text)
-
-
 def _unclear() -> FormChoice:
     return FormChoice(value=UNCLEAR, label="Unclear", key="x")
 
 
 def _score_field(criterion: Criterion) -> Field:
-    scale = criterion.scale
-    name = SCORE + criterion.id
-    points = scale.points
+    scale, points = criterion.scale, criterion.scale.points
+    field = Field(
+        name=SCORE + criterion.id,
+        title=criterion.name,
+        definition=_LINE_END.sub(" ", criterion.definition),  # paragraphs and lists stay apart
+        choices=(_unclear(),),
+    )
     if points is None or len(points) > _MOST_CHOICES:
-        return Field(
-            name=name,
-            title=criterion.name,
-            definition=_joined(criterion.definition),
-            choices=(_unclear(),),
+        return msgspec.structs.replace(
+            field,
             low=show_number(scale.low),
             high=show_number(scale.high),
             step="any" if points is None else "1",
-            readings=tuple(map(_reading, criterion.levels)),
+            readings=tuple(_choice(_range(each), each) for each in criterion.levels),
         )
-    return Field(
-        name=name,
-        title=criterion.name,
-        definition=_joined(criterion.definition),
-        choices=(*(_choice(criterion, point, points) for point in points), _unclear()),
-    )
+    levels = {point: criterion.band(point) if criterion.levels else None for point in points}
+    scores = (_choice(str(point), levels[point], _key(point, points)) for point in points)
+    return msgspec.structs.replace(field, choices=(*scores, _unclear()))
 
 
-def _choice(criterion: Criterion, point: int, points: range) -> FormChoice:
-    level = criterion.band(point) if criterion.levels else None
-    return FormChoice(
-        value=str(point),
-        label=str(point),
-        meaning=_words(level) if level else "",
-        key=_key(point, points),
-    )
+def _choice(score: str, level: Level | None, key: str | None = None) -> FormChoice:
+    words = "" if level is None else ": ".join(filter(None, (level.label, level.meaning)))
+    return FormChoice(value=score, label=score, meaning=words, key=key)
+
+
+def _range(level: Level) -> str:
+    return "\u2013".join(dict.fromkeys((show_number(level.low), show_number(level.high))))
 
 
 def _key(point: int, points: range) -> str | None:
     """Return the shortcut for a score: its digit, 0 for ten, or else its position."""
-    if points[0] >= 0 and points[-1] <= 9:  # noqa: PLR2004 - digits
-        return str(point)
-    if points[0] == 1 and points[-1] == len(_DIGITS):
-        return _DIGITS[point - 1]
-    if points[0] == 0:
-        return str(point) if point < len(_DIGITS) else None
+    if points[0] >= 0 and points[-1] <= len(_DIGITS):
+        ten = None if 0 in points else "0"
+        return str(point) if point < len(_DIGITS) else ten
     place = point - points[0]
     return _DIGITS[place] if place < len(_DIGITS) else None
-
-
-def _reading(level: Level) -> ScoreMeaning:
-    ends = dict.fromkeys((show_number(level.low), show_number(level.high)))
-    return ScoreMeaning(scores="\u2013".join(ends), meaning=_words(level))
-
-
-def _words(level: Level) -> str:
-    return f"{level.label}: {level.meaning}" if level.label else level.meaning
 
 
 def _answers(form: Mapping[str, str], rubric: Rubric) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def test_many_scores_are_written_as_a_number(scale: str, low: str, high: str, st
     asked = field(scale, Level(low=0, high=0.5, meaning="poor", label="Low"))
     assert (asked.low, asked.high, asked.step) == (low, high, step)
     assert [each.label for each in asked.choices] == ["Unclear"]
-    assert [(each.scores, each.meaning) for each in asked.readings] == [("0\u20130.5", "Low: poor")]
+    assert [(each.label, each.meaning) for each in asked.readings] == [("0\u20130.5", "Low: poor")]
 
 
 def test_a_choice_says_what_its_score_means() -> None:
