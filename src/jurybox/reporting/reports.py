@@ -62,12 +62,6 @@ def markdown_report(view: RunView, attention: Attention, people: Sequence[str] =
         metrics=metrics_of(view.summary, rubric),
         columns=(SAMPLES, key_metric(rubric), *passing, *means),
         people=people,
-        metadata={
-            **view.metadata,
-            "digest": view.digest,
-            "finished_at": view.finished_at,
-            "elapsed_s": view.elapsed_s,
-        },
     )
     return _GAPS.sub("\n\n", text).strip() + "\n"
 
@@ -84,12 +78,9 @@ def _template() -> "Template":
     def as_code(name: str) -> Markup:
         return Markup(code(name))  # noqa: S704 - the same
 
-    def as_json(value: object) -> str:
-        return msgspec.json.encode(value).decode()
-
     made = environment()
     filters = cast("dict[str, Any]", made.filters)
-    filters |= {"plain": written, "code": as_code, "json": as_json}
+    filters |= {"plain": written, "code": as_code}
     return made.get_template("report.md")
 
 

@@ -91,6 +91,12 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
         return "recorded responses" if model == RECORDED else f"responses of {model or 'unknown'}"
 
     @property
+    def facts(self) -> Metadata:
+        """The metadata, with the run's digest and when it was finished."""
+        own = {name: getattr(self, name) for name in ("digest", "finished_at", "elapsed_s")}
+        return {**self.metadata, **own}
+
+    @property
     def before(self) -> str | None:
         """The run to compare it with: the one that it was rescored from, or its baseline."""
         return self.derived_from or self.metadata.get("baseline")

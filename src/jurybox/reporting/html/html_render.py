@@ -70,14 +70,19 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
     )
     from jurybox.reporting.html.markdown_text import harmless, rendered, unmarked
     from jurybox.reporting.metric_text import (
+        causes_of,
         gate_margin,
         gate_value,
         metric_title,
         plain_words,
+        ranked,
         rules_text,
     )
     from jurybox.reporting.run_diff import between, p_value
     from jurybox.review.selection import FEWEST
+
+    def json(value: object) -> str:
+        return msgspec.json.encode(value).decode()
 
     def metric(value: float | None, name: str) -> str:
         return metric_value(name, value)
@@ -96,12 +101,13 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         exact,
         gate_margin,
         gate_value,
+        json,
         metric,
         moment,
         near,
         p_value,
     )
-    own += (metric_title, percent, plain_words, prose, px, rules_text, seen, sentence)
+    own += (metric_title, percent, plain_words, prose, px, ranked, rules_text, seen, sentence)
     made = Environment(
         # For all templates, because an unescaped value is a vulnerability.
         autoescape=True,
@@ -123,6 +129,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         "from_0_to_1": WHOLE,
         "marked": marked,
         "most_pairs": MOST_PAIRS,
+        "causes_of": causes_of,
         "verdict_of": verdict_of,
         "within": within,
     }
@@ -382,7 +389,7 @@ def vote_metrics(
     """Return how far the votes of a run agree, and how the order of two responses affects them."""
     known = position_of(view)
     # Responses that were scored separately have no order.
-    ordered = known is not None and bool(known.orders)
+    ordered = known is not None and bool(known.n)
     return jury_agreement(store, view.row), order_metrics(store, view.row) if ordered else ()
 
 

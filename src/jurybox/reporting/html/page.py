@@ -5,7 +5,7 @@ The caller passes in content that needs samples, such as the worst ones and thei
 
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -28,17 +28,14 @@ from jurybox.reporting.html.histograms import (
     score_distributions,
 )
 from jurybox.reporting.html.panels import (
-    CountShare,
     Gauge,
     Position,
-    confidence_of,
     gauge,
     groupings,
     position_of,
 )
 from jurybox.reporting.html.run_verdict import (
     CorrectedGate,
-    Part,
     Verdict,
     corrected_gates,
     failed_gates,
@@ -46,12 +43,10 @@ from jurybox.reporting.html.run_verdict import (
 )
 from jurybox.reporting.metric_text import (
     NO_RESPONSE,
-    causes_of,
     failures_of,
     key_metric,
     metric_title,
     metrics_of,
-    ranked,
     required_value,
     ruled_title,
 )
@@ -63,8 +58,6 @@ from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import JUDGE_SCORE
 from jurybox.statistics.jury_agreement import JuryAgreement
 from jurybox.text_format import counted
-
-_NOT_YET: Final = "not yet: the run isn't finished"
 
 
 class Extras(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,17 +93,16 @@ class CriterionMetric(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     label: str
-    scale: str
-    weight: float | None
-    level: str
     mean: PlottedMetric
+    scale: str = "0.0-1.0"
+    weight: float | None = None
+    level: str = ""
 
 
 class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     """A run, with everything else that its page shows."""
 
     view: RunView
-    rubric: Rubric
     verdict: Verdict
     concerns: tuple[Concern, ...]
     headlines: tuple[PlottedMetric, ...]
@@ -120,21 +112,9 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     metrics: tuple[PlottedMetric, ...]
     scores: tuple[Distribution, ...]
     groupings: dict[str, dict[str, Axis]]
-    confidence: tuple[CountShare, ...]
     position: Position | None
     measures: tuple[Distribution, ...]
-    metadata: tuple[tuple[str, str], ...]
     extras: Extras = NO_EXTRAS
-
-    @property
-    def samples(self) -> int:
-        """How many samples the run has so far."""
-        return self.view.summary[SAMPLES]
-
-    @property
-    def judges(self) -> str | None:
-        """The names of the judges; None if there are no judges."""
-        return self.view.metadata.get("evaluator_model_id")
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -143,41 +123,6 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
         others = (each.sentence for each in view.release.elsewhere)
         known = {*view.release.blockers, *others, *lost_votes(view.summary), view.unread_note}
         return tuple(note for note in view.notes if note not in known)
-
-    @property
-    def lost_votes(self) -> tuple[str, ...]:
-        """Lines about missing votes: how many are missing, then one line per cause."""
-        summary = self.view.summary
-        notes = [note.partition(":")[0] for note in lost_votes(summary)]
-        causes = ranked(summary.get("unscored_causes", {})) if notes else ()
-        return (
-            *notes,
-            *(f"{judges and f'{judges}: '}{count} x {cause}" for count, cause, judges in causes),
-        )
-
-    @property
-    def causes(self) -> tuple[Part, ...]:
-        """Why responses are missing, with the query for their samples."""
-        # Why scores are missing is in the note on missing votes.
-        missing = {"target_errors": self.view.summary.get("target_errors")}
-        return tuple((line, "flag=target_error") for line in causes_of(missing))
-
-    @property
-    def queued(self) -> int:
-        """The number of samples that need review."""
-        return self.view.queued
-
-    @property
-    def repeats(self) -> dict[str, Any]:
-        """The metrics over the repeats; ``n`` is how many there are; empty without repeats."""
-        return self.view.summary.get("repeats") or {}
-
-    @property
-    def decided(self) -> str:
-        """What the rubric says that the decision means; empty if it says nothing."""
-        conclusion = self.view.conclusion
-        meanings = {each.decide: each.meaning for each in self.rubric.decisions}
-        return meanings.get(conclusion.decision or "", "")
 
     def change(self, metric: PlottedMetric) -> str:
         """Describe the change of a metric since the run's baseline; empty if unknown."""
@@ -235,7 +180,8 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
                 "People's reviews cast doubt on this verdict: corrected by them, every gate passes"
             )
         names = ", ".join(
-            metric_title(Comparison.parse(each.judged.gate).name, self.rubric) for each in better
+            metric_title(Comparison.parse(each.judged.gate).name, self.view.rubric)
+            for each in better
         )
         return f"Corrected by people's reviews, {names} would pass; the other reasons remain"
 
@@ -243,7 +189,9 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     def calm(self) -> bool:
         """Whether there are no notes, failed gates, concerns or samples to review."""
         failed = any(not gate.outcome.passed for gate in self.gates)
-        return not (self.notes or self.lost_votes or failed or self.concerns or self.queued)
+        view = self.view
+        lost = view.summary["unscored_votes"]
+        return not (self.notes or lost or failed or self.concerns or view.queued)
 
 
 def run_page(view: RunView, concerns: Sequence[Concern], *, extras: Extras = NO_EXTRAS) -> RunPage:
@@ -253,12 +201,11 @@ def run_page(view: RunView, concerns: Sequence[Concern], *, extras: Extras = NO_
     criteria = _criteria(view, rubric, estimates)
     position = position_of(view)
     reported = {each.mean.name for each in criteria} | {SAMPLES}
-    if position is None or not position.orders:
+    if position is None or not position.n:
         # Without comparisons in two orders, a zero would be misleading.
         reported.add(UNSTABLE_RATE)
     return RunPage(
         view=view,
-        rubric=rubric,
         verdict=verdict_of(view, extras.people),
         concerns=tuple(concerns),
         headlines=_headlines(view, rubric, estimates),
@@ -282,10 +229,8 @@ def run_page(view: RunView, concerns: Sequence[Concern], *, extras: Extras = NO_
         scores=score_distributions(rubric, estimates),
         # Without a score, every group would have a pass rate of 0%.
         groupings={} if view.none_scored else groupings(summary, rubric),
-        confidence=confidence_of(view),
         position=position,
         measures=measure_distributions(rubric, estimates),
-        metadata=_metadata(view),
         extras=extras,
     )
 
@@ -324,23 +269,16 @@ def _failed_by(cause: str) -> str:
 
 def _criteria(view: RunView, rubric: Rubric, estimates: RunMetrics) -> tuple[CriterionMetric, ...]:
     """Return the means of the overall score and of all criteria that have scores."""
-    whole = f"{rubric.overall_name}_mean"
     rows = [
         CriterionMetric(
             id=rubric.overall_name,
             label="Overall, by the criteria's weights",
-            scale="0.0-1.0",
-            weight=None,
-            level="",
-            mean=estimates.of(whole),
+            mean=estimates.of(f"{rubric.overall_name}_mean"),
         )
     ]
     if rubric.components:
-        aggregate = estimates.of(AGGREGATE_SCORE)
-        label = "Aggregate, by the components' weights"
-        rows.insert(
-            0, msgspec.structs.replace(rows[0], id=AGGREGATE_SCORE, label=label, mean=aggregate)
-        )
+        label, mean = "Aggregate, by the components' weights", estimates.of(AGGREGATE_SCORE)
+        rows.insert(0, CriterionMetric(id=AGGREGATE_SCORE, label=label, mean=mean))
     whole_weight = sum(each.weight for each in rubric.criteria)
     for each in rubric.criteria:
         mean = estimates.of(rubric.mean_of(each.id))
@@ -364,20 +302,5 @@ def _criteria(view: RunView, rubric: Rubric, estimates: RunMetrics) -> tuple[Cri
         label = "not part of the overall score" if known else "no reply could be read"
         judge = judge if known else msgspec.structs.replace(judge, n=0)
         label = f"The judge's score, {label}"
-        rows.append(msgspec.structs.replace(rows[0], id=JUDGE_SCORE, label=label, mean=judge))
+        rows.append(CriterionMetric(id=JUDGE_SCORE, label=label, mean=judge))
     return tuple(rows) if any(row.mean.n for row in rows) else ()
-
-
-def _metadata(view: RunView) -> tuple[tuple[str, str], ...]:
-    known: dict[str, Any] = {
-        **view.metadata,
-        "finished_at": view.finished_at or _NOT_YET,
-        "elapsed_s": view.elapsed_s,
-    }
-    return tuple((name, _value(value)) for name, value in known.items())
-
-
-def _value(value: object) -> str:
-    if value is None:
-        return "-"
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

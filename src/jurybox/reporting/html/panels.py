@@ -87,67 +87,25 @@ def _near(axis: Axis, values: Sequence[float | None]) -> Axis:
     return msgspec.structs.replace(axis, high=above(most), bounded=False)
 
 
-_SIDES: Final = ("A", "B", "tie")
-
-
-class CountShare(msgspec.Struct, frozen=True, kw_only=True):
-    """A count out of a total; ``kind`` selects how it is drawn."""
-
-    label: str
-    kind: str
-    count: int
-    n: int
-
-    @property
-    def share(self) -> float:
-        """The share, from 0 to 1."""
-        return self.count / self.n if self.n else 0.0
-
-
 class Position(msgspec.Struct, frozen=True, kw_only=True):
-    """How the order of two responses affects winners; no ``orders`` if each was scored alone."""
+    """How the order of two responses affects winners; ``n`` is 0 if each was scored alone."""
 
-    n: int
+    n: int  # how many pairs have a winner in both orders
+    unstable: int  # how many of them have another winner in the other order
     interval: Interval | None
-    orders: tuple[CountShare, ...]
-    winners: tuple[CountShare, ...]
-
-
-def confidence_of(view: RunView) -> tuple[CountShare, ...]:
-    """Return the number of samples by the jury's confidence."""
-    found = view.conclusion.spreads.confidence
-    n = sum(found.values())
-    kinds = ("high", "moderate", "low") if n else ()
-    return tuple(CountShare(label=kind, kind=kind, count=found.get(kind, 0), n=n) for kind in kinds)
+    winners: dict[str, int]
 
 
 def position_of(view: RunView) -> Position | None:
     """Return the effect of the order; None if no pairs were compared."""
-    winners: dict[str, Any] = view.summary.get("winners") or {}
+    winners: dict[str, int] = view.summary.get("winners") or {}
     stable = view.conclusion.spreads.stable
-    reported = sum(stable.values())
-    if not winners and not reported:
+    n, unstable = sum(stable.values()), stable.get("unstable", 0)
+    if not winners and not n:
         return None
-    n = sum(winners.values())
     repeats: int = view.summary.get("repeats", {}).get("n", 1)
-    unstable = stable.get("unstable", 0)
-    return Position(
-        n=reported or n,
-        interval=wilson(unstable / repeats, reported / repeats, LEVEL) if reported else None,
-        orders=tuple(
-            CountShare(label=label, kind=kind, count=count, n=reported)
-            for label, kind, count in (
-                ("same winner in both orders", "high", reported - unstable),
-                ("winner changed with the order", "low", unstable),
-            )
-            if reported
-        ),
-        winners=tuple(
-            CountShare(label=side, kind=f"side-{side.lower()}", count=winners.get(side, 0), n=n)
-            for side in _SIDES
-            if n
-        ),
-    )
+    interval = wilson(unstable / repeats, n / repeats, LEVEL) if n else None
+    return Position(n=n, unstable=unstable, interval=interval, winners=winners)
 
 
 def with_lost_votes(store: Store, view: RunView) -> int:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jurybox.reporting.html.charts import room_for
 from jurybox.reporting.html.histograms import WHOLE, Axis, Distribution, Mark, PlottedMetric
 from jurybox.reporting.html.html_render import environment
-from jurybox.reporting.html.panels import CountShare, Gauge
+from jurybox.reporting.html.panels import Gauge
 from jurybox.rubric.metrics import Comparison
 from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.estimates import Interval
@@ -78,8 +78,8 @@ EVERY = [
     CHARTS.gauge(gate(value=None, interval=None)),
     CHARTS.whisker(estimate()),
     CHARTS.whisker(estimate(value=None, interval=None)),
-    CHARTS.shares("Parts", [CountShare(label="a", kind="high", count=1, n=2)]),
-    CHARTS.shares("Nothing", []),
+    CHARTS.shares("Parts", [("a", "high", 1)], 2),
+    CHARTS.shares("Nothing", [], 0),
 ]
 
 
@@ -187,11 +187,7 @@ def test_words_never_overlap_below_a_gauge(share: float, high: float) -> None:
 
 
 def test_shares_add_up_to_the_whole() -> None:
-    parts = [
-        CountShare(label=name, kind="high", count=count, n=8)
-        for name, count in (("a", 2), ("b", 6))
-    ]
-    drawing = read(CHARTS.shares("Parts", parts))
+    drawing = read(CHARTS.shares("Parts", [("a", "high", 2), ("b", "high", 6)], 8))
     _, *drawn = [float(each.get("width")) for each in drawing.iter("rect")]
     assert sum(drawn) == pytest.approx(float(drawing.get("width")))
     assert drawn[0] / drawn[1] == pytest.approx(1 / 3)
