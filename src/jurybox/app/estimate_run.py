@@ -293,13 +293,9 @@ def review_agreement(desk: ReviewDesk) -> ReviewAgreement | None:
             for each in (() if whole is None else whole.criteria)
             if each.ceiling is not None
         },
-        drawn=part.drawn,
         skipped=part.skipped,
-        needed=part.needed,
         unsure=part.unsure,
-        unscored=len(part.unscored),
-        waiting=len(part.waiting),
-        passed=len(part.passed),
+        **part.counts(),
         by_rules=ruled or not plan_of(desk.run).judges,
         estimates=_estimates(desk, blind, part),
         unclear=tuple(_unclear(desk, every)),

@@ -296,12 +296,8 @@ class ReviewDesk:
             anyone=len({each.number for each in queued}),
             reviews=len(found.every),
             reviewers=tuple(sorted({each.reviewer for each in found.every})),
-            drawn=part.drawn,
             labeled=len(part.labeled),
-            needed=part.needed,
-            waiting=len(part.waiting),
-            passed=len(part.passed),
-            unscored=len(part.unscored),
+            **part.counts(),
         )
 
     def random_subset(self) -> RandomSubset:

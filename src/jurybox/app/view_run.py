@@ -171,6 +171,7 @@ def corrected_by_reviews(row: records.RunRow, view: RunView, store: Store) -> Ru
 
     rubric, found = rubric_of(row), reviewer_agreement(view, store)
     corrections = {} if found is None else {each.metric: each.mean for each in found.estimates}
+    best = {} if found is None else found.best_estimates(view.summary["samples"])
     scored = {f"{name}_mean": name for name in gold_scales(rubric)} | {WIN_RATE: POINTS_OF_B}
     values, notes = dict(view.summary), list[str]()
     gated = dict.fromkeys(gate.name for gate in rubric.gates)
@@ -189,9 +190,7 @@ def corrected_by_reviews(row: records.RunRow, view: RunView, store: Store) -> Ru
             values[metric] = None
             notes.append(f"{metric} isn't corrected yet{more}")
             continue
-        # If every sample has a label, the human value needs no correction.
-        best = made.human if made.human.n == view.summary["samples"] else made.corrected
-        value = best.value
+        value = best[scored[metric]].value
         values[metric] = 1 - value if metric == WIN_RATE and value is not None else value
         notes.append(f"{scored[metric]}: {made.sentence}")
     gates = check_gates(rubric.gates, values)

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import PurePath
 from types import MappingProxyType
@@ -219,41 +219,24 @@ def write_report(
     ``baseline`` (a `RunDiff`). HTML shows all three, Markdown only ``people``; JSON has all of
     ``more``.
     """
-    _FORMATS[form](file, view, store, more)
+    match form:
+        case "html":
+            # Slow to import, so imported only when needed.
+            from jurybox.reporting.html.html_render import html_report
 
-
-def _html(file: BinaryIO, view: RunView, store: Store, more: Mapping[str, object]) -> None:
-    # Slow to import, so imported only when needed.
-    from jurybox.reporting.html.html_render import html_report
-
-    file.write(html_report(view, gather(store, view), store, more).encode())
-
-
-def _markdown(file: BinaryIO, view: RunView, store: Store, more: Mapping[str, object]) -> None:
-    people = cast("ReviewAgreement | None", more.get("people"))
-    lines = () if people is None else people.lines
-    file.write(markdown_report(view, gather(store, view), lines).encode())
-
-
-def _json(file: BinaryIO, view: RunView, store: Store, more: Mapping[str, object]) -> None:
-    # People look at a few samples; a program may want many, but memory must stay bounded.
-    attention = Attention(
-        concerns=every_concern(store, view, 1000), worst=worst_samples(store, view, 10)
-    )
-    data = {**view.as_data(), **attention.as_data(), **more}
-    text = msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
-    file.write(visible_json(text).encode() + b"\n")
-
-
-def _junit(file: BinaryIO, view: RunView, store: Store, _: Mapping[str, object]) -> None:
-    write_junit(file, view, store)
-
-
-_FORMATS: Final[
-    dict[ReportFormat, Callable[[BinaryIO, RunView, Store, Mapping[str, object]], None]]
-] = {
-    "html": _html,
-    "md": _markdown,
-    "json": _json,
-    "junit": _junit,
-}
+            text = html_report(view, gather(store, view), store, more)
+        case "md":
+            people = cast("ReviewAgreement | None", more.get("people"))
+            lines = () if people is None else people.lines
+            text = markdown_report(view, gather(store, view), lines)
+        case "json":
+            # A program may want many samples, but memory must stay bounded.
+            found = Attention(
+                concerns=every_concern(store, view, 1000), worst=worst_samples(store, view, 10)
+            )
+            data = {**view.as_data(), **found.as_data(), **more}
+            text = visible_json(msgspec.json.format(msgspec.json.encode(data).decode())) + "\n"
+        case "junit":
+            write_junit(file, view, store)
+            return
+    file.write(text.encode())

@@ -10,7 +10,6 @@ from jurybox.calibration import calibration_record
 from jurybox.documents.numbers import short, shown
 from jurybox.reporting.metric_text import metric_title
 from jurybox.review.selection import FEWEST, needed_line
-from jurybox.rubric.metrics import Comparison
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.statistics.corrected import CorrectedMetric
 from jurybox.statistics.estimates import Estimate
@@ -156,15 +155,13 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         """The metrics whose correction gives the judge no weight."""
         return [each.metric for each in self.estimates if each.mean.tuning == 0]
 
-    def changed_gates(self, gates: Sequence[Comparison]) -> tuple[tuple[Comparison, bool], ...]:
-        """Return the gates whose outcome changes once reviews correct their metric."""
-        means = {f"{each.metric}_mean": each.mean for each in self.estimates}
-        return tuple(
-            (rule, rule.passes(mean.corrected.value))
-            for rule in gates
-            if (mean := means.get(rule.name)) and mean.corrected.value is not None
-            if rule.passes(mean.corrected.value) != rule.passes(mean.judge.value)
-        )
+    def best_estimates(self, samples: int) -> dict[str, Estimate]:
+        """Return what people would score in a run of ``samples``, by metric."""
+        # If every sample has a label, the human value needs no correction.
+        return {
+            each.metric: each.mean.human if each.mean.human.n == samples else each.mean.corrected
+            for each in self.estimates
+        }
 
     def titled(self, rubric: Rubric) -> "ReviewAgreement":
         """Return the same agreement with the titles of criteria in place of their ids."""

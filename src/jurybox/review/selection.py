@@ -116,6 +116,12 @@ class RandomSubset(msgspec.Struct, frozen=True, kw_only=True):
         """How many drawn samples were reviewed without a label."""
         return len(self.reviewed) - len(self.labeled) - len(self.unscored)
 
+    def counts(self) -> dict[str, int]:
+        """Return how far reviewers are, as pages and reports say it."""
+        names = ("unscored", "waiting", "passed")
+        known = {name: len(getattr(self, name)) for name in names}
+        return known | {"drawn": self.drawn, "needed": self.needed}
+
     @property
     def needed(self) -> int:
         """How many more labels are needed before a metric is corrected."""

@@ -10,12 +10,16 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
+from markupsafe import Markup, escape
 
 from jurybox.calibration.bias_results import BiasMetric
 from jurybox.documents.numbers import dollars, exact, metric_change, metric_value, short, shown
 from jurybox.engine.records import RunRow, facets_of, in_order
 from jurybox.judging.evaluation_report import show_vote
 from jurybox.reporting.attention import UNREMARKABLE, Attention, card
+from jurybox.reporting.html.charts import HistogramLayout, px, within
+from jurybox.reporting.html.histograms import WHOLE, Axis
+from jurybox.reporting.html.html_text import marked, moment, percent, prose, seen, sentence, whole
 from jurybox.reporting.html.page import Extras, RunPage, run_page
 from jurybox.reporting.html.panels import (
     MOST_PAIRS,
@@ -26,13 +30,24 @@ from jurybox.reporting.html.panels import (
 )
 from jurybox.reporting.html.run_verdict import Verdict, verdict_of
 from jurybox.reporting.judge_votes import Opinion, judge_replies, opinions_of, votes_on
-from jurybox.reporting.metric_text import headline, plain_words
+from jurybox.reporting.metric_text import (
+    causes_of,
+    gate_margin,
+    gate_value,
+    headline,
+    metric_title,
+    plain_words,
+    ranked,
+    rules_text,
+)
 from jurybox.reporting.reasons import dangers_of, other_reasons
 from jurybox.reporting.release import REVIEW_STATES, read_reviews
 from jurybox.reporting.review_text import ReviewAgreement
+from jurybox.reporting.run_diff import RunDiff, between, p_value
 from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
 from jurybox.reporting.view import RunView
 from jurybox.review.reviews import by_number
+from jurybox.review.selection import FEWEST
 from jurybox.scoring.sample_result import FLAGS, NEEDS_REVIEW, flag_names
 from jurybox.statistics.jury_agreement import JuryAgreement, JuryCounter
 from jurybox.storage.store import Store
@@ -41,7 +56,7 @@ from jurybox.text_format import counted, cut, visible
 if TYPE_CHECKING:
     from jinja2 import BaseLoader, Environment, Template
 
-    from jurybox.reporting.run_diff import RunDiff
+    from jurybox.calibration.calibration_record import CalibrationStatus
     from jurybox.reporting.side_by_side import SideBySide
 
 _PACKAGE: Final = "jurybox.reporting.html"
@@ -57,29 +72,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
     """
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-    from jurybox.reporting.html.charts import HistogramLayout, px, within
-    from jurybox.reporting.html.histograms import WHOLE, Axis
-    from jurybox.reporting.html.html_text import (
-        marked,
-        moment,
-        percent,
-        prose,
-        seen,
-        sentence,
-        whole,
-    )
     from jurybox.reporting.html.markdown_text import harmless, rendered, unmarked
-    from jurybox.reporting.metric_text import (
-        causes_of,
-        gate_margin,
-        gate_value,
-        metric_title,
-        plain_words,
-        ranked,
-        rules_text,
-    )
-    from jurybox.reporting.run_diff import between, p_value
-    from jurybox.review.selection import FEWEST
 
     def json(value: object) -> str:
         return msgspec.json.encode(value).decode()
@@ -177,8 +170,6 @@ def side_by_side_html(
 
 
 def _whole_file(template: str, **data: object) -> str:
-    from markupsafe import Markup
-
     style, script = "\n" + style_sheet(), "\n" + _file(_SCRIPT)
     return _own(template).render(
         style=Markup(style),  # noqa: S704 - our own file
@@ -319,8 +310,6 @@ def _criteria(
 
     An opinion is given as the votes in words, and the reasoning that they share.
     """
-    from markupsafe import escape
-
     report = record.report
     if report is None:
         return
@@ -350,16 +339,6 @@ def _criteria(
             yield name, score, drawn, each.confidence if given else "", said(side, each.id, why)
 
 
-_NEVER: Final = (
-    "Never calibrated: how far these judges agree with people isn't known;"
-    " `jurybox calibrate` measures it."
-)
-_REVIEWED: Final = (
-    "Never calibrated on samples that people labeled beforehand; how far the reviews of this run"
-    " agree with its judges is shown below."
-)
-
-
 def html_report(view: RunView, attention: Attention, store: Store, more: Mapping[str, Any]) -> str:
     """Return the report on a run.
 
@@ -367,12 +346,11 @@ def html_report(view: RunView, attention: Attention, store: Store, more: Mapping
     ``baseline``, if known.
     """
     run, people = view.row, cast("ReviewAgreement | None", more.get("people"))
-    never = _REVIEWED if people is not None and people.compared else _NEVER
     jury, position = vote_metrics(store, view)
     extras = Extras(
         worst=attention.worst,
         baseline=cast("RunDiff | None", more.get("baseline")),
-        calibration=(more["calibration"] or never) if "calibration" in more else None,
+        calibration=cast("CalibrationStatus | str | None", more.get("calibration")),
         people=people,
         jury_agreement=jury,
         with_lost_votes=with_lost_votes(store, view),

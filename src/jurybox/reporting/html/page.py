@@ -66,7 +66,7 @@ class Extras(msgspec.Struct, frozen=True, kw_only=True):
     pending: bool = False  # whether the parts below that are missing are still being computed
     worst: tuple[SampleCard, ...] = ()
     baseline: RunDiff | None = None  # the comparison with the run that `RunView.before` names
-    # A string says that there is no calibration.
+    # A string says why the calibration can't be read.
     calibration: CalibrationStatus | str | None = None
     people: ReviewAgreement | None = None
     jury_agreement: JuryAgreement | None = None
@@ -179,10 +179,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
             return (
                 "People's reviews cast doubt on this verdict: corrected by them, every gate passes"
             )
-        names = ", ".join(
-            metric_title(Comparison.parse(each.judged.gate).name, self.view.rubric)
-            for each in better
-        )
+        names = ", ".join(metric_title(each.rule.name, self.view.rubric) for each in better)
         return f"Corrected by people's reviews, {names} would pass; the other reasons remain"
 
     @property

@@ -24,7 +24,7 @@ from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import SAMPLES, UNSTABLE_RATE, WIN_RATE, Comparison
 from jurybox.rubric.rubric_model import Rubric, releases
 from jurybox.scoring.summary import GateOutcome
-from jurybox.statistics.estimates import Estimate, Interval
+from jurybox.statistics.estimates import Interval
 from jurybox.text_format import counted
 
 Part = tuple[str, str]
@@ -95,6 +95,7 @@ def _with_other_reviews(verdict: Verdict, release: ReleaseReview) -> Verdict:
 class CorrectedGate(msgspec.Struct, frozen=True, kw_only=True):
     """A gate, and its outcome with the value that reviews corrected."""
 
+    rule: Comparison
     judged: GateOutcome
     outcome: GateOutcome
     interval: Interval | None
@@ -109,8 +110,8 @@ class CorrectedGate(msgspec.Struct, frozen=True, kw_only=True):
         """The interval of the corrected value, if chance isn't excluded."""
         if self.interval is None or not self.close:
             return ""
-        name = Comparison.parse(self.judged.gate).name
-        low, high = (metric_value(name, each) for each in (self.interval.low, self.interval.high))
+        ends = (self.interval.low, self.interval.high)
+        low, high = (metric_value(self.rule.name, each) for each in ends)
         return f" (interval {low} to {high}, so chance isn't excluded)"
 
     @property
@@ -121,19 +122,17 @@ class CorrectedGate(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def close(self) -> bool:
         """Whether the threshold is within the interval of the corrected value."""
-        number = Comparison.parse(self.judged.gate).number
-        return self.interval is not None and self.interval.low <= number <= self.interval.high
+        made = self.interval
+        return made is not None and made.low <= self.rule.number <= made.high
 
 
 def corrected_gates(view: RunView, people: ReviewAgreement | None) -> tuple[CorrectedGate, ...]:
     """Return the gates whose metric is corrected by reviews."""
-    values: dict[str, Estimate] = {}
-    for each in people.estimates if people else ():
-        # If every sample has a label, the human value needs no correction.
-        whole = each.mean.human.n == view.summary[SAMPLES]
-        values[f"{each.metric}_mean"] = each.mean.human if whole else each.mean.corrected
+    best = people.best_estimates(view.summary[SAMPLES]) if people else {}
+    values = {f"{metric}_mean": made for metric, made in best.items()}
     return tuple(
         CorrectedGate(
+            rule=rule,
             judged=gate,
             outcome=GateOutcome(gate=gate.gate, value=made.value, passed=rule.passes(made.value)),
             interval=made.interval,
