@@ -6,7 +6,6 @@ numpy isn't imported, unless a run has reviews or a baseline.
 import math
 from collections.abc import Iterable
 from contextlib import closing
-from html import escape
 from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,6 @@ import msgspec
 
 from jurybox.app.ids import now_utc
 from jurybox.calibration import calibration_record
-from jurybox.documents.numbers import exact, shown
 from jurybox.engine import records
 from jurybox.errors import IncompleteError, InputError, JuryboxError
 from jurybox.reporting.export_rows import exported_rows
@@ -350,21 +348,10 @@ class Run(RunView, frozen=True, kw_only=True):
 
     def _repr_html_(self) -> str:
         """Return the verdict, gates and metrics as HTML for notebooks."""
-        head = f"{self.suite}: {'passed' if self.passed else 'not passed'}"
-        passes = {True: "yes", False: "no"}
-        gates = [(each.gate, exact(each.value), passes[each.passed]) for each in self.gates]
-        metrics = [(each.name, shown(each.value)) for each in metrics_of(self.summary, self.rubric)]
-        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
-        tables = _table(("gate", "value", "passes"), gates) + _table(("metric", "value"), metrics)
-        return f"<h4>{escape(head)}</h4><p>run {escape(self.run_id)}</p>{notes}{tables}"
+        from jurybox.reporting.html.html_render import environment
 
-
-def _table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    lines = [f"<th>{escape(name)}</th>" for name in head]
-    body = ["".join(f"<td>{escape(str(cell))}</td>" for cell in row) for row in rows]
-    if not body:
-        return ""
-    return f"<table><tr>{''.join(lines)}</tr>{''.join(f'<tr>{row}</tr>' for row in body)}</table>"
+        metrics = metrics_of(self.summary, self.rubric)
+        return environment().get_template("notebook.html").render(view=self, metrics=metrics)
 
 
 def load_run(name: str = "last", *, store: str | None = None) -> Run:

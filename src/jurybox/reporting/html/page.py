@@ -4,6 +4,7 @@ The caller passes in content that needs samples, such as the worst ones and thei
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from operator import attrgetter
 from typing import Final
 
@@ -206,16 +207,7 @@ def run_page(view: RunView, concerns: Sequence[Concern], *, extras: Extras = NO_
         verdict=verdict_of(view, extras.people),
         concerns=tuple(concerns),
         headlines=_headlines(view, rubric, estimates),
-        failures=tuple(
-            FailureCause(
-                cause=cause,
-                words=_in_words(cause, rubric),
-                count=count,
-                share=count / summary[SAMPLES],
-                query=_failed_by(cause),
-            )
-            for cause, count in failures_of(summary)
-        ),
+        failures=tuple(_failure(*each, view) for each in failures_of(summary)),
         gates=tuple(gauge(gate, rubric, estimates) for gate in view.gates),
         criteria=criteria,
         metrics=tuple(
@@ -241,27 +233,21 @@ def _headlines(view: RunView, rubric: Rubric, estimates: RunMetrics) -> tuple[Pl
     return tuple(each for each in found if each.value is not None)
 
 
-def _in_words(cause: str, rubric: Rubric) -> str:
-    try:
-        rule = Comparison.parse(cause)
-    except ParseError:
-        return cause
-    return f"{ruled_title(rule.name, rubric)} {required_value(rule, failed=True)}"
+_ENDS: Final = {">=": "below", ">": "high", "<=": "above", "<": "low"}
 
 
-def _failed_by(cause: str) -> str:
-    """Return the query for the samples that failed a rule."""
-    if cause.startswith(NO_RESPONSE):
-        return "flag=target_error"
-    try:
+def _failure(cause: str, count: int, view: RunView) -> FailureCause:
+    """Return a cause in words, with the query for the samples that failed for it."""
+    query = "flag=target_error" if cause.startswith(NO_RESPONSE) else "flag=unscored"
+    words = cause
+    with suppress(ParseError):
         rule = Comparison.parse(cause)
-    except ParseError:
-        return "flag=unscored"
-    ends = {">=": "below", ">": "high", "<=": "above", "<": "low"}
-    end = ends.get(rule.operator)
-    if end is None:
-        return "flag=failed"
-    return f"flag=failed&metric={rule.name}&{end}={show_number(rule.number)}"
+        end = _ENDS.get(rule.operator)
+        value = f"&metric={rule.name}&{end}={show_number(rule.number)}" if end else ""
+        words = f"{ruled_title(rule.name, view.rubric)} {required_value(rule, failed=True)}"
+        query = f"flag=failed{value}"
+    share = count / view.summary[SAMPLES]
+    return FailureCause(cause=cause, words=words, count=count, share=share, query=query)
 
 
 def _criteria(view: RunView, rubric: Rubric, estimates: RunMetrics) -> tuple[CriterionMetric, ...]:

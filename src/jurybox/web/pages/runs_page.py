@@ -41,40 +41,11 @@ class RunLine(msgspec.Struct, frozen=True, kw_only=True):
         return self.view.name if self.view else self.run.name or self.run.run_id
 
     @property
-    def judged(self) -> tuple[str, str, str]:
-        """The rubric, the judges and the target; runs that differ in one can't be on one line."""
-        rubric = "" if self.view is None else self.view.rubric.sha256
-        target = None if self.view is None else self.view.metadata.get("target_name")
-        return rubric, self.run.judge or "", target or ""
-
-    @property
     def words(self) -> str:
         """The searchable text of the run."""
         run = self.run
         named = (run.run_id, run.suite, run.name, run.dataset, run.target, run.judge, *run.tags)
         return "\n".join(each for each in named if each).casefold()
-
-
-class Trend(msgspec.Struct, frozen=True, kw_only=True):
-    """Scored runs of one suite that can be compared, the oldest first.
-
-    ``others`` are the scored runs of the suite that aren't on the line, because of another rubric,
-    other judges or another target.
-    """
-
-    runs: tuple[RunLine, ...]
-    others: tuple[RunLine, ...]
-
-    @property
-    def differing(self) -> tuple[str, ...]:
-        """What differs between the other runs and the runs of the trend."""
-        mine = self.runs[-1].judged
-        parts = zip(("another rubric", "other judges", "another target"), mine, strict=True)
-        return tuple(
-            name
-            for at, (name, value) in enumerate(parts)
-            if any(each.judged[at] != value for each in self.others)
-        )
 
 
 def runs_page(
@@ -135,20 +106,13 @@ def _line(row: RunRow, place: AppState) -> RunLine:
     )
 
 
-def _trends(lines: Sequence[RunLine]) -> list[Trend]:
-    """Return a trend for each suite with several scored runs by one rubric, jury and target."""
+def _trends(lines: Sequence[RunLine]) -> list[list[RunLine]]:
+    """Return the scored runs of each suite by one rubric, jury and target, the oldest first."""
     found: dict[tuple[object, ...], list[RunLine]] = {}
-    shown: dict[str, list[RunLine]] = {}
     for each in reversed(lines):
-        if each.view is None or each.metric is None or each.metric.value is None:
-            continue
-        shown.setdefault(each.run.suite, []).append(each)
-        found.setdefault((each.run.suite, each.judged, each.metric.name), []).append(each)
-    several = [runs for runs in found.values() if len(runs) > 1]
-    return [
-        Trend(
-            runs=tuple(runs),
-            others=tuple(each for each in shown[runs[0].run.suite] if each not in runs),
-        )
-        for runs in several[:_MOST_TRENDS]
-    ]
+        view, metric = each.view, each.metric
+        if view is not None and metric is not None and metric.value is not None:
+            target = view.metadata.get("target_name")
+            key = each.run.suite, view.rubric.sha256, each.run.judge, target, metric.name
+            found.setdefault(key, []).append(each)
+    return [runs for runs in found.values() if len(runs) > 1][:_MOST_TRENDS]

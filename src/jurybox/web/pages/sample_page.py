@@ -243,37 +243,27 @@ def _verdict(row: ReviewRow, titles: Mapping[str, str]) -> str:
 
 
 def neighbors(place: AppState, run: RunRow, number: int, asked: PageFilter) -> Neighbors:
-    """Return the addresses of a sample's neighbors."""
-    base, store = f"/runs/{segment(run.id)}/samples/", place.store
-    if asked.at is None or not asked.is_searched(place, run):
-        return _by_number(store, run, number, base, asked.address())
-    first = max(0, asked.at - 1)
-    page = asked.find(store, run, offset=first, limit=3)
-    numbers = [row.number for row in page.rows]
-    if number not in numbers:
-        return _by_number(store, run, number, base, asked.address())
-    here = numbers.index(number)
+    """Return a sample's neighbors in the filtered list, or by number if it isn't in one."""
+    store, first, total = place.store, 0, 0
+    numbers: Sequence[int] = ()
+    query = asked.address()
+    if asked.at is not None and asked.is_searched(place, run):
+        first = max(0, asked.at - 1)
+        page = asked.find(store, run, offset=first, limit=3)
+        numbers, total = [row.number for row in page.rows], page.total
+    if listed := number in numbers:
+        here = first + numbers.index(number)
+    else:
+        here, first, total = number, number - 1, plan_of(run).samples
+        numbers = range(number - 1, number + 2)
+
+    def link(at: int) -> str | None:
+        found = numbers[at - first] if 0 <= at - first < len(numbers) else None
+        if found is None or store.sample(run.id, found) is None:
+            return None
+        here = asked.address(at=at) if listed else query
+        return f"/runs/{segment(run.id)}/samples/{found}{here}"
+
     return Neighbors(
-        previous=_link(base, asked, numbers, first, here - 1),
-        next=_link(base, asked, numbers, first, here + 1),
-        place=first + here + 1,
-        total=page.total,
-        query=asked.address(),
-    )
-
-
-def _link(base: str, asked: PageFilter, numbers: list[int], first: int, place: int) -> str | None:
-    if not 0 <= place < len(numbers):
-        return None
-    return f"{base}{numbers[place]}{asked.address(at=first + place)}"
-
-
-def _by_number(store: Store, run: RunRow, number: int, base: str, query: str) -> Neighbors:
-    before, after = number - 1, number + 1
-    return Neighbors(
-        previous=f"{base}{before}" if store.sample(run.id, before) is not None else None,
-        next=f"{base}{after}" if store.sample(run.id, after) is not None else None,
-        place=after,
-        total=plan_of(run).samples,
-        query=query,
+        previous=link(here - 1), next=link(here + 1), place=here + 1, total=total, query=query
     )
