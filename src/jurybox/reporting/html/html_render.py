@@ -56,7 +56,6 @@ from jurybox.text_format import counted, cut, visible
 if TYPE_CHECKING:
     from jinja2 import BaseLoader, Environment, Template
 
-    from jurybox.calibration.calibration_record import CalibrationStatus
     from jurybox.reporting.side_by_side import SideBySide
 
 _PACKAGE: Final = "jurybox.reporting.html"
@@ -350,7 +349,7 @@ def html_report(view: RunView, attention: Attention, store: Store, more: Mapping
     extras = Extras(
         worst=attention.worst,
         baseline=cast("RunDiff | None", more.get("baseline")),
-        calibration=cast("CalibrationStatus | str | None", more.get("calibration")),
+        calibration=(more["calibration"] or "") if "calibration" in more else None,
         people=people,
         jury_agreement=jury,
         with_lost_votes=with_lost_votes(store, view),

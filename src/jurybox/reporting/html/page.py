@@ -67,7 +67,7 @@ class Extras(msgspec.Struct, frozen=True, kw_only=True):
     pending: bool = False  # whether the parts below that are missing are still being computed
     worst: tuple[SampleCard, ...] = ()
     baseline: RunDiff | None = None  # the comparison with the run that `RunView.before` names
-    # A string says why the calibration can't be read.
+    # A string says why the calibration can't be read, or is empty if there is none.
     calibration: CalibrationStatus | str | None = None
     people: ReviewAgreement | None = None
     jury_agreement: JuryAgreement | None = None
