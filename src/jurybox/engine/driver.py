@@ -33,44 +33,36 @@ async def drive(flow: Flow[T], call: Call) -> T:
     awaited, so ``call`` can assign positions or numbers. Its first exception stops the rest of the
     batch and is raised unchanged.
     """
+    outcomes: tuple[Outcome, ...] | None = None
     try:
-        step = _next(flow, None)
-        while not isinstance(step, _Done):
+        while True:
+            try:
+                batch = _step(flow, outcomes)
+            except StopIteration as done:
+                return done.value
             # Most batches have one request; the bookkeeping for several would cost more than the
             # request itself.
-            outcomes = (await call(step[0]),) if len(step) == 1 else await _together(step, call)
-            step = _next(flow, outcomes)
-        return step.value
+            outcomes = (await call(batch[0]),) if len(batch) == 1 else await _together(batch, call)
     finally:
         flow.close()
 
 
 def drive_sync(flow: Flow[T], call: Callable[[ModelRequest], Outcome]) -> T:
     """Run ``flow`` without an event loop: over stored replies, or in a test."""
+    outcomes: tuple[Outcome, ...] | None = None
     try:
-        step = _next(flow, None)
-        while not isinstance(step, _Done):
-            step = _next(flow, tuple(map(call, step)))
-        return step.value
+        while True:
+            try:
+                batch = _step(flow, outcomes)
+            except StopIteration as done:
+                return done.value
+            outcomes = tuple(map(call, batch))
     finally:
         flow.close()
 
 
-class _Done(Generic[T]):
-    """The value that a flow returned, wrapped so that a tuple isn't mistaken for requests."""
-
-    def __init__(self, value: T) -> None:
-        self.value = value
-
-
-def _next(
-    flow: Flow[T], outcomes: tuple[Outcome, ...] | None
-) -> "tuple[ModelRequest, ...] | _Done[T]":
-    # Only the step itself is in the `try`: a StopIteration from anywhere else is a bug.
-    try:
-        return next(flow) if outcomes is None else flow.send(outcomes)
-    except StopIteration as done:
-        return _Done(done.value)
+def _step(flow: Flow[T], outcomes: tuple[Outcome, ...] | None) -> tuple[ModelRequest, ...]:
+    return next(flow) if outcomes is None else flow.send(outcomes)
 
 
 async def _together(batch: tuple[ModelRequest, ...], call: Call) -> tuple[Outcome, ...]:

@@ -390,7 +390,7 @@ def _safety(
     suspected = suspicion([*responses, *texts])
     found: list[SafetyFinding] = []
     if suspected.dangers:
-        found += [each for text in texts for each in scan(text, judge=True)]
+        found += [each for text in texts for each in scan(text, suspected, judge=True)]
     found += concerns([text for each in remarks for text in each.safety_concerns])
     different: dict[tuple[str, str], SafetyFinding] = {}
     for each in found:
@@ -407,8 +407,8 @@ def _response_findings(
     """Yield dangers in responses, text that addresses the judge, and forged lines of its prompt."""
     template = judging.rubric.template
     for text in responses:
-        yield from scan(text) if suspected.dangers else ()
-        yield from injections(text) if suspected.injections else ()
+        yield from scan(text, suspected) if suspected.dangers else ()
+        yield from injections(text, suspected) if suspected.injections else ()
         for line in () if template is None else template.forged(text):
             start, end = line.span()
             quote = line[0][:LONGEST_QUOTE].strip()

@@ -295,6 +295,9 @@ def test_one_look_at_several_texts_overlooks_nothing(texts: list[str]) -> None:
     suspected = suspicion(texts)
     assert suspected.dangers or not any(scan(text, judge=True) for text in texts)
     assert suspected.injections or not any(injections(text) for text in texts)
+    for text in texts:
+        assert scan(text, suspected, judge=True) == scan(text, judge=True)
+        assert injections(text, suspected) == injections(text)
 
 
 # What a text may suffer in one place: a letter more or less, a disguise, another case or script.

@@ -234,27 +234,32 @@ class SafetyFinding(msgspec.Struct, frozen=True, kw_only=True):
     end: int
 
 
-def scan(text: str, *, judge: bool = False) -> tuple[SafetyFinding, ...]:
+class Suspicion(NamedTuple):
+    """What texts may contain, by a quick pass over all of them."""
+
+    dangers: bool
+    injections: bool
+    possible: set[Entries]
+    """The phrases that may be in one of the texts."""
+
+
+def scan(
+    text: str, suspected: Suspicion | None = None, *, judge: bool = False
+) -> tuple[SafetyFinding, ...]:
     """Return every danger in ``text``, in text order.
 
     Args:
         text: the text of a response or a judge.
+        suspected: what it and other texts may contain, if that is known.
         judge: whether a judge wrote it; alarms ("the answer is unsafe") count only then.
 
     """
-    return _scanner().scan(text, judge=judge)
+    return _scanner().scan(text, suspected, judge=judge)
 
 
-def injections(response: str) -> tuple[SafetyFinding, ...]:
+def injections(response: str, suspected: Suspicion | None = None) -> tuple[SafetyFinding, ...]:
     """Return the passages of a response that address its judge."""
-    return _scanner().injections(response)
-
-
-class Suspicion(NamedTuple):
-    """Whether texts may contain dangers or injections, by a quick pass."""
-
-    dangers: bool
-    injections: bool
+    return _scanner().injections(response, suspected)
 
 
 def suspicion(texts: Iterable[str]) -> Suspicion:
@@ -301,11 +306,13 @@ class Scanner:
     def _grammar(self) -> Grammar:
         return Grammar(self._book)
 
-    def scan(self, text: str, *, judge: bool = False) -> tuple[SafetyFinding, ...]:
+    def scan(
+        self, text: str, suspected: Suspicion | None = None, *, judge: bool = False
+    ) -> tuple[SafetyFinding, ...]:
         """Return every danger in ``text``, in text order; alarms count if ``judge`` is true."""
         folded = _Folded(text)
         data = folded.personal_data()
-        possible = self._filter.possible(folded.small)
+        possible = self._filter.possible(folded.small) if suspected is None else suspected.possible
         dangers = self._dangers(folded.words, possible, judge=judge)
         spans = _without_overlaps([*data, *map(folded.origin, dangers)])
         return tuple(_finding(text, span, data) for span in spans)
@@ -313,16 +320,21 @@ class Scanner:
     def suspicion(self, text: str) -> Suspicion:
         """Return whether a text may contain dangers or injections."""
         folded = _Folded(text)
-        alike = not text.isascii() and _ALIKE.search(text)
         possible = self._filter.possible(folded.small)
+        alike = not text.isascii() and _ALIKE.search(text)
+        if alike:
+            possible |= self._filter.possible(_Folded(_ALIKE.sub(_plain_letter, text)).small)
         dangers = alike or possible - self._injections or folded.personal_data()
         injections = alike or possible & self._injections or self._marks.search(folded.small)
-        return Suspicion(dangers=bool(dangers), injections=bool(injections))
+        return Suspicion(bool(dangers), bool(injections), possible)
 
-    def injections(self, response: str) -> tuple[SafetyFinding, ...]:
+    def injections(
+        self, response: str, suspected: Suspicion | None = None
+    ) -> tuple[SafetyFinding, ...]:
         """Return the passages of a response that address its judge, even in a denied clause."""
         folded = _Folded(response if response.isascii() else _ALIKE.sub(_plain_letter, response))
-        found = self._addresses(folded, self._filter.possible(folded.small))
+        possible = self._filter.possible(folded.small) if suspected is None else suspected.possible
+        found = self._addresses(folded, possible)
         spans = _without_overlaps(
             [folded.origin(Span(*match.span(), FORGED_PROMPT)) for match in found]
         )
