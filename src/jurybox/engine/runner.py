@@ -455,7 +455,8 @@ class Runner:
             finally:
                 self._stop.remove(task)
             await writer.room()
-            await asyncio.sleep(0)  # lets other tasks run, even if no model is called
+            if not transcript.started:
+                await asyncio.sleep(0)  # lets other tasks run, although no model was called
 
     async def _finish(self, work: Work, transcript: Transcript, writer: Writer) -> None:
         try:

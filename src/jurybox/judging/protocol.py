@@ -5,7 +5,7 @@ Material is inserted unchanged, between delimiters that can't occur in it.
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache, cached_property, lru_cache, partial
+from functools import cache, cached_property, partial
 from typing import Any, Final
 
 import msgspec
@@ -315,19 +315,11 @@ def material(*, task: str, context: str | None, messages: Sequence[Turn], **text
     if context is not None:
         shown["CONTEXT"] = context
     shown |= texts
-    given = tuple(shown.values())
-    return _places(tuple(shown)).format(*given, token=mark(given))
-
-
-@lru_cache(maxsize=32)
-def _places(names: tuple[str, ...]) -> str:
-    """Return a template of the material: a placeholder for each text, between its delimiters."""
-    parts = ["# Material", _NO_INSTRUCTION]
-    for name in names:
-        # A role may contain braces.
-        plain = name.replace("{", "{{").replace("}", "}}")
-        parts.append(f"<<<{plain} {{token}}>>>\n{{}}\n<<<END {plain} {{token}}>>>")
-    return "\n\n".join(parts)
+    token = mark(shown.values())
+    delimited = [
+        f"<<<{name} {token}>>>\n{text}\n<<<END {name} {token}>>>" for name, text in shown.items()
+    ]
+    return "\n\n".join(["# Material", _NO_INSTRUCTION.format(token=token), *delimited])
 
 
 def mark(texts: Iterable[str]) -> str:

@@ -23,6 +23,10 @@ T = TypeVar("T")
 
 _MEGABYTE: Final = 1_000_000
 _JSON: Final = "application/json"
+# The headers that are read; providers send thirty.
+_HEADERS: Final = (
+    *("content-type", "location", "openai-processing-ms", "retry-after", "retry-after-ms"),
+)
 _FIRST_FINAL, _FIRST_REFUSAL, _FIRST_ERROR = 200, 300, 400
 # Bytes per second. The read timeout starts with the request, so large requests get more time.
 _SLOWEST_UPLOAD: Final = 100_000
@@ -56,7 +60,7 @@ _ERRORS: Final = (
 class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """An answer, and the time from sending the request to the answer's last byte.
 
-    The names of ``headers`` are in lower case.
+    ``headers`` has only those in `_HEADERS`.
     """
 
     body: bytes
@@ -130,11 +134,13 @@ class HttpClient:
                         raise ModelError("unreadable", what, retry=retry, fatal=True)
         except _ERRORS as error:
             raise self._model_error(error, time.monotonic() - started) from None
+        headers = response.headers
         answer = HttpAnswer(
             body=self.mask(b"".join(body)),
             headers={
-                str(name, "latin-1"): str(self.mask(bytes(value)), "utf-8", "replace")
-                for name, value in response.headers
+                name: str(self.mask(bytes(value)), "utf-8", "replace")
+                for name in _HEADERS
+                if (value := headers[name]) is not None
             },
             elapsed_ms=(time.monotonic() - started) * 1000,
         )
