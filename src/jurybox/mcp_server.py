@@ -1,8 +1,10 @@
 """Tools for agents, through the Model Context Protocol."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing
 from functools import wraps
+from itertools import count
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
@@ -29,6 +31,7 @@ RubricArgument = Annotated[str, Field(description="a rubric's name or path")]
 TaskArgument = Annotated[str, Field(description="the task or question")]
 ResponseArgument = Annotated[str, Field(description="the response to judge")]
 OtherArgument = Annotated[str, Field(description="the response to compare it with")]
+SecondArgument = Annotated[str | None, Field(description="a second response to compare")]
 ReferenceArgument = Annotated[str | None, Field(description="the right answer to score against")]
 ContextArgument = Annotated[str | None, Field(description="what the system under test was given")]
 JudgesArgument = Annotated[
@@ -70,8 +73,7 @@ def mcp_server(store: str | None) -> MCPServer[Any]:
     server = _StrictServer(
         "jurybox", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING"
     )
-    runs = _StoredRuns(store)
-    first = (evaluate, compare, runs.run, runs.show)
+    first = (evaluate, compare, *_tools_of(store))
     for tool in (*first, list_rubrics, check_rubric, prompt, check_reply):
         server.add_tool(_answering(tool), structured_output=False)
     return server
@@ -123,8 +125,7 @@ async def evaluate(
     votes: VotesArgument = None,
 ) -> Data:
     """Judge one response by a rubric, and return the report with its decision."""
-    material = {"task": task, "response": response, "reference": reference, "context": context}
-    return await _judged(call, rubric, judges, votes, material)
+    return await _judged(**locals())
 
 
 async def compare(
@@ -139,35 +140,24 @@ async def compare(
     votes: VotesArgument = None,
 ) -> Data:
     """Compare two responses by a rubric, each vote in both orders, and return the report."""
-    material = {"task": task, "response": response, "response_b": response_b}
-    material |= {"reference": reference, "context": context}
-    return await _judged(call, rubric, judges, votes, material)
+    return await _judged(**locals())
 
 
-async def _judged(
-    call: Call, rubric: str, judges: list[str], votes: int | None, material: dict[str, Any]
-) -> Data:
-    report, answered, loaded = _Reporter(call), 0, load_rubric(rubric)
+async def _judged(call: Call, rubric: str, **given: Any) -> Data:  # noqa: ANN401 - of `aevaluate`
+    report, answered, loaded = _Reporter(call), count(1), load_rubric(rubric)
 
-    def count(*_: object) -> None:
-        nonlocal answered
-        answered += 1
-        report(answered, None, f"{answered} calls answered")
+    def exchanged(*_: object) -> None:
+        number = next(answered)
+        report(number, None, f"{number} calls answered")
 
-    judged = evaluate_once.aevaluate(
-        rubric=loaded, judges=judges, votes=votes, on_exchange=count, **material
-    )
+    judged = evaluate_once.aevaluate(rubric=loaded, on_exchange=exchanged, **given)
     return evaluate_once.conclude_single(await report.during(judged), loaded).as_data()
 
 
-class _StoredRuns:
-    """The tools that use the store."""
-
-    def __init__(self, store: str | None) -> None:
-        self._store = store
+def _tools_of(store: str | None) -> Iterator[Callable[..., Awaitable[Data]]]:
+    """Yield the tools that use the store."""
 
     async def run(
-        self,
         suite: Annotated[str, Field(description="a suite's path, or the name of a bundled one")],
         call: Call,
         rubric: Annotated[
@@ -187,30 +177,30 @@ class _StoredRuns:
             target=target,
             judges=judges,
             limit=limit,
-            store=self._store,
+            store=store,
             on_progress=lambda now: report(now.done, now.planned, f"run {now.run_id}"),
         )
         ended = await report.during(work)
-        return await self.show(ended.run_id)
+        return await show(ended.run_id)
 
     async def show(
-        self,
         run: Annotated[str, Field(description="a run's id, its name, a tag, or last")],
         sample: Annotated[str | None, Field(description="the id of one of its samples")] = None,
         repeat: Annotated[int | None, Field(ge=0, description="which repeat of the sample")] = None,
     ) -> Data:
         """Show a run, or everything stored about one of its samples."""
-        return await asyncio.to_thread(self._shown, run, sample, repeat)
+        return await asyncio.to_thread(_shown, store, run, sample, repeat)
 
-    def _shown(self, run: str, sample: str | None, repeat: int | None) -> Data:
-        store = open_run_store(self._store)
-        try:
-            row = find_run(store, run)
-            if sample is not None:
-                return record_as_data(find_record(store, row, sample, repeat), row, store)
-            return view_as_data(view_run(row, store), store)
-        finally:
-            store.close()
+    yield run
+    yield show
+
+
+def _shown(url: str | None, run: str, sample: str | None, repeat: int | None) -> Data:
+    with closing(open_run_store(url)) as store:
+        row = find_run(store, run)
+        if sample is not None:
+            return record_as_data(find_record(store, row, sample, repeat), row, store)
+        return view_as_data(view_run(row, store), store)
 
 
 async def list_rubrics() -> Data:
@@ -228,12 +218,12 @@ async def prompt(
     rubric: RubricArgument,
     task: TaskArgument,
     response: ResponseArgument,
-    response_b: Annotated[str | None, Field(description="a second response to compare")] = None,
+    response_b: SecondArgument = None,
     reference: ReferenceArgument = None,
     context: ContextArgument = None,
 ) -> Data:
     """Return the exact prompt of a judge, for you to answer; for a pair, two prompts."""
-    asked = await check_reply(rubric, task, response, [], response_b, reference, context)
+    asked = await check_reply(**locals(), replies=[])
     return {"prompts": asked["prompts"]}
 
 
@@ -244,7 +234,7 @@ async def check_reply(
     replies: Annotated[
         list[str], Field(description="all your replies so far, in the order they were asked for")
     ],
-    response_b: Annotated[str | None, Field(description="a second response to compare")] = None,
+    response_b: SecondArgument = None,
     reference: ReferenceArgument = None,
     context: ContextArgument = None,
 ) -> Data:

@@ -154,12 +154,10 @@ class JuryFixture:
 
     def _replay(self, judges: Sequence[str], given: dict[str, Any]) -> "SingleReport":
         __tracebackhide__ = True
-        from jurybox.app.evaluate_once import outcome_report, single_procedure, single_row
+        from jurybox.app.evaluate_once import judge_row, single_procedure, single_row
         from jurybox.app.event_loop import run_blocking
-        from jurybox.engine.driver import drive
         from jurybox.errors import InputError
         from jurybox.models.recorded import ReplayModel
-        from jurybox.scoring.evaluate_sample import evaluate_sample
 
         if self._replies is None:
             if not self._file.exists():
@@ -169,10 +167,8 @@ class JuryFixture:
         rubric, votes = given["rubric"], given.get("votes")
         row = single_row(**{name: value for name, value in given.items() if name not in _HOW})
         count = rubric.votes if votes is None else votes
-        pair = row.response_b is not None
-        procedure = single_procedure(rubric, judges, count, pair=pair)
-        flow = evaluate_sample(procedure, row)
-        return outcome_report(procedure, row, run_blocking(drive(flow, self._recorded)))
+        procedure = single_procedure(rubric, row, judges, count)
+        return run_blocking(judge_row(procedure, row, self._recorded))
 
     async def _recorded(self, request: "ModelRequest") -> "Outcome":
         from jurybox.engine.ports import ModelError

@@ -9,7 +9,7 @@ import msgspec
 
 from jurybox.app.event_loop import blocking
 from jurybox.app.model_session import checked_route
-from jurybox.engine.driver import drive
+from jurybox.engine.driver import Call, drive
 from jurybox.errors import InputError
 from jurybox.judging.flow import Defect, ModelReply, ModelRequest, Outcome
 from jurybox.judging.protocol import Judging
@@ -117,7 +117,7 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
         names = [default_judge(None if used.sources == {"judge"} else why)]
         specs = [ModelSpec(model=names[0])]
     count = used.votes if votes is None else votes
-    procedure = single_procedure(used, names, count, pair=pair)
+    procedure = single_procedure(used, row, names, count)
     route = checked_route(
         specs, base_url, allow_version_drift=allow_version_drift, patience=_PATIENCE
     )
@@ -131,11 +131,15 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
                 on_exchange(request, outcome)
             return outcome
 
-        outcome = await drive(evaluate_sample(procedure, row), observed)
-    return outcome_report(procedure, row, outcome)
+        return await judge_row(procedure, row, observed)
 
 
 evaluate = blocking("evaluate", aevaluate)
+
+
+async def judge_row(procedure: Procedure, row: Row, call: Call) -> SingleReport:
+    """Judge a row by asking the judges through ``call``, and return the report."""
+    return _report(procedure, row, await drive(evaluate_sample(procedure, row), call))
 
 
 def single_row(
@@ -166,8 +170,9 @@ def single_row(
     return Row(id="", response=first, response_b=other, messages=tuple(messages), **given)
 
 
-def single_procedure(rubric: Rubric, judges: Sequence[str], votes: int, *, pair: bool) -> Procedure:
+def single_procedure(rubric: Rubric, row: Row, judges: Sequence[str], votes: int) -> Procedure:
     """Return how a single sample is judged."""
+    pair = row.response_b is not None
     check_checks(rubric, judges=bool(judges), pair=pair)
     judging = Judging(
         rubric=rubric,
@@ -178,8 +183,7 @@ def single_procedure(rubric: Rubric, judges: Sequence[str], votes: int, *, pair:
     return Procedure(judging=judging, judges=tuple(judges), votes=votes, rules=rules)
 
 
-def outcome_report(procedure: Procedure, row: Row, outcome: SampleOutcome) -> SingleReport:
-    """Return the report on a finished single evaluation."""
+def _report(procedure: Procedure, row: Row, outcome: SampleOutcome) -> SingleReport:
     sample, rubric = row.sample(outcome.response), procedure.judging.rubric
     return single_report(rubric, sample, outcome.report, outcome.automated, outcome.result)
 
@@ -307,7 +311,7 @@ def judge_by_agent(rubric: Rubric, row: Row, replies: Sequence[str]) -> SingleRe
         problem = "there is no response" if sample is None else str(sample.failure)
         raise InputError(problem, "give a response to judge")
     pair, both = row.response_b is not None, ("response A", "response B")
-    procedure = single_procedure(rubric, (_AGENT,), votes=1, pair=pair)
+    procedure = single_procedure(rubric, row, (_AGENT,), votes=1)
     read: Callable[[str, Sequence[str]], object] = procedure.judging.score_form.read
     if pair and row.reference is None:
         read, both = procedure.judging.pair_form.read, ("A before B", "B before A")
@@ -330,7 +334,7 @@ def judge_by_agent(rubric: Rubric, row: Row, replies: Sequence[str]) -> SingleRe
         if used < len(replies):
             problem = f"{len(replies)} replies were given, but only {used} can be used"
             raise InputError(problem, "leave the last ones out") from None
-        return outcome_report(procedure, row, done.value)
+        return _report(procedure, row, done.value)
     finally:
         flow.close()
     prompts = [
