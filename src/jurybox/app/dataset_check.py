@@ -7,8 +7,6 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from jurybox.app.evaluate_once import check_checks
 from jurybox.app.remote_inputs import PATTERN
 from jurybox.datasets import Dataset, open_dataset, survey
@@ -115,12 +113,6 @@ _PARTS_PER_WORKER: Final = 4
 _FEWEST: Final = 1000
 
 
-class _Part(msgspec.Struct, frozen=True, kw_only=True):
-    plan: Plan
-    unused: Collection[str]
-    rows: range
-
-
 def _survey_on(
     cluster: RayCluster, dataset: Dataset, plan: Plan, unused: Collection[str]
 ) -> tuple[Survey, set[str | None]] | None:
@@ -137,8 +129,7 @@ def _survey_on(
         size = max(_FEWEST, rows // (_PARTS_PER_WORKER * cluster.cpus))
         hashing = cluster.call(hash_dataset, plan)
         parts = [
-            cluster.call(_survey_part, _Part(plan=plan, unused=unused, rows=each))
-            for each in aligned(slices, size, rows)
+            cluster.call(_survey_part, plan, unused, each) for each in aligned(slices, size, rows)
         ]
         found = [cluster.result(part) for part in parts]
         sha256, count = cluster.result(hashing)
@@ -167,12 +158,14 @@ def _are_unique(surveys: list[PartSurvey]) -> bool:
     return not (ids[1:] == ids[:-1]).any()
 
 
-def _survey_part(part: _Part) -> tuple[PartSurvey, set[str | None], set[str]] | None:
+def _survey_part(
+    plan: Plan, unused: Collection[str], rows: range
+) -> tuple[PartSurvey, set[str | None], set[str]] | None:
     """Check some rows in a worker, and return their survey; None if a row is invalid."""
-    check = RowCheck(part.plan, part.unused)
+    check = RowCheck(plan, unused)
     try:
-        found = plan_dataset(part.plan).survey_between(
-            part.rows, needs_response=part.plan.target is None, check=check
+        found = plan_dataset(plan).survey_between(
+            rows, needs_response=plan.target is None, check=check
         )
     except InputError:
         return None
