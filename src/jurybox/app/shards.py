@@ -68,18 +68,6 @@ class _Secrets(msgspec.Struct, frozen=True, kw_only=True):
     variables: dict[str, str]
 
 
-def _worker_secrets(store: Store, plan: Plan, base_url: str | None) -> bytes:
-    """Return the secrets for the workers of a run."""
-    return msgspec.json.encode(
-        _Secrets(
-            version=__version__,
-            store=store.address if _is_server(store) else None,
-            base_url=base_url,
-            variables=worker_variables(plan.model_specs()),
-        )
-    )
-
-
 def work_on_shard(shard: Shard, link: WorkerLink) -> str:
     """Finish a shard in a worker; return why it isn't finished, or an empty string."""
     return asyncio.run(_work_on(shard, link))
@@ -158,8 +146,14 @@ class ShardedRun:
             raise InputError(problem, hint, "--engine ray")
         calls = read_limits(concurrency=plan.concurrency).concurrency
         opening = partial(open_run_store, str(Path(store.address).resolve()))
-        host = None if _is_server(store) else opening
-        cluster.begin_run(calls, _worker_secrets(store, plan, base_url), host)
+        is_server = store.address.startswith(_SERVER)
+        secrets = _Secrets(
+            version=__version__,
+            store=store.address if is_server else None,
+            base_url=base_url,
+            variables=worker_variables(plan.model_specs()),
+        )
+        cluster.begin_run(calls, msgspec.json.encode(secrets), None if is_server else opening)
         self._cluster = cluster
         self._plan = plan
         self._reports: list[Progress] = []
@@ -177,10 +171,7 @@ class ShardedRun:
         slices = dataset.slices()
         shards = self._shards(job, self._pieces(job, dataset, slices))
         try:
-            if slices and not self._plan.model_specs():
-                await self._map(job, shards)
-            else:
-                await self._hand_out(job, shards)
+            await self._hand_out(job, shards)
             if slices and job.is_complete:
                 # Checked last, after the workers have finished reading the files.
                 hashing = self._cluster.call(hash_dataset, self._plan)
@@ -203,29 +194,14 @@ class ShardedRun:
             if not running:
                 return
             for part in await self._cluster.wait([*running]):
-                _collect(job, running.pop(part), self._cluster.result(part))
-            await self._report(job, [str(shard.number) for shard in running.values()])
-
-    async def _map(self, job: Job, shards: Iterator[Shard]) -> None:
-        """Score shards through Ray Data; used if no model is called."""
-        prepared = {str(shard.number): shard for shard in shards}
-        if not prepared:
-            return  # Ray Data takes no empty list
-        done = self._cluster.map(work_on_shard, prepared)
-        while True:
-            following = asyncio.create_task(asyncio.to_thread(next, done, None))
-            while not (await asyncio.wait([following], timeout=_PAUSE))[0]:
-                await self._report(job, [*prepared])
-            found = await following
-            if found is None:
-                return
-            name, reason = found
-            _collect(job, prepared.pop(name), reason)
-
-    async def _report(self, job: Job, running: Sequence[str]) -> None:
-        reports = await self._cluster.reports(running)
-        self._reports = [msgspec.json.decode(report, type=Progress) for report in reports]
-        job.report()
+                reason = self._cluster.result(part)
+                job.count_stored(running.pop(part).numbers)
+                if reason and not job.stop.requested:
+                    job.stop.soon(reason)
+            names = [str(shard.number) for shard in running.values()]
+            reports = await self._cluster.reports(names)
+            self._reports = [msgspec.json.decode(report, type=Progress) for report in reports]
+            job.report()
 
     def _size(self) -> int:
         even = self._plan.samples // (_SHARDS_PER_WORKER * self._cluster.cpus)
@@ -259,17 +235,6 @@ class ShardedRun:
                 done=frozenset(each for each in numbers if not job.is_missing(each)),
                 concurrency=self._plan.concurrency,
             )
-
-
-def _collect(job: Job, shard: Shard, reason: str) -> None:
-    """Count the results of a shard, and stop the job if the shard isn't finished."""
-    job.count_stored(shard.numbers)
-    if reason and not job.stop.requested:
-        job.stop.soon(reason)
-
-
-def _is_server(store: Store) -> bool:
-    return store.address.startswith(_SERVER)
 
 
 def _cut(items: Iterable[T], size: int) -> Iterator[tuple[T, ...]]:
