@@ -28,9 +28,8 @@ def line_of(capsys: pytest.CaptureFixture[str]) -> Callable[[Progress], str]:
     """Return the line that is printed after ten seconds, while the run goes on."""
 
     def printed(shown: Progress) -> str:
-        times = ticking(0, 0, 10, 20)
-        with displayed(lambda: next(times)) as display:
-            display.begin(100)
+        times = ticking(0, 10, 20)
+        with displayed(100, lambda: next(times)) as display:
             display.show(shown)
         return capsys.readouterr().err.splitlines()[0]
 
@@ -62,10 +61,9 @@ def ticking(*seconds: float) -> Iterator[float]:
 def test_lines_come_at_most_every_ten_seconds_and_once_at_the_end(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    # Made, begun, and then the times at which something is shown.
-    times = ticking(0, 0, 5, 9.9, 10, 12, 19.9, 20.1, 21, 21)
-    with displayed(lambda: next(times)) as display:
-        display.begin(100)
+    # Begun, and then the times at which something is shown.
+    times = ticking(0, 5, 9.9, 10, 12, 19.9, 20.1, 21, 21)
+    with displayed(100, lambda: next(times)) as display:
         for done in (1, 2, 3, 4, 5, 6, 100):
             display.show(progress(done))
     told = [line.split()[0] for line in capsys.readouterr().err.splitlines()]
@@ -73,8 +71,7 @@ def test_lines_come_at_most_every_ten_seconds_and_once_at_the_end(
 
 
 def test_a_short_run_has_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with displayed(lambda: 0.0) as display:
-        display.begin(100)
+    with displayed(100, lambda: 0.0) as display:
         display.show(progress(50))
         display.show(progress(100))
     assert capsys.readouterr().err.count("\n") == 1

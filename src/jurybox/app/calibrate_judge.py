@@ -10,9 +10,10 @@ from jurybox import wiring
 from jurybox.app.event_loop import run_blocking
 from jurybox.app.gold_sets import read_gold_set
 from jurybox.app.ids import kept_dataset, new_id, now_utc
+from jurybox.app.job import Watch
 from jurybox.app.model_session import checked_route
 from jurybox.app.prepare import Prepared, prepare_chosen, read_rubric
-from jurybox.app.run_suite import SAME_AGAIN, Watch, equal_run, finished_run
+from jurybox.app.run_suite import SAME_AGAIN, equal_run, finished_run
 from jurybox.app.suite_choice import ChosenSuite, RunOptions
 from jurybox.app.view_run import calibration_row, setting_of
 from jurybox.calibration import tuning_loop
@@ -128,7 +129,7 @@ class Calibrator:
                 narrow=all(gives_evidence(judge.model) for judge in self._judges),
             ),
             self._judge,
-            None if self._proposer is None else self._suggest,
+            None if self._proposer is None else lambda seen: run_blocking(self._propose(seen)),
         )
         tuning, rubric = tuned.tuning, self._base
         if tuned.winner is not None:
@@ -184,9 +185,6 @@ class Calibrator:
                 cluster=known.cluster,
                 words=words_of(row),
             )
-
-    def _suggest(self, seen: Disagreements) -> Proposal | Unusable:
-        return run_blocking(self._propose(seen))
 
     async def _propose(self, seen: Disagreements) -> Proposal | Unusable:
         options, spec = self._options, self._proposer or ModelSpec(model="")

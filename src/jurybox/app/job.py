@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from itertools import chain, groupby, islice
 from typing import Final
@@ -55,8 +56,8 @@ Known = Mapping[int, Sequence[records.ExchangeRow]]
 """Stored replies for unfinished samples, by sample number."""
 Spread = Callable[["Job", Dataset], Awaitable[None]]
 """Lets other processes finish the missing samples of a job, until it is stopped."""
-OnStart = Callable[["Job"], None]
-"""Called with the job before it starts, so that the caller can watch and stop it."""
+Watch = Callable[["Job"], AbstractContextManager[object]]
+"""Watches a job, and may stop it; entered before the job starts, and left after it ends."""
 
 
 class _Throttle:

@@ -10,10 +10,11 @@ import msgspec
 
 from jurybox.app.bias_report import PROBE
 from jurybox.app.ids import kept_dataset
+from jurybox.app.job import Watch
 from jurybox.app.metadata import judge_versions, recorded_versions
 from jurybox.app.model_session import plan_models
 from jurybox.app.prepare import Prepared, check_pinned
-from jurybox.app.run_suite import Watch, equal_run, finished_run
+from jurybox.app.run_suite import equal_run, finished_run
 from jurybox.app.suite_choice import RunOptions
 from jurybox.calibration import probes
 from jurybox.calibration.bias_results import (

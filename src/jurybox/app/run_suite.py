@@ -5,9 +5,8 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing, contextmanager, redirect_stdout
-from functools import partial
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +16,7 @@ from jurybox.app.dataset_check import hash_dataset, plan_dataset
 from jurybox.app.delivery import deliver_run, order
 from jurybox.app.event_loop import blocking
 from jurybox.app.ids import new_id, now_utc
-from jurybox.app.job import Job, OnProgress, OnStart
+from jurybox.app.job import Job, OnProgress, Watch
 from jurybox.app.metadata import (
     ALLOW_VERSION_DRIFT,
     MAX_COST,
@@ -173,8 +172,10 @@ async def _run_all(
     for warning in dict.fromkeys(text for each in ready for text in each.warnings):
         warnings.warn(warning, stacklevel=2)
 
-    def watch(job: Job) -> None:
+    @contextmanager
+    def watch(job: Job) -> Generator[None]:
         job.on_progress = on_progress
+        yield
 
     runs: list[Run] = []
     with closing(open_run_store(store, create=True)) as opened:
@@ -184,8 +185,9 @@ async def _run_all(
             if result.stopped is not None:
                 resume = f"`jurybox resume {run_id}`"
                 raise IncompleteError(f"{result.stopped}; resume it with {resume}")
-            row = opened.run(run_id) if accept_unreviewed else None
-            runs.append(Run.of(result.view if row is None else accept_reviews(row, opened), store))
+            accept = accept_unreviewed
+            view = accept_reviews(result.view.row, opened) if accept else result.view
+            runs.append(Run.of(view, store))
             news = await asyncio.to_thread(deliver_run, opened, run_id)
             if bad := [line for line, is_good in news if not is_good]:
                 warnings.warn("\n".join(bad), stacklevel=2)
@@ -207,10 +209,6 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     stopped: str | None = None
 
 
-Start = Callable[[OnStart], RunResult]
-"""Starts or resumes a run, and works on it until it is finished or stopped."""
-Watch = Callable[[Start], RunResult]
-"""Starts or resumes a run, and shows its progress."""
 SAME_AGAIN: Final = "nothing is lost; run the same command again to resume"
 
 
@@ -243,7 +241,7 @@ def new_run(plan: Plan, identity: RunIdentity = NAMELESS, rescored: RunRow | Non
 async def _start(
     prepared: Prepared,
     store: Store,
-    on_start: OnStart | None = None,
+    watch: Watch = nullcontext,
     *,
     cluster: RayCluster | None = None,
 ) -> RunResult:
@@ -257,7 +255,7 @@ async def _start(
         if prepared.langfuse is not None:
             order(row.id, store, prepared.langfuse.queue)
         job = Job(store, row, prepared.plan)
-        return await _work(job, store, prepared.dataset, prepared.base_url, on_start, spread)
+        return await _work(job, store, prepared.dataset, prepared.base_url, watch, spread)
 
 
 start_run = blocking("start_run", _start)
@@ -276,7 +274,7 @@ def _with_the_rest(identity: RunIdentity, store: Store) -> RunIdentity:
 async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginning, by keyword
     row: RunRow,
     store: Store,
-    on_start: OnStart | None = None,
+    watch: Watch = nullcontext,
     *,
     base_url: str | None = None,
     concurrency: int | None = None,
@@ -317,7 +315,7 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
         with _spread(cluster, store, current, plan, base_url) as spread:
             store.reopen(current, failed)
             job = Job(store, current, plan)
-            return await _work(job, store, dataset, base_url, on_start, spread)
+            return await _work(job, store, dataset, base_url, watch, spread)
 
 
 resume_run = blocking("resume_run", _resume)
@@ -340,17 +338,17 @@ def finished_run(prepared: Prepared, store: Store, known: RunRow | None, watch: 
     """Start a run, or resume ``known``, an equal one, and return it once it is finished."""
     if known is not None and known.status == "finished":
         return finished_view(known, store)
-    start = partial(start_run, prepared, store)
-    if known is not None:
-        start = partial(
-            resume_run,
+    if known is None:
+        ended = start_run(prepared, store, watch)
+    else:
+        ended = resume_run(
             known,
             store,
+            watch,
             base_url=prepared.base_url,
             concurrency=prepared.plan.concurrency,
             allow_version_drift=prepared.identity.allow_version_drift,
         )
-    ended = watch(start)
     if ended.stopped is not None:
         what = f"run {ended.view.run_id} was stopped: {ended.stopped}"
         raise IncompleteError(f"{what}; {SAME_AGAIN}")
@@ -454,12 +452,11 @@ async def _work(
     store: Store,
     dataset: Dataset,
     base_url: str | None,
-    on_start: OnStart | None,
+    watch: Watch,
     spread: ShardedRun | None,
 ) -> RunResult:
-    if on_start is not None:
-        on_start(job)
-    row = await job.work(dataset, base_url, spread)
+    with watch(job):
+        row = await job.work(dataset, base_url, spread)
     if row.status == "finished":
         return RunResult(view=finished_view(row, store))
     view = view_unfinished(row, store, working=False)

@@ -16,7 +16,7 @@ from jurybox.calibration.bias_results import (
 )
 from jurybox.cli import options
 from jurybox.cli.output import print_line, print_result, print_table, say, yes_or_no
-from jurybox.cli.run import run_with_progress
+from jurybox.cli.run import watched
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE
 from jurybox.datasets.open_dataset import names_file
 from jurybox.documents.numbers import exact
@@ -105,7 +105,7 @@ def command(  # noqa: PLR0917 - click passes them by name
             prober = Prober(store, row, chosen)
             say(_announced(prober))
             try:
-                biases, probed = prober.run(run_with_progress, level)
+                biases, probed = prober.run(watched, level)
             except IncompleteError as error:
                 say(f"stopped: {error}")
             else:

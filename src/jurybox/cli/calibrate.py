@@ -18,7 +18,7 @@ from jurybox.calibration.calibration_record import (
 from jurybox.calibration.gold import PARTS
 from jurybox.cli import options
 from jurybox.cli.output import plain, print_line, print_result, print_table, say
-from jurybox.cli.run import run_with_progress
+from jurybox.cli.run import watched
 from jurybox.documents.numbers import dollars, signed
 from jurybox.text_format import counted, cut
 
@@ -81,7 +81,7 @@ def command(
     for warning in calibrator.warnings:
         say(f"warning: {warning}")
     with options.opened(create=True) as store:
-        made = calibrator.run(store, run_with_progress)
+        made = calibrator.run(store, watched)
     data = {**msgspec.to_builtins(made), "dollars": made.dollars}
     print_result(data, lambda: _print(made))
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import sys
-from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
@@ -25,7 +24,7 @@ from jurybox.cli.output import (
     write_new_files,
     yes_or_no,
 )
-from jurybox.cli.run import run_with_progress
+from jurybox.cli.run import watched
 from jurybox.cli.run_view import print_verdict, print_why
 from jurybox.cli.signals import FINE, INCOMPLETE
 from jurybox.documents.numbers import shown
@@ -139,7 +138,7 @@ def _run(place: Path, judge: str) -> RunResult:
     criteria = [each.id for each in prepared.plan.procedure().judging.rubric.criteria]
     name_store(click.get_current_context(), None, str(place / ".jurybox/jurybox.db"))
     with opened(create=True) as store:
-        ended = run_with_progress(partial(start_run, prepared, store))
+        ended = start_run(prepared, store, watched)
         records = [*map(SampleRecord, store.samples(ended.view.run_id))]
         with whole_file(place / "report.html") as file:
             write_report(file, "html", ended.view, store)

@@ -22,9 +22,9 @@ _FAST: Final = 10
 
 
 @contextlib.contextmanager
-def displayed(clock: Callable[[], float] = time.monotonic) -> Generator["_Display"]:
+def displayed(planned: int, clock: Callable[[], float] = time.monotonic) -> Generator["_Display"]:
     """Provide a display of a run's progress; its last state stays visible."""
-    display = _Display(clock, drawn=on_screen())
+    display = _Display(planned, clock, drawn=on_screen())
     try:
         yield display
     finally:
@@ -41,23 +41,19 @@ def on_screen() -> bool:
 class _Display:
     """Draws a bar; or prints a line every ten seconds, and one at the end."""
 
-    def __init__(self, clock: Callable[[], float], *, drawn: bool) -> None:
+    def __init__(self, planned: int, clock: Callable[[], float], *, drawn: bool) -> None:
         self._clock = clock
-        self._drawn = drawn
         self._printed_at = clock()
         self._last: Progress | None = None
         self._bar: tuple[Bar, TaskID] | None = None
-
-    def begin(self, planned: int) -> None:
-        self._printed_at = self._clock()
-        if not self._drawn:
+        if not drawn:
             return
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+        from rich import progress
 
-        bar = Progress(
-            BarColumn(bar_width=_WIDTH),
-            MofNCompleteColumn(),
-            TextColumn("{task.description}", markup=False),
+        bar = progress.Progress(
+            progress.BarColumn(bar_width=_WIDTH),
+            progress.MofNCompleteColumn(),
+            progress.TextColumn("{task.description}", markup=False),
             console=console(stderr=True),
         )
         self._bar = bar, bar.add_task("samples", total=planned)

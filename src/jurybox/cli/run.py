@@ -1,6 +1,7 @@
 """``jurybox run``, and working on a run with its progress shown."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -9,9 +10,9 @@ import msgspec
 
 from jurybox.app.delivery import deliver_run
 from jurybox.app.dry_run import CostEstimate, estimate_cost
-from jurybox.app.job import Job
+from jurybox.app.job import Job, Watch
 from jurybox.app.prepare import prepare_all
-from jurybox.app.run_suite import RunResult, Start, baseline_id, start_run
+from jurybox.app.run_suite import RunResult, baseline_id, start_run
 from jurybox.app.suite_choice import RunOptions
 from jurybox.app.view_run import accept_unreviewed, view_as_data
 from jurybox.cli import options
@@ -162,7 +163,9 @@ def _range(low: float | None, high: float | None) -> str:
     return dollars(high) if low is None or low == high else f"{dollars(low)} to {dollars(high)}"
 
 
-def run_and_print(starts: Mapping[str, Start], store: Store, *, accept: bool = False) -> int:
+def run_and_print(
+    starts: Mapping[str, Callable[[Watch], RunResult]], store: Store, *, accept: bool = False
+) -> int:
     """Start or resume each target's run, print and deliver the results; return the exit code.
 
     With ``accept``, samples that await a required review are accepted without it.
@@ -171,7 +174,7 @@ def run_and_print(starts: Mapping[str, Start], store: Store, *, accept: bool = F
     for name, start in starts.items():
         if name:
             say(f"target {name}")
-        result = run_with_progress(start)
+        result = start(watched)
         if accept and result.stopped is None:
             view = accept_unreviewed(result.view.row, store)
             result = msgspec.structs.replace(result, view=view)
@@ -186,19 +189,16 @@ def run_and_print(starts: Mapping[str, Start], store: Store, *, accept: bool = F
     return code if len(ended) == len(starts) else INCOMPLETE
 
 
-def run_with_progress(start: Start) -> RunResult:
-    """Start or resume a run and show its progress."""
-    with displayed() as display:
-
-        def on_start(job: Job) -> None:
-            plan = read_plan(job.row.plan)
-            say(f"run {job.row.id}: {_described(plan)}, saved to {options.shown_store()}")
-            job.on_progress = display.show
-            job.on_notice = lambda text: say(f"warning: {harmless(text)}")
-            display.begin(plan.samples)
-            stop_on_signals(job)
-
-        return start(on_start)
+@contextmanager
+def watched(job: Job) -> Generator[None]:
+    """Show the progress of a job, and stop it on signals."""
+    plan = read_plan(job.row.plan)
+    say(f"run {job.row.id}: {_described(plan)}, saved to {options.shown_store()}")
+    with displayed(plan.samples) as display:
+        job.on_progress = display.show
+        job.on_notice = lambda text: say(f"warning: {harmless(text)}")
+        stop_on_signals(job)
+        yield
 
 
 def _described(plan: Plan) -> str:
