@@ -35,6 +35,8 @@ def option(
 ) -> Callable[[Command], Command]:
     """Return an option by its spelling, such as ``-o, --output FILE``; a flag has no value.
 
+    Flags such as ``--cache/--no-cache`` are None if neither is given.
+
     ``name`` is the parameter's name, and ``several`` that of an option that may be repeated.
     """
     found = _SPELLING.fullmatch(spelling)
@@ -44,7 +46,10 @@ def option(
         more["is_flag"] = True
     else:
         more |= {"metavar": found[2], "multiple": several is not None}
-    return click.option(*names, help=text, show_default="default" in more, **more)
+    shown = "default" in more
+    if "/" in found[1]:
+        more["default"] = None
+    return click.option(*names, help=text, show_default=shown, **more)
 
 
 json_option = option(
