@@ -3,6 +3,7 @@
 In a document that extends another one, a block lists changes to the base's block.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Final
 
@@ -36,6 +37,7 @@ _PHRASE_KEYS: Final[dict[str, tuple[rules.Source, bool]]] = {
     "earlier_has": ("earlier", True),
     "earlier_lacks": ("earlier", False),
 }
+_MOST_SPELLINGS: Final = 10_000  # each is searched for, so more would take too much memory
 _SIGNAL_KEYS: Final = ("signal", "no_signal")
 CONDITION_KEYS: Final = (*_PHRASE_KEYS, *rules.WORD_COUNTS, *_SIGNAL_KEYS)
 
@@ -105,9 +107,20 @@ def _check_phrases(lexicon: rules.Lexicon, what: str, node: Node, findings: Find
             hint = "list single words"
         elif lexicon.match == "pattern" and not all(map(str.strip, phrase.split(rules.GAP))):
             problem, hint = "a gap without a word on one side", f"put `{rules.GAP}` between words"
+        elif lexicon.match == "pattern" and _spellings(phrase) > _MOST_SPELLINGS:
+            problem = f"more than {_MOST_SPELLINGS:,} combinations of its choices"
+            hint = "split it into several phrases"
         if problem:
             problem = f"`{phrase}` of {what} has {problem}"
             findings.add(_phrase_place(node, phrase), "bad-lexicon", problem, hint)
+
+
+def _spellings(phrase: str) -> int:
+    """Return how many combinations the choices of a phrase's longest part have."""
+    return max(
+        math.prod(each.count("|") + 1 for each in part.split(")"))
+        for part in phrase.split(rules.GAP)
+    )
 
 
 def _phrase_place(node: Node, phrase: str) -> Place:

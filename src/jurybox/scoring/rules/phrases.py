@@ -9,7 +9,7 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
 from typing import Final, NamedTuple
@@ -128,7 +128,6 @@ _UNSPACED = re.compile(
 
 _CHOICE = re.compile(r"\(([^()]*\|[^()]*)\)")
 _WORD = re.compile(r"(?:\([^()]*\)|[^\s(]|\((?![^()]*\)))+")
-_MOST_COMBINED = 200  # the maximum number of spellings of a part of a phrase
 _ENDS_SENTENCE = re.compile(r"[.!?\n]")
 _MOST_IN_GAP = 5  # words
 _LONGEST_GAP = 60  # characters
@@ -152,16 +151,6 @@ class PhraseGroup(NamedTuple):
     text: Source
     phrases: tuple[str, ...]
     match: Match = "word-start"
-
-
-class _PhrasePart(NamedTuple):
-    """A part of a phrase in all its spellings; ``close`` if it directly follows the previous part.
-
-    A phrase is split into parts if its choices have too many combinations.
-    """
-
-    spellings: tuple[str, ...]
-    close: bool
 
 
 class _Piece:
@@ -205,8 +194,8 @@ class _Lookup:
 
         # A phrase matched both as a whole word and as the start of one is in the automaton twice.
         self._known: dict[tuple[str, bool], _Piece] = {}
-        self._long: list[tuple[int, list[bool]]] = []
-        """The fact of each multi-part phrase, and which parts directly follow the previous one."""
+        self._long: list[tuple[int, int]] = []
+        """The fact of each phrase with gaps, and the number of its parts."""
         for group in groups:
             for phrase in group.phrases:
                 self._add(group, fold(phrase).text.strip())
@@ -222,15 +211,15 @@ class _Lookup:
         # Matches of an exception are stored under the negative number of the fact.
         excepts = phrase.startswith(EXCEPT)
         fact = -group.fact if excepts else group.fact
-        parts = list(_parts(phrase.removeprefix(EXCEPT)))
-        if len(parts) == 1:
-            for spelling in parts[0].spellings:
-                self._piece(spelling, whole=True).facts[fact] = None
-            return
+        parts = phrase.removeprefix(EXCEPT).split(GAP)
         for number, part in enumerate(parts):
-            for spelling in part.spellings:
-                self._piece(spelling, whole=True).parts.append((len(self._long), number))
-        self._long.append((fact, [part.close for part in parts]))
+            for spelling in _spelled(part):
+                piece = self._piece(spelling, whole=True)
+                if len(parts) == 1:
+                    piece.facts[fact] = None
+                else:
+                    piece.parts.append((len(self._long), number))
+        self._long.append((fact, len(parts)))
 
     def _piece(self, text: str, *, whole: bool) -> _Piece:
         return self._known.setdefault((text, whole), _Piece(text, whole=whole))
@@ -252,32 +241,27 @@ class _Lookup:
             for phrase, number in piece.parts:
                 parts[phrase].setdefault(number, []).append(hit)
         for phrase, hits in parts.items():
-            fact, close = self._long[phrase]
-            if len(hits) == len(close) and (joined := _join(text, hits, close)):
+            fact, count = self._long[phrase]
+            if len(hits) == count and (joined := _join(text, hits)):
                 found[fact] = sorted([*found[fact], *joined], key=itemgetter(2))
         if found and min(found) < 0:
             _take_back(found)
         return found
 
 
-def _join(text: str, parts: dict[int, list[Hit]], close: Sequence[bool]) -> list[Hit]:
-    """Return the places where the parts of a phrase follow one another."""
+def _join(text: str, parts: dict[int, list[Hit]]) -> list[Hit]:
+    """Return the places where the parts of a phrase follow one another, with gaps between them."""
     joined = parts[0]
-    for number in range(1, len(close)):
-        joined = list(_followed(text, joined, parts[number], close=close[number]))
+    for number in range(1, len(parts)):
+        starts = {end: start for _, start, end in joined}
+        ends = sorted(starts)
+        # Each part is joined to the nearest one before it.
+        joined = [
+            (index, starts[ends[place - 1]], end)
+            for index, start, end in parts[number]
+            if (place := bisect_right(ends, start)) and _is_gap(text, ends[place - 1], start)
+        ]
     return joined
-
-
-def _followed(text: str, before: list[Hit], after: list[Hit], *, close: bool) -> Iterator[Hit]:
-    """Join each part to the one directly before it, or to the nearest one across a gap."""
-    starts = {end: start for _, start, end in before}
-    ends = sorted(starts)
-    for index, start, end in after:
-        if close:
-            if start - 1 in starts:
-                yield index, starts[start - 1], end
-        elif (place := bisect_right(ends, start)) and _is_gap(text, ends[place - 1], start):
-            yield index, starts[ends[place - 1]], end
 
 
 def _take_back(found: dict[int, list[Hit]]) -> None:
@@ -294,16 +278,13 @@ def _take_back(found: dict[int, list[Hit]]) -> None:
             found[-fact] = kept
 
 
-def _parts(phrase: str) -> Iterator[_PhrasePart]:
-    for piece in phrase.split(GAP):
-        close, combined = False, [""]
-        for word in _WORD.findall(piece):
-            choices = _choices(word)
-            if len(combined) * len(choices) > _MOST_COMBINED and all(combined) and all(choices):
-                yield _PhrasePart(_spelt(combined), close)
-                close, combined = True, [""]
-            combined = [f"{one} {other}".strip() for one in combined for other in choices]
-        yield _PhrasePart(_spelt(combined), close)
+def _spelled(part: str) -> Iterable[str]:
+    """Return the spellings of a part of a phrase: its choices, with and without apostrophes."""
+    combined = [""]
+    for words in map(_choices, _WORD.findall(part)):
+        combined = [f"{one} {other}".strip() for one in combined for other in words]
+    spelled = ((phrase, phrase.replace("'", "")) for phrase in combined if phrase)
+    return dict.fromkeys(chain.from_iterable(spelled))
 
 
 def _choices(word: str) -> list[str]:
@@ -313,12 +294,6 @@ def _choices(word: str) -> list[str]:
         return [word]
     before, after = word[: choice.start()], word[choice.end() :]
     return [each for one in choice[1].split("|") for each in _choices(f"{before}{one}{after}")]
-
-
-def _spelt(phrases: Iterable[str]) -> tuple[str, ...]:
-    """Return the spellings of phrases: as they are, and without apostrophes."""
-    spelled = ((phrase, phrase.replace("'", "")) for phrase in phrases if phrase)
-    return tuple(dict.fromkeys(chain.from_iterable(spelled)))
 
 
 def _is_gap(text: str, start: int, end: int) -> bool:
