@@ -163,7 +163,7 @@ def test_a_judge_is_held_against_people(calibrate: Calibrate) -> None:
     assert (metrics["criterion"], metrics["n"], metrics["unscored"]) == ("correctness", 60, 0)
     assert metrics["exact"]["value"] == 0
     assert metrics["bias"]["value"] == 2
-    assert metrics["bias"]["sentence"].startswith("correctness: the judge scores 2 higher than")
+    assert metrics["bias"]["sentence"].startswith("correctness: the judge is higher than")
     assert metrics["ceiling"]["kappa"] == 1
     assert metrics["labels"] == 120
     assert metrics["confusion"]["counts"][0][2] == 40

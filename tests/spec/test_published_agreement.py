@@ -31,14 +31,10 @@ def recorded(name: str) -> list[dict[str, Any]]:
 
 def test_pandalms_three_people_agree_as_published() -> None:
     rows = recorded("pandalm_human3")
-    n = len(rows)
     ratings = Ratings(
         criterion=None,
-        items=tuple(str(i) for i in range(n)),
         raters=("1", "2", "3"),
-        item=tuple(i for i in range(n) for _ in range(3)),
-        rater=(0, 1, 2) * n,
-        score=tuple(float(score) for row in rows for score in row["human"]),
+        table=np.array([row["human"] for row in rows], dtype=np.float64),
     )
     made = agree_all(ratings, Scale.parse("0-2"))
     kappas = [pair.agreement["kappa"] for pair in made.pairs]

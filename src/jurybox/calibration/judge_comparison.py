@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
+import numpy as np
 
 from jurybox.calibration.calibration_record import (
     Agreement,
@@ -22,13 +23,12 @@ from jurybox.calibration.gold import (
     gold_scales,
     losses,
 )
-from jurybox.documents.numbers import show_number
-from jurybox.judging.formats.reply_format import Side
+from jurybox.judging.evaluation_report import show_vote
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.statistics.agreement import PairAgreement, Ratings, agree, agree_all
 from jurybox.statistics.estimates import Estimate
-from jurybox.statistics.paired_comparison import PairedComparison, compare_paired
+from jurybox.statistics.paired_comparison import compare_paired, described
 
 _CONTINUOUS: Final = "on a continuous scale, scores are rarely exactly equal"
 _BANDS: Final = 10
@@ -143,54 +143,9 @@ def _bias(
         value=made.difference,
         interval=made.interval,
         direction=made.verdict,
-        sentence=_bias_sentence(name, made),
+        sentence=f"{name}: {described(made, 'people', 'the judge', 'label')}",
         reason=made.reason,
     )
-
-
-def _bias_sentence(name: str, made: PairedComparison) -> str:
-    value, interval, verdict = made.difference, made.interval, made.verdict
-    if value is None:
-        return f"{name}: nothing was scored by both"
-    if not made.differing:
-        return f"{name}: the judge scores as people do, on all {made.n}"
-    by = _shown(abs(value))
-    if interval is None:
-        scores = f"{name}: the judge scores {by} {_way(value)} than people"
-        return f"{scores}, on too few samples to say more"
-    if verdict == "undecided":
-        ends = f"{_shown(interval.low)} to {_shown(interval.high)}"
-        doubt = doubt_of(made)
-        return f"{name}: no clear bias: judge minus people is {_shown(value)} ({ends}{doubt})"
-    low, high = sorted((abs(interval.low), abs(interval.high)))
-    ends = f"{_shown(low)} to {_shown(high)}"
-    return f"{name}: the judge scores {by} {_way(value)} than people ({ends})"
-
-
-def doubt_of(made: PairedComparison) -> str:
-    """Return why a difference is undecided though its interval excludes zero; else "".
-
-    A verdict also needs the p value, which may disagree with the interval near the threshold.
-    """
-    interval, p = made.interval, made.p_value
-    if made.verdict != "undecided" or interval is None or p is None:
-        return ""
-    if interval.low <= 0 <= interval.high:
-        return ""
-    return f", but p {show_number(_digits(p))} is above {show_number(_digits(1 - interval.level))}"
-
-
-def _digits(share: float) -> float:
-    """Return a share with three significant digits."""
-    return float(f"{share:.3g}")
-
-
-def _shown(value: float) -> str:
-    return show_number(round(value, 2) + 0.0)
-
-
-def _way(value: float) -> str:
-    return "lower" if value < 0 else "higher"
 
 
 def confusion_of(
@@ -233,15 +188,11 @@ def _disagreement(case: GoldCase, name: str, share: float) -> Disagreement:
         sample_id=case.id,
         number=case.number,
         distance=share,
-        people=labels[0] if len(labels) == 1 else ", ".join(map(_label, labels)),
+        people=labels[0] if len(labels) == 1 else ", ".join(map(show_vote, labels)),
         judge=verdict.winner if pair else verdict.scores.get(name),
         judge_reasoning=" ".join(reasons) if pair else verdict.reasoning.get(name) or "",
         people_reasoning=case.comment(name),
     )
-
-
-def _label(label: float | Side) -> str:
-    return label if isinstance(label, str) else show_number(label)
 
 
 _FEWEST: Final = 2
@@ -272,7 +223,10 @@ def ceiling_of(
         own = [several[item][who] for item in shared]
         with_judge.append(agree([judge[item] for item in shared], own, scale))
     kappa = "kappa" if nominal else "kappa_quadratic"
-    whole = agree_all(_ratings(several, names), scale, level=level)
+    scores = [[given[item].get(who) for who in names] for item in sorted(several)]
+    table = np.array(scores, dtype=np.float64)
+    ratings = Ratings(criterion=None, raters=tuple(names), table=table)
+    whole = agree_all(ratings, scale, level=level)
     pairs = [pair.agreement for pair in whole.pairs]
     kind = "nominal" if nominal else scale.measurement
     return Ceiling(
@@ -292,21 +246,3 @@ def _weighted_mean(
     known = [(value, pair.n) for pair in pairs if (value := metric(pair)) is not None]
     total = sum(n for _, n in known)
     return sum(value * n for value, n in known) / total if total else None
-
-
-def _ratings(given: Given, names: list[str]) -> Ratings:
-    items = tuple(sorted(given))
-    places = {who: place for place, who in enumerate(names)}
-    entries = [
-        (number, places[who], score)
-        for number, item in enumerate(items)
-        for who, score in given[item].items()
-    ]
-    return Ratings(
-        criterion=None,
-        items=items,
-        raters=tuple(names),
-        item=tuple(item for item, _, _ in entries),
-        rater=tuple(rater for _, rater, _ in entries),
-        score=tuple(score for _, _, score in entries),
-    )

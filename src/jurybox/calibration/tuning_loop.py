@@ -12,7 +12,7 @@ import msgspec
 from jurybox.calibration import proposals
 from jurybox.calibration.calibration_record import Agreement, Gain, Round, RoundResult, Tuning
 from jurybox.calibration.gold import PARTS, GoldCase, Part, gold_scales, loss_of, losses
-from jurybox.calibration.judge_comparison import Options, clusters_of, compare, doubt_of
+from jurybox.calibration.judge_comparison import Options, clusters_of, compare
 from jurybox.calibration.proposals import Proposal, propose
 from jurybox.documents.numbers import show_number
 from jurybox.judging.flow import Answer as ModelAnswer
@@ -21,7 +21,7 @@ from jurybox.judging.prompts import rubric_text
 from jurybox.rubric import render_rubric
 from jurybox.rubric.rubric_model import Criterion, Generation, Protocol, Rubric
 from jurybox.sample import Turn
-from jurybox.statistics.paired_comparison import PairedComparison, compare_paired
+from jurybox.statistics.paired_comparison import compare_paired, described
 
 _BINARY: Final = frozenset({0.0, 1.0})
 
@@ -258,6 +258,9 @@ def gain_of(
     binary = _BINARY.issuperset((*a, *b))
     clusters = clusters_of(shared)
     made = compare_paired(a, b, binary=binary, clusters=clusters, level=level, seed=seed)
+    moved = "distance from people"
+    if made.mean_a is not None and made.mean_b is not None:
+        moved += f" {made.mean_a:.3f} before, {made.mean_b:.3f} after"
     return Gain(
         n=made.n,
         before=made.mean_a,
@@ -265,18 +268,8 @@ def gain_of(
         difference=made.difference,
         interval=made.interval,
         clear=made.verdict == "lower",
-        sentence=_sentence(made),
+        sentence=f"{moved}: {described(made, 'before', 'after')}",
     )
-
-
-def _sentence(made: PairedComparison) -> str:
-    if made.mean_a is None or made.mean_b is None or made.difference is None:
-        return made.reason or "nothing was judged by both"
-    moved = f"distance from people {made.mean_a:.3f} before, {made.mean_b:.3f} after"
-    if made.interval is None:
-        return f"{moved} ({made.reason})"
-    ends = f"{made.interval.low:+.3f} to {made.interval.high:+.3f}"
-    return f"{moved}, difference {made.difference:+.3f} ({ends}, {made.n} samples{doubt_of(made)})"
 
 
 def _diff(before: Rubric, after: Rubric) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 import msgspec
+import numpy as np
 
 from jurybox.datasets.dataset import take_all
 from jurybox.datasets.fields import FieldError, kind_of
@@ -101,26 +102,23 @@ class _Reading:
         return value
 
     def of_criterion(self, criterion: str | None) -> Ratings:
-        """Return the ratings of a criterion, column by column."""
-        own = [
-            (item, rater, score)
+        """Return the ratings of a criterion as a table."""
+        own = {
+            (item, rater): score
             for (each, item, rater), (score, _) in self.scores.items()
             if each == criterion
-        ]
-        scored = [(item, rater, score) for item, rater, score in own if score is not None]
-        items = {item: at for at, item in enumerate(dict.fromkeys(item for item, _, _ in scored))}
-        raters = {rater: at for at, rater in enumerate(dict.fromkeys(rater for _, rater, _ in own))}
+        }
+        items = dict.fromkeys(item for (item, _), score in own.items() if score is not None)
+        raters = tuple(dict.fromkeys(rater for _, rater in own))
         # An item without a cluster is its own cluster, with a name that no other has.
         clusters: tuple[Hashable, ...] = tuple(
             self.clusters[item][0] if item in self.clusters else ("", item) for item in items
         )
+        scores = [[own.get((item, rater)) for rater in raters] for item in items]
         return Ratings(
             criterion=criterion,
-            items=tuple(items),
-            raters=tuple(raters),
-            item=tuple(items[item] for item, _, _ in scored),
-            rater=tuple(raters[rater] for _, rater, _ in scored),
-            score=tuple(float(score) for _, _, score in scored),
+            raters=raters,
+            table=np.array(scores, dtype=np.float64).reshape(len(items), len(raters)),
             clusters=None if self._cluster is None else clusters,
         )
 

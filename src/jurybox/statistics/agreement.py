@@ -89,19 +89,15 @@ class RaterPair(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ratings(msgspec.Struct, frozen=True, kw_only=True):
-    """The ratings of one criterion, column by column.
+    """The ratings of one criterion.
 
-    ``item``, ``rater`` and ``score`` have one entry per rating: the indexes of its item and rater
-    in ``items`` and ``raters``, and its score. A missing rating has no entry. ``clusters`` has the
-    cluster of each item, if items depend on each other.
+    ``table`` has a row for each item, a column for each rater, and NaN for a missing rating; every
+    row has a rating. ``clusters`` has the cluster of each item, if items depend on each other.
     """
 
     criterion: str | None
-    items: tuple[str, ...]
     raters: tuple[str, ...]
-    item: tuple[int, ...]
-    rater: tuple[int, ...]
-    score: tuple[float, ...]
+    table: Values
     clusters: tuple[Hashable, ...] | None = None
 
 
@@ -231,19 +227,15 @@ def agree_all(ratings: Ratings, scale: Scale, *, level: float = 0.95) -> PanelAg
 
     The intervals assume that items, or their clusters, are independent.
     """
-    rated, item = np.unique(np.asarray(ratings.item, dtype=np.intp), return_inverse=True)
-    # A row per item and a column per rater; NaN for a missing rating.
-    table = np.full((len(rated), len(ratings.raters)), np.nan)
-    table[item, np.asarray(ratings.rater, dtype=np.intp)] = ratings.score
+    table, clusters = ratings.table, ratings.clusters
     given = ~np.isnan(table)
-    clusters = ratings.clusters and [ratings.clusters[place] for place in rated.tolist()]
     patterns = panel.RatingPatterns(np.nonzero(given)[0], table[given], len(table))
     found = _of_ratings(patterns, scale, clusters, level)
     return PanelAgreement(
         criterion=ratings.criterion,
         n_items=len(table),
         n_paired=_paired(patterns),
-        n_ratings=len(ratings.score),
+        n_ratings=int(given.sum()),
         raters=ratings.raters,
         estimates=found | _of_complete(table, clusters, level),
         pairs=_pairs(table, ratings.raters, scale, clusters, level),

@@ -25,6 +25,7 @@ from jurybox.statistics.intervals import (
     standard_error,
     t_quantile,
 )
+from jurybox.text_format import counted
 
 Direction = Literal["higher", "lower", "undecided"]
 
@@ -284,7 +285,7 @@ def _corrected(made: PairedComparison, p: float, tests: int) -> PairedComparison
 
 def _concluded(made: PairedComparison) -> PairedComparison:
     decided = msgspec.structs.replace(made, verdict=_verdict(made))
-    return msgspec.structs.replace(decided, sentence=_sentence(decided))
+    return msgspec.structs.replace(decided, sentence=described(decided))
 
 
 def _verdict(made: PairedComparison) -> Direction:
@@ -300,23 +301,24 @@ def _verdict(made: PairedComparison) -> Direction:
     return "lower" if interval.high < 0 else "undecided"
 
 
-def _sentence(made: PairedComparison) -> str:
+def described(made: PairedComparison, a: str = "A", b: str = "B", pair: str = "sample") -> str:
+    """Return the result in words, with names for the two sides and for a pair of values."""
     if made.difference is None:
         return f"not measurable: {made.reason}"
-    samples = "1 sample" if made.n == 1 else f"{made.n:,} samples"
+    samples = counted(made.n, pair)
     if made.clusters is not None:
-        samples += f" in {made.clusters:,} cluster{'' if made.clusters == 1 else 's'}"
+        samples += f" in {counted(made.clusters, 'cluster')}"
     if not made.differing:
-        return f"no significant difference: A and B are equal on {samples}"
-    seen = f"B minus A is {short(made.difference)}"
+        return f"no significant difference: {a} and {b} are equal on {samples}"
+    seen = f"{b} minus {a} is {short(made.difference)}"
     interval = made.interval
     if interval is None:
         reason = f"and there is no interval ({made.reason})"
         return f"no significant difference: {seen} on {samples}, {reason}"
     ends = f"{short(interval.low)} to {short(interval.high)}"
-    basis = f"{100 * interval.level:g}% interval {ends}, {_p(made)}, {samples}"
+    basis = f"{100 * interval.level:.4g}% interval {ends}, {_p(made)}, {samples}"
     if made.verdict != "undecided":
-        return f"B is {made.verdict} than A by {short(abs(made.difference))} ({basis})"
+        return f"{b} is {made.verdict} than {a} by {short(abs(made.difference))} ({basis})"
     said = f"no significant difference: {seen} ({basis})"
     if not interval.low <= 0 <= interval.high and made.p_adjusted is not None:
         said += f"; on its own, without the other tests, {_shown_p(made.p_value)}"

@@ -88,7 +88,10 @@ def test_a_gain_that_only_the_interval_believes_in_says_why_it_is_refused() -> N
     assert gain.interval is not None
     assert gain.interval.high < 0
     assert not gain.clear
-    assert gain.sentence.endswith("40 samples, but p 0.0625 is above 0.05)")
+    assert gain.sentence.endswith(
+        "no significant difference: after minus before is -0.031 (95% interval -0.058 to -0.004,"
+        " p = 0.062, 40 samples); a true difference of 0.038 would be found with probability 0.8"
+    )
 
 
 def test_more_rounds_ask_for_more_certainty() -> None:

@@ -18,14 +18,10 @@ X = float("nan")
 
 def ratings(table: NDArray[np.float64]) -> Ratings:
     """Return ratings from a row for each item and a column for each rater; NaN is missing."""
-    item, rater = np.nonzero(~np.isnan(table))
     return Ratings(
         criterion=None,
-        items=tuple(map(str, range(table.shape[0]))),
         raters=tuple(map(str, range(table.shape[1]))),
-        item=tuple(item.tolist()),
-        rater=tuple(rater.tolist()),
-        score=tuple(table[item, rater].tolist()),
+        table=table[~np.isnan(table).all(axis=1)],
     )
 
 
