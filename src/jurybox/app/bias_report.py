@@ -12,7 +12,6 @@ from jurybox.calibration.bias_metrics import measure
 from jurybox.calibration.bias_results import BiasReport
 from jurybox.calibration.gold import Gold
 from jurybox.calibration.observations import (
-    GradedResponse,
     Observations,
     ObservedVote,
     ScoredResponse,
@@ -214,7 +213,7 @@ class _Observer:
                 continue
             for judge, score in self._by_family(report, overall, criteria):
                 self.seen.graded.append(
-                    GradedResponse(sample=sample, score=score, judge=judge, maker=maker, gold=human)
+                    ScoredResponse(sample=sample, score=score, judge=judge, maker=maker, gold=human)
                 )
 
     def _makers(self, row: Row) -> tuple[str | None, str | None]:

@@ -27,12 +27,12 @@ from jurybox.calibration.gold import (
 )
 from jurybox.calibration.judge_comparison import Options, compare
 from jurybox.calibration.proposals import Proposal, next_version
-from jurybox.calibration.tuning_loop import Disagreements, JudgedPart, Unusable
+from jurybox.calibration.tuning_loop import Disagreements, JudgedPart
 from jurybox.datasets.row_reader import record_of
 from jurybox.engine.driver import drive
 from jurybox.engine.plan import DocumentPlan
 from jurybox.errors import IncompleteError, InputError
-from jurybox.judging.flow import Failure, ModelRequest, Outcome
+from jurybox.judging.flow import Defect, Failure, ModelRequest, Outcome
 from jurybox.judging.protocol import gives_evidence
 from jurybox.reporting.output_file import whole_file
 from jurybox.reporting.stored import SampleRecord
@@ -186,7 +186,7 @@ class Calibrator:
                 words=words_of(row),
             )
 
-    async def _propose(self, seen: Disagreements) -> Proposal | Unusable:
+    async def _propose(self, seen: Disagreements) -> Proposal | Defect:
         options, spec = self._options, self._proposer or ModelSpec(model="")
         route = checked_route(
             [spec], options.base_url, allow_version_drift=options.allow_version_drift

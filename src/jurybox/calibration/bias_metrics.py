@@ -8,7 +8,6 @@ import numpy as np
 
 from jurybox.calibration.bias_results import Bias, BiasMetric, percent, side_of, signed, unmeasured
 from jurybox.calibration.observations import (
-    GradedResponse,
     Observations,
     ObservedVote,
     ScoredResponse,
@@ -357,7 +356,7 @@ def _is_own(vote: ObservedVote) -> tuple[bool, bool]:
 
 
 def _own_difference(
-    rows: Sequence[GradedResponse], samples: Sequence[str], level: float
+    rows: Sequence[ScoredResponse], samples: Sequence[str], level: float
 ) -> Estimate:
     """Return how much higher judges score their own family's responses, within each judge family.
 

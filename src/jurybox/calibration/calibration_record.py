@@ -110,12 +110,12 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
 
     number: int
     by: Literal["rule", "model"]
-    kind: str
-    criterion: str | None
-    hypothesis: str
-    change: str
-    kept: bool
-    reason: str
+    kind: str = "model"
+    criterion: str | None = None
+    hypothesis: str = ""
+    change: str = ""
+    kept: bool = False
+    reason: str = ""
     tune: RoundResult | None = None
     select: RoundResult | None = None
 

@@ -78,23 +78,16 @@ HALF: Final = 0.5
 class ScoredResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A scored response: its score from 0 to 1, its length, and whether it is formatted.
 
-    ``gold`` is the human score, also from 0 to 1.
+    ``judge`` is the family of the judges, or empty for all judges together; ``maker`` is the family
+    of the model that wrote the response, if known. ``gold`` is the human score, from 0 to 1.
     """
 
     sample: str
     score: float
-    words: int
-    formatted: bool
-    gold: float | None = None
-
-
-class GradedResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """The score that judges of one family gave a response of a known family."""
-
-    sample: str
-    score: float
-    judge: str
-    maker: str
+    words: int = 0
+    formatted: bool = False
+    judge: str = ""
+    maker: str = ""
     gold: float | None = None
 
 
@@ -117,8 +110,8 @@ class Observations(msgspec.Struct, kw_only=True):
     """All observations of a run; ``criteria`` are the ids of its rubric's criteria."""
 
     criteria: tuple[str, ...] = ()
-    scored: list[ScoredResponse] = []
-    graded: list[GradedResponse] = []
+    scored: list[ScoredResponse] = []  # by all judges together
+    graded: list[ScoredResponse] = []  # by the judges of each family, for known makers
     voted: list[ObservedVote] = []
 
 

@@ -42,15 +42,9 @@ class Disagreements(msgspec.Struct, frozen=True, kw_only=True):
     earlier: tuple[Round, ...] = ()
 
 
-class Unusable(msgspec.Struct, frozen=True, kw_only=True):
-    """A proposal that can't be used, and why."""
-
-    reason: str
-
-
 Judge = Callable[[Rubric, Part, int], JudgedPart]
 """Judges a part by the rubric of a round; round 0 has the original rubric."""
-Suggest = Callable[[Disagreements], Proposal | Unusable]
+Suggest = Callable[[Disagreements], Proposal | Defect]
 
 
 class Tuned(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,16 +56,14 @@ class Tuned(msgspec.Struct, frozen=True, kw_only=True):
     report_run: str
 
 
-class LoopOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of the loop.
+class LoopOptions(Options, frozen=True, kw_only=True):
+    """Options of the loop; intervals that decide a round are wider than the reported ``level``.
 
-    ``level`` is for reported intervals; intervals that decide a round are wider. ``narrow`` means
-    that all judges are asked narrow questions, which contain only the rubric's levels.
+    ``narrow`` means that all judges are asked narrow questions, which contain only the rubric's
+    levels.
     """
 
     rounds: int
-    level: float = 0.95
-    seed: int = 0
     narrow: bool = False
 
     @property
@@ -113,20 +105,18 @@ class _Loop:
         ended = None
         while len(self._rounds) < self._options.rounds and ended is None:
             ended = self._next_round()
-        base, best, level = self._base, self._best, self._options.level
-        whole = Options(level=level, seed=self._options.seed)
+        base, best, options = self._base, self._best, self._options
         last = first = self._judge(base, "report", 0)
-        metrics = before = compare(first.cases, base, whole)
+        metrics = before = compare(first.cases, base, options)
         gain = None
         if best is not base:
-            last = self._judge(
-                best, "report", max(each.number for each in self._rounds if each.kept)
-            )
-            metrics = compare(last.cases, best, whole)
-            gain = gain_of(first.cases, last.cases, best, level=level, seed=self._options.seed)
+            number = max(each.number for each in self._rounds if each.kept)
+            last = self._judge(best, "report", number)
+            metrics = compare(last.cases, best, options)
+            gain = gain_of(first.cases, last.cases, best, level=options.level, seed=options.seed)
         tuning = Tuning(
             parts={part: sizes[part] for part in PARTS},
-            level=self._options.deciding,
+            level=options.deciding,
             rounds=tuple(self._rounds),
             ended=ended,
             base_version=base.version,
@@ -148,18 +138,9 @@ class _Loop:
         by, found = self._next_change(seen)
         if found is None:
             return _why_ended(seen)
-        made = Round(
-            number=len(self._rounds) + 1,
-            by=by,
-            kind="model",
-            criterion=None,
-            hypothesis="",
-            change="",
-            kept=False,
-            reason="",
-        )
-        if isinstance(found, Unusable):
-            reason = f"the proposal can't be used: {found.reason}"
+        made = Round(number=len(self._rounds) + 1, by=by)
+        if isinstance(found, Defect):
+            reason = f"the proposal can't be used: {found.problem}"
             self._rounds.append(msgspec.structs.replace(made, reason=reason))
             return None
         made = msgspec.structs.replace(
@@ -174,7 +155,7 @@ class _Loop:
 
     def _next_change(
         self, seen: Disagreements
-    ) -> tuple[Literal["rule", "model"], Proposal | Unusable | None]:
+    ) -> tuple[Literal["rule", "model"], Proposal | Defect | None]:
         """Return the next change and its source."""
         tried = frozenset(self._tried)
         by_rule = propose(seen.rubric, seen.cases, seen.metrics, tried, narrow=self._options.narrow)
@@ -183,7 +164,7 @@ class _Loop:
             return "rule", by_rule
         found = self._suggest(seen)
         if isinstance(found, Proposal) and found.key in tried:
-            return "model", Unusable(reason="the same change was refused before")
+            return "model", Defect("the same change was refused before")
         return "model", found
 
     def _measured(self, made: Round, proposal: Proposal) -> Round:
@@ -215,8 +196,7 @@ class _Loop:
         return RoundResult(run_id=after.run_id, gain=gain, criteria=metrics)
 
     def _metrics(self, cases: Sequence[GoldCase], rubric: Rubric) -> Agreement:
-        quick = Options(level=self._options.level, seed=self._options.seed, worst=0)
-        return compare(cases, rubric, quick)
+        return compare(cases, rubric, msgspec.structs.replace(self._options, worst=0))
 
 
 def _why_ended(seen: Disagreements) -> str:
@@ -314,10 +294,10 @@ class _Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     levels: dict[str, _Text] | None = None
 
 
-def suggest(model: str, wanted: Disagreements) -> Flow[Proposal | Unusable]:
+def suggest(model: str, wanted: Disagreements) -> Flow[Proposal | Defect]:
     """Ask a model for one change; after an unusable reply, state its defect and ask again."""
     if wanted.rubric.template is not None:
-        return Unusable(reason="the rubric has its own judge prompt, which no model rewrites")
+        return Defect("the rubric has its own judge prompt, which no model rewrites")
     request = ModelRequest(
         model=model,
         generation=_GENERATION,
@@ -326,7 +306,7 @@ def suggest(model: str, wanted: Disagreements) -> Flow[Proposal | Unusable]:
     answer = yield from ask(request, lambda text: read_change(text, wanted.rubric), _PROTOCOL)
     if isinstance(answer, ModelAnswer):
         return answer.value
-    return Unusable(reason=answer.reason)
+    return Defect(answer.reason)
 
 
 def prompt_of(wanted: Disagreements) -> str:

@@ -3,7 +3,6 @@
 from jurybox.calibration.bias_metrics import measure
 from jurybox.calibration.bias_results import Bias, BiasMetric
 from jurybox.calibration.observations import (
-    GradedResponse,
     Observations,
     ObservedVote,
     ScoredResponse,
@@ -45,7 +44,7 @@ def test_names_of_metrics_are_unique_and_the_same_whatever_is_seen() -> None:
 def test_one_family_cant_be_preferred_to_itself() -> None:
     voted = [_vote(i, "A", makers=("gpt", "gpt")) for i in range(20)]
     graded = [
-        GradedResponse(sample=f"s{i}", score=i % 5 / 4, judge="gpt", maker="gpt") for i in range(20)
+        ScoredResponse(sample=f"s{i}", score=i % 5 / 4, judge="gpt", maker="gpt") for i in range(20)
     ]
     scored = [
         ScoredResponse(sample=f"s{i}", score=i % 5 / 4, words=i, formatted=False) for i in range(20)

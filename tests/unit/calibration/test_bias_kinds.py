@@ -9,7 +9,6 @@ import numpy as np
 from jurybox.calibration.bias_metrics import measure
 from jurybox.calibration.bias_results import BiasMetric
 from jurybox.calibration.observations import (
-    GradedResponse,
     Observations,
     ObservedVote,
     ScoredResponse,
@@ -111,7 +110,7 @@ def test_people_who_prefer_longer_responses_too_take_the_bias_away() -> None:
 
 def test_a_strict_family_of_judges_isnt_taken_for_one_that_is_hard_on_its_own() -> None:
     graded = [
-        GradedResponse(
+        ScoredResponse(
             sample=str(i),
             score=FAIR[i] - 0.4 * (judge == "gpt"),
             judge=judge,

@@ -11,7 +11,6 @@ from jurybox.calibration.judge_comparison import Options, compare
 from jurybox.calibration.proposals import Proposal
 from jurybox.calibration.tuning_loop import (
     Disagreements,
-    Unusable,
     prompt_of,
     read_change,
     suggest,
@@ -94,14 +93,14 @@ def test_a_model_is_asked_again_with_what_is_wrong() -> None:
 
 def test_a_model_that_never_says_anything_usable_is_told_so() -> None:
     found = drive_sync(suggest("python/m:f", wanted()), lambda _: ModelReply(text="no"))
-    assert found == Unusable(reason="the reply isn't one JSON object")
+    assert found == Defect("the reply isn't one JSON object")
     failed = Failure(kind="refused", message="no such model")
-    assert drive_sync(suggest("m", wanted()), lambda _: failed) == Unusable(reason="no such model")
+    assert drive_sync(suggest("m", wanted()), lambda _: failed) == Defect("no such model")
 
 
 def test_a_judge_prompt_is_rewritten_by_no_model() -> None:
     found = drive_sync(suggest("m", wanted(rubric(PROMPTED))), lambda _: ModelReply(text=reply()))
-    assert isinstance(found, Unusable)
+    assert isinstance(found, Defect)
 
 
 def trial(sentence: str) -> RoundResult:

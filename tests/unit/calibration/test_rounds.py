@@ -9,10 +9,10 @@ from jurybox.calibration.gold import GoldCase, Part
 from jurybox.calibration.tuning_loop import (
     JudgedPart,
     LoopOptions,
-    Unusable,
     gain_of,
     improve,
 )
+from jurybox.judging.flow import Defect
 from jurybox.judging.prompts import rubric_text
 from jurybox.rubric.rubric_model import Rubric
 
@@ -31,7 +31,7 @@ def judged(judge: Judge, of: Rubric, part: Part) -> tuple[GoldCase, ...]:
 class Played:
     """Plays the loop with a judge, and keeps what was asked for."""
 
-    def __init__(self, judge: Judge, *, rounds: int = 3, model: Unusable | None = None) -> None:
+    def __init__(self, judge: Judge, *, rounds: int = 3, model: Defect | None = None) -> None:
         self.parts: list[tuple[str, int]] = []
         self._judge = judge
         suggest = None if model is None else lambda _: model
@@ -113,9 +113,7 @@ def test_changes_add_up_in_one_version() -> None:
 
 
 def test_an_unusable_proposal_is_recorded_and_dropped() -> None:
-    tuned = Played(
-        lambda _, __, people: people + 2, rounds=2, model=Unusable(reason="no JSON")
-    ).tuned
+    tuned = Played(lambda _, __, people: people + 2, rounds=2, model=Defect("no JSON")).tuned
     last = tuned.tuning.rounds[-1]
     assert (last.by, last.kept, last.tune) == ("model", False, None)
     assert last.reason == "the proposal can't be used: no JSON"
