@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurybox.statistics.estimates import Interval
-from jurybox.statistics.intervals import Codes, Values, normal_quantile, t_quantile
+from jurybox.statistics.intervals import (
+    Codes,
+    Values,
+    codes_of,
+    normal_quantile,
+    t_quantile,
+)
 
 WinningSide = Literal["a", "b", "tie"]
 Links = NDArray[np.bool_]
@@ -151,18 +157,25 @@ def _shortest_cycle(beats: Links, start: int) -> tuple[int, ...]:
 
 _MOST_STEPS: Final = 200
 _CONVERGED: Final = 1e-12
+# With fewer items, the variance between items is hardly known.
+_FEW: Final = 10
+# Items with identical verdicts show no variance, which doesn't mean certainty.
+_NIL: Final = 1e-6
 
 
 class StrengthFit(msgspec.Struct, frozen=True, kw_only=True):
     """The strengths that make the verdicts most likely, on a log scale.
 
-    ``log_tie`` is the logarithm of the tie parameter, ``None`` without ties; ``information`` has
-    the negative second derivatives of the log-likelihood by the strengths and ``log_tie``.
+    ``log_tie`` is the logarithm of the tie parameter, minus infinity without ties. ``moving`` are
+    the parameters that were fitted: strengths by their index, and ``log_tie`` as the last.
+    ``inverse`` is the inverse of the negative second derivatives of the log-likelihood, the
+    covariance of independent verdicts; a parameter that wasn't fitted has no variance.
     """
 
     strengths: Values
-    log_tie: float | None
-    information: Values
+    log_tie: float
+    moving: Codes
+    inverse: Values
 
 
 def fit_strengths(counts: WinCounts, free: Codes) -> StrengthFit:
@@ -181,74 +194,72 @@ def fit_strengths(counts: WinCounts, free: Codes) -> StrengthFit:
     """
     count, ties = len(counts.names), bool(counts.ties.any())
     moving = np.append(free, count) if ties else free
-    at = np.zeros(count + 1)
-    value, slope, bend = _likelihood(counts, at, ties=ties)
+    square = np.ix_(moving, moving)
+    i, j = np.nonzero(np.triu(counts.met))
+    seen = np.stack([counts.wins[i, j], counts.wins[j, i], counts.ties[i, j]])
+    n = seen.sum(axis=0)
+    at = np.append(np.zeros(count), 0.0 if ties else -np.inf)
     for _ in range(_MOST_STEPS):
+        chances = _chances(at, i, j)
+        lead, tied = chances[0] - chances[1], chances[2]
+        slope = _slopes(seen, chances, i, j, np.zeros(len(i), dtype=np.intp), (1, count + 1))[0]
+        # The variance of (i won - j won) / 2 and of a tie, and their covariance.
+        own = n * (chances[0] + chances[1] - lead**2) / 4
+        cross, tie = -n * lead * tied / 2, n * tied * (1 - tied)
+        bend = np.zeros((count + 1, count + 1))
+        last = np.full(len(i), count)
+        for one, other, part in (
+            *((i, i, own), (j, j, own), (i, j, -own), (j, i, -own)),
+            *((i, last, cross), (last, i, cross), (j, last, -cross), (last, j, -cross)),
+            (last, last, tie),
+        ):
+            np.add.at(bend, (one, other), part)
         step = np.zeros(count + 1)
-        step[moving] = np.linalg.solve(bend[np.ix_(moving, moving)], slope[moving])
-        gain = float(slope @ step)
+        step[moving] = np.linalg.solve(bend[square], slope[moving])
+        gain, value, size = float(slope @ step), _likelihood(seen, chances), 1.0
         if gain <= _CONVERGED:
             break
-        size = 1.0
-        while True:
-            tried = at + size * step
-            after = _likelihood(counts, tried, ties=ties)
-            if after[0] >= value + 1e-4 * size * gain or size < _CONVERGED:
+        while size >= _CONVERGED:
+            after = _likelihood(seen, _chances(at + size * step, i, j))
+            if after >= value + 1e-4 * size * gain:
                 break
             size /= 2
-        at = tried
-        value, slope, bend = after
-    whole = np.arange(count + ties)
+        at = at + size * step
+    inverse = np.zeros_like(bend)
+    inverse[square] = np.linalg.inv(bend[square])
     return StrengthFit(
-        strengths=at[:count],
-        log_tie=float(at[count]) if ties else None,
-        information=bend[np.ix_(whole, whole)],
+        strengths=at[:count], log_tie=float(at[count]), moving=moving, inverse=inverse
     )
 
 
-def _probabilities(gap: Values, log_tie: float | None) -> tuple[Values, Values, Values]:
+def _chances(at: Values, i: Codes, j: Codes) -> Values:
     """Return the probabilities that the first wins, the second wins, and both tie."""
-    tie = np.full_like(gap, -np.inf) if log_tie is None else np.full_like(gap, log_tie)
+    gap = at[i] - at[j]
     # All three are divided by sqrt(w_i w_j), and by the largest of them to avoid overflow.
-    powers = np.stack([gap / 2, -gap / 2, tie])
+    powers = np.stack([gap / 2, -gap / 2, np.full_like(gap, at[-1])])
     weights = np.exp(powers - powers.max(axis=0))
-    first, second, tied = weights / weights.sum(axis=0)
-    return first, second, tied
+    return weights / weights.sum(axis=0)
 
 
-def _likelihood(counts: WinCounts, at: Values, *, ties: bool) -> tuple[float, Values, Values]:
-    """Return the log-likelihood, its gradient, and its negative second derivatives."""
-    count = len(at) - 1
-    i, j = np.nonzero(np.triu(counts.met))
-    i_won, j_won, drawn = counts.wins[i, j], counts.wins[j, i], counts.ties[i, j]
-    first, second, tied = _probabilities(at[i] - at[j], float(at[count]) if ties else None)
-    n = i_won + j_won + drawn
-    seen = np.stack([i_won, j_won, drawn])
-    with np.errstate(divide="ignore"):
-        logs = np.log(np.stack([first, second, tied]))
-    value = float(np.sum(seen[seen > 0] * logs[seen > 0]))
-    slope = np.zeros(count + 1)
-    lean = (i_won - j_won - n * (first - second)) / 2
-    np.add.at(slope, i, lean)
-    np.add.at(slope, j, -lean)
-    slope[count] = float(np.sum(drawn - n * tied))
-    bend = np.zeros((count + 1, count + 1))
-    # Variance of (i won - j won) / 2, and its covariance with a tie, from one verdict.
-    own = n * (first + second - (first - second) ** 2) / 4
-    cross = -n * (first - second) * tied / 2
-    for one, other, part in ((i, i, own), (j, j, own), (i, j, -own), (j, i, -own)):
-        np.add.at(bend, (one, other), part)
-    for one, part in ((i, cross), (j, -cross)):
-        np.add.at(bend[:, count], one, part)
-    bend[count, :count] = bend[:count, count]
-    bend[count, count] = float(np.sum(n * tied * (1 - tied)))
-    return value, slope, bend
+def _likelihood(seen: NDArray[np.int64], chances: Values) -> float:
+    return float(np.sum(seen[seen > 0] * np.log(chances[seen > 0])))
 
 
-# With fewer items, the variance between items is hardly known.
-_FEW: Final = 10
-# Items with identical verdicts show no variance, which doesn't mean certainty.
-_NIL: Final = 1e-6
+def _slopes(
+    seen: NDArray[np.int64],
+    chances: Values,
+    i: Codes,
+    j: Codes,
+    of: Codes,
+    shape: tuple[int, int],
+) -> Values:
+    """Return the gradient of the log-likelihood, summed over the rows of each group ``of``."""
+    n, slopes = seen.sum(axis=0), np.zeros(shape)
+    lean = (seen[0] - seen[1] - n * (chances[0] - chances[1])) / 2
+    np.add.at(slopes, (of, i), lean)
+    np.add.at(slopes, (of, j), -lean)
+    np.add.at(slopes[:, -1], of, seen[2] - n * chances[2])
+    return slopes
 
 
 class StrengthCovariance(msgspec.Struct, frozen=True, kw_only=True):
@@ -265,10 +276,10 @@ class StrengthCovariance(msgspec.Struct, frozen=True, kw_only=True):
         return Interval(low=value - half, high=value + half, level=self.level, method=self.method)
 
 
-def by_information(fitted: StrengthFit, free: Codes, level: float) -> StrengthCovariance:
+def by_information(fitted: StrengthFit, level: float) -> StrengthCovariance:
     """Return the inverse of the information, for verdicts that are all independent."""
     return StrengthCovariance(
-        covariance=_inverse(fitted, free),
+        covariance=fitted.inverse,
         quantile=normal_quantile((1 + level) / 2),
         level=level,
         method="Wald, observed information",
@@ -276,11 +287,7 @@ def by_information(fitted: StrengthFit, free: Codes, level: float) -> StrengthCo
 
 
 def by_items(
-    fitted: StrengthFit,
-    free: Codes,
-    verdicts: Sequence[PairVerdict],
-    numbers: dict[str, int],
-    level: float,
+    fitted: StrengthFit, verdicts: Sequence[PairVerdict], numbers: dict[str, int], level: float
 ) -> StrengthCovariance | None:
     """Return the covariance clustered by item, for items with several verdicts each.
 
@@ -293,24 +300,16 @@ def by_items(
     Reference: K.-Y. Liang and S. L. Zeger (1986), "Longitudinal data analysis using generalized
     linear models", Biometrika 73, 13-22.
     """
-    items: dict[Hashable, int] = {}
     keys = [("row", at) if row.item is None else row.item for at, row in enumerate(verdicts)]
-    of = np.array([items.setdefault(key, len(items)) for key in keys], dtype=np.intp)
-    count, size = len(items), len(fitted.information)
-    if count < 2 * (len(free) + 1):
+    of, count = codes_of(keys, len(keys))
+    free = int(np.sum(fitted.moving < len(numbers)))
+    if count < 2 * (free + 1):
         return None
     i = np.array([numbers[row.a] for row in verdicts], dtype=np.intp)
     j = np.array([numbers[row.b] for row in verdicts], dtype=np.intp)
-    first, second, tied = _probabilities(fitted.strengths[i] - fitted.strengths[j], fitted.log_tie)
-    lean = np.array([{"a": 0.5, "b": -0.5, "tie": 0.0}[row.winner] for row in verdicts])
-    lean -= (first - second) / 2
-    tie = np.array([row.winner == "tie" for row in verdicts]) - tied
-    slopes = np.zeros((count, size))
-    np.add.at(slopes, (of, i), lean)
-    np.add.at(slopes, (of, j), -lean)
-    if fitted.log_tie is not None:
-        np.add.at(slopes[:, -1], of, tie)
-    inverse = _inverse(fitted, free)
+    seen = np.array([[row.winner == side for row in verdicts] for side in ("a", "b", "tie")])
+    at, inverse = np.append(fitted.strengths, fitted.log_tie), fitted.inverse
+    slopes = _slopes(seen.astype(np.int64), _chances(at, i, j), i, j, of, (count, len(at)))
     covariance = count / (count - 1) * inverse @ (slopes.T @ slopes) @ inverse
     if count < _FEW or np.any(np.diag(covariance) < _NIL * np.diag(inverse)):
         covariance = covariance + inverse
@@ -320,12 +319,3 @@ def by_items(
         level=level,
         method=f"Wald, clustered by {count:,} items",
     )
-
-
-def _inverse(fitted: StrengthFit, free: Codes) -> Values:
-    """Return the inverse of the information; strengths fixed at 0 have no variance."""
-    size = len(fitted.information)
-    moving = free if fitted.log_tie is None else np.append(free, size - 1)
-    inverse = np.zeros((size, size))
-    inverse[np.ix_(moving, moving)] = np.linalg.inv(fitted.information[np.ix_(moving, moving)])
-    return inverse

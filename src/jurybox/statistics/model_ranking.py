@@ -104,6 +104,9 @@ def rank(verdicts: Sequence[davidson.PairVerdict], *, level: float = 0.95) -> Ra
     scales = _fit_scales(counts, verdicts, level, clustered=clustered)
     groups = davidson.components(counts.met > 0)
     cycles = davidson.majority_cycles(counts)
+    parameter = None if counts.ties.any() else 0.0
+    if scales.fitted is not None:
+        parameter = float(np.exp(scales.fitted.log_tie))
     return Ranking(
         n=counts.n,
         items=items if clustered else None,
@@ -111,7 +114,7 @@ def rank(verdicts: Sequence[davidson.PairVerdict], *, level: float = 0.95) -> Ra
         models=_models(counts, scales, groups),
         differences=_differences(counts, scales),
         cycles=cycles,
-        ties=Ties(ties=int(counts.ties.sum()) // 2, parameter=_tie_parameter(counts, scales)),
+        ties=Ties(ties=int(counts.ties.sum()) // 2, parameter=parameter),
         warnings=(
             *_unlinked(counts, groups, unnamed if clustered else 0),
             *_one_sided(counts, scales),
@@ -188,13 +191,13 @@ def _fit_scales(
         numbers = {name: i for i, name in enumerate(counts.names)}
         rows = [row for row in verdicts if within[numbers[row.a], numbers[row.b]]]
         if clustered:
-            spread = davidson.by_items(fitted, free, rows, numbers, level)
+            spread = davidson.by_items(fitted, rows, numbers, level)
         else:
-            spread = davidson.by_information(fitted, free, level)
+            spread = davidson.by_information(fitted, level)
     missing = RUNAWAY if fitted is None else FEW_ITEMS if spread is None else None
     linked = {model for part in several for model in part}
     # The weights subtract the mean of a model's scale from its strength.
-    weights = np.zeros((count, len(fitted.information) if fitted else count))
+    weights = np.zeros((count, count + 1))
     for part in several:
         weights[np.ix_(part, part)] = np.eye(len(part)) - 1 / len(part)
     strengths = np.full(count, np.nan)
@@ -271,13 +274,6 @@ def _differences(counts: davidson.WinCounts, scales: _Scales) -> tuple[StrengthD
                     )
                 )
     return tuple(made)
-
-
-def _tie_parameter(counts: davidson.WinCounts, scales: _Scales) -> float | None:
-    if not counts.ties.any():
-        return 0.0
-    fitted = scales.fitted
-    return None if fitted is None or fitted.log_tie is None else float(np.exp(fitted.log_tie))
 
 
 def _unlinked(
