@@ -21,7 +21,7 @@ from typing import Any
 
 from jurybox.judging.safety import scan
 from jurybox.rubric import Rubric, parse_rubric
-from jurybox.scoring.rules import CompiledRules, compile_rules, score_by_rules
+from jurybox.scoring.rules.rule_compiler import CompiledRules, compile_rules, score_by_rules
 from jurybox.wiring import rubric_files
 
 ROOT = Path(__file__).parents[1]

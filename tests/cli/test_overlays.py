@@ -21,7 +21,7 @@ from jurybox.rubric.rubric_model import Generation
 from jurybox.rubric.template import Template
 from jurybox.rubric_files import RubricFiles
 from jurybox.sample import Response, Row, Turn
-from jurybox.scoring.rules import compile_rules, score_by_rules
+from jurybox.scoring.rules.rule_compiler import compile_rules, score_by_rules
 from jurybox.storage.audit import audit
 from jurybox.wiring import find_run, open_run_store
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from jurybox.rubric import check_rubric, parse_rubric, render_rubric
 from jurybox.sample import Turn
-from jurybox.scoring.rules import AutomatedReport, CriterionScore, compile_rules, score_by_rules
+from jurybox.scoring.rules.rule_compiler import compile_rules, score_by_rules
+from jurybox.scoring.rules.rule_report import AutomatedReport, CriterionScore
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "src" / "jurybox" / "rubric" / "library"

@@ -10,8 +10,9 @@ import pytest
 
 from jurybox.rubric import Base, parse_rubric
 from jurybox.sample import Turn
-from jurybox.scoring.rules import CriterionScore, compile_rules, score_by_rules
 from jurybox.scoring.rules.phrases import PhraseGroup, Phrases, fold
+from jurybox.scoring.rules.rule_compiler import compile_rules, score_by_rules
+from jurybox.scoring.rules.rule_report import CriterionScore
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "src" / "jurybox" / "rubric" / "library"

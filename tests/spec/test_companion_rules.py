@@ -12,13 +12,8 @@ from hypothesis import strategies as st
 from jurybox.app import companion
 from jurybox.errors import InputError
 from jurybox.rubric import Rubric, parse_rubric
-from jurybox.scoring.rules import (
-    AutomatedReport,
-    CompiledRules,
-    CriterionScore,
-    compile_rules,
-    score_by_rules,
-)
+from jurybox.scoring.rules.rule_compiler import CompiledRules, compile_rules, score_by_rules
+from jurybox.scoring.rules.rule_report import AutomatedReport, CriterionScore
 
 DOCUMENT = Path(__file__).parents[2] / "src" / "jurybox" / "rubric" / "library" / "companion.md"
 

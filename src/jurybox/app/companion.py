@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from jurybox.errors import InputError
 from jurybox.rubric import Rubric, parse_rubric
-from jurybox.scoring.rules import CompiledRules, compile_rules, score_by_rules
+from jurybox.scoring.rules.rule_compiler import CompiledRules, compile_rules, score_by_rules
 from jurybox.text_format import listed, nearest, printable
 
 _NAME = "companion"

@@ -18,7 +18,7 @@ from jurybox.rubric import Rubric
 from jurybox.sample import Response, Row, Timing, Turn, Usage, emptiness
 from jurybox.scoring.by_rules import SingleReport, single_report
 from jurybox.scoring.evaluate_sample import Procedure, SampleOutcome, decide, evaluate_sample
-from jurybox.scoring.rules import compile_rules
+from jurybox.scoring.rules.rule_compiler import compile_rules
 from jurybox.scoring.sample_result import NEEDS_REVIEW
 from jurybox.suite.model_spec import ModelSpec, different_models, model_option
 from jurybox.text_format import listed

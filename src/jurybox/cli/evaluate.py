@@ -20,7 +20,7 @@ from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport,
 from jurybox.judging.protocol import raised_votes
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.by_rules import RulesReport, SingleReport, quoted
-from jurybox.scoring.rules import AutomatedReport, CheckedCriterion, CriterionScore
+from jurybox.scoring.rules.rule_report import AutomatedReport, CheckedCriterion, CriterionScore
 from jurybox.scoring.sample_result import KINDS, RuleOutcome
 from jurybox.wiring import DEFAULT_JUDGE_NOTICE, load_rubric
 

@@ -21,7 +21,7 @@ from jurybox.rubric.template import PLACEHOLDERS, Template
 from jurybox.sample import Response, Row, Turn
 from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.scoring.prices import Price
-from jurybox.scoring.rules import compile_rules
+from jurybox.scoring.rules.rule_compiler import compile_rules
 from jurybox.suite.model_spec import ModelSpec
 
 RECORDED: Final = "recorded"

@@ -23,7 +23,7 @@ from jurybox.rubric import parse_rubric
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Row, Sample
 from jurybox.scoring.evaluate_sample import Procedure
-from jurybox.scoring.rules import AutomatedReport
+from jurybox.scoring.rules.rule_report import AutomatedReport
 from jurybox.scoring.sample_result import SampleResult
 from jurybox.storage.sample_search import SampleQuery
 from jurybox.storage.store import Store

@@ -14,7 +14,7 @@ from jurybox.rubric.checks import ROW_CHECKS, Check, CheckOutcome, read_check, r
 from jurybox.rubric.metrics import TOTAL_SCORE
 from jurybox.rubric.rubric_model import Criterion, Rubric
 from jurybox.sample import Row, Sample
-from jurybox.scoring.rules import (
+from jurybox.scoring.rules.rule_report import (
     AutomatedReport,
     CheckedCriterion,
     CriterionScore,

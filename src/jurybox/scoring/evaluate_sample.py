@@ -22,7 +22,8 @@ from jurybox.rubric.rubric_model import Component, Decision, ReviewReason, Rubri
 from jurybox.sample import Response, Row, Sample, Timing, added_usage, emptiness
 from jurybox.scoring.by_rules import with_checks, with_rules
 from jurybox.scoring.prices import Price, cost_at
-from jurybox.scoring.rules import AutomatedReport, CompiledRules, score_by_rules
+from jurybox.scoring.rules.rule_compiler import CompiledRules, score_by_rules
+from jurybox.scoring.rules.rule_report import AutomatedReport
 from jurybox.scoring.sample_result import (
     DEMOGRAPHIC,
     JUDGE_SCORE,

@@ -16,7 +16,7 @@ from jurybox.judging.flow import ModelReply, ModelRequest, Outcome
 from jurybox.judging.protocol import Judging
 from jurybox.sample import Response, Row
 from jurybox.scoring.evaluate_sample import Procedure
-from jurybox.scoring.rules import compile_rules
+from jurybox.scoring.rules.rule_compiler import compile_rules
 from jurybox.scoring.sample_result import Role, SampleResult
 
 JUDGING = Judging(rubric=load_rubric("answer-quality"), checklist=load_rubric("bias-awareness"))

@@ -2,12 +2,8 @@ import msgspec
 import pytest
 
 from jurybox.rubric import parse_rubric
-from jurybox.scoring.rules import (
-    AutomatedReport,
-    CompiledRules,
-    compile_rules,
-    score_by_rules,
-)
+from jurybox.scoring.rules.rule_compiler import CompiledRules, compile_rules, score_by_rules
+from jurybox.scoring.rules.rule_report import AutomatedReport
 
 HEAD = "---\nid: x\nversion: 1.0.0\nscale: 0.0-1.0\n{front}---\n# X\n## Criteria\n"
 FENCE = "```"
