@@ -19,7 +19,8 @@ from judge import CASES, Case, cases
 from numpy.typing import NDArray
 
 from jurybox.engine.driver import Callers, drive
-from jurybox.judging.evidence_votes import Readings, by_text, inquire, logit
+from jurybox.judging.evidence_votes import by_text, inquire, logit
+from jurybox.judging.flow import Answer
 from jurybox.judging.protocol import Seat
 from jurybox.models.local.files import default_judge
 from jurybox.rubric.rubric_model import Generation
@@ -102,9 +103,9 @@ async def ask(judge: str, source: str, rows: Sequence[Case]) -> None:
             sample = Sample(task=case["task"], response=Response(text=case[side]))
             (probe,) = by_text(sample, source, case[source], case[side]).good
             readings = await drive(inquire(seat, [probe]), Callers().route({judge: model}))
-            if not isinstance(readings, Readings):
+            if not isinstance(readings, Answer):
                 sys.exit(f"{case['id']}: {readings.reason}")
-            row = {"id": case["id"], "side": side, "yes": round(readings.answers[probe], 6)}
+            row = {"id": case["id"], "side": side, "yes": round(readings.value[probe], 6)}
             with ANSWERS.open("a") as file:
                 file.write(json.dumps(row) + "\n")
     await model.aclose()

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -103,14 +103,7 @@ Answers = Mapping[Probe, float]
 """How likely it is that each question is answered with its first word."""
 
 
-class Readings(msgspec.Struct, frozen=True, kw_only=True):
-    """The answers to some questions, and the replies that they are read from."""
-
-    answers: Answers
-    replies: tuple[ModelReply, ...]
-
-
-def inquire(seat: Seat, probes: Iterable[Probe]) -> Flow[Readings | Unscored]:
+def inquire(seat: Seat, probes: Iterable[Probe]) -> Flow[Answer[Answers] | Unscored]:
     """Ask each distinct question; the vote is lost unless all are answered.
 
     An unanswered question isn't asked again, because the same request has the same result.
@@ -127,7 +120,7 @@ def inquire(seat: Seat, probes: Iterable[Probe]) -> Flow[Readings | Unscored]:
         if isinstance(read, Defect):
             return Unscored(reason=read.problem, cause="defect", replies=replies)
         answers[probe] = read[probe.words[0]]
-    return Readings(answers=answers, replies=replies)
+    return Answer(value=answers, replies=replies)
 
 
 def logit(probability: float) -> float:
@@ -323,7 +316,7 @@ def examine(
     readings = yield from inquire(seat, probes)
     if isinstance(readings, Unscored):
         return readings
-    answers, note = readings.answers, _note(response)
+    answers, note = readings.value, _note(response)
     # The findings are complete before any of them becomes a score.
     reasoning = {name: each.findings(answers) + note for name, each in inquiries.items()}
     shares = [each.share(answers) for each in inquiries.values()]
@@ -351,10 +344,9 @@ def compare(judging: Judging, sample: Sample, seat: Seat) -> Flow[PairVote | Uns
     readings = yield from inquire(seat, [*straight.values(), *swapped.values()])
     if isinstance(readings, Unscored):
         return readings
-    answers = readings.answers
+    answers = readings.value
     compared = {
-        name: Compared(with_a_first=answers[probe], with_b_first=answers[swapped[name]])
-        for name, probe in straight.items()
+        name: _compared(answers[probe], answers[swapped[name]]) for name, probe in straight.items()
     }
     weights = [each.weight for each in criteria]
     lead = weighted_mean(weights, [each.lead for each in compared.values()])
@@ -364,7 +356,7 @@ def compare(judging: Judging, sample: Sample, seat: Seat) -> Flow[PairVote | Uns
         winner=_side(lead),
         preferences={name: _side(each.lead) for name, each in compared.items()},
         remarks=Remarks(
-            reasoning={name: each.describe() + note for name, each in compared.items()},
+            reasoning={name: each.evidence + note for name, each in compared.items()},
             bias_checklist=_completed(judging.checklist, seat.judge, _PAIR),
             extra={"lead_of_a": round(lead, 6), "position_bias": round(bias, 6)},
         ),
@@ -382,30 +374,25 @@ def compare(judging: Judging, sample: Sample, seat: Seat) -> Flow[PairVote | Uns
     )
 
 
-class Compared(msgspec.Struct, frozen=True, kw_only=True):
-    """The probability that the model prefers the first answer, for each order."""
+class _Compared(NamedTuple):
+    """How far A leads and how far the first answer leads, in log-odds, and the evidence."""
 
-    with_a_first: float
-    with_b_first: float
+    lead: float
+    bias: float
+    evidence: str
 
-    @property
-    def lead(self) -> float:
-        """How far A leads after averaging both orders, in log-odds."""
-        return (logit(self.with_a_first) - logit(self.with_b_first)) / 2
 
-    @property
-    def bias(self) -> float:
-        """How far the first answer leads, whichever response it is, in log-odds."""
-        return (logit(self.with_a_first) + logit(self.with_b_first)) / 2
-
-    def describe(self) -> str:
-        """Describe the evidence, and how much the order alone changed it."""
-        return (
-            "Asked which is better, the model names the first answer with probability"
-            f" {self.with_a_first:.2f} when A is first and {self.with_b_first:.2f} when B is;"
-            f" averaged over both orders, A leads by {self.lead:+.2f} (log-odds), and the order"
-            f" alone gives the first answer {self.bias:+.2f}."
-        )
+def _compared(with_a_first: float, with_b_first: float) -> _Compared:
+    """Average both orders; the model prefers the first answer with these probabilities."""
+    one, other = logit(with_a_first), logit(with_b_first)
+    lead, bias = (one - other) / 2, (one + other) / 2
+    evidence = (
+        "Asked which is better, the model names the first answer with probability"
+        f" {with_a_first:.2f} when A is first and {with_b_first:.2f} when B is;"
+        f" averaged over both orders, A leads by {lead:+.2f} (log-odds), and the order"
+        f" alone gives the first answer {bias:+.2f}."
+    )
+    return _Compared(lead, bias, evidence)
 
 
 def _note(*responses: str) -> str:

@@ -8,14 +8,15 @@ Psychology 15, 72-101; M. G. Kendall (1942), "Partial rank correlation", Biometr
 """
 
 from collections.abc import Hashable, Sequence
+from itertools import combinations
 from typing import Final
 
 import numpy as np
 
 from jurybox.statistics.estimates import Estimate, Interval
-from jurybox.statistics.intervals import Codes, Values, codes_of, t_quantile
-from jurybox.statistics.jackknife import Patterns, estimates_of
-from jurybox.statistics.pair_coefficients import margins
+from jurybox.statistics.intervals import Values, codes_of, t_quantile
+from jurybox.statistics.jackknife import Computed, Patterns, estimates_of
+from jurybox.statistics.pair_coefficients import Cells, WeightedCells, divided, spearman
 
 _ROUNDING: Final = 1e-12
 _SINGULAR: Final = 1e10
@@ -88,41 +89,28 @@ def rank_correlation(
     ``(r_xy - r_xz r_yz) / sqrt((1 - r_xz^2)(1 - r_yz^2))``: the correlation of the two columns at
     equal values of the third. Equal values share the mean of their ranks.
     """
-    columns = [
-        np.unique(np.asarray(each, dtype=np.float64), return_inverse=True)[1].astype(np.intp)
-        for each in ((x, y) if given is None else (x, y, given))
-    ]
+    columns = [np.asarray(each, dtype=np.float64) for each in (x, y, given) if each is not None]
     n = len(columns[0])
     if not n:
         return Estimate(value=None, n=0, reason="there are no values")
+    pairs = [_by_item(one, other) for one, other in combinations(columns, 2)]
+
+    def correlations(weights: Values) -> Computed:
+        plain, *rest = [spearman(WeightedCells(each, weights)) for each in pairs]
+        if not rest:
+            return {"": plain}
+        with_x, with_y = rest
+        below = (1 - with_x**2) * (1 - with_y**2)
+        root = np.sqrt(np.maximum(below, 0))
+        return {"": divided(plain - with_x * with_y, root, where=below > _ROUNDING)}
+
     rows = Patterns(pattern_of=np.arange(n), count=n, informative=n, clusters=clusters, width=4 * n)
-    found = estimates_of(
-        lambda weights: {"": _correlations(columns, weights)},
-        rows,
-        lambda _: "one of the two columns doesn't vary",
-        level,
-    )
-    return found[""]
+    why = "one of the two columns doesn't vary"
+    return estimates_of(correlations, rows, lambda _: why, level)[""]
 
 
-def _correlations(columns: Sequence[Codes], weights: Values) -> Values:
-    """Return the correlation for each row of weights; NaN if undefined."""
-    x, y, *rest = [_ranks(column, weights) for column in columns]
-    plain = np.sum(weights * x * y, axis=1)
-    if not rest:
-        return plain
-    with_x, with_y = (np.sum(weights * each * rest[0], axis=1) for each in (x, y))
-    below = (1 - with_x**2) * (1 - with_y**2)
-    above = plain - with_x * with_y
-    return np.where(below > _ROUNDING, above / np.sqrt(np.maximum(below, _ROUNDING)), np.nan)
-
-
-def _ranks(codes: Codes, weights: Values) -> Values:
-    """Return the ranks, centered and of unit length; NaN if all are equal."""
-    mass = margins(codes, int(codes.max()) + 1, weights)
-    total = mass.sum(axis=1, keepdims=True)
-    middle = np.cumsum(mass, axis=1) - mass / 2 - total / 2
-    length = np.sqrt(np.sum(mass * middle**2, axis=1, keepdims=True))
-    varies = length > _ROUNDING * total
-    scaled = np.where(varies, middle / np.where(varies, length, 1.0), np.nan)
-    return np.take(scaled, codes, axis=1)
+def _by_item(x: Values, y: Values) -> Cells:
+    """Return a cell for each item, since clusters are left out item by item."""
+    values, codes = np.unique(np.concatenate([x, y]), return_inverse=True)
+    one, other = np.split(codes.astype(np.intp), 2)
+    return Cells(values=values, x=one, y=other, counts=np.ones(len(x)), cell_of=np.arange(len(x)))

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from answering import JUDGE, answering, seat, text_of
 from jurybox.engine.driver import drive_sync
-from jurybox.judging.evidence_votes import ALTERNATIVES, Probe, Readings, inquire
-from jurybox.judging.flow import ModelRequest, Outcome
+from jurybox.judging.evidence_votes import ALTERNATIVES, Probe, inquire
+from jurybox.judging.flow import Answer, ModelRequest, Outcome
 
 PROBE = Probe(role="You judge.", parts=("Question: q\n", "Answer: a\n"), question="Is it so?")
 OTHER = Probe(role="You judge.", parts=("Question: q\n", "Answer: b\n"), question="Is it so?")
@@ -58,9 +58,9 @@ def test_braces_in_the_material_are_only_text() -> None:
 def test_a_question_is_asked_once_however_many_want_to_know() -> None:
     model = Recorder(answering(lambda text: 0.8 if "Answer: a" in text else 0.3))
     readings = drive_sync(inquire(seat(), [PROBE, OTHER, PROBE]), model)
-    assert isinstance(readings, Readings)
+    assert isinstance(readings, Answer)
     assert len(model.asked) == len(readings.replies) == 2
-    assert readings.answers == {PROBE: pytest.approx(0.8), OTHER: pytest.approx(0.3)}
+    assert readings.value == {PROBE: pytest.approx(0.8), OTHER: pytest.approx(0.3)}
 
 
 def test_questions_go_out_together_with_those_about_the_same_answer_next_to_each_other() -> None:
