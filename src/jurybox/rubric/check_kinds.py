@@ -219,21 +219,7 @@ def _expected_number(wanted: float, options: Options) -> str:
 def _read_valid(value: object) -> str:
     if value != "valid":
         raise ParseError(f"it is {described(value)}", "write `json: valid`, or use `json_schema`")
-    return "valid"
-
-
-def _json_of(answer: CheckedAnswer) -> tuple[object, str]:
-    """Return the JSON value of a response, and what is wrong with it; empty if nothing is."""
-    try:
-        return msgspec.json.decode(answer.text), ""
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
-        return None, f"{_quoted(answer.text)} ({error})"
-
-
-def _see_json(wanted: str, options: Options, answer: CheckedAnswer) -> Seen:
-    del wanted, options
-    _, wrong = _json_of(answer)
-    return Seen(not wrong, wrong or "valid JSON")
+    return ""
 
 
 def _library(module: str, what: str) -> Any:  # noqa: ANN401 - an extra brings it
@@ -269,12 +255,15 @@ def _read_schema(value: object) -> str:
     return schema
 
 
-def _see_schema(wanted: str, options: Options, answer: CheckedAnswer) -> Seen:
-    del options
-    value, wrong = _json_of(answer)
-    if wrong:
-        return _fails(wrong)
-    error = next(iter(_validator(wanted).iter_errors(value)), None)
+def _see_json(schema: str, _: Options, answer: CheckedAnswer) -> Seen:
+    """Check that a response is JSON, and fits the schema if there is one."""
+    try:
+        value: object = msgspec.json.decode(answer.text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+        return _fails(f"{_quoted(answer.text)} ({error})")
+    if not schema:
+        return _passes("valid JSON")
+    error = next(iter(_validator(schema).iter_errors(value)), None)
     if error is None:
         return _passes("JSON that fits")
     path = "".join(f"/{each}" for each in error.instance_path)
@@ -289,34 +278,27 @@ def _read_bound(value: object) -> tuple[Comparison, ...]:
         raise ParseError(f"it is {described(value)}", hint) from None
 
 
-def _expected_bound(unit: str, wanted: Sequence[Comparison], options: Options) -> str:
-    del options
-    bounds = (f"{each.operator} {show_number(each.number)}" for each in wanted)
-    return " and ".join(bounds) + unit
+def _measure(name: str, answer: CheckedAnswer) -> float | None:
+    return answer.measures.get(name)
 
 
-def _see_measure(
-    name: str, wanted: Sequence[Comparison], options: Options, answer: CheckedAnswer
-) -> Seen:
-    del options
-    value = answer.measures.get(name)
-    if value is None:
-        return Seen(None, f"no value for `{name}`")
-    return Seen(all(each.passes(value) for each in wanted), show_number(value))
+def _bounded(
+    name: str, amount: Callable[[CheckedAnswer], float | None], unit: str = ""
+) -> CheckKind:
+    """Return a check that a number of a response is within bounds."""
 
+    def see(wanted: Sequence[Comparison], _: Options, answer: CheckedAnswer) -> Seen:
+        value = amount(answer)
+        if value is None:
+            return Seen(None, f"no value for `{name}`")
+        found = counted(int(value), unit) if unit else show_number(value)
+        return Seen(all(each.passes(value) for each in wanted), found)
 
-def _measured(name: str) -> CheckKind:
-    see, expected = partial(_see_measure, name), partial(_expected_bound, "")
+    def expected(wanted: Sequence[Comparison], _: Options) -> str:
+        bounds = (f"{each.operator} {show_number(each.number)}" for each in wanted)
+        return " and ".join(bounds) + (unit and f" {unit}s")
+
     return CheckKind(read=_read_bound, see=see, expected=expected)
-
-
-def _counted(unit: str, of: Callable[[str], int]) -> CheckKind:
-    def see(wanted: Sequence[Comparison], options: Options, answer: CheckedAnswer) -> Seen:
-        del options
-        count = of(answer.text)
-        return Seen(all(each.passes(count) for each in wanted), counted(count, unit))
-
-    return CheckKind(read=_read_bound, see=see, expected=partial(_expected_bound, f" {unit}s"))
 
 
 def _read_share(value: object) -> float:
@@ -380,11 +362,11 @@ CHECKS: Final[Mapping[str, CheckKind]] = {
     "json": CheckKind(read=_read_valid, see=_see_json, expected=lambda _, __: "valid JSON"),
     "json_schema": CheckKind(
         read=_read_schema,
-        see=_see_schema,
+        see=_see_json,
         expected=lambda schema, _: f"JSON that fits `{cut(schema)}`",
     ),
-    "words": _counted("word", lambda text: len(text.split())),
-    "characters": _counted("character", len),
+    "words": _bounded("words", lambda answer: len(answer.text.split()), "word"),
+    "characters": _bounded("characters", lambda answer: len(answer.text), "character"),
     "similarity": CheckKind(
         read=_read_similar,
         see=_see_similar,
@@ -394,6 +376,6 @@ CHECKS: Final[Mapping[str, CheckKind]] = {
         options={"at_least": _read_share, **_CASE},
         required=("at_least",),
     ),
-    **{name: _measured(name) for name in (*MEASURES, COST)},
+    **{name: _bounded(name, partial(_measure, name)) for name in (*MEASURES, COST)},
 }
 """Every kind of check, by the key that names it."""

@@ -45,10 +45,6 @@ def personal_data(text: str) -> Iterator[tuple[int, int]]:
                         yield match.start(), match.start() + size
 
 
-def _has_at(text: str) -> bool:
-    return "@" in text
-
-
 # A phone or card number has nine or more digits and separators; an IBAN begins like "DE89".
 _has_number = re.compile(r"\d(?:[\d ().-]{8}|(?<=[A-Z]{2}\d)\d)").search
 
@@ -59,14 +55,10 @@ _KEY_STARTS: Final = (
 )
 
 
-def _has_key_start(text: str) -> bool:
-    return any(map(text.__contains__, _KEY_STARTS))
-
-
 SHAPES: Final[tuple[tuple[Callable[[str], object], tuple[SecretShape, ...]], ...]] = (
-    (_has_at, (EMAIL_ADDRESS,)),
+    (lambda text: "@" in text, (EMAIL_ADDRESS,)),
     (_has_number, (PHONE_NUMBER, BANK_CARD, SOCIAL_SECURITY_NUMBER, IBAN)),
-    (_has_key_start, (API_KEY, PRIVATE_KEY)),
+    (lambda text: any(map(text.__contains__, _KEY_STARTS)), (API_KEY, PRIVATE_KEY)),
 )
 """The shapes in groups; a text is searched for a group only if it passes its quick test."""
 
