@@ -166,20 +166,34 @@ _NIL: Final = 1e-6
 class StrengthFit(msgspec.Struct, frozen=True, kw_only=True):
     """The strengths that make the verdicts most likely, on a log scale.
 
-    ``log_tie`` is the logarithm of the tie parameter, minus infinity without ties. ``moving`` are
-    the parameters that were fitted: strengths by their index, and ``log_tie`` as the last.
-    ``inverse`` is the inverse of the negative second derivatives of the log-likelihood, the
-    covariance of independent verdicts; a parameter that wasn't fitted has no variance.
+    ``log_tie`` is the logarithm of the tie parameter, minus infinity without ties. ``covariance``
+    is that of the strengths and ``log_tie``, ``None`` if there are too few items for one; a
+    parameter that wasn't fitted has no variance. ``quantile`` is that for intervals.
     """
 
     strengths: Values
     log_tie: float
-    moving: Codes
-    inverse: Values
+    covariance: Values | None
+    quantile: float
+    level: float
+    method: str
+
+    def interval(self, value: float, weights: Values) -> Interval | None:
+        """Return the interval of a value, which is a weighted sum of the strengths."""
+        if self.covariance is None:
+            return None
+        variance = float(weights @ self.covariance[:-1, :-1] @ weights)
+        half = self.quantile * float(np.sqrt(max(0.0, variance)))
+        return Interval(low=value - half, high=value + half, level=self.level, method=self.method)
 
 
-def fit_strengths(counts: WinCounts, free: Codes) -> StrengthFit:
+def fit_strengths(
+    counts: WinCounts, free: Codes, level: float, by_item: Sequence[PairVerdict] | None
+) -> StrengthFit:
     """Maximize the likelihood by Newton's method; only the strengths of ``free`` models move.
+
+    The covariance is the inverse of the negative second derivatives of the log-likelihood, for
+    verdicts that are all independent; if they are given ``by_item``, it is clustered by item.
 
     With ``w = exp(strength)`` and the tie parameter ``v``, ``P(i wins) = w_i / D``,
     ``P(tie) = v sqrt(w_i w_j) / D`` and ``D = w_i + w_j + v sqrt(w_i w_j)``. The log-likelihood is
@@ -227,9 +241,15 @@ def fit_strengths(counts: WinCounts, free: Codes) -> StrengthFit:
         at = at + size * step
     inverse = np.zeros_like(bend)
     inverse[square] = np.linalg.inv(bend[square])
-    return StrengthFit(
-        strengths=at[:count], log_tie=float(at[count]), moving=moving, inverse=inverse
+    fitted = StrengthFit(
+        strengths=at[:count],
+        log_tie=float(at[count]),
+        covariance=inverse,
+        quantile=normal_quantile((1 + level) / 2),
+        level=level,
+        method="Wald, observed information",
     )
+    return fitted if by_item is None else _clustered(fitted, inverse, by_item, counts.names, free)
 
 
 def _chances(at: Values, i: Codes, j: Codes) -> Values:
@@ -262,39 +282,19 @@ def _slopes(
     return slopes
 
 
-class StrengthCovariance(msgspec.Struct, frozen=True, kw_only=True):
-    """The covariance of the strengths and ``log_tie``, with the quantile for intervals."""
-
-    covariance: Values
-    quantile: float
-    level: float
-    method: str
-
-    def interval(self, value: float, variance: float) -> Interval:
-        """Return the interval of a value with this variance."""
-        half = self.quantile * float(np.sqrt(max(0.0, variance)))
-        return Interval(low=value - half, high=value + half, level=self.level, method=self.method)
-
-
-def by_information(fitted: StrengthFit, level: float) -> StrengthCovariance:
-    """Return the inverse of the information, for verdicts that are all independent."""
-    return StrengthCovariance(
-        covariance=fitted.inverse,
-        quantile=normal_quantile((1 + level) / 2),
-        level=level,
-        method="Wald, observed information",
-    )
-
-
-def by_items(
-    fitted: StrengthFit, verdicts: Sequence[PairVerdict], numbers: dict[str, int], level: float
-) -> StrengthCovariance | None:
-    """Return the covariance clustered by item, for items with several verdicts each.
+def _clustered(
+    fitted: StrengthFit,
+    inverse: Values,
+    verdicts: Sequence[PairVerdict],
+    names: Sequence[str],
+    free: Codes,
+) -> StrengthFit:
+    """Return the fit with its covariance clustered by item.
 
     With the gradients ``u_g`` of the log-likelihood of each of G items and the inverse information
     ``H``, it is ``G / (G - 1) H (sum u_g u_g') H``, with Student's t with G - 1 degrees of freedom.
-    With fewer than ``2 (k + 1)`` items for k free strengths, ``None`` is returned, because the
-    covariance would be far too small. With fewer than ten items, and if it would be zero, ``H`` is
+    With fewer than ``2 (k + 1)`` items for k free strengths, there is no covariance, because it
+    would be far too small. With fewer than ten items, and if it would be zero, ``H`` is
     added, that of independent verdicts.
 
     Reference: K.-Y. Liang and S. L. Zeger (1986), "Longitudinal data analysis using generalized
@@ -302,20 +302,20 @@ def by_items(
     """
     keys = [("row", at) if row.item is None else row.item for at, row in enumerate(verdicts)]
     of, count = codes_of(keys, len(keys))
-    free = int(np.sum(fitted.moving < len(numbers)))
-    if count < 2 * (free + 1):
-        return None
+    if count < 2 * (len(free) + 1):
+        return msgspec.structs.replace(fitted, covariance=None)
+    numbers = {name: number for number, name in enumerate(names)}
     i = np.array([numbers[row.a] for row in verdicts], dtype=np.intp)
     j = np.array([numbers[row.b] for row in verdicts], dtype=np.intp)
     seen = np.array([[row.winner == side for row in verdicts] for side in ("a", "b", "tie")])
-    at, inverse = np.append(fitted.strengths, fitted.log_tie), fitted.inverse
+    at = np.append(fitted.strengths, fitted.log_tie)
     slopes = _slopes(seen.astype(np.int64), _chances(at, i, j), i, j, of, (count, len(at)))
     covariance = count / (count - 1) * inverse @ (slopes.T @ slopes) @ inverse
     if count < _FEW or np.any(np.diag(covariance) < _NIL * np.diag(inverse)):
         covariance = covariance + inverse
-    return StrengthCovariance(
+    return msgspec.structs.replace(
+        fitted,
         covariance=covariance,
-        quantile=t_quantile((1 + level) / 2, count - 1),
-        level=level,
+        quantile=t_quantile((1 + fitted.level) / 2, count - 1),
         method=f"Wald, clustered by {count:,} items",
     )

@@ -128,30 +128,23 @@ class _Scales(msgspec.Struct, frozen=True, kw_only=True):
     """Strengths by model: centered on every scale, NaN if missing.
 
     Each of ``parts`` has models that reach each other by wins and ties, and so share a scale.
+    ``weights`` subtract the mean of a model's scale from its fitted strength.
     """
 
     parts: tuple[tuple[int, ...], ...]
     strengths: Values
     reasons: tuple[str | None, ...]
     fitted: davidson.StrengthFit | None
-    spread: davidson.StrengthCovariance | None
-    covariance: Values  # of the centered strengths
+    weights: Values
 
-    def interval(self, model: int) -> Interval | None:
-        """Return the interval of a model's strength."""
-        if self.spread is None or np.isnan(self.strengths[model]):
+    def interval(self, model: int, other: int | None = None) -> Interval | None:
+        """Return the interval of a strength, or of its difference from another on its scale."""
+        value, weights = self.strengths[model], self.weights[model]
+        if other is not None:
+            value, weights = value - self.strengths[other], weights - self.weights[other]
+        if self.fitted is None or np.isnan(value):
             return None
-        variance = float(self.covariance[model, model])
-        return self.spread.interval(float(self.strengths[model]), variance)
-
-    def between(self, one: int, other: int) -> Interval | None:
-        """Return the interval of the difference of two strengths on one scale."""
-        if self.spread is None:
-            return None
-        difference = float(self.strengths[one] - self.strengths[other])
-        among = self.covariance
-        variance = float(among[one, one] + among[other, other] - 2 * among[one, other])
-        return self.spread.interval(difference, variance)
+        return self.fitted.interval(float(value), weights)
 
     @property
     def shared(self) -> davidson.Links:
@@ -184,33 +177,24 @@ def _fit_scales(
         ties=np.where(within, counts.ties, 0),
     )
     several = [part for part in parts if len(part) > 1]
-    fitted, spread = None, None
-    if several and davidson.has_finite_fit(inner):
-        free = np.array(sorted(model for part in several for model in part[1:]), dtype=np.intp)
-        fitted = davidson.fit_strengths(inner, free)
-        numbers = {name: i for i, name in enumerate(counts.names)}
-        rows = [row for row in verdicts if within[numbers[row.a], numbers[row.b]]]
-        if clustered:
-            spread = davidson.by_items(fitted, rows, numbers, level)
-        else:
-            spread = davidson.by_information(fitted, level)
-    missing = RUNAWAY if fitted is None else FEW_ITEMS if spread is None else None
-    linked = {model for part in several for model in part}
-    # The weights subtract the mean of a model's scale from its strength.
-    weights = np.zeros((count, count + 1))
+    fitted, strengths = None, np.full(count, np.nan)
+    weights = np.zeros((count, count))
     for part in several:
         weights[np.ix_(part, part)] = np.eye(len(part)) - 1 / len(part)
-    strengths = np.full(count, np.nan)
-    if fitted is not None:
-        for model in linked:
-            strengths[model] = float(weights[model, :count] @ fitted.strengths)
+    linked = sorted(model for part in several for model in part)
+    if several and davidson.has_finite_fit(inner):
+        free = np.array(sorted(model for part in several for model in part[1:]), dtype=np.intp)
+        numbers = {name: i for i, name in enumerate(counts.names)}
+        rows = [row for row in verdicts if within[numbers[row.a], numbers[row.b]]]
+        fitted = davidson.fit_strengths(inner, free, level, rows if clustered else None)
+        strengths[linked] = (weights @ fitted.strengths)[linked]
+    missing = RUNAWAY if fitted is None else FEW_ITEMS if fitted.covariance is None else None
     return _Scales(
         parts=parts,
         strengths=strengths,
         reasons=tuple(missing if i in linked else UNBOUNDED for i in range(count)),
         fitted=fitted,
-        spread=spread,
-        covariance=weights @ spread.covariance @ weights.T if spread else np.zeros((0, 0)),
+        weights=weights,
     )
 
 
@@ -263,7 +247,7 @@ def _differences(counts: davidson.WinCounts, scales: _Scales) -> tuple[StrengthD
     for place, i in enumerate(order):
         for j in order[place + 1 :]:
             if shared[i, j]:
-                interval = scales.between(i, j)
+                interval = scales.interval(i, j)
                 made.append(
                     StrengthDifference(
                         a=counts.names[i],
