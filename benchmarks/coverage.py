@@ -12,7 +12,7 @@ import numpy as np
 
 from jurybox.rubric.scale import Scale
 from jurybox.statistics.agreement import agree
-from jurybox.statistics.corrected import corrected_mean, labeled_scores
+from jurybox.statistics.corrected import LabeledScores, corrected_mean
 from jurybox.statistics.estimates import Interval
 from jurybox.statistics.intervals import mean_of, normal_cdf, proportion
 from jurybox.statistics.paired_comparison import compare_paired
@@ -85,14 +85,14 @@ def corrected_share(rng: Rng, rate: float, n: int) -> Simulated:
     """A corrected rate."""
     people = yes(rng, rate, n + REST)
     judge = judged(rng, people, yes(rng, 0.3, n + REST))
-    return corrected_mean(labeled_scores(people[:n], judge[:n], judge[n:])).corrected.interval, rate
+    return corrected_mean(LabeledScores(people[:n], judge[:n], judge[n:])).corrected.interval, rate
 
 
 def corrected_score(rng: Rng, rate: float, n: int) -> Simulated:
     """A corrected mean of scores near the top."""
     people = scores(rng, yes(rng, rate, n + REST))
     judge = judged(rng, people, scores(rng, yes(rng, 0.3, n + REST)))
-    data = labeled_scores(people[:n], judge[:n], judge[n:], ends=ENDS)
+    data = LabeledScores(people[:n], judge[:n], judge[n:], ends=ENDS)
     return corrected_mean(data).corrected.interval, mean_score(rate)
 
 
@@ -104,7 +104,7 @@ def corrected_in_clusters(rng: Rng, rate: float, n: int) -> Simulated:
     judge = judged(rng, people, scores(rng, wrong))
     order = rng.permutation(len(people))
     some, rest = order[:n], order[n:]
-    data = labeled_scores(
+    data = LabeledScores(
         people[some],
         judge[some],
         judge[rest],

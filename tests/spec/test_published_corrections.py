@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from jurybox.statistics.corrected import corrected_mean, corrected_rate, labeled_scores
+from jurybox.statistics.corrected import LabeledScores, corrected_mean, corrected_rate
 from jurybox.statistics.intervals import wilson
 
 DATA = Path(os.environ.get("JURYBOX_DATA") or Path(__file__).parents[2].parent / "shared" / "data")
@@ -65,7 +65,7 @@ def test_the_corrected_interval_covers_the_human_rate_in_all_match_ups() -> None
         for _ in range(DRAWS):
             order = rng.permutation(len(human))
             some, rest = order[:LABELS], order[LABELS:]
-            data = labeled_scores(human[some], judge[some], judge[rest])
+            data = LabeledScores(human[some], judge[some], judge[rest])
             for name, made in (
                 ("ppi", corrected_mean(data)),
                 ("rogan-gladen", corrected_rate(data)),
@@ -85,6 +85,6 @@ def test_the_corrected_rate_is_right_on_average() -> None:
         for _ in range(DRAWS):
             order = rng.permutation(len(human))
             some, rest = order[:LABELS], order[LABELS:]
-            made = corrected_mean(labeled_scores(human[some], judge[some], judge[rest]))
+            made = corrected_mean(LabeledScores(human[some], judge[some], judge[rest]))
             values.append(made.corrected.value)
         assert np.mean(values) == pytest.approx(human.mean(), abs=0.015), key

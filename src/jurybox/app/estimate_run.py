@@ -154,7 +154,7 @@ class _SampleValues:
     ) -> corrected.LabeledScores:
         both = [key for key in judge if key in people]
         clusters = self.clusters
-        return corrected.labeled_scores(
+        return corrected.LabeledScores(
             [people[key] for key in both],
             [judge[key] for key in both],
             [judge[key] for key in rest],

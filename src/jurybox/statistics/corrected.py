@@ -85,46 +85,29 @@ def correction_sentence(made: CorrectedMean) -> str:
     return f"{text}; {made.labels_to_halve:,} more would halve the interval"
 
 
-class LabeledScores(msgspec.Struct, frozen=True, kw_only=True):
+class LabeledScores:
     """Human and judge values of labeled samples, and judge values of the ``rest``.
 
-    ``ends`` are the ends of the scale, if it has any.
+    ``ends`` are the ends of the scale, if it has any; by default, 0 and 1 for yes-or-no values.
     """
 
-    human: Values
-    judge: Values
-    rest: Values
-    ends: Ends | None = None
-    clusters: tuple[Hashable, ...] | None = None
-    rest_clusters: tuple[Hashable, ...] | None = None
-
-    @property
-    def binary(self) -> bool:
-        """Whether all values are 0 or 1."""
-        return all(np.isin(part, (0.0, 1.0)).all() for part in (self.human, self.judge, self.rest))
-
-
-def labeled_scores(
-    human: Sequence[float] | Values,
-    judge: Sequence[float] | Values,
-    rest: Sequence[float] | Values,
-    *,
-    ends: Ends | None = None,
-    clusters: Sequence[Hashable] | None = None,
-    rest_clusters: Sequence[Hashable] | None = None,
-) -> LabeledScores:
-    """Return the data as arrays; yes-or-no values have the ends 0 and 1 by default."""
-    parts = [np.asarray(part, dtype=np.float64) for part in (human, judge, rest)]
-    if ends is None and np.isin(np.concatenate(parts), (0.0, 1.0)).all():
-        ends = (0.0, 1.0)
-    return LabeledScores(
-        human=parts[0],
-        judge=parts[1],
-        rest=parts[2],
-        ends=ends,
-        clusters=None if clusters is None else tuple(clusters),
-        rest_clusters=None if rest_clusters is None else tuple(rest_clusters),
-    )
+    def __init__(
+        self,
+        human: Sequence[float] | Values,
+        judge: Sequence[float] | Values,
+        rest: Sequence[float] | Values,
+        *,
+        ends: Ends | None = None,
+        clusters: Sequence[Hashable] | None = None,
+        rest_clusters: Sequence[Hashable] | None = None,
+    ) -> None:
+        self.human, self.judge, self.rest = (
+            np.asarray(part, dtype=np.float64) for part in (human, judge, rest)
+        )
+        values = np.concatenate([self.human, self.judge, self.rest])
+        self.binary = bool(np.isin(values, (0.0, 1.0)).all())
+        self.ends = (0.0, 1.0) if ends is None and self.binary else ends
+        self.clusters, self.rest_clusters = clusters, rest_clusters
 
 
 def corrected_mean(data: LabeledScores, *, level: float = 0.95) -> CorrectedMean:

@@ -250,12 +250,10 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     Reference: S. Holm (1979), "A simple sequentially rejective multiple test procedure",
     Scandinavian Journal of Statistics 6, 65-70.
     """
-    adjusted = [0.0] * len(p_values)
-    largest = 0.0
-    for done, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        largest = max(largest, min(1.0, (len(p_values) - done) * p_values[index]))
-        adjusted[index] = largest
-    return tuple(adjusted)
+    p = np.array(p_values, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    p[order] = np.maximum.accumulate(np.minimum(1.0, p[order] * np.arange(len(p), 0, -1)))
+    return tuple(p.tolist())
 
 
 def adjusted(comparisons: Sequence[PairedComparison]) -> tuple[PairedComparison, ...]:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.statistics.corrected import LabeledScores, corrected_mean, labeled_scores
+from jurybox.statistics.corrected import LabeledScores, corrected_mean
 
 
 def judged(
@@ -14,14 +14,14 @@ def judged(
     """Draw people's yes and no, and a judge that is right on so much of either."""
     human = rng.random(n + more) < rate
     judge = np.where(rng.random(n + more) < np.where(human, *right), human, ~human)
-    return labeled_scores(human[:n], judge[:n], judge[n:])
+    return LabeledScores(human[:n], judge[:n], judge[n:])
 
 
 def scored(rng: np.random.Generator, n: int, more: int) -> LabeledScores:
     """Draw scores of people around 3, and a judge that is milder and noisy."""
     human = rng.normal(3, 1, n + more)
     judge = 0.7 * human + rng.normal(1.5, 0.6, n + more)
-    return labeled_scores(human[:n], judge[:n], judge[n:])
+    return LabeledScores(human[:n], judge[:n], judge[n:])
 
 
 def test_it_is_the_published_formula() -> None:
@@ -41,7 +41,7 @@ def test_it_is_the_published_formula() -> None:
 def test_a_useless_judge_is_left_out() -> None:
     rng = np.random.default_rng(2)
     human = rng.normal(3, 1, 50)
-    made = corrected_mean(labeled_scores(human, -human, rng.normal(-3, 1, 500)))
+    made = corrected_mean(LabeledScores(human, -human, rng.normal(-3, 1, 500)))
     assert made.tuning == 0
     assert made.corrected.value == pytest.approx(human.mean())
     assert made.effective_labels == pytest.approx(50)
@@ -59,16 +59,16 @@ def test_as_many_more_labels_as_it_says_do_halve_the_interval() -> None:
     rng = np.random.default_rng(4)
     whole = scored(rng, 2000, 0)
     y, f = whole.human, whole.judge
-    first = corrected_mean(labeled_scores(y[:50], f[:50], f[50:]))
+    first = corrected_mean(LabeledScores(y[:50], f[:50], f[50:]))
     n = 50 + first.labels_to_halve
-    then = corrected_mean(labeled_scores(y[:n], f[:n], f[n:]))
+    then = corrected_mean(LabeledScores(y[:n], f[:n], f[n:]))
     widths = [each.corrected.interval.high - each.corrected.interval.low for each in (first, then)]
     assert widths[1] / widths[0] == pytest.approx(0.5, abs=0.06)
 
 
 def test_a_judge_that_was_right_on_every_label_is_not_taken_for_infallible() -> None:
     human = np.arange(20) % 2
-    made = corrected_mean(labeled_scores(human, human, np.tile([0, 1], 5000)))
+    made = corrected_mean(LabeledScores(human, human, np.tile([0, 1], 5000)))
     # The judge's own interval is 0.02 wide; twenty labels can't promise that.
     assert made.corrected.interval.high - made.corrected.interval.low > 0.19
 
@@ -76,12 +76,12 @@ def test_a_judge_that_was_right_on_every_label_is_not_taken_for_infallible() -> 
 @pytest.mark.parametrize(
     ("data", "word"),
     [
-        (labeled_scores([1, 0, 1], [1, 0, 0], [1] * 50), "3 labels are too few"),
-        (labeled_scores([], [], [1, 0]), "0 labels are too few"),
-        (labeled_scores([1, 0] * 10, [1, 0] * 10, []), "every sample has a label"),
-        (labeled_scores([3] * 20, [3] * 20, [3] * 50), "no spread"),
+        (LabeledScores([1, 0, 1], [1, 0, 0], [1] * 50), "3 labels are too few"),
+        (LabeledScores([], [], [1, 0]), "0 labels are too few"),
+        (LabeledScores([1, 0] * 10, [1, 0] * 10, []), "every sample has a label"),
+        (LabeledScores([3] * 20, [3] * 20, [3] * 50), "no spread"),
         (
-            labeled_scores(
+            LabeledScores(
                 [1, 0] * 10, [1, 0] * 10, [1] * 9, clusters=[1] * 20, rest_clusters=range(9)
             ),
             "from 1 clusters",
@@ -97,7 +97,7 @@ def test_what_can_not_be_corrected_is_said_in_words(data: LabeledScores, word: s
 
 def test_copies_in_clusters_add_no_knowledge() -> None:
     data = scored(np.random.default_rng(6), 40, 300)
-    copied = labeled_scores(
+    copied = LabeledScores(
         np.repeat(data.human, 5),
         np.repeat(data.judge, 5),
         np.repeat(data.rest, 5),
@@ -116,7 +116,7 @@ def test_another_unit_changes_the_metrics_and_nothing_else(
     seed: int, shift: float, factor: float
 ) -> None:
     data = scored(np.random.default_rng(seed), 20, 60)
-    moved = labeled_scores(*(factor * part + shift for part in (data.human, data.judge, data.rest)))
+    moved = LabeledScores(*(factor * part + shift for part in (data.human, data.judge, data.rest)))
     one, other = corrected_mean(data), corrected_mean(moved)
     assert other.tuning == pytest.approx(one.tuning)
     assert other.corrected.value == pytest.approx(factor * one.corrected.value + shift)
@@ -156,7 +156,7 @@ def test_a_good_judge_of_scores_never_widens_the_interval() -> None:
     for _ in range(200):
         people = rng.integers(1, 6, 530).astype(float)
         judge = np.where(rng.random(530) < 0.15, np.clip(people + 1, 1, 5), people)
-        made = corrected_mean(labeled_scores(people[:20], judge[:20], judge[20:]))
+        made = corrected_mean(LabeledScores(people[:20], judge[:20], judge[20:]))
         interval, alone = made.corrected.interval, made.human.interval
         assert interval.high - interval.low <= alone.high - alone.low
 
@@ -173,7 +173,7 @@ def test_errors_that_few_labels_show_are_not_forgotten(
         people = rng.integers(low, high + 1, 1500).astype(float)
         off = rng.random(1500) < wrong
         judge = np.where(off, np.clip(people + 2, low, high), people)
-        data = labeled_scores(people[:n], judge[:n], judge[n:], ends=points)
+        data = LabeledScores(people[:n], judge[:n], judge[n:], ends=points)
         interval = corrected_mean(data).corrected.interval
         assert interval is not None
         truth = (low + high) / 2
@@ -184,6 +184,6 @@ def test_errors_that_few_labels_show_are_not_forgotten(
 def test_labels_are_never_worth_less_for_being_corrected() -> None:
     rng = np.random.default_rng(12)
     people = rng.integers(0, 2, 12).astype(float)
-    made = corrected_mean(labeled_scores(people, people, rng.integers(0, 2, 500).astype(float)))
+    made = corrected_mean(LabeledScores(people, people, rng.integers(0, 2, 500).astype(float)))
     assert made.effective_labels is not None
     assert made.effective_labels > 12

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from jurybox.statistics.corrected import LabeledScores, corrected_rate, labeled_scores
+from jurybox.statistics.corrected import LabeledScores, corrected_rate
 
 
 def counted(yes: tuple[int, int], no: tuple[int, int], rest: tuple[int, int]) -> LabeledScores:
     """Return data with so many right of all, among people's yes and no; and yes in the rest."""
     human = [1] * yes[1] + [0] * no[1]
     judge = [1] * yes[0] + [0] * (yes[1] - yes[0]) + [0] * no[0] + [1] * (no[1] - no[0])
-    return labeled_scores(human, judge, [1] * rest[0] + [0] * (rest[1] - rest[0]))
+    return LabeledScores(human, judge, [1] * rest[0] + [0] * (rest[1] - rest[0]))
 
 
 def test_the_formula_by_hand() -> None:
@@ -65,7 +65,7 @@ def test_intervals_cover_at_their_level() -> None:
         human = rng.random(1200) < 0.35
         judge = np.where(rng.random(1200) < np.where(human, 0.8, 0.85), human, ~human)
         interval = corrected_rate(
-            labeled_scores(human[:200], judge[:200], judge[200:])
+            LabeledScores(human[:200], judge[:200], judge[200:])
         ).corrected.interval
         covered += interval.low <= 0.35 <= interval.high
     assert 0.93 <= covered / 1500 <= 0.97
