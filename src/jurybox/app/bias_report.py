@@ -29,6 +29,7 @@ from jurybox.reporting.judge_votes import stored_votes
 from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
 from jurybox.sample import Row
 from jurybox.scoring.evaluate_sample import Procedure
+from jurybox.statistics.jury_agreement import voters
 from jurybox.storage.store import Store
 from jurybox.wiring import HELPER_RUN
 
@@ -233,15 +234,12 @@ class _Observer:
             yield families.pop(), overall
             return
         panel = self._procedure.judging.panel(self._procedure.judges, self._procedure.votes).seats
-        lost = {each.vote for each in report.lost_votes}
-        valid = [
-            seat for seat in panel[: len(panel) - report.votes_skipped] if seat.vote not in lost
-        ]
+        valid = voters(panel, report)
         if any(len(each.votes) != len(valid) for each in criteria):
             # It is unknown which judge gave which vote.
             return
         for family in sorted(families):
-            mine = [at for at, seat in enumerate(valid) if self._families[seat.judge] == family]
+            mine = [at for at, judge in enumerate(valid) if self._families[judge] == family]
             if mine:
                 yield family, sum(_given(criteria, at) for at in mine) / len(mine)
 

@@ -213,6 +213,7 @@ def fit_strengths(
     seen = np.stack([counts.wins[i, j], counts.wins[j, i], counts.ties[i, j]])
     n = seen.sum(axis=0)
     at = np.append(np.zeros(count), 0.0 if ties else -np.inf)
+    bend = np.zeros((count + 1, count + 1))
     for _ in range(_MOST_STEPS):
         chances = _chances(at, i, j)
         lead, tied = chances[0] - chances[1], chances[2]
@@ -220,7 +221,7 @@ def fit_strengths(
         # The variance of (i won - j won) / 2 and of a tie, and their covariance.
         own = n * (chances[0] + chances[1] - lead**2) / 4
         cross, tie = -n * lead * tied / 2, n * tied * (1 - tied)
-        bend = np.zeros((count + 1, count + 1))
+        bend = np.zeros_like(bend)
         last = np.full(len(i), count)
         for one, other, part in (
             *((i, i, own), (j, j, own), (i, j, -own), (j, i, -own)),

@@ -168,10 +168,10 @@ OWN_PHRASES: Final[Mapping[str, tuple[Lexicon, ...]]] = {
 """The phrases of signals, which are searched for in the same pass as those of rules."""
 
 _QUESTION = re.compile(r"\?[?!]*")
-_NUMBER = re.compile("[0-9](?:[,. ]?[0-9]){4,}")
-_DIGIT = re.compile("[0-9]")
-_ADDRESS = re.compile(r"https?:|www\.|(?<=[^\s@])@(?=[^\s@])", re.IGNORECASE)
-_HARD_MARKS = "(/="
+# Long numbers, addresses, and marks.
+_HARD = re.compile(
+    r"[0-9](?:[,. ]?[0-9]){4,}|https?:|www\.|(?<=[^\s@])@(?=[^\s@])|[(/=]", re.IGNORECASE
+)
 
 
 def _question_count(reading: Conversation, _: Lists) -> Amount:
@@ -208,14 +208,7 @@ def _word_letters(reading: Conversation, _: Lists) -> Amount:
 def _hard_to_say(reading: Conversation, lists: Lists) -> Amount:
     text = reading.response.text
     spans = [hit[1:] for hit in lists.here]
-    # Most responses lack these, so the fastest test comes first.
-    if _DIGIT.search(text):
-        spans += [match.span() for match in _NUMBER.finditer(text)]
-    if "@" in text or "www." in text or "http" in text:
-        spans += [match.span() for match in _ADDRESS.finditer(text)]
-    for mark in _HARD_MARKS:
-        if mark in text:
-            spans += [match.span() for match in re.finditer(re.escape(mark), text)]
+    spans += [match.span() for match in _HARD.finditer(text)]
     return Amount(len(spans), reading.answer.quoting_spans(sorted(spans))) if spans else NONE
 
 
