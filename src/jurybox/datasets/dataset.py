@@ -113,18 +113,6 @@ class PartSurvey(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]  # warnings about probable mistakes
 
 
-class _PartFindings(Findings):
-    """Notes the faults of one of several files, with line numbers of the whole dataset."""
-
-    def __init__(self, whole: Findings, start: int) -> None:
-        super().__init__()
-        self._whole = whole
-        self._start = start
-
-    def add(self, place: Place, code: str, problem: str, hint: str) -> None:
-        self._whole.add(Place(self._start + place.line, place.column), code, problem, hint)
-
-
 Part = tuple[int, Path, Format]
 """A file of a dataset: its index, its path and its reader."""
 
@@ -160,8 +148,7 @@ class Pass:
     def _records(self) -> Iterator[tuple[int, Record]]:
         for index, path, read in self._parts:
             start = index * FILE_LINES
-            findings = _PartFindings(self._context.findings, start)
-            context = FileContext(findings, self._warn, self._context.columns)
+            context = FileContext(self._context, self._warn, self._context.columns, start)
             with open_source(path, self._digest) as part:
                 for line, record in read(part, context):
                     yield start + line, record

@@ -62,9 +62,9 @@ def _matching(folder: Path, pattern: str) -> dict[str, Path]:
 
 def read_yaml_rows(source: Source, context: FileContext) -> Iterator[tuple[int, Record]]:
     """Yield each mapping with its first line number; loads the entire file into memory."""
-    data = b"\n".join(line for _, line in source.lines(context.findings))
-    text = decode(data, context.findings)
-    node = None if text is None else read_yaml(text, Place(1), context.findings)
+    data = b"\n".join(line for _, line in source.lines(context))
+    text = decode(data, context)
+    node = None if text is None else read_yaml(text, Place(1), context)
     if isinstance(node, Pairs):
         node = next((value for key, value in node.pairs if key.text == "rows"), node)
     if node is not None and not isinstance(node, Items):

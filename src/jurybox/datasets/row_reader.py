@@ -35,19 +35,34 @@ def field_of(record: Record, *names: str) -> object:
     return next(found, None)
 
 
-class FileContext:
-    """The shared state of a file's readers: its findings, warnings and column mapping."""
+class FileContext(Findings):
+    """What the readers of a file share: where they note faults, warnings, and its columns.
+
+    Faults are noted in ``findings``, which may be those of several files: this one's first line is
+    then the line after ``start``.
+    """
 
     def __init__(
-        self, findings: Findings, warn: Warn = lambda _: None, columns: Columns | None = None
+        self,
+        findings: Findings,
+        warn: Warn = lambda _: None,
+        columns: Columns | None = None,
+        start: int = 0,
     ) -> None:
-        self.findings = findings
+        super().__init__()
+        self._findings = findings
+        self._start = start
         self.warn = warn
         self.columns = columns or Columns()
 
+    def add(self, place: Place, code: str, problem: str, hint: str) -> None:
+        """Note a fault."""
+        place = Place(self._start + place.line, place.column)
+        self._findings.add(place, code, problem, hint)
+
     def note(self, line: int, code: str, problem: str, hint: str) -> bool:
         """Note a fault of a row, and return False."""
-        self.findings.add(Place(line), code, problem, hint)
+        self.add(Place(line), code, problem, hint)
         return False
 
 

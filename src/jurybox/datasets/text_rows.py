@@ -12,7 +12,7 @@ from typing import Final, NoReturn, cast
 from jurybox.datasets.fields import FIELDS, Cell, FieldError, kind_of
 from jurybox.datasets.row_reader import FileContext, Record
 from jurybox.datasets.source import MAX_LINE, SAVE_AS_UTF8, Source
-from jurybox.documents.findings import Findings, Lines, Place
+from jurybox.documents.findings import Lines, Place
 from jurybox.text_format import counted
 
 
@@ -112,46 +112,43 @@ _READER: Final = json.JSONDecoder(
 
 def read_json_lines(source: Source, context: FileContext) -> Iterator[tuple[int, Record]]:
     """Yield every object with the number of its line."""
-    findings = context.findings
     first = True
-    for number, line in source.lines(findings):
+    for number, line in source.lines(context):
         try:
             value = decode(line)
         except JsonError as fault:
             if not line.strip():
                 continue
             if first and line.lstrip().startswith(b"["):
-                _note_array(findings, number)
+                context.note(number, "wrong-type", "the file is a JSON list", _HOW_LISTS)
                 return
-            place = Place(number, fault.column)
-            findings.add(place, fault.code, fault.problem, fault.hint)
+            context.add(Place(number, fault.column), fault.code, fault.problem, fault.hint)
             value = None
         else:
             if type(value) is dict:
                 yield number, cast("Record", value)
             elif first and type(value) is list:
-                _note_array(findings, number)
+                context.note(number, "wrong-type", "the file is a JSON list", _HOW_LISTS)
                 return
             else:
                 problem = f"the line is {kind_of(value)}, not an object"
-                findings.add(Place(number), "wrong-type", problem, "write an object, `{...}`")
+                context.note(number, "wrong-type", problem, "write an object, `{...}`")
         first = False
 
 
-def _note_array(findings: Findings, number: int) -> None:
-    """Report an array once, instead of a finding on every line."""
-    hint = "call the file `.json`, or write each object on a line of its own, without commas"
-    findings.add(Place(number), "wrong-type", "the file is a JSON list", hint)
+_HOW_LISTS: Final = (
+    "call the file `.json`, or write each object on a line of its own, without commas"
+)
 
 
 def read_json_list(source: Source, context: FileContext) -> Iterator[tuple[int, Record]]:
     """Yield every object of a list with its number; loads the whole file."""
-    data = b"\n".join(line for _, line in source.lines(context.findings))
+    data = b"\n".join(line for _, line in source.lines(context))
     try:
         value = decode(data)
     except JsonError as fault:
         place = Lines(data.decode("utf-8", "replace"), Place(1)).place(fault.column - 1)
-        context.findings.add(place, fault.code, fault.problem, fault.hint)
+        context.add(place, fault.code, fault.problem, fault.hint)
         return
     if type(value) is not list:
         hint = "write `[{...}, {...}]`, or one object per line and call the file `.jsonl`"
@@ -191,7 +188,7 @@ class _CsvFile:
     def __init__(self, source: Source, context: FileContext, delimiters: str) -> None:
         self._source = source
         self._columns = context.columns
-        self._findings = context.findings
+        self._context = context
         self._note = context.note
         self._delimiters = delimiters  # the first of them that the header contains is used
         # The current record: where it began, and how much of it has been read.
@@ -246,7 +243,7 @@ class _CsvFile:
             self._start = self._held = 0
 
     def _texts(self) -> Iterator[str]:
-        for number, line in self._source.lines(self._findings):
+        for number, line in self._source.lines(self._context):
             self._start = self._start or number
             self._held += len(line)
             if self._held > self._source.most:
@@ -257,7 +254,7 @@ class _CsvFile:
                 text = text_of(line)
             except JsonError as fault:
                 place = Place(number, fault.column)
-                self._findings.add(place, fault.code, fault.problem, fault.hint)
+                self._context.add(place, fault.code, fault.problem, fault.hint)
                 text = line.decode("utf-8", "replace")
             yield f"{text}\n"
 

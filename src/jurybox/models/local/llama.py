@@ -39,21 +39,18 @@ _FIRST: Final = {"temperature": 0.0, "top_k": 1}
 NO_NUMBERS: Final = "its weights are damaged: the probabilities aren't numbers"
 
 
+_REFUSED: Final = "the runtime refused the request"
 CLOSED: Final = "the model was closed meanwhile"
 
 
-def _refused(data: bytes) -> prompt_cache.UnanswerableError:
-    what = _error_message(msgspec.json.decode(data))
-    return prompt_cache.UnanswerableError(f"the runtime refused the request: {what}")
-
-
-def _error_message(answer: Any) -> str:  # noqa: ANN401 - whatever JSON the server sends
+def _refused(data: bytes, problem: str) -> prompt_cache.UnanswerableError:
     """Return the server's error on one line."""
-    match answer:
+    match msgspec.json.decode(data):
         case {"error": {"message": str(message)}} | {"message": str(message)}:
-            return " ".join(message.split())
+            what = " ".join(message.split())
         case _:
-            return "it doesn't say why"
+            what = "it doesn't say why"
+    return prompt_cache.UnanswerableError(f"{problem}: {what}")
 
 
 def _entry(token: Any) -> dict[str, object]:  # noqa: ANN401 - JSON
@@ -166,7 +163,7 @@ class Engine:
         tokens: list[Any] = []
         with self._asked("POST", "/v1/completions", body) as response:
             if response.status != _OK:
-                raise _refused(response.read())
+                raise _refused(response.read(), _REFUSED)
             for line in response:
                 if stopped():
                     raise prompt_cache.UnanswerableError(CLOSED)
@@ -174,7 +171,7 @@ class Engine:
                     continue
                 event: Any = msgspec.json.decode(line.partition(b" ")[2])
                 if not event.get("choices"):
-                    raise _refused(line.partition(b" ")[2])
+                    raise _refused(line.partition(b" ")[2], _REFUSED)
                 (choice,) = event["choices"]
                 texts.append(choice["text"])
                 logprobs: Any = choice.get("logprobs")
@@ -216,30 +213,24 @@ class Engine:
 
     def _context_length(self) -> int:
         """Return the maximum number of tokens of a request and its answer."""
-        _, answer = self._call("GET", "/props")
+        answer = self._call("GET", "/props", None, "the runtime has no settings")
         return answer["default_generation_settings"]["n_ctx"]
 
     def _rendered(self, messages: Sequence[dict[str, str]]) -> str:
-        status, answer = self._call("POST", "/apply-template", {"messages": messages})
-        if status != _OK:
-            raise prompt_cache.UnanswerableError(
-                f"the model's chat template fails: {_error_message(answer)}"
-            )
-        return answer["prompt"]
+        what = "the model's chat template fails"
+        return self._call("POST", "/apply-template", {"messages": messages}, what)["prompt"]
 
     def _tokenized(self, piece: prompt_cache.Piece) -> tuple[int, ...]:
         body = {"content": piece.text, "parse_special": piece.marks, "add_special": piece.opens}
-        status, answer = self._call("POST", "/tokenize", body)
-        if status != _OK:
-            raise prompt_cache.UnanswerableError(
-                f"the runtime can't read the prompt: {_error_message(answer)}"
-            )
-        return tuple(answer["tokens"])
+        return tuple(self._call("POST", "/tokenize", body, "the runtime can't read it")["tokens"])
 
-    def _call(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
-        """Return the status and the server's answer."""
+    def _call(self, method: str, path: str, body: object, problem: str) -> Any:  # noqa: ANN401
+        """Return the server's answer; raise an error with the problem if it refuses the call."""
         with self._asked(method, path, body) as response:
-            return response.status, msgspec.json.decode(response.read())
+            data = response.read()
+        if response.status != _OK:
+            raise _refused(data, problem)
+        return msgspec.json.decode(data)
 
     @contextlib.contextmanager
     def _asked(self, method: str, path: str, body: object) -> Generator[http.client.HTTPResponse]:

@@ -15,7 +15,7 @@ from jurybox.models.local.prompt_cache import UnanswerableError
     ],
 )
 def test_a_complaint_is_one_line(answer: bytes, what: str) -> None:
-    assert str(_refused(answer)) == f"the runtime refused the request: {what}"
+    assert str(_refused(answer, "the template fails")) == f"the template fails: {what}"
 
 
 ALIKE = [{"token": each, "logprob": -11.931214332580566} for each in "!#$%&"]
