@@ -154,7 +154,7 @@ class _Auditor:
         try:
             _check_record(plan, procedure, rows, sample)
             if rows.facets is not None or self._finished:
-                _check_facets(rows.facets, facets_of(sample))
+                _check_facets(rows.facets, facets_of(sample), rows.name)
         except DifferentError as error:
             raise _FoundError(rows.name, str(error)) from None
         except (msgspec.DecodeError, JuryboxError, LookupError) as error:
@@ -195,30 +195,26 @@ class _Auditor:
 def _check_record(
     plan: Plan, procedure: Procedure, rows: StoredRows, sample: records.SampleRow
 ) -> None:
-    if records.seal_of(sample) != sample.seal:
-        raise DifferentError(_CHANGED)
+    where, columns = rows.name, ("inputs", "responses", "report", "automated", "result")
+    _require(records.seal_of(sample) == sample.seal, where, _CHANGED)
     asked = records.in_order(sample, rows.exchanges)
-    if (
-        records.record_hash(sample, [records.hashes_of(each) for each in asked])
-        != sample.record_sha256
-    ):
-        raise DifferentError("the record was changed: its hash doesn't match")
-    if not 0 <= sample.number < plan.samples:
-        raise DifferentError("the plan has no such sample")
-    if sample.repeat != sample.number // plan.dataset.used:
-        raise DifferentError("its repeat differs from the plan")
+    record = records.record_hash(sample, [records.hashes_of(each) for each in asked])
+    same = record == sample.record_sha256
+    _require(same, where, "the record was changed: its hash doesn't match")
+    _require(0 <= sample.number < plan.samples, where, "the plan has no such sample")
+    repeat = sample.number // plan.dataset.used
+    _require(sample.repeat == repeat, where, "its repeat differs from the plan")
     derived = derive(plan, procedure, sample, asked)
-    for column in ("inputs", "responses", "report", "automated", "result"):
-        if getattr(sample, column) != getattr(derived, column):
-            raise DifferentError(f"its {column} differs from what the replies say")
+    for name in columns:
+        same = getattr(sample, name) == getattr(derived, name)
+        _require(same, where, f"its {name} differs from what the replies say")
 
 
-def _check_facets(stored: Facets | None, again: Facets) -> None:
-    if stored is None:
-        raise DifferentError("its index entry is missing")
+def _check_facets(stored: Facets | None, again: Facets, where: str) -> None:
+    _require(stored is not None, where, "its index entry is missing")
     for name in Facets.__struct_fields__:
-        if getattr(stored, name) != getattr(again, name):
-            raise DifferentError(f"its index entry and its result differ in {name}")
+        same = getattr(stored, name) == getattr(again, name)
+        _require(same, where, f"its index entry and its result differ in {name}")
 
 
 def _review_problem(
