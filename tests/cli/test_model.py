@@ -20,7 +20,6 @@ TINY = CatalogModel(
     license="MIT",
     good_for="tests",
     judge=False,
-    sources=(),
 )
 NOWHERE = {
     "HF_ENDPOINT": "http://127.0.0.1:1",

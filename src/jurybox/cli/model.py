@@ -18,6 +18,7 @@ from jurybox.models.local.files import (
     format_bytes,
     installed,
     kept,
+    path_of,
     remove,
 )
 from jurybox.wiring import models_folder
@@ -61,12 +62,12 @@ def pull_model(name: str | None) -> None:
         size = format_bytes(entry.bytes)
         say(f"pulling {entry.name} ({size}, {entry.license}{there}) into {folder}")
     with _displayed() as report:
-        pulled = pull(entry, folder, report)
+        source = pull(entry, folder, report)
+    path = str(path_of(entry, folder))
     data = {name: getattr(entry, name) for name in ("name", "bytes", "sha256", "license")}
-    data |= {"file": str(pulled.path), "source": pulled.source}
-    data |= {"pulled": pulled.source is not None}
-    how = "was already there" if pulled.source is None else f"came from {pulled.source}"
-    line = f"{entry.name} {how}, checksum verified: {pulled.path}"
+    data |= {"file": path, "source": source, "pulled": source is not None}
+    how = "was already there" if source is None else f"came from {source}"
+    line = f"{entry.name} {how}, checksum verified: {path}"
     print_result(data, lambda: click.echo(line))
 
 

