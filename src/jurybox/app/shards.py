@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
@@ -169,7 +169,7 @@ class ShardedRun:
 
         job.stop.on_request = stop
         slices = dataset.slices()
-        shards = self._shards(job, self._pieces(job, dataset, slices))
+        shards = self._shards(job, dataset, slices)
         try:
             await self._hand_out(job, shards)
             if slices and job.is_complete:
@@ -207,34 +207,33 @@ class ShardedRun:
         even = self._plan.samples // (_SHARDS_PER_WORKER * self._cluster.cpus)
         return min(max(_FEWEST, even), _MOST)
 
-    def _pieces(
-        self, job: Job, dataset: Dataset, slices: Sequence[range] | None
-    ) -> Iterator[tuple[range, tuple[records.Work, ...] | None]]:
-        """Yield the numbers of each shard, with their rows unless workers can read them."""
-        if slices is None:
-            missing = (work for work in job.remaining(dataset) if job.is_missing(work.number))
-            for rows in _cut(missing, self._size()):
-                yield range(rows[0].number, rows[-1].number + 1), rows
-            return
-        used = self._plan.dataset.used
-        for repeat in range(self._plan.repeats):
-            for piece in aligned(slices, self._size(), used):
-                numbers = range(repeat * used + piece.start, repeat * used + piece.stop)
-                if any(map(job.is_missing, numbers)):
-                    yield numbers, None
-
     def _shards(
-        self, job: Job, pieces: Iterable[tuple[range, tuple[records.Work, ...] | None]]
+        self, job: Job, dataset: Dataset, slices: Sequence[range] | None
     ) -> Iterator[Shard]:
-        for number, (numbers, rows) in enumerate(pieces):
-            yield Shard(
-                number=number,
+        """Yield the shards, with their rows unless workers can read them."""
+        used, number = self._plan.dataset.used, count()
+
+        def shard(numbers: range, rows: tuple[records.Work, ...] | None) -> Shard:
+            done = frozenset(each for each in numbers if not job.is_missing(each))
+            return Shard(
+                number=next(number),
                 run=job.row,
                 numbers=numbers,
                 rows=rows,
-                done=frozenset(each for each in numbers if not job.is_missing(each)),
+                done=done,
                 concurrency=self._plan.concurrency,
             )
+
+        if slices is None:
+            missing = (work for work in job.remaining(dataset) if job.is_missing(work.number))
+            for rows in _cut(missing, self._size()):
+                yield shard(range(rows[0].number, rows[-1].number + 1), rows)
+            return
+        for start in range(0, self._plan.repeats * used, used):
+            for piece in aligned(slices, self._size(), used):
+                numbers = range(start + piece.start, start + piece.stop)
+                if any(map(job.is_missing, numbers)):
+                    yield shard(numbers, None)
 
 
 def _cut(items: Iterable[T], size: int) -> Iterator[tuple[T, ...]]:

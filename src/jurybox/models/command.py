@@ -34,15 +34,6 @@ _STDERR_BYTES: Final = 4096
 _LOOK_EVERY: Final = 0.1
 
 
-class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A process's output, the end of its standard error, and its exit code (-N for signal N)."""
-
-    stdout: bytes
-    stderr: bytes
-    code: int
-    elapsed_ms: float
-
-
 def _write(to_process: tuple[IO[bytes], bytes]) -> None:
     stdin, given = to_process
     # A command may close the pipe without reading everything; that isn't an error.
@@ -106,15 +97,14 @@ class CommandModel:
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Run the command."""
-        result = await self._run(self._input(request))
-        _check_end(result)
-        reply = _read_json(result.stdout) if self._json else _read_text(result.stdout)
+        stdout, elapsed_ms = await self._run(self._input(request))
+        reply = _read_json(stdout) if self._json else _read_text(stdout)
         return msgspec.structs.replace(
             reply,
             # A command that gets only the prompt can't have used the parameters.
             sent=request.generation if self._json else None,
             seed_sent=self._json,
-            latency_ms=result.elapsed_ms,
+            latency_ms=elapsed_ms,
         )
 
     async def aclose(self) -> None:
@@ -132,8 +122,10 @@ class CommandModel:
             what = "the request contains half a character (a lone surrogate), which can't be sent"
             raise ModelError("refused", what, retry=False) from None
 
-    async def _run(self, given: bytes) -> ProcessResult:
-        """Run the command in its own session, and kill all processes of the session at the end.
+    async def _run(self, given: bytes) -> tuple[bytes, float]:
+        """Return the command's output, and how many milliseconds it took.
+
+        It runs in its own session, and all processes of the session are killed at the end.
 
         The output goes to files, because a leftover child process may keep a pipe open.
         """
@@ -155,12 +147,9 @@ class CommandModel:
                 await asyncio.gather(ended, written, return_exceptions=True)
             stdout.seek(0)
             stderr.seek(max(0, _size(stderr) - _STDERR_BYTES))
-            return ProcessResult(
-                stdout=self._mask(stdout.read(LARGEST + 1)),
-                stderr=self._mask(stderr.read()),
-                code=process.returncode,
-                elapsed_ms=elapsed * 1000,
-            )
+            output = self._mask(stdout.read(LARGEST + 1))
+            _check_end(output, self._mask(stderr.read()), process.returncode)
+            return output, elapsed * 1000
 
     def _start(self, stdout: IO[bytes], stderr: IO[bytes]) -> "subprocess.Popen[bytes]":
         try:
@@ -183,16 +172,14 @@ class CommandModel:
         raise ModelError("refused", what, retry=False, fatal=True)
 
 
-def _check_end(result: ProcessResult) -> None:
-    if len(result.stdout) > LARGEST:
+def _check_end(stdout: bytes, stderr: bytes, code: int) -> None:
+    if len(stdout) > LARGEST:
         what = f"the command printed more than {LARGEST / _MEGABYTE:.0f} MB"
         raise ModelError("unreadable", what, retry=False)
-    if result.code == 0:
+    if code == 0:
         return
-    how = f"ended with code {result.code}"
-    if result.code < 0:
-        how = f"was ended by {_signal_name(-result.code)}"
-    lines = result.stderr.decode("utf-8", "replace").strip().splitlines()
+    how = f"ended with code {code}" if code > 0 else f"was ended by {_signal_name(-code)}"
+    lines = stderr.decode("utf-8", "replace").strip().splitlines()
     last = quoted(lines[-1])[:_LONGEST_QUOTE] if lines else ""
     what = f"the command {how}: {last}" if last else f"the command {how}"
     raise ModelError("refused", what, retry=False)
