@@ -62,11 +62,13 @@ from jurybox.text_format import counted
 @options.option(
     "--cache/--no-cache",
     "Reuse, or don't reuse, replies to identical requests in earlier runs.",
+    default=None,
 )
 @options.option(
     "--batch/--no-batch",
     "Send judge requests as provider batches, at about half the price and within a day, or"
     " directly; defaults to the suite's `batch`.",
+    default=None,
 )
 @options.option(
     "--filter FIELD=VALUE",
