@@ -448,14 +448,14 @@ def judge(request):
 
 def test_openai_graders_are_checks_and_criteria(jurybox: Callable) -> None:
     done = jurybox("import", write("eval.json", GRADERS))
-    nowhere = "no counterpart; write a criterion"
+    nowhere = "has no counterpart; write a criterion"
     assert done.out.splitlines() == [
         "OpenAI graders: a rubric",
         "wrote eval/suite.yaml",
         "wrote eval/rubric.md",
         "not carried over: 1 grader `Polite?` that reads `item.x`: no judge sees it",
-        f"not carried over: 1 grader `code` of type `python`: {nowhere}",
-        f"not carried over: 1 grader `overlap` of type `text_similarity` with `bleu`: {nowhere}",
+        f"not carried over: 1 grader `code`: left out, `python` {nowhere}",
+        f"not carried over: 1 grader `overlap`: left out, `text_similarity` with `bleu` {nowhere}",
         "next: jurybox run eval/suite.yaml --dataset FILE",
     ]
     items = [
@@ -507,7 +507,7 @@ def test_the_parts_of_a_multi_grader_are_criteria(jurybox: Callable) -> None:
     tools = {**parts["one"], "input": "{{sample.output_tools[0].function.name}}"}
     done = jurybox("import", write("tools.json", tools))
     assert done.code == 2
-    assert "1 grader `one` of type `string_check` with `like`: no counterpart" in done.err
+    assert "1 grader `one`: left out, `string_check` with `like` has no counterpart" in done.err
 
 
 def test_results_of_an_openai_eval_are_ratings(jurybox: Callable) -> None:
@@ -615,7 +615,7 @@ def grader(**given: object) -> dict[str, object]:
         (grader(pass_threshold=9), "`q`: left out, `q >= 9` asks for a value that `q` never has"),
         (
             {"type": "string_check", "name": "q", "input": "x", "reference": "y", "operation": {}},
-            "`q` of type `string_check`: no counterpart; write a criterion",
+            "`q`: left out, `string_check` has no counterpart; write a criterion",
         ),
     ],
 )

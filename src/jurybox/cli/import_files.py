@@ -87,25 +87,21 @@ def _summary(read: ForeignSuite) -> str:
 
 def _texts(read: ForeignSuite) -> dict[str, str]:
     """Return the texts of the files to write, by file name."""
-    texts: dict[str, str] = {}
-    if read.rows or read.rubric:
-        texts["suite.yaml"] = _suite(read)
-        texts |= {"rows.jsonl": _lines(read.rows)} if read.rows else {}
-        rubric = _rubric(read)
-        texts |= {} if rubric is None else {"rubric.md": rubric}
-    texts |= {"verdicts.jsonl": _lines(read.verdicts)} if read.verdicts else {}
-    return texts | ({"ratings.jsonl": _lines(read.ratings)} if read.ratings else {})
+    texts = {
+        "suite.yaml": _suite(read) if read.rows or read.rubric else "",
+        "rows.jsonl": _lines(read.rows),
+        "rubric.md": _rubric(read),
+        "verdicts.jsonl": _lines(read.verdicts),
+        "ratings.jsonl": _lines(read.ratings),
+    }
+    return {name: text for name, text in texts.items() if text}
 
 
-def _has_checks(read: ForeignSuite) -> bool:
-    return any("checks" in row for row in read.rows)
-
-
-def _rubric(read: ForeignSuite) -> str | None:
-    """Return the rubric's document; None if `general` is sufficient."""
-    if read.rubric or _has_checks(read):
+def _rubric(read: ForeignSuite) -> str:
+    """Return the rubric's document; empty if `general` is sufficient."""
+    if read.rubric or any("checks" in row for row in read.rows):
         return read.rubric or _CHECKS
-    return _PAIRS if any("response_b" in row for row in read.rows) else None
+    return _PAIRS if any("response_b" in row for row in read.rows) else ""
 
 
 def _lines(rows: Sequence[Record]) -> str:
@@ -116,7 +112,7 @@ def _suite(read: ForeignSuite) -> str:
     keys: dict[str, object] = {
         "suite": re.sub(r"[^A-Za-z0-9._-]+", "-", read.name).strip("._-")[:60] or "imported",
         "description": f"Imported from {read.format}.",
-        "rubric": "general" if _rubric(read) is None else "rubric.md",
+        "rubric": "rubric.md" if _rubric(read) else "general",
         "dataset": "rows.jsonl",
     }
     if len(read.targets) == 1:
@@ -135,7 +131,7 @@ def _commands(read: ForeignSuite, place: Path) -> Iterator[str]:
         line += "" if read.rows else " --dataset FILE"
         if not read.targets and any("response" not in row for row in read.rows):
             line += " --target MODEL"
-        yield line if _has_checks(read) or read.rubric else f"{line} --judge MODEL"
+        yield f"{line} --judge MODEL" if _rubric(read) in {"", _PAIRS} else line
     if read.verdicts:
         yield f"jurybox rank {_quoted(place / 'verdicts.jsonl')}"
         shown = {(each["a"], each["b"]) for each in read.verdicts}

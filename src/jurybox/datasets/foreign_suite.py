@@ -4,7 +4,7 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, cast
 
 import msgspec
@@ -306,31 +306,24 @@ def read_openai_graders(value: Mapping[str, Any], read: ForeignSuite) -> None:
         for name, part in named.items():
             plain = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "grader"
             key = plain if plain not in criteria else f"{plain}_{len(criteria) + 1}"
+            # All but score models pass with 1; a score model may have no threshold.
+            least = part.get("pass_threshold") if part["type"] == "score_model" else 1
+            rule = Comparison(name=key, operator=">=", number=least or 0)
+            rule = () if several or least is None else (rule,)
             try:
                 criterion = _criterion(part, key, name, read)
-                rule = [] if several or criterion is None else _rules(part, key)
-                if criterion is not None:
-                    parse_rubric(_document("Grader", [criterion], rule))
-                    criteria[key] = criterion
-                    rules += rule
+                parse_rubric(_document("Grader", [criterion], rule))
             except InputError as error:
-                problem = (
-                    error.findings[0].problem if isinstance(error, RubricError) else error.problem
-                )
-                read.lose("grader", f"`{name}`", f"left out, {problem}")
-    read.rubric = _document(read.name, [*criteria.values()], rules) if criteria else ""
+                found = error.findings[0] if isinstance(error, RubricError) else error
+                read.lose("grader", f"`{name}`", f"left out, {found.problem}")
+            else:
+                criteria[key] = criterion
+                rules += rule
+    read.rubric = _document(read.name, criteria.values(), rules) if criteria else ""
 
 
-def _rules(grader: Mapping[str, Any], key: str) -> list[Comparison]:
-    """Return the pass rule of a grader, if it has one; all but score models pass with 1."""
-    least = grader.get("pass_threshold") if grader["type"] == "score_model" else 1
-    return [] if least is None else [Comparison(name=key, operator=">=", number=least)]
-
-
-def _criterion(
-    grader: Mapping[str, Any], key: str, name: str, read: ForeignSuite
-) -> Criterion | None:
-    """Return a grader as a criterion; None, with a noted loss, if there is no counterpart."""
+def _criterion(grader: Mapping[str, Any], key: str, name: str, read: ForeignSuite) -> Criterion:
+    """Return a grader as a criterion; raise an error if there is no counterpart."""
     kind = as_text(grader["type"])
     criterion = Criterion(id=key, name=_plain(name), scale=_YES_OR_NO)
     if kind in {"string_check", "text_similarity"}:
@@ -354,9 +347,8 @@ def _criterion(
         )
         return replace(criterion, levels=levels, level_columns=("Score", "Meaning"))
     how = grader.get("operation") or grader.get("evaluation_metric")
-    which = f"`{name}` of type `{kind}`" + (f" with `{as_text(how)}`" if how else "")
-    read.lose("grader", which, "no counterpart; write a criterion")
-    return None
+    which = f"`{kind}`" + (f" with `{as_text(how)}`" if how else "")
+    raise InputError(f"{which} has no counterpart; write a criterion", "")
 
 
 def _check(grader: Mapping[str, Any]) -> Check | None:
@@ -409,7 +401,7 @@ def _fenced(text: str) -> str:
     return f"{fence}text\n{text}\n{fence}"
 
 
-def _document(title: str, criteria: list[Criterion], rules: list[Comparison]) -> str:
+def _document(title: str, criteria: Iterable[Criterion], rules: Iterable[Comparison]) -> str:
     """Return the rubric document."""
     return render_rubric(
         Rubric(
