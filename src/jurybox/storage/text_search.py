@@ -96,9 +96,9 @@ def _pattern(text: str) -> str:
 
 # A stored reply begins with its text, in which every quote is escaped; so nothing else matches.
 _ESCAPE: Final = "'!'"
+_OWN: Final = ("sample_id, inputs, responses", "samples WHERE run_id = ?")
+_JUDGES: Final = ("outcome", "exchanges WHERE run_id = ? AND role = 'judge'")
 _REPLY: Final = '{"reply":{"text":"', '","usage":{%'
-
-# ruff: noqa: S608 - the names are ours, and values are never written into a statement
 
 
 class TextSearch:
@@ -111,40 +111,51 @@ class TextSearch:
 
     def numbers(self) -> str:
         """Return the numbers of all samples that contain the text, as a JSON list."""
-        found = {*self._own(), *self._replied(), *self._reviewed()}
+        wanted = self._wanted
+        own, replies = list[tuple[str, str]](), list[tuple[str, str]]()
+        if wanted.isascii():
+            once, (first, after) = _as_json(wanted), _REPLY
+            # Most replies are JSON, whose texts are escaped twice.
+            texts = {once, _as_json(once)}
+            replies += [("outcome", first + _pattern(text) + after) for text in texts]
+            if "\0" not in wanted:
+                own += [("sample_id", _pattern(wanted))]
+                own += [(column, _pattern(once)) for column in ("inputs", "responses")]
+        found = {
+            *self._in(_OWN, own, _texts, exact=_is_plain(wanted)),
+            *self._in(_JUDGES, replies, _said, exact=bool(replies)),
+            *self._reviewed(),
+        }
         return msgspec.json.encode(found).decode()
 
-    def _own(self) -> Iterator[int]:
-        """Yield the samples whose id, inputs or responses contain the text."""
-        wanted, likely, patterns = self._wanted, "", tuple[str, ...]()
-        if wanted.isascii() and "\0" not in wanted:
-            # Both databases can ignore the case of ASCII letters, and compare faster than Python.
-            in_json = _pattern(_as_json(wanted))
-            patterns = (_pattern(wanted), in_json, in_json)
-            likely = self._any_like("sample_id", "inputs", "responses")
-        if _is_plain(wanted):
-            # The database's matches are exact, so texts aren't checked again.
-            yield from self._numbers_from(f"samples WHERE run_id = ? {likely}", patterns)
-            return
-        columns = "number, sample_id, inputs, responses"
-        statement = f"SELECT {columns} FROM samples WHERE run_id = ? {likely}"
-        found = self._reader.stream(tuple[int, str, str, str], statement, (self._run_id, *patterns))
-        yield from (number for number, *texts in found if self._has(_texts(*texts)))
+    def _in(
+        self,
+        source: tuple[str, str],
+        patterns: Sequence[tuple[str, str]],
+        texts: Callable[..., Iterable[str]],
+        *,
+        exact: bool,
+    ) -> Iterator[int]:
+        """Yield the samples of which some columns contain the text.
 
-    def _replied(self) -> Iterator[int]:
-        """Yield the samples of which a judge's reply contains the text."""
-        if self._wanted.isascii():
-            once = _as_json(self._wanted)
-            first, after = _REPLY
-            # Most replies are JSON, whose texts are escaped twice.
-            patterns = tuple(first + _pattern(text) + after for text in {once, _as_json(once)})
-            likely = self._any_like(*("outcome" for _ in patterns))
-            rest = f"exchanges WHERE run_id = ? AND role = 'judge' {likely}"
-            yield from self._numbers_from(rest, patterns)
+        Both databases can ignore the case of ASCII letters, and compare faster than Python: each of
+        ``patterns`` says what a column may contain. If these aren't ``exact``, the ``texts`` of the
+        columns are searched.
+        """
+        columns, rest = source
+        likely = " OR ".join(f"{name} {self._like} ? ESCAPE {_ESCAPE}" for name, _ in patterns)
+        rest = f"FROM {rest} AND ({likely})" if likely else f"FROM {rest}"
+        values = (self._run_id, *(pattern for _, pattern in patterns))
+        if exact:
+            # As one text, because returning a row for each takes as long as finding them.
+            statement = f"SELECT {self._numbers} {rest}"
+            for (numbers,) in self._reader.rows(tuple[str | None], statement, values):
+                yield from msgspec.json.decode(numbers or "[]", type=list[int])
             return
-        statement = "SELECT number, outcome FROM exchanges WHERE run_id = ? AND role = 'judge'"
-        found = self._reader.stream(tuple[int, str], statement, (self._run_id,))
-        yield from (number for number, outcome in found if self._has(_said(outcome)))
+        statement = f"SELECT number, {columns} {rest}"
+        for number, *found in self._reader.stream(tuple[int | str, ...], statement, values):
+            if self._has(texts(*found)):
+                yield int(number)
 
     def _reviewed(self) -> Iterator[int]:
         """Yield the samples of which a review's comment or author contains the text."""
@@ -154,15 +165,6 @@ class TextSearch:
         for row in active_rows(rows):
             if self._has((row.reviewer, row.comment)):
                 yield row.number
-
-    def _any_like(self, *names: str) -> str:
-        return f"AND ({' OR '.join(f'{name} {self._like} ? ESCAPE {_ESCAPE}' for name in names)})"
-
-    def _numbers_from(self, rest: str, patterns: tuple[str, ...]) -> Iterator[int]:
-        # Numbers come as one text, because returning a row for each takes as long as finding them.
-        statement = f"SELECT {self._numbers} FROM {rest}"
-        for (text,) in self._reader.rows(tuple[str | None], statement, (self._run_id, *patterns)):
-            yield from msgspec.json.decode(text or "[]", type=list[int])
 
 
 def _said(outcome: str) -> Iterator[str]:
