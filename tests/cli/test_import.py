@@ -662,7 +662,7 @@ def test_columns_without_a_known_name_are_carried_over_with_a_hint(jurybox: Call
         (
             "deep.json",
             {"input": "[" * 5000, "expectedOutput": "e"},
-            "deep.json: item 2: Langfuse dataset in an unknown form; correct this one, or leave",
+            "deep.json: item 2: Langfuse dataset in an unknown form; correct this item, or leave",
         ),
     ],
 )

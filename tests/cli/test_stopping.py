@@ -128,7 +128,7 @@ def test_the_first_signal_finishes_what_is_under_way(
     started.until_asked(5)
     started.process.send_signal(number)
     line = started.until_said("finishing")
-    found = re.fullmatch(r"finishing (\d+) samples in flight; Ctrl-C again stops at once\n", line)
+    found = re.fullmatch(r"finishing (\d+) samples in progress; Ctrl-C again stops at once\n", line)
     assert found is not None
     Path("go").touch()
     code, out, err = started.end()
@@ -225,7 +225,7 @@ def test_on_a_terminal_the_line_stands_apart_from_the_bar() -> None:
     ) as it:
         os.close(slave)
         asked = False
-        while b"in flight" not in shown and it.poll() is None:
+        while b"in progress" not in shown and it.poll() is None:
             shown += os.read(master, 65536)
             if not asked and len(lines("asked")) == 5:
                 asked = True

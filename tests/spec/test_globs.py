@@ -77,7 +77,7 @@ def test_a_pattern_that_matches_nothing_is_one_line(jurybox: Call) -> None:
     assert done.code == 2
     assert done.err == "data/*.tsv: no file matches; check the pattern\n"
     done = jurybox("run", "suite.yaml", "--dataset", "data/*")
-    assert done.err == "data/more: a folder; name a file in it\n"
+    assert done.err == "data/more: is a folder; name a file in it\n"
 
 
 def test_a_file_whose_name_could_not_be_recorded_is_refused(jurybox: Call, home: Path) -> None:

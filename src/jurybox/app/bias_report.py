@@ -85,8 +85,8 @@ def measure_verdicts(
         orders.setdefault(pair, {}).setdefault((row.a, row.b), []).append(_SIDES[row.winner])
     votes = [vote for pair, sides in orders.items() for vote in _both_orders(pair, sides)]
     if not votes:
-        hint = "give verdicts with `a` and `b` in the order shown, each pair in both orders"
-        raise InputError("no judge saw the same pair of an item in both orders", hint, str(path))
+        hint = "give each pair in both orders; `a` is the model whose answer was shown first"
+        raise InputError("no judge compared two answers in both orders", hint, str(path))
     if 2 * len(votes) < len(rows):
         note(f"{len(rows) - 2 * len(votes)} verdicts are left out: the other order is missing")
     found = measure(Observations(voted=votes), level)

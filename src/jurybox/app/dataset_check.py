@@ -79,7 +79,7 @@ class RowCheck:
             yield f"the row is a pair, but {rules}", hint
 
     def _of_prompt(self, row: Row) -> Iterator[Fault]:
-        """Yield the faults of the target's prompt that show when a row fills it."""
+        """Yield the faults of the target's prompt that appear only when a row fills it."""
         for text in self._unfilled:
             name = text.partition("|")[0].strip()
             if name in row.metadata or name in FIELD_OF:

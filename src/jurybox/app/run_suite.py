@@ -80,7 +80,7 @@ async def arun(  # noqa: PLR0913 - overrides of the suite, all by keyword
         >>> import jurybox
         >>> run = jurybox.run("companion-scenarios", responses="good")  # doctest: +SKIP
         >>> run.conclusion.decision, len(run.samples)  # doctest: +SKIP
-        ('deploy', 60)
+        ('deploy', 41)
 
     Args:
         suite: the path of a suite file, the name of a bundled one (`companion-scenarios`), or a

@@ -117,7 +117,7 @@ def _agreement_on(
 
 
 def clusters_of(cases: Sequence[GoldCase]) -> list[str] | None:
-    """Return the cluster of each case, else the hash of its texts; None if all are independent."""
+    """Return each case's cluster, or a hash of its texts; None if all cases are independent."""
     units = [case.cluster or case.words or f"of {case.id}" for case in cases]
     alone = len(set(units)) == len(units)
     return None if alone and all(case.cluster is None for case in cases) else units

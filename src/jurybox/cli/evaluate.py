@@ -112,12 +112,12 @@ def with_options(*added: Callable[[Command], Command]) -> Callable[[Command], Co
 @options.judges_option
 @options.votes_option
 @with_options(*MEASURED)
-@options.option("--timed-out", "The response came too late: it isn't judged, and fails.")
+@options.option("--timed-out", "The response came too late; it isn't judged, and it fails.")
 @options.accept_option
 @options.base_url_option
 @options.version_drift_option
 @options.option(
-    "--explain", "Show each rule that fired, with the words that triggered it and its points."
+    "--explain", "Show each rule that applied, with its points and the words that triggered it."
 )
 @options.json_option
 def command(

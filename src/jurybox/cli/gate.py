@@ -40,8 +40,8 @@ def command(
     """Check a finished RUN against its rubric's gates.
 
     RUN is a run's id, its name, a tag, or `last`. The exit code is 0 when every gate passes, 1
-    when one fails or a review that the rubric requires is missing, and 3 when the run isn't
-    finished.
+    when one fails, when the decision isn't the one that --decision names, or when a review that
+    the rubric requires is missing, and 3 when the run isn't finished.
 
     \b
     Examples:

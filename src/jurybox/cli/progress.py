@@ -81,7 +81,7 @@ class _Display:
 
 
 def _parts(progress: "Progress", *, ended: bool) -> list[str]:
-    """Return what the line shows after the sample count; the time left only while the run works."""
+    """Return what the line shows after the sample count; without a time left if the run ended."""
     # Samples finished before the run was resumed don't count toward its speed.
     fresh = progress.done - progress.before
     rate = fresh / progress.elapsed_s if progress.elapsed_s > 0 else 0.0

@@ -36,7 +36,7 @@ def command(verdicts: tuple[str, ...], level: float) -> None:
     from standard input. Verdicts on the same item are treated as dependent. Strengths are log
     strengths of the Bradley-Terry model with ties; their mean is 0. Two models count as ranked only
     if the interval of their difference excludes 0. A model that won or lost everything gets no
-    strength, because the verdicts don't bound it.
+    strength, because the verdicts set no limit to it.
 
     \b
     Examples:

@@ -51,7 +51,9 @@ from jurybox.text_format import counted
     "Run every sample N times; defaults to the suite's `repeats`.",
     type=click.IntRange(1, 1000),
 )
-@options.option("--dataset FILE", "A dataset with the same columns, instead of the suite's.")
+@options.option(
+    "--dataset FILE", "A dataset, instead of the suite's; the suite's `columns` apply to it."
+)
 @options.votes_option
 @options.option("--limit N", "Use only the first N rows of the dataset.", type=click.IntRange(1))
 @options.concurrency_option
@@ -102,7 +104,7 @@ def command(
 
     SUITE.yaml is the path of a suite, or the name of a bundled one, such as companion-scenarios.
 
-    Everything is stored as it arrives. Ctrl-C finishes the samples in flight and stops; a second
+    Everything is stored as it arrives. Ctrl-C finishes the samples in progress and stops; a second
     Ctrl-C stops at once. Nothing finished is lost or paid for twice: `jurybox resume` continues the
     run. With --batch, Ctrl-C stops waiting: the provider still processes the submitted batches, and
     `jurybox resume` reads the results. The exit code is 1 when a gate of the rubric fails or a

@@ -118,4 +118,4 @@ def _stop(stop: "Stop", reason: str, batched: bool) -> None:
         return
     count = stop.in_flight
     samples = "the sample" if count <= 1 else f"{count} samples"
-    say(f"finishing {samples} in flight; Ctrl-C again stops at once")
+    say(f"finishing {samples} in progress; Ctrl-C again stops at once")

@@ -62,7 +62,7 @@ def read_foreign(path: Path) -> ForeignSuite:
     except (*_MISFITS, RecursionError):
         where, hint = source.origin, "write the file again with a current version"
         if read.at is not None:
-            where, hint = f"{where}: item {read.at}", "correct this one, or leave it out"
+            where, hint = f"{where}: item {read.at}", "correct this item, or leave it out"
         raise InputError(f"{name} in an unknown form", hint, where) from None
     _keep_readable(read)
     if not (read.rows or read.verdicts or read.ratings or read.rubric):

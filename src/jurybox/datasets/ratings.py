@@ -276,7 +276,7 @@ def _winner(record: Record, names: list[str]) -> WinningSide | None:
     shown = f"the winner {_short(str(winner))!r}"
     # A model may be called `b` and be on the other side.
     if by_name and by_side and by_name != by_side:
-        problem = f"{shown} is both a side and the name of the other side's model"
+        problem = f"{shown} is ambiguous: it names one side, and the model on the other side"
         raise FieldError("wrong-type", problem, "rename the models")
     side = by_name or by_side
     if side is None:

@@ -97,7 +97,7 @@ def open_source(path: Path, digest: Digest = None) -> Generator[Source]:
         # Checked before opening, which blocks for a pipe.
         kind = path.stat().st_mode
         if stat.S_ISDIR(kind):
-            raise InputError("a folder", "name a file in it", origin)
+            raise InputError("is a folder", "name a file in it", origin)
         if not stat.S_ISREG(kind):
             problem = "not a file that can be read twice, but a pipe or a device"
             raise InputError(problem, "save the rows to a file first", origin)

@@ -271,8 +271,8 @@ _ONE_WORD_REPLIES: Final = frozenset({"yes", "no", "a", "b"})
 def without_forgery(response: str) -> str:
     """Remove text that imitates the judge's conversation, which a small model might continue.
 
-    Removed are chat template marks, requests to reply with one word, and later lines that consist
-    only of a word such as "yes".
+    Removes chat template marks, requests to reply with one word, and lines after the first that
+    consist only of a word such as "yes".
     """
     first, *rest = _FORGED.sub("", response.strip()).split("\n")
     kept = (line for line in rest if line.strip(MARKS).lower() not in _ONE_WORD_REPLIES)

@@ -169,7 +169,7 @@ class Unscored(msgspec.Struct, frozen=True, kw_only=True):
 def ask(
     request: ModelRequest, read: Callable[[str], T | Defect], protocol: Protocol
 ) -> Flow[Answer[T] | Unscored]:
-    """Ask, validate, and on a defect ask again, as often as the protocol says."""
+    """Ask, validate, and on a defect ask again, as many times as the protocol allows."""
     replies: tuple[ModelReply, ...] = ()
     current = request
     defect = Defect("the model was never asked")

@@ -27,7 +27,7 @@ _Version = tuple[Literal["date", "number", "digest"], str]
 
 @lru_cache(maxsize=256)
 def check_version(model: str, reported: str | None) -> VersionCheck | None:
-    """Compare ``provider/name[@version]`` with the reported name; None if it has no version.
+    """Compare a model's name with the reported one; None if the model's name has no version.
 
     Even if the versions agree, a reported name that begins with the same word and then differs is a
     different model. Text that a gateway adds before the name or after the version, or a gateway's

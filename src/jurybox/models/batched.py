@@ -263,7 +263,7 @@ class BatchedModel:
             if name in results:
                 pending.result.set_result(_Result(results[name], name, row))
             else:
-                missing = ModelError("unreadable", "the batch has no answer to it", retry=True)
+                missing = ModelError("unreadable", "no answer in the batch's results", retry=True)
                 pending.result.set_exception(missing)
 
     async def _submit(self, part: Sequence[_Pending]) -> tuple[BatchRow, dict[str, _Pending]]:

@@ -269,7 +269,7 @@ class ChatModel(ABC):
 
 
 def sent_generation(payload: Mapping[str, Any]) -> Generation:
-    """Return the parameters in a payload; where one isn't sent, the APIs' default applies."""
+    """Return the parameters in a payload; one that isn't sent has the default of the APIs."""
     sent: dict[str, Any] = {"temperature": 1.0, "top_p": 1.0, **payload}
     limit: int = sent.get("max_completion_tokens") or sent["max_tokens"]
     names = [name for name in ("temperature", "top_p", "seed") if name in sent]

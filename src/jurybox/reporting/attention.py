@@ -264,7 +264,7 @@ def concerns_of(store: Store, view: RunView, listed: int = FIRST) -> tuple[Conce
 
 
 def every_concern(store: Store, view: RunView, listed: int) -> tuple[Concern, ...]:
-    """Return each reason to look at a run's samples, even if its samples have another one too.
+    """Return every reason to look at a run's samples; a sample may have several reasons.
 
     What reviewers confirmed comes first. If a review settled a sample's reason, the sample is not
     listed under that reason.

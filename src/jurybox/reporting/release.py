@@ -129,7 +129,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def decided(self) -> dict[str, tuple[int, ...]]:
-        """For each reason, the samples that reviews settled, with concerns that judges missed."""
+        """The samples that reviews settled, by reason; also those whose concern judges missed."""
         safety = (*self.settled.get("safety", ()), *self.unseen)
         return self.settled | ({"safety": safety} if safety else {})
 
@@ -217,7 +217,7 @@ def reviews_elsewhere(source: str | None, store: Store) -> Iterator[OtherReviews
 def release_review(
     run: RunRow, rubric: Rubric, stored: StoredOutcome, store: Store, active: Iterable[Review]
 ) -> ReleaseReview:
-    """Return the reviews that the release of a run still needs besides its active ones."""
+    """Return which reviews the release of a run still needs, given its active ones."""
     required = rubric.require_review
     reviews = by_number(active)
     found = _settled_by_sample(run, store, reviews)

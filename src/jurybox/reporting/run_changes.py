@@ -124,7 +124,7 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
         return {name: (a, b) for name, (a, b) in both.items() if a != b}
 
     def turned(self) -> tuple[Turn, ...]:
-        """Return how the verdict turned; empty if it didn't."""
+        """Return how the winner, or whether the sample passed, changed; empty if it didn't."""
         if None not in self.winner:
             return () if self.winner[0] == self.winner[1] else ("other_winner",)
         match self.passed:

@@ -93,7 +93,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         return not self.unscored_runs and any(each.of_responses for each in self.tested)
 
     def comparable(self, tested: MetricDifference) -> bool:
-        """Whether both runs measure a metric; in one without scores, only failures count."""
+        """Whether both runs measure a metric; a run without scores measures only failures."""
         return bool(tested.comparison.n) and (tested.of_failures or not self.unscored_runs)
 
     def outcome(self, tested: MetricDifference) -> str:
@@ -117,7 +117,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     def listed_changes(self, only: ChangeFilter | None = None) -> list[SampleChange]:
         """Return the largest changes: reviewers' safety concerns, then losses, then gains.
 
-        Of gains alone, the largest come first.
+        If ``only`` selects gains, the largest gains come first.
         """
         changes = self.samples if only is None else self.by_kind.get(only, ())
         sign = -1 if only in {"higher", "now_passes"} else 1
@@ -147,7 +147,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def turns(self) -> dict[Turn, tuple[int, str]]:
-        """How many samples' verdicts or winners turned, with the words."""
+        """How many samples pass, fail or have a winner only in one run, and how to say that."""
         judged = any(each.metric == "passed" for each in self.tested)
         usual = {"other_winner"} if self.counts.pairs else {"now_fails", "now_passes"}
         counts: list[tuple[Turn, int, str]] = [

@@ -109,7 +109,7 @@ class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unlike(self) -> str:
-        """What the runs have, if they differ in samples or votes; else an empty string."""
+        """How many samples and votes the runs have, in words; empty if all have the same."""
         same = all(diff.same_samples for diff in self.differences)
         votes = [view.metadata.get("votes") or 0 for view in self.runs]
         if same and len({*votes}) == 1:

@@ -184,7 +184,7 @@ def find_record(store: Store, run: RunRow, sample_id: str, repeat: int | None) -
     if store.find_sample(run.id, sample_id) is not None:
         repeats = (each.repeat for each in store.facets(run.id) if each.sample_id == sample_id)
         there = ", ".join(map(str, repeats))
-        raise InputError(f"there is no repeat {repeat} of it", f"there are {there}", sample_id)
+        raise InputError(f"there is no repeat {repeat}", f"name one of {there}", sample_id)
     first = store.find_samples(run.id, SampleQuery(limit=_MOST_NAMES))
     names = (facets.sample_id for facets in first.rows)
     otherwise = "`jurybox export` lists them"

@@ -183,7 +183,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def releases(decisions: Sequence[Decision], name: str | None) -> bool:
-    """Return whether a decision allows a release: one with ``when_all``, else only the last."""
+    """Return whether a decision has ``when_all``; if none has, whether it is the last one."""
     favorable = [each for each in decisions if each.when_all] or decisions[-1:]
     return any(each.decide == name for each in favorable)
 

@@ -159,7 +159,7 @@ class ScoreBins(msgspec.Struct, frozen=True, kw_only=True):
     starts: tuple[float, ...]
 
     def place(self, score: float) -> int:
-        """Return the index of the bin of a score; beyond the ends, of the outermost bin."""
+        """Return the index of a score's bin; a score beyond the ends is in the outermost bin."""
         return min(max(bisect_right(self.starts, score) - 1, 0), len(self.starts) - 1)
 
     def labels(self) -> tuple[str, ...]:

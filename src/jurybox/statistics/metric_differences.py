@@ -257,7 +257,7 @@ class DifferenceTests:
         )
 
     def _is_tested(self, name: str) -> bool:
-        """Return whether to test a metric; testing flags that are never set would cost power."""
+        """Return whether to test a metric; flags that are never set would weaken other tests."""
         pairs = self._pairs[name]
         return name not in _YES_OR_NO or name == _PASSED or any(pairs.a) or any(pairs.b)
 

@@ -50,7 +50,7 @@ class Cells(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def cells_of(a: Sequence[float] | Values, b: Sequence[float] | Values) -> Cells:
-    """Count the pairs of scores that two raters gave to the same items, in the same order."""
+    """Count pairs of scores; ``a`` and ``b`` are two raters' scores of the same items in order."""
     left, right = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if left.shape != right.shape or left.ndim != 1:
         raise ValueError("the raters' scores must be two rows of the same length")

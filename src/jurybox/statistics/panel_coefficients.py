@@ -55,7 +55,7 @@ _MOST_PATTERNS: Final = 64
 
 
 class RatingPatterns:
-    """How often items of each pattern got each score, with one entry per pattern and score.
+    """How often items of a pattern got a score: one entry for each pattern and score.
 
     Attributes:
         values: the scores that occur, ascending.
@@ -118,7 +118,7 @@ class RatingPatterns:
 
     @cached_property
     def ratios(self) -> tuple[Values, Values]:
-        """The squared ratio distances of all values, and their sums in each pattern."""
+        """Squared ratio distances: between all values, and summed for each pattern."""
         v = self.values
         sums = v[:, None] + v
         among = np.divide(v[:, None] - v, sums, out=np.zeros_like(sums), where=sums != 0) ** 2

@@ -82,7 +82,7 @@ def csrf_of(request: Request) -> str:
 
 
 def waiting_page(request: Request, title: str, why: str) -> Response:
-    """Return a page that reloads itself until the page that it stands for is ready."""
+    """Return a page that reloads itself until the requested page is ready."""
     return page_response(request, "waiting.html", {"title": title, "why": why})
 
 

@@ -123,7 +123,7 @@ def test_a_file_that_is_gone_later_is_refused() -> None:
 
 def test_a_folder_is_refused() -> None:
     Path("rows.jsonl").mkdir()
-    with pytest.raises(InputError, match=r"^rows\.jsonl: a folder; name a file in it$"):
+    with pytest.raises(InputError, match=r"^rows\.jsonl: is a folder; name a file in it$"):
         open_dataset(Path("rows.jsonl"))
 
 

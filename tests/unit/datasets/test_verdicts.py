@@ -87,7 +87,7 @@ def test_a_row_without_a_winner_is_counted_and_left_out() -> None:
         ({"a": "x", "b": "x", "winner": "a"}, "with itself"),
         ({"a": "x", "b": "y", "winner": "z"}, "neither one of the two"),
         ({"a": "x", "b": "y", "winner": 1}, "neither one of the two"),
-        ({"a": "b", "b": "a", "winner": "a"}, "the other side's model"),
+        ({"a": "b", "b": "a", "winner": "a"}, "is ambiguous"),
         ({"a": "x", "b": "y", "winner": "a", "item": [1]}, "`item` is neither"),
         ("[1]", "not an object"),
         ('{"a": ', "breaks off"),

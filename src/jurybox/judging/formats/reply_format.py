@@ -75,7 +75,7 @@ def _bare(text: str) -> str:
 
 
 def own_sentences(text: str) -> Iterator[re.Match[str]]:
-    """Yield the sentences that give a score, up to the number.
+    """Yield the sentences that give a score, each up to the score itself.
 
     Quoted, reported, denied and conditional scores are skipped.
     """

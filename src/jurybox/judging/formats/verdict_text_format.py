@@ -152,7 +152,7 @@ def _remarks(whole: Criterion, text: str) -> Remarks:
 def _verdict(
     text: str, forms: Sequence[Iterable[tuple[re.Match[str], T | None]]], material: Sequence[str]
 ) -> T | Defect:
-    """Return the verdict that all forms agree on; None in ``forms`` is a score off the scale."""
+    """Return the verdict that all matches agree on; a score off the scale is given as None."""
     found = [each for form in forms for each in form if not is_quoted(text, each[0].start())]
     own = [value for match, value in found if _is_own(text, match, material)]
     if found and not own:

@@ -116,7 +116,7 @@ class Prefilter:
 
 
 class _Needs:
-    """The literals in every match of a part of a phrase, and whether the part ends with a gap."""
+    """The literals that every match of a part of a phrase has; whether the part ends with a gap."""
 
     def __init__(self, needed: list[Words], *, ends_with_gap: bool) -> None:
         self.all = needed

@@ -50,7 +50,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def main(self) -> Part:
-        """The reason for lists of runs: the most important one, and that gates fail too."""
+        """The reason that lists of runs show: the most important one, and how many gates fail."""
         last = self.tone == "waits" and self.parts[0][1] not in _UNREAD
         text, query = self.parts[-1 if last else 0]
         if self.failed_gates and query not in {"", _UNSTABLE}:

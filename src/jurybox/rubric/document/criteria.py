@@ -128,7 +128,7 @@ class CriterionReader:
     def _is_read(self, fence: md.Fence) -> bool:
         if fence.info.lower() in {"yaml", "yml"}:
             problem = f"a fenced block `{fence.info}` in a criterion is not read"
-            hint = f"call it `{RULES_INFO}` or `{CHECKS_INFO}` if it holds the automated scoring"
+            hint = f"call it `{RULES_INFO}` or `{CHECKS_INFO}` if it has the scoring"
             self._findings.add(Place(fence.start + 1), "unread-block", problem, hint)
         return fence.info in {RULES_INFO, CHECKS_INFO} and fence.closed
 
@@ -222,7 +222,7 @@ def read_levels(
     elif not 1 <= len(rows) <= _MOST_ROWS:
         problem = f"the table of levels has {counted(len(rows), 'row')}"
     if problem:
-        hint = f"put 1 to {_MOST_ROWS} rows of score, label if any, and meaning below a header"
+        hint = f"write 1 to {_MOST_ROWS} rows below a header: score, label (optional), meaning"
         findings.add(place, "bad-levels", problem, hint)
         return {}
     levels: dict[Level, int] = {}

@@ -224,7 +224,7 @@ def check_unread(body: Body, read: Iterable[Block], inside: range, findings: Fin
 
 
 def _missing_end(body: Body, block: Block) -> str | None:
-    """Return the end that a block lacks; None if it lacks none, empty for closed HTML."""
+    """Return the end that a block lacks; empty for HTML, None if the block is complete."""
     if isinstance(block, Fence):
         return None if block.closed else "the marks that open it"
     text = "\n".join(body.lines[block.start : block.end]).strip().lower()

@@ -268,7 +268,7 @@ class _Document:
             meant = closest(each.id, known)
             if meant is not None:
                 problem = f"the base `{self._base.id}` has no criterion `{each.id}`"
-                hint = f"call it `### {known[meant]}` to change that one, or use another name"
+                hint = f"write `### {known[meant]}` to change that criterion, or use another name"
                 self._findings.add(self._place(each), "unknown-criterion", problem, hint)
         self._new = tuple(mine.values())
         return (*inherited, *self._new)

@@ -79,7 +79,7 @@ class CompiledCriterion(NamedTuple):
     adjustments: tuple[tuple[FiredRule, tuple[tuple[_Facts, _Facts], ...]], ...]
 
     def score(self, facts: frozenset[int]) -> tuple[CriterionScore, tuple[_Facts, ...]]:
-        """Return the score that some facts give, without quotes, and what each rule needed."""
+        """Return the score that some facts give, and the facts that each fired rule needed."""
         trace: list[FiredRule] = []
         shown: list[_Facts] = []
         for fired, sets in self.adjustments:

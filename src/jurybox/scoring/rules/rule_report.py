@@ -71,7 +71,7 @@ class CheckedCriterion(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class AutomatedReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The scores of all criteria that have rules, or checks (``checks``).
+    """The scores by rules (``criteria``) and by checks (``checks``).
 
     ``overall`` is None if a weighted criterion has no score. ``measures`` has the word counts and
     signal values that the rules use.

@@ -123,7 +123,7 @@ class Families:
                 self._heads.setdefault(each, family[0])
 
     def heads(self, stems: Iterable[str]) -> dict[str, str]:
-        """Return one of the given stems per family; a family is named by its first stem."""
+        """Return one of the given stems for each family; the key is the family's first stem."""
         heads = self._heads
         return {heads.get(each, each): each for each in stems}
 
@@ -138,7 +138,7 @@ class Passage:
         self._content: dict[int, dict[str, int]] = {}
 
     def content(self, stop_words: WordList) -> dict[str, int]:
-        """Return the stems of the content words, each with the index of its first word."""
+        """Return the distinct stems of the content words, and where each first occurs."""
         known = self._content.get(id(stop_words))
         if known is None:
             stems = list(map(stop_words.other, self.words))

@@ -127,8 +127,8 @@ MADE: dict[str, tuple[bytes, list[str]]] = {
         + b"".join(b"| %d | As good as %d |\n" % (score, score) for score in range(101)),
         [
             (
-                "13:1: the table of levels has 101 rows; put 1 to 100 rows of score, label if any, "
-                "and meaning below a header [bad-levels]"
+                "13:1: the table of levels has 101 rows; write 1 to 100 rows below a header: "
+                "score, label (optional), meaning [bad-levels]"
             )
         ],
     ),
