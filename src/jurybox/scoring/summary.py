@@ -26,12 +26,13 @@ from jurybox.scoring.sample_result import (
     cause_of,
     is_verified,
 )
-from jurybox.scoring.tally import CHUNK, Metrics, MetricSpread, MetricTally
+from jurybox.scoring.tally import Metrics, MetricSpread, MetricTally
 
 _LATENCY: Final = "latency_e2e_p95_ms"
 # A column with a different value in every row isn't a scenario; this bounds memory.
 _MOST_GROUPS: Final = 1000
 _MOST_CAUSES: Final = 20
+_MOST_USES: Final = 1024  # added up at a time
 _OTHERS: Final = "other causes"
 
 
@@ -256,7 +257,7 @@ class RunTally:
         key = (use.role, use.model)
         uses = self._uses[key]
         uses.append(use)
-        if len(uses) == CHUNK:
+        if len(uses) == _MOST_USES:
             uses[:] = [_added(uses)]
 
     def add_reported(self, uses: Iterable[ModelUse]) -> None:

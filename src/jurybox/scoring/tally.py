@@ -33,9 +33,8 @@ from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import UNIT_SCALE, ScoreBins
 from jurybox.scoring.sample_result import JUDGE_SCORE, KINDS, MARKS, WIN, SampleResult
 
-CHUNK: Final = 1024
-"""The number of values that are added up at a time."""
 _LARGEST: Final = 1e140  # the square of a larger number may overflow
+_FINEST: Final = 1074  # every float is a multiple of 2**-1074
 
 MEASURED: Final = ("latency_e2e_ms", "total_tokens")
 """The measures whose spread is kept, in logarithmic bins."""
@@ -76,52 +75,34 @@ class MetricColumn:
     """One metric over the samples, with the data for its statistics and charts."""
 
     def __init__(self, bins: ScoreBins | None = None, *, keep: bool = False) -> None:
-        self._fresh: list[float] = []
-        self._count = 0
-        self._sum: list[float] = []
-        self._squares: list[float] = []
+        self.count = 0
+        """The number of values."""
+        self._sum = self._squares = 0
         self._low, self._high = math.inf, -math.inf
         self._kept: array[float] | None = array("d") if keep else None
         self._bins = bins
         self._in_bin: Counter[int] = Counter()
         self._in_repeat: Counter[int] = Counter()
 
-    @property
-    def count(self) -> int:
-        """The number of values."""
-        return self._count + len(self._fresh)
-
     def add(self, value: float | None, repeat: int = 0) -> None:
         """Add the value of a sample, if it has one."""
         if value is None:
             return
-        self._fresh.append(value)
+        self.count += 1
         self._in_repeat[repeat] += 1
-        if len(self._fresh) == CHUNK:
-            self._add_up()
-
-    def _add_up(self) -> None:
-        """Add the values that arrived since the last call."""
-        fresh = self._fresh
-        if not fresh:
-            return
-        self._count += len(fresh)
-        self._low, self._high = min(self._low, *fresh), max(self._high, *fresh)
+        self._sum += _exact(value)
+        self._low, self._high = min(self._low, value), max(self._high, value)
         if self._kept is not None:
-            self._kept.extend(fresh)
+            self._kept.append(value)
         if self._bins is not None:
-            self._in_bin.update(map(self._bins.place, fresh))
-        squares = [value * value for value in fresh if abs(value) < _LARGEST]
-        self._squares = _exact_parts([*self._squares, *squares])
-        self._sum = _exact_parts([*self._sum, *fresh])
-        fresh.clear()
+            self._in_bin[self._bins.place(value)] += 1
+            self._squares += _exact(value * value) if abs(value) < _LARGEST else 0
 
     def values(self, *, ordered: bool = False) -> Values:
         """Return the data for statistics; with ``ordered``, also all values, if they are kept."""
-        self._add_up()
         return Values(
-            count=self._count,
-            sum=math.fsum(self._sum),
+            count=self.count,
+            sum=self._sum / (1 << _FINEST),
             low=self._low,
             high=self._high,
             ordered=sorted(self._kept or ()) if ordered else (),
@@ -154,7 +135,7 @@ class MetricColumn:
             return None
         if self._low == self._high:
             return 0.0
-        return max(0.0, math.fsum(self._squares) / self._count - mean * mean)
+        return max(0.0, self._squares / (1 << _FINEST) / self.count - mean * mean)
 
     def _counted_bins(self) -> tuple[Bin, ...]:
         counts, ends = self._in_bin, () if self._bins is None else self._bins.ends
@@ -165,14 +146,10 @@ class MetricColumn:
         return bins[used[0] : used[-1] + 1]
 
 
-def _exact_parts(numbers: list[float]) -> list[float]:
-    """Return a few numbers with the same exact sum; changes ``numbers``."""
-    parts: list[float] = []
-    # The remainder after each rounded sum is exact; repeat until it is zero.
-    while part := math.fsum(numbers):
-        parts.append(part)
-        numbers.append(-part)
-    return parts
+def _exact(value: float) -> int:
+    """Return a number as a multiple of the smallest float, so that sums have no rounding errors."""
+    numerator, denominator = value.as_integer_ratio()
+    return numerator << (_FINEST + 1 - denominator.bit_length())
 
 
 class MetricTally:
