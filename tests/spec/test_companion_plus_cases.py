@@ -10,7 +10,7 @@ import pytest
 
 from jurybox.rubric import Base, parse_rubric
 from jurybox.sample import Turn
-from jurybox.scoring.rules.phrases import PhraseGroup, Phrases, fold
+from jurybox.scoring.rules.phrases import Phrases, fold
 from jurybox.scoring.rules.rule_compiler import compile_rules, score_by_rules
 from jurybox.scoring.rules.rule_report import CriterionScore
 
@@ -55,11 +55,11 @@ CUES: dict[str, dict[str, list[str]]] = msgspec.yaml.decode(
 @cache
 def prepared(lexicon: str) -> Phrases:
     (listed,) = (each for each in RUBRIC.lexicons if each.name == lexicon)
-    return Phrases([PhraseGroup(1, "response", listed.phrases, listed.match)])
+    return Phrases({1: listed})
 
 
 def finds(lexicon: str, text: str) -> bool:
-    return bool(prepared(lexicon).find(fold(text).text, "response"))
+    return bool(prepared(lexicon).find(fold(text).text))
 
 
 @pytest.mark.parametrize("lexicon", CUES)

@@ -12,11 +12,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
-from jurybox.rubric.rules import EXCEPT, GAP, Match, Source
+from jurybox.rubric.rules import EXCEPT, GAP, Lexicon, Match
 
 _APOSTROPHES = "\u2018\u2019\u201b\u02bc"
 _UNSEEN = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff"
@@ -144,15 +144,6 @@ IS_LETTER: Final = _Letters()
 """Caches whether a character is part of a word."""
 
 
-class PhraseGroup(NamedTuple):
-    """Phrases that show a fact if the text contains any of them."""
-
-    fact: int
-    text: Source
-    phrases: tuple[str, ...]
-    match: Match = "word-start"
-
-
 class _Piece:
     """A text in the automaton: the facts that it shows, and the phrase parts that it represents."""
 
@@ -165,52 +156,29 @@ class _Piece:
 
 
 class Phrases:
-    """Groups of phrases, with one Aho-Corasick automaton for each source of text."""
+    """The phrases of lexicons, searched for in one pass; each lexicon shows a fact."""
 
-    def __init__(self, groups: Iterable[PhraseGroup]) -> None:
-        sorted_out: dict[Source, list[PhraseGroup]] = {}
-        for group in groups:
-            sorted_out.setdefault(group.text, []).append(group)
-        self._lookups: dict[Source, _Lookup] = {
-            text: _Lookup(each) for text, each in sorted_out.items()
-        }
-
-    @property
-    def texts(self) -> Iterable[Source]:
-        """The sources of text that phrases are searched for in."""
-        return self._lookups.keys()
-
-    def find(self, text: str, source: Source) -> Found:
-        """Return the matches of the rules' phrases in a folded text."""
-        lookup = self._lookups.get(source)
-        return lookup.find(text) if lookup else {}
-
-
-class _Lookup:
-    """The phrases that are searched for in one source of text."""
-
-    def __init__(self, groups: Iterable[PhraseGroup]) -> None:
+    def __init__(self, lexicons: Mapping[int, Lexicon]) -> None:
         from ahocorasick_rs import AhoCorasick
 
         # A phrase matched both as a whole word and as the start of one is in the automaton twice.
         self._known: dict[tuple[str, bool], _Piece] = {}
         self._long: list[tuple[int, int]] = []
         """The fact of each phrase with gaps, and the number of its parts."""
-        for group in groups:
-            for phrase in group.phrases:
-                self._add(group, fold(phrase).text.strip())
+        for fact, lexicon in lexicons.items():
+            for phrase in lexicon.phrases:
+                self._add(fact, fold(phrase).text.strip(), lexicon.match)
         self._pieces = list(self._known.values())
         self._automaton = AhoCorasick([text for text, _ in self._known])
 
-    def _add(self, group: PhraseGroup, phrase: str) -> None:
+    def _add(self, fact: int, phrase: str, match: Match) -> None:
         if not phrase:
             return  # only invisible characters
-        if group.match != "pattern":
-            self._piece(phrase, whole=group.match == "whole-word").facts[group.fact] = None
+        if match != "pattern":
+            self._piece(phrase, whole=match == "whole-word").facts[fact] = None
             return
         # Matches of an exception are stored under the negative number of the fact.
-        excepts = phrase.startswith(EXCEPT)
-        fact = -group.fact if excepts else group.fact
+        fact = -fact if phrase.startswith(EXCEPT) else fact
         parts = phrase.removeprefix(EXCEPT).split(GAP)
         for number, part in enumerate(parts):
             for spelling in _spelled(part):
@@ -225,6 +193,7 @@ class _Lookup:
         return self._known.setdefault((text, whole), _Piece(text, whole=whole))
 
     def find(self, text: str) -> Found:
+        """Return the matches in a folded text."""
         found: defaultdict[int, list[Hit]] = defaultdict(list)
         parts: defaultdict[int, dict[int, list[Hit]]] = defaultdict(dict)
         for hit in self._automaton.find_matches_as_indexes(text, overlapping=True):

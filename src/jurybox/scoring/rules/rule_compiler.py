@@ -31,7 +31,7 @@ from jurybox.rubric.rules import (
     Source,
 )
 from jurybox.sample import Turn
-from jurybox.scoring.rules.phrases import IS_LETTER, Found, PhraseGroup, Phrases, fold
+from jurybox.scoring.rules.phrases import IS_LETTER, Found, Phrases, fold
 from jurybox.scoring.rules.rule_report import (
     MOST_QUOTES,
     AutomatedReport,
@@ -118,10 +118,12 @@ class CompiledRules:
         self._criteria = tuple(
             self._criterion(each, each.rules) for each in rubric.criteria if each.rules is not None
         )
-        self.phrases = Phrases(
-            PhraseGroup(fact, text, lexicon.phrases, lexicon.match)
-            for fact, (text, lexicon) in self.sources.items()
-        )
+        by_text: dict[Source, dict[int, Lexicon]] = {}
+        for fact, (text, lexicon) in self.sources.items():
+            by_text.setdefault(text, {})[fact] = lexicon
+        self.phrases: dict[Source, Phrases] = {
+            text: Phrases(lexicons) for text, lexicons in by_text.items()
+        }
         # Among the measures, signals come first, then word counts.
         first = (*SIGNALS, *WORD_COUNTS)
         self.signals = sorted(
@@ -259,8 +261,8 @@ class _Evidence:
         self._compiled = compiled
         self._reading = reading
         self._found: dict[Source, Found] = {
-            text: compiled.phrases.find(reading.text(text).text, text)
-            for text in compiled.phrases.texts
+            text: phrases.find(reading.text(text).text)
+            for text, phrases in compiled.phrases.items()
         }
         self._facts = {fact for found in self._found.values() for fact in found}
         self._measures: dict[str, int | float] = {}

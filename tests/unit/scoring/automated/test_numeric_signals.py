@@ -17,7 +17,7 @@ from jurybox.rubric.rules import (
     Match,
 )
 from jurybox.sample import Turn
-from jurybox.scoring.rules.phrases import PhraseGroup, Phrases, fold
+from jurybox.scoring.rules.phrases import Phrases, fold
 from jurybox.scoring.rules.text_reader import Amount, Conversation, Families, Lists, WordList
 from jurybox.scoring.rules.text_signals import SIGNAL_READERS
 
@@ -65,17 +65,17 @@ def see(name: str, response: str, user: str = "", turns: tuple[Turn, ...] = ()) 
     for name_of in SIGNAL_LEXICONS.get(name, ()):
         match, phrases = LEXICONS[name_of]
         lexicon = Lexicon(name=name_of, phrases=phrases, match=match)
-        find = Phrases([PhraseGroup(1, "response", phrases, match)]).find
+        find = Phrases({1: lexicon}).find
         if name_of in WORD_LISTS:
             words.append(WordList(lexicon))
         elif name_of in FAMILIES:
             lists = lists._replace(families=Families(lexicon))
         elif name_of in HEARD_LEXICONS:
             texts = {"user": heard, "earlier": earlier}
-            hits = {name: find(each.text, "response").get(1) for name, each in texts.items()}
+            hits = {name: find(each.text).get(1) for name, each in texts.items()}
             lists = lists._replace(hits={name: each for name, each in hits.items() if each})
         else:
-            lists = lists._replace(hits={"response": find(folded.text, "response").get(1, ())})
+            lists = lists._replace(hits={"response": find(folded.text).get(1, ())})
     reading = Conversation(folded, heard, turns, ())
     return SIGNAL_READERS[name](reading, lists._replace(words=tuple(words)))
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.rubric.rules import Match
-from jurybox.scoring.rules.phrases import PhraseGroup, Phrases, fold
+from jurybox.rubric.rules import Lexicon, Match
+from jurybox.scoring.rules.phrases import Phrases, fold
 
 FACT = 1
 
@@ -16,12 +16,14 @@ def mode(*, whole: bool) -> Match:
     return "whole-word" if whole else "word-start"
 
 
+def finder(*phrases: str, match: Match) -> Phrases:
+    return Phrases({FACT: Lexicon(name="", phrases=phrases, match=match)})
+
+
 def places(text: str, *phrases: str, whole: bool = False) -> list[str]:
     """Return the parts of a text at which one of the phrases is found."""
     folded = fold(text)
-    found = Phrases([PhraseGroup(FACT, "response", phrases, mode(whole=whole))]).find(
-        folded.text, "response"
-    )
+    found = finder(*phrases, match=mode(whole=whole)).find(folded.text)
     spans = (folded.span(start, end) for _, start, end in found.get(FACT, []))
     return [text[start:end] for start, end in spans]
 
@@ -72,17 +74,11 @@ def test_phrases_that_overlap_or_nest_are_all_found() -> None:
     ]
 
 
-def test_a_phrase_can_be_looked_up_in_both_ways_and_in_both_texts() -> None:
-    groups = [
-        PhraseGroup(1, "response", ("stress",)),
-        PhraseGroup(2, "response", ("stress",), "whole-word"),
-        PhraseGroup(4, "user", ("stress",)),
-        PhraseGroup(8, "user", ("other",)),
-    ]
-    phrases = Phrases(groups)
-    assert set(phrases.find("stress", "response")) == {1, 2}
-    assert set(phrases.find("stressed", "response")) == {1}
-    assert set(phrases.find("stressed", "user")) == {4}
+def test_a_phrase_can_be_looked_up_in_both_ways() -> None:
+    start = Lexicon(name="", phrases=("stress",))
+    phrases = Phrases({1: start, 2: Lexicon(name="", phrases=("stress",), match="whole-word")})
+    assert set(phrases.find("stress")) == {1, 2}
+    assert set(phrases.find("stressed")) == {1}
 
 
 def test_no_phrases_and_phrases_that_nobody_sees_find_nothing() -> None:
@@ -135,14 +131,15 @@ SMALL = st.text("aAbB' \u2019-_.\n\u00e9\u0301\u00df\u200b\U0001f600", max_size=
 def test_the_automaton_finds_what_a_slow_search_finds(
     text: str, phrases: list[str], *, whole: bool
 ) -> None:
-    groups = [
-        PhraseGroup(1 << n, "response", (each,), mode(whole=whole))
-        for n, each in enumerate(phrases)
-    ]
-    found = Phrases(groups).find(fold(text).text, "response")
-    for group in groups:
-        spans = [(start, end) for _, start, end in found.get(group.fact, [])]
-        assert spans == naively(text, group.phrases[0], whole=whole)
+    match = mode(whole=whole)
+    lexicons = {
+        fact: Lexicon(name="", phrases=(each,), match=match)
+        for fact, each in enumerate(phrases, start=1)
+    }
+    found = Phrases(lexicons).find(fold(text).text)
+    for fact, each in enumerate(phrases, start=1):
+        spans = [(start, end) for _, start, end in found.get(fact, [])]
+        assert spans == naively(text, each, whole=whole)
 
 
 @given(text=st.text(), phrase=st.text(min_size=1, max_size=3), whole=st.booleans())
@@ -156,9 +153,7 @@ def test_any_phrase_can_be_looked_up_in_any_text(text: str, phrase: str, *, whol
 
 def matched(text: str, *patterns: str) -> list[str]:
     folded = fold(text)
-    found = Phrases([PhraseGroup(FACT, "response", patterns, "pattern")]).find(
-        folded.text, "response"
-    )
+    found = finder(*patterns, match="pattern").find(folded.text)
     spans = (folded.span(start, end) for _, start, end in found.get(FACT, []))
     return [text[start:end] for start, end in spans]
 
@@ -201,25 +196,14 @@ def test_a_pattern_is_made_of_whole_words() -> None:
     assert matched("I want to die.", "want to die") == ["want to die"]
 
 
-def test_a_group_is_looked_for_in_its_own_text_only() -> None:
-    phrases = Phrases(
-        [PhraseGroup(1, "earlier", ("a ... b",), "pattern"), PhraseGroup(2, "user", ("a",))]
-    )
-    assert list(phrases.find("a b", "earlier")) == [1]
-    assert list(phrases.find("a b", "user")) == [2]
-    assert list(phrases.find("a b", "response")) == []
-
-
 def test_many_parts_of_patterns_take_time_that_grows_with_the_length_alone() -> None:
-    patterns = Phrases([PhraseGroup(FACT, "response", ("a ... a", "a ... b ... c"), "pattern")])
-    assert len(patterns.find("a " * 50_000, "response")[FACT]) == 49_999
+    patterns = finder("a ... a", "a ... b ... c", match="pattern")
+    assert len(patterns.find("a " * 50_000)[FACT]) == 49_999
 
 
 def matches(text: str, *patterns: str) -> list[str]:
     folded = fold(text)
-    found = Phrases([PhraseGroup(FACT, "response", patterns, "pattern")]).find(
-        folded.text, "response"
-    )
+    found = finder(*patterns, match="pattern").find(folded.text)
     return [folded.text[start:end] for _, start, end in found.get(FACT, ())]
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from jurybox.judging.safety import scan
 from jurybox.rubric.rules import SIGNALS
-from jurybox.scoring.rules.phrases import Folded, Hit, PhraseGroup, Phrases, fold
+from jurybox.scoring.rules.phrases import Folded, Hit, Phrases, fold
 from jurybox.scoring.rules.rule_report import MOST_QUOTES, Quote
 from jurybox.scoring.rules.text_reader import Conversation, Lists
 from jurybox.scoring.rules.text_signals import OWN_PHRASES, SIGNAL_READERS
@@ -20,10 +20,8 @@ def see(name: str, response: str, user: str = "") -> tuple[int, tuple[Quote, ...
 
 
 def hits(name: str, folded: Folded) -> list[Hit]:
-    groups = [
-        PhraseGroup(1, "response", each.phrases, each.match) for each in OWN_PHRASES.get(name, ())
-    ]
-    return Phrases(groups).find(folded.text, "response").get(1, [])
+    lexicons = dict(enumerate(OWN_PHRASES.get(name, ()), start=1))
+    return list(Phrases(lexicons).find(folded.text).get(1, []))
 
 
 def quotes(name: str, response: str, user: str = "") -> list[tuple[str, int]]:
