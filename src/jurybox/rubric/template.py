@@ -65,8 +65,7 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
 
     def forged(self, text: str) -> Iterator[re.Match[str]]:
         """Yield each start of a line that imitates a heading or label of the template."""
-        labels = _labels(self.text, self._pattern)
-        return iter(()) if labels is None else labels.finditer(text)
+        return _labels(self.text, self._pattern).finditer(text)
 
     def parts(self) -> frozenset[str]:
         """Return the parts of a sample that the template shows; other names are columns."""
@@ -74,12 +73,11 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
 
     def neutralize(self, text: str) -> str:
         """Mark the forged lines of a text as material."""
-        labels = _labels(self.text, self._pattern)
-        return text if labels is None else labels.sub(rf"{_MATERIAL}\g<0>", text)
+        return _labels(self.text, self._pattern).sub(rf"{_MATERIAL}\g<0>", text)
 
 
 @lru_cache(maxsize=32)
-def _labels(template: str, placeholder: re.Pattern[str]) -> re.Pattern[str] | None:
+def _labels(template: str, placeholder: re.Pattern[str]) -> re.Pattern[str]:
     """Return a pattern of the template's headings in capitals and of the labels of its parts."""
     lines = template.splitlines()
     headings = {line.strip(" #*:") for line in lines if line.isupper()}
@@ -100,7 +98,7 @@ def _labels(template: str, placeholder: re.Pattern[str]) -> re.Pattern[str] | No
         ),
     ]
     if not ends:
-        return None
+        return re.compile(r"(?!)")  # matches nothing
     return re.compile(
         rf"(?:^|(?<={_BREAK}))(?:(?!{_BREAK})[\W_])*(?:{'|'.join(ends)})", re.MULTILINE
     )

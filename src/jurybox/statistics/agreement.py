@@ -8,6 +8,7 @@ but low kappa: I. The problems of two paradoxes", Journal of Clinical Epidemiolo
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from typing import Final
 
@@ -20,7 +21,7 @@ from jurybox.statistics import pair_coefficients as pair
 from jurybox.statistics import panel_coefficients as panel
 from jurybox.statistics.estimates import Estimate
 from jurybox.statistics.intervals import Values, wilson
-from jurybox.statistics.jackknife import Computed, Patterns, estimates_of
+from jurybox.statistics.jackknife import Patterns, estimates_of
 
 # "Slight" agreement at best, in the words of J. R. Landis and G. G. Koch (1977).
 _NEAR_ZERO: Final = 0.2
@@ -135,17 +136,22 @@ def agree(
         missing = Estimate(value=None, n=0, reason="the two raters have no item in common")
         return PairAgreement(n=0, estimates={each.name: missing for each in PAIR_STATISTICS})
     counted = len(cells.x) <= pair.MOST_CELLS
-    used = [
-        each
+    used = {
+        each.name: each.formula
         for each in PAIR_STATISTICS
         if not (scale.continuous and each.categorical) and (counted or each.name != "kendall")
-    ]
+    }
 
     patterns = Patterns(
         pattern_of=cells.cell_of, count=len(cells.x), informative=cells.n, clusters=clusters
     )
-    rows = _computed(used, lambda weights: pair.WeightedCells(cells, weights))
-    found = estimates_of(rows, patterns, lambda name: _undefined(name, cells), level)
+    found = estimates_of(
+        used,
+        partial(pair.WeightedCells, cells),
+        patterns,
+        lambda name: _undefined(name, cells),
+        level,
+    )
     if clusters is None:
         agreed = float(cells.counts[cells.x == cells.y].sum())
         around = wilson(agreed, cells.n, level)
@@ -160,18 +166,6 @@ def agree(
         "a continuous scale has no categories; see the weighted kappas",
     )
     return PairAgreement(n=cells.n, estimates=found, note=_pair_note(cells, found, scale))
-
-
-def _computed(
-    statistics: Sequence[AgreementStatistic], weighted: Callable[[Values], object]
-) -> Callable[[Values], Computed]:
-    """Return a function that computes the statistics for rows of weights."""
-
-    def compute(weights: Values) -> Computed:
-        shared = weighted(weights)
-        return {each.name: each.formula(shared) for each in statistics}
-
-    return compute
 
 
 def _ordered(
@@ -265,11 +259,11 @@ def _of_ratings(
         no_ratio = "the scale has points below zero, which have no ratio"
     elif len(patterns.values) > panel.MOST_RATIO:
         no_ratio = f"more than {panel.MOST_RATIO:,} different scores"
-    used = [
-        each
+    used = {
+        each.name: each.formula
         for each in _RATINGS
         if (points or not each.categorical) and not (no_ratio and each.name == "alpha_ratio")
-    ]
+    }
 
     left_out = Patterns(
         pattern_of=patterns.pattern_of,
@@ -284,8 +278,8 @@ def _of_ratings(
             "every score of the items with two ratings or more is the same, so agreement can't be "
             "distinguished from chance"
         )
-    rows = _computed(used, lambda weights: panel.WeightedRatings(patterns, weights, points))
-    found = estimates_of(rows, left_out, lambda _: undefined, level)
+    rows = partial(panel.WeightedRatings, patterns, points=points)
+    found = estimates_of(used, rows, left_out, lambda _: undefined, level)
     if no_ratio:
         found["alpha_ratio"] = Estimate(value=None, n=n, reason=no_ratio)
     return _ordered(_RATINGS, found, n, "a continuous scale has no categories; see alpha")
@@ -313,8 +307,9 @@ def _of_complete(table: Values, clusters: _Clusters, level: float) -> dict[str, 
         informative=n,
         clusters=clusters and [clusters[place] for place in np.flatnonzero(full).tolist()],
     )
-    squares = _computed(_COMPLETE, lambda weights: panel.MeanSquares(rows, weights))
-    return estimates_of(squares, patterns, lambda _: undefined, level)
+    used = {each.name: each.formula for each in _COMPLETE}
+    squares = partial(panel.MeanSquares, rows)
+    return estimates_of(used, squares, patterns, lambda _: undefined, level)
 
 
 def _pairs(

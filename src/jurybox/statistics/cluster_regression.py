@@ -15,7 +15,7 @@ import numpy as np
 
 from jurybox.statistics.estimates import Estimate, Interval
 from jurybox.statistics.intervals import Values, codes_of, t_quantile
-from jurybox.statistics.jackknife import Computed, Patterns, estimates_of
+from jurybox.statistics.jackknife import Patterns, estimates_of
 from jurybox.statistics.pair_coefficients import Cells, WeightedCells, divided, spearman
 
 _ROUNDING: Final = 1e-12
@@ -95,18 +95,18 @@ def rank_correlation(
         return Estimate(value=None, n=0, reason="there are no values")
     pairs = [_by_item(one, other) for one, other in combinations(columns, 2)]
 
-    def correlations(weights: Values) -> Computed:
+    def correlation(weights: Values) -> Values:
         plain, *rest = [spearman(WeightedCells(each, weights)) for each in pairs]
         if not rest:
-            return {"": plain}
+            return plain
         with_x, with_y = rest
         below = (1 - with_x**2) * (1 - with_y**2)
         root = np.sqrt(np.maximum(below, 0))
-        return {"": divided(plain - with_x * with_y, root, where=below > _ROUNDING)}
+        return divided(plain - with_x * with_y, root, where=below > _ROUNDING)
 
     rows = Patterns(pattern_of=np.arange(n), count=n, informative=n, clusters=clusters, width=4 * n)
     why = "one of the two columns doesn't vary"
-    return estimates_of(correlations, rows, lambda _: why, level)[""]
+    return estimates_of({"": correlation}, np.asarray, rows, lambda _: why, level)[""]
 
 
 def _by_item(x: Values, y: Values) -> Cells:

@@ -213,22 +213,17 @@ def fit_strengths(
     seen = np.stack([counts.wins[i, j], counts.wins[j, i], counts.ties[i, j]])
     n = seen.sum(axis=0)
     at = np.append(np.zeros(count), 0.0 if ties else -np.inf)
-    bend = np.zeros((count + 1, count + 1))
+    bend = axes = np.eye(count + 1)
+    halves, last = (axes[i] - axes[j]) / 2, axes[count]
     for _ in range(_MOST_STEPS):
         chances = _chances(at, i, j)
         lead, tied = chances[0] - chances[1], chances[2]
         slope = _slopes(seen, chances, i, j, np.zeros(len(i), dtype=np.intp), (1, count + 1))[0]
-        # The variance of (i won - j won) / 2 and of a tie, and their covariance.
-        own = n * (chances[0] + chances[1] - lead**2) / 4
-        cross, tie = -n * lead * tied / 2, n * tied * (1 - tied)
-        bend = np.zeros_like(bend)
-        last = np.full(len(i), count)
-        for one, other, part in (
-            *((i, i, own), (j, j, own), (i, j, -own), (j, i, -own)),
-            *((i, last, cross), (last, i, cross), (j, last, -cross), (last, j, -cross)),
-            (last, last, tie),
-        ):
-            np.add.at(bend, (one, other), part)
+        # The variance of i won - j won and of a tie, and their covariance.
+        own = n * (chances[0] + chances[1] - lead**2)
+        cross, tie = -n * lead * tied, n * tied * (1 - tied)
+        crossed = np.outer(cross @ halves, last)
+        bend = (halves.T * own) @ halves + crossed + crossed.T + tie.sum() * np.outer(last, last)
         step = np.zeros(count + 1)
         step[moving] = np.linalg.solve(bend[square], slope[moving])
         gain, value, size = float(slope @ step), _likelihood(seen, chances), 1.0

@@ -17,7 +17,7 @@ distribution of estimates of variance components", Biometrics Bulletin 2, 110-11
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 import numpy as np
@@ -25,6 +25,7 @@ import numpy as np
 from jurybox.statistics.estimates import Estimate, Interval
 from jurybox.statistics.intervals import Codes, Values, codes_of, t_quantile
 
+T = TypeVar("T")
 Computed = Mapping[str, Values]
 """Coefficients by name: one value per row of weights, NaN where undefined."""
 
@@ -57,12 +58,21 @@ class Patterns(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def estimates_of(
-    compute: Callable[[Values], Computed],
+    formulas: Mapping[str, Callable[[T], Values]],
+    weighted: Callable[[Values], T],
     patterns: Patterns,
     undefined: Callable[[str], str],
     level: float,
 ) -> dict[str, Estimate]:
-    """Return every coefficient with its interval; ``undefined`` says why one has no value."""
+    """Return every coefficient with its interval; ``undefined`` says why one has no value.
+
+    A formula is given the data for rows of weights, as ``weighted`` returns them.
+    """
+
+    def compute(weights: Values) -> Computed:
+        data = weighted(weights)
+        return {name: formula(data) for name, formula in formulas.items()}
+
     n = patterns.informative
     whole = {name: float(each[0]) for name, each in compute(patterns.times[None, :]).items()}
     units, what = n, "item"
