@@ -6,7 +6,7 @@ an undeserved score.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -127,20 +127,13 @@ def _renamed(rubric: Rubric, samples: Sequence[Sample]) -> Rubric | str:
     if len(shapes) > 1:
         return "the samples don't all have the same parts"
     # The rubric contains the token, so all samples share it; authors can't know it.
-    token = mark(text for sample in samples for text in _texts(sample))
+    token = mark(text for sample in samples for text in sample.texts)
     parts = [
         f"<<<{name} {token}>>>\n{{{{{part}}}}}\n<<<END {name} {token}>>>"
         for part, name in min(shapes)
     ]
     text = "\n\n".join([_ROLE, said, f"# Material\n\n{_FENCED}", *parts])
     return msgspec.structs.replace(rubric, template=Template(text=text))
-
-
-def _texts(sample: Sample) -> Iterator[str]:
-    yield from (sample.task, sample.context or "", sample.reference or "", sample.response.text)
-    yield from (turn.content for turn in sample.messages)
-    if sample.response_b is not None:
-        yield sample.response_b.text
 
 
 def _parts(sample: Sample) -> tuple[tuple[str, str], ...]:
