@@ -119,9 +119,8 @@ class Calibrator:
         is_new = equal_run(self._store, self._prepared(self._base, "tune").plan) is None
         if is_new and self._output.exists():
             raise self._output_exists()
-        tuned = tuning_loop.improve(
+        loop = tuning_loop.TuningLoop(
             self._base,
-            {part: len(rows) for part, rows in self._parts.items()},
             tuning_loop.LoopOptions(
                 rounds=options.rounds,
                 level=options.level,
@@ -131,6 +130,7 @@ class Calibrator:
             self._judge,
             None if self._proposer is None else lambda seen: run_blocking(self._propose(seen)),
         )
+        tuned = loop.run({part: len(rows) for part, rows in self._parts.items()})
         tuning, rubric = tuned.tuning, self._base
         if tuned.winner is not None:
             rubric = tuned.winner

@@ -72,25 +72,14 @@ class LoopOptions(Options, frozen=True, kw_only=True):
         return 1 - (1 - self.level) / self.rounds
 
 
-def improve(
-    base: Rubric,
-    sizes: Mapping[Part, int],
-    options: LoopOptions,
-    judge: Judge,
-    suggest: Suggest | None = None,
-) -> Tuned:
-    """Try one change per round, then report on the part that no round used.
+class TuningLoop:
+    """Tries one change per round; keeps the best rubric with the cases that were judged by it.
 
     Changes are made by rule; if a model can ``suggest`` one, it is asked in every second round.
     """
-    return _Loop(base, options, judge, suggest).run(sizes)
-
-
-class _Loop:
-    """The rounds so far, and the best rubric with the cases that were judged by it."""
 
     def __init__(
-        self, base: Rubric, options: LoopOptions, judge: Judge, suggest: Suggest | None
+        self, base: Rubric, options: LoopOptions, judge: Judge, suggest: Suggest | None = None
     ) -> None:
         self._base = self._best = base
         self._options = options
@@ -102,6 +91,7 @@ class _Loop:
         self._tried: set[str] = set()
 
     def run(self, sizes: Mapping[Part, int]) -> Tuned:
+        """Try the rounds, then report on the part that no round used."""
         ended = None
         while len(self._rounds) < self._options.rounds and ended is None:
             ended = self._next_round()

@@ -9,8 +9,8 @@ from jurybox.calibration.gold import GoldCase, Part
 from jurybox.calibration.tuning_loop import (
     JudgedPart,
     LoopOptions,
+    TuningLoop,
     gain_of,
-    improve,
 )
 from jurybox.judging.flow import Defect
 from jurybox.judging.prompts import rubric_text
@@ -35,7 +35,8 @@ class Played:
         self.parts: list[tuple[str, int]] = []
         self._judge = judge
         suggest = None if model is None else lambda _: model
-        self.tuned = improve(rubric(), SIZES, LoopOptions(rounds=rounds), self._part, suggest)
+        loop = TuningLoop(rubric(), LoopOptions(rounds=rounds), self._part, suggest)
+        self.tuned = loop.run(SIZES)
 
     def _part(self, of: Rubric, part: Part, number: int) -> JudgedPart:
         self.parts.append((part, number))
