@@ -306,9 +306,7 @@ FEWEST: Final = 30
 """With fewer rows, each part would be too small."""
 
 # The parts of ten consecutive rows, mixed so that each part gets rows of every kind.
-_DEAL: Final[tuple[Part, ...]] = (
-    "tune", "select", "report", "tune", "select", "report", "tune", "select", "report", "tune",
-)  # fmt: skip
+_DEAL: Final[tuple[Part, ...]] = (*PARTS, *PARTS, *PARTS, "tune")
 
 
 class GoldRow(msgspec.Struct, frozen=True, kw_only=True):
