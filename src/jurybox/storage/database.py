@@ -122,7 +122,7 @@ S = TypeVar("S", bound=BaseSession)
 
 
 class BaseDatabase(ABC, Generic[S]):
-    """What both databases share: how an error of the driver is explained to the user."""
+    """What both databases share: they lend connections, and explain the errors of their driver."""
 
     name: str  # the name of the store in messages, without a password
     address: str  # the address that opens it again, even from a different folder

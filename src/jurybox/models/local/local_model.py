@@ -107,7 +107,7 @@ class LocalModel:
 
     async def aclose(self) -> None:
         """Stop this model's requests; the file stays loaded."""
-        for cancelled in self._requests:
+        for cancelled in tuple(self._requests):
             cancelled.set()
         while self._requests:  # noqa: ASYNC110 - other threads discard them
             await asyncio.sleep(_PAUSE)
@@ -127,6 +127,9 @@ class LocalModel:
         self._requests.add(cancelled)
         try:
             answer = await in_a_thread(work, None)
+        except ModelError:
+            self._requests.discard(cancelled)  # no thread could be started
+            raise
         finally:
             cancelled.set()
         if isinstance(answer, ModelReply):
