@@ -24,7 +24,7 @@ def closest(name: str, known: Iterable[str], alike: float = _ALIKE) -> str | Non
 
 
 def nearest(name: str, known: Iterable[str], otherwise: str) -> str:
-    """Return how to fix an unknown name: the nearest known one, or else ``otherwise``."""
+    """Return how to fix an unknown name: the nearest known name; without any, ``otherwise``."""
     close = closest(name, known)
     return otherwise if close is None else f"did you mean `{close}`?"
 

@@ -294,7 +294,7 @@ def without_secrets(address: str) -> str:
 
 
 def store_folder(url: str | None = None) -> Path:
-    """Return the folder of the store's file; for a server, that of the default store."""
+    """Return the folder of the store's file; for a server, the folder of the default store."""
     where = url or setting(STORE) or DEFAULT_STORE
     is_file = not where.lower().startswith("postgres")
     return Path(where.removeprefix("sqlite:///") if is_file else DEFAULT_STORE).parent
@@ -334,7 +334,7 @@ def _aged_run(store: "Store", back: int, name: str) -> "RunRow":
 
 
 def _labeled_run(store: "Store", label: str) -> "RunRow | None":
-    """Return the newest run with this name, or else with this tag."""
+    """Return the newest run with this name; without any, the newest one with this tag."""
     tagged = None
     for row in store.labeled_runs(label) if _LABEL.fullmatch(label) else ():
         metadata = msgspec.json.decode(row.metadata)

@@ -219,7 +219,8 @@ class Calibrator:
     ) -> Calibration:
         setting = setting_of(self._views[run_id])
         if setting is None:
-            raise InputError("no judge was asked", "name one with --judge", "calibrate")
+            problem = "the rubric needs no judge, and none was named"
+            raise InputError(problem, "name one with --judge", "calibrate")
         return Calibration(
             id=new_id("cal-"),
             created_at=now_utc(),

@@ -37,7 +37,7 @@ def option(
 
     Flags such as ``--cache/--no-cache`` are None if neither is given.
 
-    ``name`` is the parameter's name, and ``several`` that of an option that may be repeated.
+    ``name`` is the parameter's name; ``several`` is its name if the option may be repeated.
     """
     found = _SPELLING.fullmatch(spelling)
     assert found is not None, spelling  # noqa: S101 - written in this package

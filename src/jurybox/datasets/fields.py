@@ -342,7 +342,7 @@ class Columns:
         return field, read_extra if field is None else FIELDS[field].read
 
     def column(self, field: str) -> str:
-        """Return the column that the suite names for a field, or else the field's own name."""
+        """Return the column that the suite names for a field, by default the field's own name."""
         return self.given.get(field, field)
 
     def misspelled(self, column: str) -> str | None:

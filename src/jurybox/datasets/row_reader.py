@@ -28,7 +28,7 @@ _IF_REFERENCE: Final = "; if it is the reference, write `columns: {{reference: {
 
 
 def field_of(record: Record, *names: str) -> object:
-    """Return the first of these fields in a record, or else in its metadata."""
+    """Return the first of these fields in a record; without any, the first in its metadata."""
     metadata = record.get("metadata")
     places = [record, cast("Record", metadata)] if isinstance(metadata, dict) else [record]
     found = (place[name] for place in places for name in names if place.get(name) is not None)
@@ -36,10 +36,10 @@ def field_of(record: Record, *names: str) -> object:
 
 
 class FileContext(Findings):
-    """What the readers of a file share: where they note faults, warnings, and its columns.
+    """The faults, the warnings and the columns that all readers of a file share.
 
-    Faults are noted in ``findings``, which may be those of several files: this one's first line is
-    then the line after ``start``.
+    ``findings`` may have the faults of several files; the first line of this file is then the line
+    after ``start``.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class RowReader:
         )
 
     def _note_filters(self) -> None:
-        """Note filters on unknown fields, or else that no row matches all filters."""
+        """Note filters on unknown fields; without any, note that no row matches all filters."""
         for name in self._unmet:
             names = [each for each in self._names if each not in {"messages", "metadata"}]
             hint = nearest(name, names, f"rows have {_columns(names)}")

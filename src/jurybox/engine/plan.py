@@ -250,8 +250,8 @@ def read_plan(text: str) -> Plan:
 def evaluator_prompt_hash(judging: Judging) -> str:
     """Return the SHA-256 of the judges' prompts.
 
-    Hashes the rubric's own prompt template if it has one, else the generated prompts with
-    placeholders instead of a sample's texts.
+    Hashes the rubric's own prompt template, if it has one. Otherwise hashes the generated prompts,
+    with placeholders instead of a sample's texts.
     """
     if judging.rubric.template is not None:
         return hashlib.sha256(judging.rubric.template.text.encode()).hexdigest()

@@ -220,7 +220,7 @@ def by_text(sample: Sample, source: str, text: str, response: str) -> Inquiry:
 
 
 def by_levels(criterion: Criterion, sample: Sample, response: str) -> Inquiry:
-    """Ask the criterion's own questions, or else whether its best and worst levels fit."""
+    """Ask the criterion's own questions; without any, ask whether its best and worst levels fit."""
     reference = f"Correct answer: {sample.reference}\n" if sample.reference else ""
     parts = (*split_label(f"{material_part(sample)}{reference}Answer:"), shown(response))
 
@@ -383,7 +383,7 @@ class _Compared(NamedTuple):
 
 
 def _compared(with_a_first: float, with_b_first: float) -> _Compared:
-    """Average both orders; the model prefers the first answer with these probabilities."""
+    """Average both orders, given how likely the model prefers the answer shown first in each."""
     one, other = logit(with_a_first), logit(with_b_first)
     lead, bias = (one - other) / 2, (one + other) / 2
     evidence = (

@@ -75,8 +75,8 @@ def _reconcile(
 def explained(criterion: str, side: Side | None, votes: Sequence[PairVote]) -> str:
     """Return the reasoning of the first vote that has this preference in both orders.
 
-    If there is none, return that of a vote for each side, or of both orders of a vote whose
-    preference changes with the order.
+    If no vote has it, return the reasoning of one vote for each side. If a vote's preference
+    changes with the order, return its reasoning in both orders instead.
     """
     sure = {
         vote.first.preferences[criterion]: vote.first

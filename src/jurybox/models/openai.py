@@ -211,7 +211,7 @@ def _usage(usage: object) -> Usage:
 
 
 def _model_time(answer: http.HttpAnswer, timings: object) -> float | None:
-    """Return the model's time in milliseconds, as reported by OpenAI or else llama.cpp."""
+    """Return the model's time in milliseconds, as OpenAI or llama.cpp reports it."""
     reported = measured(answer.headers.get("openai-processing-ms"))
     if reported is not None or timings is None:
         return reported

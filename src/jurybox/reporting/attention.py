@@ -335,7 +335,7 @@ class Attention(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def gather(store: Store, view: RunView, *, listed: int = 20, ranked: int = 10) -> Attention:
-    """Return the samples that need attention, and those of the lowest overall quality."""
+    """Return the samples that need attention, and the samples with the lowest overall quality."""
     return Attention(
         concerns=concerns_of(store, view, listed), worst=worst_samples(store, view, ranked)
     )

@@ -161,7 +161,7 @@ def _largest(
     size: Callable[[run_changes.SampleChange], Any],
     limit: int | None,
 ) -> dict[str, tuple[run_changes.SampleChange, ...]]:
-    """Return the largest changes by kind, and under ``any`` those of all; ties keep their order."""
+    """Return the largest changes of each kind, and of all kinds under ``any``; ties keep order."""
     most = sys.maxsize if limit is None else limit
     kept: dict[str, list[run_changes.SampleChange]] = {}
     for change in changes:

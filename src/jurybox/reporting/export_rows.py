@@ -202,7 +202,7 @@ def _inputs(sample: SampleRow) -> ExportedRow:
 
 
 def _judged(sample: SampleRow, result: SampleResult) -> ExportedRow:
-    """Return the criteria as scored by rules, or else by the jury, and the jury's report."""
+    """Return the criteria, as scored by rules or, without rules, by the jury, and its report."""
     report = {} if sample.report is None else _OBJECT.decode(sample.report)
     automated = {} if sample.automated is None else _OBJECT.decode(sample.automated)
     by_jury = report.get("criteria")

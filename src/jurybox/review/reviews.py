@@ -187,7 +187,7 @@ def latest_reviews(rows: Iterable[ReviewRow], *, blind: bool = False) -> tuple[R
 
 
 def was_reviewed(rows: Iterable[ReviewRow]) -> bool:
-    """Return whether rows have a review, withdrawn or not; it revealed the judges' verdict."""
+    """Return whether there is a review, even a withdrawn one: any reveals the judges' verdict."""
     return any(row.action == REVIEW for row in rows)
 
 

@@ -136,7 +136,7 @@ class TextSearch:
         *,
         exact: bool,
     ) -> Iterator[int]:
-        """Yield the samples of which some columns contain the text.
+        """Yield the samples with the text in one of some columns.
 
         Both databases can ignore the case of ASCII letters, and compare faster than Python: each of
         ``patterns`` says what a column may contain. If these aren't ``exact``, the ``texts`` of the
@@ -158,7 +158,7 @@ class TextSearch:
                 yield int(number)
 
     def _reviewed(self) -> Iterator[int]:
-        """Yield the samples of which a review's comment or author contains the text."""
+        """Yield the samples with the text in a review's comment or author."""
         rows = self._reader.find(
             ReviewRow, "WHERE run_id = ? ORDER BY created_at, id", self._run_id
         )

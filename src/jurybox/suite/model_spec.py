@@ -81,7 +81,7 @@ def model_option(text: str) -> ModelSpec:
 
 
 def chosen_models(options: Iterable[str], known: Sequence[ModelSpec]) -> Sequence[ModelSpec]:
-    """Return the models named by options, or else the known ones.
+    """Return the models that options name; without any, the known ones.
 
     A known model keeps its endpoint unless the option gives a different one.
     """

@@ -159,7 +159,7 @@ def _read_target(
 
 
 def _check_kind(inner: Pairs, findings: Findings) -> None:
-    """Report a target with none or several of responses, model and command, and unused keys."""
+    """Report a target that isn't one of responses, model and command; report unused keys."""
     kinds = [key for key in ("responses", "model", "command") if node_at(inner, key) is not None]
     if not kinds:
         hint = "add a line such as `model: openai/gpt-4.1-2025-04-14`"

@@ -97,7 +97,7 @@ class Body:
         return "\n\n".join(piece for piece in pieces if piece)
 
     def place(self, line: int, text: str = "") -> Place:
-        """Return the place of ``text`` in a line, or else of the line's first character."""
+        """Return the place of ``text`` in a line; by default, of the line's first character."""
         raw = self.lines[line]
         found = raw.find(text) if text else -1
         return Place(line + 1, (found if found >= 0 else len(raw) - len(raw.lstrip(BLANK))) + 1)

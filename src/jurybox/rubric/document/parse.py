@@ -49,7 +49,7 @@ Find = Callable[[str], Base]
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of reading a document: a rubric, or else findings.
+    """The result of reading a document: a rubric, or the findings if there is none.
 
     ``bases`` are the names of the documents that it extends, the nearest first.
     """
@@ -160,7 +160,7 @@ def _find_base(name: str, find: Find | None, chain: tuple[str, ...]) -> Base:
 
 
 class _Document:
-    """Reads the parts of a document and merges them with those of its base."""
+    """Reads the parts of a document and merges them with the parts of its base."""
 
     def __init__(
         self,

@@ -138,7 +138,7 @@ def _ends(made: PairedComparison) -> tuple[float, ...]:
 
 
 def _axis(diff: RunDiff, charted: MetricDifference) -> Axis:
-    """Return the axis of the samples' differences, the same for small ones."""
+    """Return the axis of the samples' differences; all small differences get the same axis."""
     least = _LEAST_SHOWN * _spans(diff)[charted.metric]
     every = (diff.ranked[0][0], diff.ranked[-1][0], *_ends(charted.comparison))
     return Axis(low=min(-least, *every), high=max(least, *every), bounded=False)

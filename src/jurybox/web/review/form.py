@@ -141,7 +141,7 @@ def _range(level: Level) -> str:
 
 
 def _key(point: int, points: range) -> str | None:
-    """Return the shortcut for a score: its digit, 0 for ten, or else its position."""
+    """Return the shortcut for a score: its digit (0 for ten) or, without one, its position."""
     if points[0] >= 0 and points[-1] <= len(_DIGITS):
         ten = None if 0 in points else "0"
         return str(point) if point < len(_DIGITS) else ten
