@@ -130,8 +130,6 @@ class FrontMatterCheck:
         self._check_components()
         self._check_metrics()
         self._check_bands()
-        self._check_decisions("decisions")
-        self._check_decisions("sample_decisions")
 
     def _place(self, *path: str) -> Place:
         node = node_at(self._node, *path)
@@ -224,10 +222,8 @@ class FrontMatterCheck:
         run = tuple(name for name in run if name.removesuffix("_mean") not in own)
         self._check_comparisons("a sample", self._front.pass_rules, sample)
         self._check_comparisons("a run", self._front.gates, run)
-        for decision in self._front.decisions:
-            self._check_comparisons("a run", (*decision.when_any, *decision.when_all), run)
-        for decision in self._front.sample_decisions:
-            self._check_comparisons("a sample", (*decision.when_any, *decision.when_all), sample)
+        self._check_decisions("a run", self._front.decisions, run)
+        self._check_decisions("a sample", self._front.sample_decisions, sample)
 
     def _check_comparisons(
         self, what: str, comparisons: Sequence[metrics.Comparison], known: Sequence[str]
@@ -262,11 +258,13 @@ class FrontMatterCheck:
                 place = self._reader.place_of(band, self._at)
                 self._findings.add(place, "bad-bands", problem, "move one of them")
 
-    def _check_decisions(self, key: str) -> None:
-        decisions: tuple[rubric_model.Decision, ...] = getattr(self._front, key)
-        for decision in decisions:
-            place = self._reader.place_of(decision, self._at)
-            for problem, hint in _decision_faults(decision, is_last=decision is decisions[-1]):
+    def _check_decisions(
+        self, what: str, decisions: Sequence[rubric_model.Decision], known: Sequence[str]
+    ) -> None:
+        for each in decisions:
+            self._check_comparisons(what, (*each.when_any, *each.when_all), known)
+            place = self._reader.place_of(each, self._at)
+            for problem, hint in _decision_faults(each, is_last=each is decisions[-1]):
                 self._findings.add(place, "bad-decision", problem, hint)
 
 
