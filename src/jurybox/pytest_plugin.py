@@ -225,10 +225,12 @@ def pytest_terminal_summary(terminalreporter: "pytest.TerminalReporter") -> None
         if getattr(report, "when", None) == "teardown":
             for name, value in report.user_properties:
                 totals.get(name, []).append(value)
-    judgments, calls, replayed, dollars = (totals[name] for name in _COUNTS)
+    from jurybox.documents.numbers import dollars
+
+    judgments, calls, replayed, spent = (totals[name] for name in _COUNTS)
     if not judgments:
         return
     replays = f"{sum(replayed)} calls replayed, " if any(replayed) else ""
-    price = "unknown" if None in dollars else f"${sum(dollars):.4f}"
+    price = "unknown" if None in spent else dollars(sum(spent))
     line = f"jury: {sum(judgments)} judgments, {replays}{sum(calls)} calls, cost {price}"
     terminalreporter.write_line(line)

@@ -3,7 +3,7 @@
 import difflib
 import json
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -32,6 +32,11 @@ def nearest(name: str, known: Iterable[str], otherwise: str) -> str:
 def listed(names: Iterable[str]) -> str:
     """Return names in backticks, separated by commas."""
     return ", ".join(f"`{name}`" for name in names)
+
+
+def joined(parts: Sequence[str], link: str = "and") -> str:
+    """Return parts as one list in words, such as ``a, b and c``."""
+    return f" {link} ".join([*filter(None, [", ".join(parts[:-1])]), *parts[-1:]])
 
 
 def _marked(char: str) -> str:

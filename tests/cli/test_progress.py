@@ -38,7 +38,7 @@ def line_of(capsys: pytest.CaptureFixture[str]) -> Callable[[Progress], str]:
 
 def test_a_line_has_rate_time_left_cost_and_counts(line_of: Callable) -> None:
     assert line_of(progress(20)) == (
-        "20 of 100 samples, 2.00/s, 0:00:40 left, $0.2500, 1 unscored, 2 flagged, 3 failed"
+        "20 of 100 samples, 2.00/s, 0:00:40 left, $0.25, 1 unscored, 2 flagged, 3 failed"
     )
 
 

@@ -147,7 +147,7 @@ def test_a_gate_goes_by_the_corrected_metric_when_asked(
     assert (early.code, gates(early)[wanted[0]]) == (1, (None, False))
     assert early.json["corrected"] == [
         "clarity_mean isn't corrected yet: 10 more reviews from the random queue are needed",
-        "unscored_rate isn't corrected: people don't score it",
+        "unscored_rate isn't corrected: reviews correct only mean scores and win rates",
     ]
     review("random", 12)
     estimated = jurybox("estimate", "last", "--json").json["estimates"][1]["mean"]["corrected"][
@@ -159,9 +159,12 @@ def test_a_gate_goes_by_the_corrected_metric_when_asked(
     assert gates(done)[wanted[1]][1] is True
     assert done.json["corrected"][0].startswith("clarity: corrected by 12 labels it is ")
     assert done.json["release_ready"] is False
+    table = jurybox(*corrected[:-1]).out
+    assert re.search(r"unscored_rate <= 0 +0.0%, not corrected ", table)
+    assert table.count("not corrected ") == 1
     # The verdict of the report goes by the judge, and says that people would decide otherwise.
     jurybox("report", "last", "-o", "gated.html")
-    near = f"corrected by them, Clarity mean is {metric_value('', estimated)} and has to be"
+    near = f"corrected by them, clarity mean is {metric_value('', estimated)} and has to be"
     written = Path("gated.html").read_text()
     assert f"{near} at least" in written
     assert "--corrected</code> uses the corrected ones." in written

@@ -132,7 +132,7 @@ def test_recorded_replies_are_replayed_where_ci_is_set(
     monkeypatch.setenv("CI", "true")
     result = run(suite, "-n", workers)
     result.assert_outcomes(passed=2, failed=1)
-    result.stdout.fnmatch_lines(["jury: 3 judgments, 3 calls replayed, 0 calls, cost $0.0000"])
+    result.stdout.fnmatch_lines(["jury: 3 judgments, 3 calls replayed, 0 calls, cost $0.00"])
     assert calls(suite) == 3
 
 

@@ -281,7 +281,7 @@ def review_agreement(desk: ReviewDesk) -> ReviewAgreement | None:
     if whole is None and len({each.reviewer for each in blind}) > 1:
         whole = _compared(desk, list(found.values()))
     counted = {each.id for each in blind}
-    return ReviewAgreement(
+    agreed = ReviewAgreement(
         reviews=len(every),
         samples=len({each.number for each in every}),
         reviewers=tuple(sorted({each.reviewer for each in every})),
@@ -300,6 +300,18 @@ def review_agreement(desk: ReviewDesk) -> ReviewAgreement | None:
         estimates=_estimates(desk, blind, part),
         unclear=tuple(_unclear(desk, every)),
     )
+    return msgspec.structs.replace(agreed, changed_gates=dict(_changed_gates(desk, agreed)))
+
+
+def _changed_gates(desk: ReviewDesk, found: ReviewAgreement) -> Iterator[tuple[str, bool]]:
+    """Yield the gates whose outcome changes once reviews correct their metric."""
+    judged = {f"{each.metric}_mean": each.mean.judge.value for each in found.estimates}
+    best = found.best_estimates(plan_of(desk.run).samples)
+    corrected = {f"{name}_mean": each.value for name, each in best.items()}
+    for rule in desk.rubric.gates:
+        value = corrected.get(rule.name)
+        if value is not None and rule.passes(value) != rule.passes(judged[rule.name]):
+            yield str(rule), rule.passes(value)
 
 
 def _unclear(desk: ReviewDesk, reviews: Sequence[Review]) -> Iterator[UnclearCase]:

@@ -22,6 +22,7 @@ from jurybox.reporting.stored import SampleRecord, outcome_of, plan_of, rubric_o
 from jurybox.reporting.view import RunView, finished_view, is_running, unfinished_view
 from jurybox.review.selection import FEWEST, needed_line
 from jurybox.rubric.metrics import WIN_RATE
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Usage
 from jurybox.scoring.by_rules import SingleReport
 from jurybox.scoring.prices import Prices, cost
@@ -159,18 +160,23 @@ def accept_unreviewed(row: records.RunRow, store: Store) -> RunView:
     return finished_view(changed, store)
 
 
+def correctable(rubric: Rubric) -> dict[str, str]:
+    """Return the metrics that reviews correct, each with the name of its values."""
+    from jurybox.calibration.gold import gold_scales
+
+    return {f"{name}_mean": name for name in gold_scales(rubric)} | {WIN_RATE: POINTS_OF_B}
+
+
 def corrected_by_reviews(row: records.RunRow, view: RunView, store: Store) -> RunView:
     """Return a run whose gates use values corrected by reviews, with a note on each.
 
     A mean score or win rate with too few reviews from the random queue fails its gate. Metrics that
     people don't score, such as latency, keep their values.
     """
-    from jurybox.calibration.gold import gold_scales
-
     rubric, found = rubric_of(row), reviewer_agreement(view, store)
     corrections = {} if found is None else {each.metric: each.mean for each in found.estimates}
     best = {} if found is None else found.best_estimates(view.summary["samples"])
-    scored = {f"{name}_mean": name for name in gold_scales(rubric)} | {WIN_RATE: POINTS_OF_B}
+    scored = correctable(rubric)
     values, notes = dict(view.summary), list[str]()
     gated = dict.fromkeys(gate.name for gate in rubric.gates)
     if not gated.keys() & scored.keys():
@@ -178,7 +184,9 @@ def corrected_by_reviews(row: records.RunRow, view: RunView, store: Store) -> Ru
         raise InputError(problem, f"add a gate on one of {listed([*scored])}", row.id)
     for metric in gated:
         if metric not in scored:
-            notes.append(f"{metric} isn't corrected: people don't score it")
+            notes.append(
+                f"{metric} isn't corrected: reviews correct only mean scores and win rates"
+            )
             continue
         made = corrections.get(scored[metric])
         if made is None:

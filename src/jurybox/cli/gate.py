@@ -1,12 +1,12 @@
 """``jurybox gate``."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import click
 
 from jurybox.app.view_run import accept_unreviewed as accept
-from jurybox.app.view_run import corrected_by_reviews, view_run
+from jurybox.app.view_run import correctable, corrected_by_reviews, view_run
 from jurybox.cli import options
 from jurybox.cli.output import print_line, print_result
 from jurybox.cli.run_view import print_verdict, print_why
@@ -69,16 +69,17 @@ def command(
     passed = view.passed and decision in {None, view.conclusion.decision}
     data = _as_data(view, passed=passed, wanted=decision)
     data |= {"corrected": list(view.notes)} if corrected else {}
-    print_result(data, lambda: _print(view, notes))
+    gated = {gate.name for gate in rubric.gates} if corrected else set[str]()
+    print_result(data, lambda: _print(view, notes, gated - correctable(rubric).keys()))
     return FINE if passed else FAILED
 
 
-def _print(view: RunView, notes: Iterable[str]) -> None:
+def _print(view: RunView, notes: Iterable[str], uncorrected: Collection[str]) -> None:
     print_verdict(view)
     print_line(f"run {view.run_id}  {view.suite}", style="bold")
     for note in notes:
         print_line(note, style="bold red")
-    print_why(view)
+    print_why(view, uncorrected=uncorrected)
 
 
 def _no_gates(rubric: Rubric, run_id: str) -> InputError:

@@ -1,16 +1,16 @@
 """A run on the terminal: the verdict first, then why, then what to look at."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 
 from rich.text import Text
 
 from jurybox.app.view_run import baseline_diff, calibration_of_run, reviewer_agreement
 from jurybox.cli.output import console, plain, print_line, print_table, yes_or_no
-from jurybox.documents.numbers import dollars, metric_value
+from jurybox.documents.numbers import metric_value
 from jurybox.reporting.attention import Concern, concerns_of
-from jurybox.reporting.metric_text import failures_of, gate_margin, gate_value
+from jurybox.reporting.metric_text import cost_in_words, failures_of, gate_margin, gate_value
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import SAMPLES, WIN_RATE
 from jurybox.scoring.summary import GateOutcome
@@ -138,15 +138,20 @@ def _print_baseline(view: RunView, store: Store) -> None:
     print_line(f"  jurybox diff {baseline} {view.run_id}", wrap=False)
 
 
-def print_why(view: RunView, most: int | None = None) -> None:
-    """Print the gates with their margins, and which pass rules samples fail, with counts."""
+def print_why(view: RunView, most: int | None = None, *, uncorrected: Collection[str] = ()) -> None:
+    """Print the gates with their margins, and which pass rules samples fail, with counts.
+
+    The metrics in ``uncorrected`` are marked.
+    """
     gates = view.gates
     if gates:
         if most is not None and len(gates) > 2 * most:
             gates = sorted(gates, key=lambda gate: gate.passed)[: 2 * most]
         print_line()
         passes = "passes" if view.status == "finished" else "passes so far"
-        print_table(("gate", "value", passes, "margin"), map(_gate, gates))
+        print_table(
+            ("gate", "value", passes, "margin"), (_gate(each, uncorrected) for each in gates)
+        )
         if left := len(view.gates) - len(gates):
             print_line(f"  and {left} more", style="dim")
     winners: dict[str, int] = view.summary.get("winners") or {}
@@ -162,10 +167,11 @@ def print_why(view: RunView, most: int | None = None) -> None:
         _print_some([f"  {n}  {_fitted(why)}" for why, n in failures], most)
 
 
-def _gate(gate: GateOutcome) -> Iterator[str | Text]:
+def _gate(gate: GateOutcome, uncorrected: Collection[str]) -> Iterator[str | Text]:
     """Yield a gate's cells; its margin is negative if it fails."""
     yield gate.gate
-    yield gate_value(gate)
+    marked = gate.gate.partition(" ")[0] in uncorrected
+    yield gate_value(gate) + (", not corrected" if marked else "")
     yield yes_or_no(gate.passed)
     yield gate_margin(gate)
 
@@ -215,7 +221,7 @@ def _print_in_short(view: RunView) -> None:
         f"{name} {metric_value(name, each)}" for name, each in values.items() if each is not None
     ]
     more = ["..."] if len(parts) > _MOST_MEANS else []
-    cost = f"cost {dollars(view.cost.get('dollars'))}"
+    cost = f"cost {cost_in_words(view.cost)}"
     print_line(", ".join([*parts[:_MOST_MEANS], *more, cost]))
 
 

@@ -19,7 +19,7 @@ from jurybox.cli.output import (
     say,
     wants_json,
 )
-from jurybox.documents.numbers import dollars, metric_value
+from jurybox.documents.numbers import metric_value
 from jurybox.reporting.view import ListedRun, finished_view, listed_run
 
 _WIDE: Final = 160
@@ -105,7 +105,7 @@ def _cells(each: ListedRun, doubt: str) -> dict[str, str]:
         "dataset": each.dataset or "",
         "target": each.target or "",
         "judge": each.judge or "",
-        "cost": "" if each.metric is None else dollars(each.dollars),
+        "cost": "" if each.metric is None else each.cost or "",
         "started": each.created_at.partition(".")[0].replace("T", " "),
     }
 

@@ -11,8 +11,10 @@ _NUMBER = re.compile(NUMBER)
 _RANGE = re.compile(rf"({NUMBER})(?:\s*(?:\.\.|-|\u2013)\s*({NUMBER}))?")
 _SMALL, _LARGE = 1e-9, 1e15
 MISSING: Final = "-"
+_CENT: Final = 0.01
 _DECIMALS, _SHORT, _COMPARED = 4, 3, 6
 _IN_THOUSANDS: Final = 1000
+_WHOLE: Final = 100
 # Enough digits for any number in a document.
 _WIDE = Context(prec=400)
 
@@ -77,27 +79,41 @@ def rounded(value: float) -> float:
 
 
 def metric_value(name: str, value: float | None) -> str:
-    """Format a metric: a rate in percent, a time to 0.1 ms, others to three decimals."""
+    """Format a metric with the decimals of its kind, so that columns align.
+
+    A rate is in percent with one decimal, and a score has three. A time and a number of tokens
+    have one, but none from 100, and nothing has any from 1000; counts have none.
+    """
     if value is None:
         return MISSING
     if name.endswith("_rate"):
-        return f"{show_number(round(100 * rounded(value), 1))}%"
-    if name.endswith("_ms"):
-        return show_number(round(value, 1))
+        return f"{100 * rounded(value):.1f}%"
+    if isinstance(value, int):
+        return str(value)
+    if name.endswith("_ms") or "tokens" in name or abs(value) >= _IN_THOUSANDS:
+        return f"{value:.{0 if abs(value) >= _WHOLE else 1}f}"
     # A small value has two digits, unless it is too small for the precision of comparisons.
-    return show_number(rounded(value) or float(f"{round(value, _COMPARED):.2g}"))
+    return (
+        f"{value:.3f}" if rounded(value) else short(value) if round(value, _COMPARED) else "0.000"
+    )
+
+
+def written_value(value: float, name: str) -> str:
+    """Format a threshold, or an end of an axis, as rubrics write it: a rate in percent."""
+    rate = name.endswith("_rate")
+    return f"{show_number(round(100 * value, 4))}%" if rate else show_number(value)
 
 
 def short(value: float | None) -> str:
-    """Format a number for a page: rounded to three decimals."""
-    return metric_value("", value)
+    """Format a vote, a count or a number on an axis: rounded to three decimals, without zeros."""
+    if value is None:
+        return MISSING
+    return show_number(rounded(value) or float(f"{round(value, _COMPARED):.2g}"))
 
 
 def metric_change(name: str, value: float | None) -> str:
     """Format the change of a metric with its sign; if it is a rate, in percentage points."""
-    text = metric_value(name, value)
-    if text.endswith("%"):
-        text = f"{text[:-1]} {'point' if text in {'1%', '-1%'} else 'points'}"
+    text = metric_value(name, value).replace("%", " points")
     return f"{'+' if value is not None and value > 0 else ''}{text}"
 
 
@@ -115,8 +131,10 @@ def compared_value(name: str, value: float | None, threshold: float) -> str:
 
 
 def dollars(value: float | None) -> str:
-    """Return a formatted cost."""
-    return "unknown" if value is None else f"${value:,.4f}"
+    """Return a formatted cost in dollars and cents; a fraction of a cent has two digits."""
+    if value is None:
+        return "unknown"
+    return f"${fixed(float(f'{value:.2g}'))}" if 0 < value < _CENT else f"${value:,.2f}"
 
 
 def exact(value: float | None) -> str:

@@ -15,7 +15,7 @@ import msgspec
 from jurybox.rubric.rubric_model import Generation, Protocol
 from jurybox.sample import Turn, Usage
 
-FailureKind = Literal["timeout", "unreachable", "rate-limit", "refused", "unreadable"]
+FailureKind = Literal["timeout", "unreachable", "rate-limit", "refused", "failed", "unreadable"]
 
 
 class Frame(msgspec.Struct, frozen=True):

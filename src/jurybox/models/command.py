@@ -182,7 +182,7 @@ def _check_end(stdout: bytes, stderr: bytes, code: int) -> None:
     lines = stderr.decode("utf-8", "replace").strip().splitlines()
     last = quoted(lines[-1])[:_LONGEST_QUOTE] if lines else ""
     what = f"the command {how}: {last}" if last else f"the command {how}"
-    raise ModelError("refused", what, retry=False)
+    raise ModelError("failed", what, retry=False)
 
 
 def _signal_name(number: int) -> str:

@@ -61,7 +61,7 @@ class FunctionModel:
         if isinstance(returned, ModelReply):
             return _sound(returned)
         what = f"the function returned {type(returned).__name__} instead of a string"
-        raise ModelError("refused", what, retry=False)
+        raise ModelError("failed", what, retry=False)
 
     async def aclose(self) -> None:
         """Do nothing; there is nothing to close."""
@@ -120,7 +120,7 @@ def _model_error(error: BaseException) -> ModelError:
     if isinstance(error, ModelError):
         return error
     what = f"the function failed with {type(error).__name__}: {error}"
-    return ModelError("refused", what, retry=False)
+    return ModelError("failed", what, retry=False)
 
 
 def _sound(reply: ModelReply) -> ModelReply:
@@ -129,12 +129,12 @@ def _sound(reply: ModelReply) -> ModelReply:
         msgspec.json.decode(msgspec.json.encode(reply), type=ModelReply)
     except (msgspec.ValidationError, TypeError, UnicodeEncodeError) as error:
         what = f"the function returned an invalid reply: {error}"
-        raise ModelError("refused", what, retry=False) from None
+        raise ModelError("failed", what, retry=False) from None
     for name in ("latency_ms", "latency_model_ms"):
         value = getattr(reply, name)
         if value is not None and not 0 <= value < math.inf:
             what = f"the function returned a reply with {value} as `{name}`"
-            raise ModelError("refused", what, retry=False)
+            raise ModelError("failed", what, retry=False)
     return reply
 
 

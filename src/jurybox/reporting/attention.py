@@ -48,6 +48,7 @@ _REVIEWERS: Final = {
 }
 """The reasons that come from reviews, and their meanings."""
 _NO_SCORE: Final = frozenset({"unscored", "target_error"})
+_DANGERS: Final = frozenset({*_REVIEWERS, "safety", "forged_prompt"})
 _LOWERS_CONFIDENCE: Final = frozenset({"unstable", "judge_fallback"})
 # A review gives no score, so these samples stay without one.
 _NEVER_SETTLED: Final = frozenset({"unscored"})
@@ -241,11 +242,12 @@ def worst_samples(store: Store, view: RunView, most: int) -> tuple[SampleCard, .
 
 
 def concerns_of(store: Store, view: RunView, listed: int = FIRST) -> tuple[Concern, ...]:
-    """Return the reasons to look at a run's samples, each with its first few samples.
+    """Return the reasons to look at a run's samples: dangers first, then by their count.
 
     If low confidence is nothing but another reason's effect, the other reason says so.
     """
     every = every_concern(store, view, listed)
+    every = tuple(sorted(every, key=lambda each: (each.kind not in _DANGERS, -each.count)))
     if view.none_scored:
         # A few samples with another reason hide that none has a score.
         return tuple(sorted(every, key=lambda each: each.kind not in _NO_SCORE))

@@ -1,16 +1,18 @@
 """The order of a run's metrics, its gates in words, and why its samples failed."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from jurybox.documents.numbers import (
     compared_value,
+    dollars,
     exact,
     metric_change,
     rounding_misleads,
-    show_number,
+    written_value,
 )
 from jurybox.rubric.metrics import (
     AGGREGATE_SCORE,
@@ -24,6 +26,18 @@ from jurybox.rubric.metrics import (
 )
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.summary import GateOutcome
+from jurybox.text_format import joined
+
+
+def cost_in_words(cost: Mapping[str, Any]) -> str:
+    """Return a run's cost; if only a part is known, this part and whose cost is unknown."""
+    models: Sequence[Mapping[str, Any]] = cost.get("models", ())
+    known = [each["dollars"] for each in models if each.get("dollars") is not None]
+    unknown = dict.fromkeys(each["role"] for each in models if each.get("dollars") is None)
+    if not (any(known) and unknown):
+        return dollars(cost.get("dollars"))
+    return f"{dollars(math.fsum(known))} + {joined([*unknown])} unknown"
+
 
 UNITS: Final = {"latency_e2e_ms": "ms", "total_tokens": "tokens"}
 """The units of a sample's measures."""
@@ -62,10 +76,17 @@ def plain_words(name: str) -> str:
     return _WORDS.get(name, name.replace("_", " ").replace("-", " "))
 
 
+def in_sentence(title: str) -> str:
+    """Return a title for the middle of a sentence; abbreviations stay in capitals."""
+    return title if title[1:2].isupper() else title[:1].lower() + title[1:]
+
+
 def metric_title(name: str, rubric: Rubric) -> str:
     """Return a metric's name for readers, with the title of its criterion instead of the id."""
     titles = {each.id: each.name for each in rubric.criteria}
-    titles |= {rubric.mean_of(each.id): f"{each.name} mean" for each in rubric.criteria}
+    titles |= {
+        rubric.mean_of(each.id): f"{in_sentence(each.name)} mean" for each in rubric.criteria
+    }
     formula = rubric.metrics.get(name)
     if isinstance(formula, Statistic) and formula.by in PERCENTILES:
         return f"{formula.by} of {metric_title(formula.of, rubric)}"
@@ -89,11 +110,7 @@ def required_value(rule: Comparison, *, failed: bool = False) -> str:
 
 
 def _with_unit(name: str, number: float) -> str:
-    if name.endswith("_rate"):
-        return f"{show_number(round(100 * number, 4))}%"
-    if name.endswith("_ms"):
-        return f"{show_number(number)} ms"
-    return show_number(number)
+    return written_value(number, name) + (" ms" if name.endswith("_ms") else "")
 
 
 def ruled_title(name: str, rubric: Rubric) -> str:
@@ -104,7 +121,7 @@ def ruled_title(name: str, rubric: Rubric) -> str:
 def rules_text(rules: Iterable[Comparison], rubric: Rubric, link: str = "and") -> str:
     """Return rules in words, such as ``Tone is at least 3 and pass rate is at least 85%``."""
     each = [f"{ruled_title(rule.name, rubric)} is {required_value(rule)}" for rule in rules]
-    return f" {link} ".join([*filter(None, [", ".join(each[:-1])]), *each[-1:]])
+    return joined(each, link)
 
 
 def metrics_of(summary: Mapping[str, Any], rubric: Rubric) -> tuple[RunMetric, ...]:

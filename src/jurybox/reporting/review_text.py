@@ -7,13 +7,13 @@ import msgspec
 from msgspec.structs import replace
 
 from jurybox.calibration import calibration_record
-from jurybox.documents.numbers import short, shown
+from jurybox.documents.numbers import metric_value, shown
 from jurybox.reporting.metric_text import metric_title
 from jurybox.review.selection import FEWEST, needed_line
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.statistics.corrected import CorrectedMetric
 from jurybox.statistics.estimates import Estimate
-from jurybox.text_format import counted
+from jurybox.text_format import counted, joined
 
 _DECIMALS: Final = 4
 
@@ -62,6 +62,8 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     # Whether the scores come from the rubric's rules, so that people are compared with rules.
     by_rules: bool = False
     estimates: tuple[CorrectedMetric, ...] = ()  # the run's metrics, corrected by the random subset
+    # Whether each gate passes whose outcome changes once reviews correct its metric.
+    changed_gates: dict[str, bool] = {}
     # What reviewers could not score, for the rubric's authors.
     unclear: tuple[UnclearCase, ...] = ()
 
@@ -96,7 +98,35 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def conclusion(self) -> tuple[str, str]:
-        """Whether the judge can be relied on, in words, and the tone of these words."""
+        """Whether the judge can be relied on, in words, and the tone of these words.
+
+        A judge that agrees beyond chance can still score too high. Such a judge isn't to be relied
+        on if a gate shows it, or if the agreement isn't proven.
+        """
+        agreed, tone = self._beyond_chance
+        if not self.biased:
+            return agreed, tone
+        high, low = (
+            [f"{name} (by {metric_value('', abs(by))})" for name, by in self.biased if by * way > 0]
+            for way in (1, -1)
+        )
+        sides = [
+            f"too {way} on {joined(names)}"
+            for way, names in (("high", high), ("low", low))
+            if names
+        ]
+        whose = "the rules' scores" if self.by_rules else "this judge's scores"
+        found = f"{whose}: compared with people's, they are {' and '.join(sides)}"
+        if tone == "passes" and not self.changed_gates:
+            return f"Use the corrected values, not {found}", "waits"
+        lost = [gate for gate, passes in self.changed_gates.items() if not passes]
+        fail = "more gate fails" if len(lost) == 1 else "more gates fail"
+        gates = f". Corrected, {len(lost)} {fail}" if lost else ""
+        return f"Don't rely on {found}{gates}", "fails"
+
+    @property
+    def _beyond_chance(self) -> tuple[str, str]:
+        """Whether the agreement with people is more than chance, in words, and their tone."""
         who = "The rules agree" if self.by_rules else "The judge agrees"
         known, proven = self._known, self._proven
         if not known:
@@ -104,27 +134,43 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         if all(each.kappa.value is None for each in known):
             return "All scores are equal, so agreement can't be distinguished from chance", "waits"
         if len(proven) == len(known):
-            found = f"{who} with people, and not by chance"
-            return ", ".join(filter(None, (found, *self._exceptions))), "passes"
+            return f"{who} with people, and not by chance{self._least}", "passes"
         if not proven:
             return f"It isn't shown that {who.lower()} with people beyond chance", "fails"
         names = ", ".join(each.criterion for each in proven)
         return f"{who} with people beyond chance only on {names}", "waits"
 
     @property
-    def _exceptions(self) -> Iterator[str]:
-        """Yield on which of several criteria agreement is lowest, and where the judge is biased."""
+    def beyond_chance(self) -> str:
+        """Whether the agreement is more than chance, where the conclusion says something else."""
+        agreed, tone = self._beyond_chance
+        if not self.biased:
+            return ""
+        if tone != "passes":
+            return agreed
+        kappas = sorted(each.kappa.value or 0.0 for each in self._proven)
+        ends = dict.fromkeys(metric_value("", each) for each in (kappas[0], kappas[-1]))
+        return f"The agreement is still more than chance (kappa {' to '.join(ends)})"
+
+    @property
+    def _least(self) -> str:
+        """On which of several criteria the same score is rarest."""
         same = {each.criterion: each.exact.value for each in self._known if each.exact.value}
         lowest = min(same.values(), default=0.0)
-        if lowest < max(same.values(), default=0.0):
-            least = [name for name, share in same.items() if share == lowest]
-            yield f"least on {' and '.join(least)} ({100 * lowest:.0f}%)"
-        who = "the rules score" if self.by_rules else "the judge scores"
-        for each in self._known:
-            made = None if each.bias is None else each.bias.interval
-            if each.bias is not None and made is not None and not made.low <= 0 <= made.high:
-                level = "higher" if made.low > 0 else "lower"
-                yield f"but {who} {each.criterion} {short(abs(each.bias.value or 0))} {level}"
+        if lowest == max(same.values(), default=0.0):
+            return ""
+        least = [name for name, share in same.items() if share == lowest]
+        return f", least on {' and '.join(least)} ({100 * lowest:.0f}%)"
+
+    @property
+    def biased(self) -> list[tuple[str, float]]:
+        """The criteria on which the judge scores higher or lower than people, and by how much."""
+        return [
+            (each.criterion, bias.value)
+            for each in self._known
+            if (bias := each.bias) is not None and bias.value is not None
+            if (made := bias.interval) is not None and not made.low <= 0 <= made.high
+        ]
 
     @property
     def _known(self) -> list[calibration_record.CriterionAgreement]:
@@ -209,7 +255,8 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def lines(self) -> tuple[str, ...]:
         """The agreement as lines of text."""
-        return (self.reviewed_by, *_tabled(self), *_corrected(self), *self.doubts)
+        concluded = (self.conclusion[0],) if self.biased else ()
+        return (self.reviewed_by, *concluded, *_tabled(self), *_corrected(self), *self.doubts)
 
     @property
     def compared(self) -> bool:

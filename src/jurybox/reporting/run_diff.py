@@ -7,7 +7,7 @@ import msgspec
 
 from jurybox.documents.numbers import difference, metric_change
 from jurybox.reporting.attention import SamplePlace
-from jurybox.reporting.metric_text import metric_title, plain_words
+from jurybox.reporting.metric_text import in_sentence, metric_title, plain_words
 from jurybox.reporting.run_changes import (
     TURNS,
     ChangeCounts,
@@ -25,7 +25,7 @@ from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLE_SCORE, WIN_RATE
 from jurybox.statistics.estimates import Interval
 from jurybox.statistics.metric_differences import RIGHT, MetricDifference, rescaled
-from jurybox.text_format import counted
+from jurybox.text_format import counted, joined
 
 # The metrics of a run, by those of its samples that are shares.
 _RATES: Final = {
@@ -275,10 +275,11 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         found: dict[str, list[str]] = {}
         for each in self.tested:
             if each.comparison.verdict != "undecided" and each.metric != RIGHT:
-                found.setdefault(self._word(each), []).append(self.name_of(each, titled=titled))
+                name = self.name_of(each, titled=titled)
+                found.setdefault(self._word(each), []).append(in_sentence(name) if titled else name)
         if found:
             than = " than A in" if lettered else " in"
-            differs = (f"{what}{than} {', '.join(names)}" for what, names in found.items())
+            differs = (f"{what}{than} {joined(names)}" for what, names in found.items())
             said = f"{'; '.join(differs)} (by more than chance{level})"
             parts.append(f"B is {said}" if lettered else said)
         elif self.compared and self.identical:

@@ -10,14 +10,20 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from jurybox.documents.numbers import short, show_number
+from jurybox.documents.numbers import exact, show_number
 from jurybox.engine import records
 from jurybox.engine.plan import RECORDED, Metadata, Plan, read_plan
 from jurybox.engine.replay import role_of
 from jurybox.errors import IncompleteError, JuryboxError
 from jurybox.judging.model_versions import check_version
 from jurybox.judging.protocol import raised_votes
-from jurybox.reporting.metric_text import headline, key_metric, listed_counts, none_scored
+from jurybox.reporting.metric_text import (
+    cost_in_words,
+    headline,
+    key_metric,
+    listed_counts,
+    none_scored,
+)
 from jurybox.reporting.release import (
     ReleaseReview,
     read_reviews,
@@ -175,15 +181,19 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def level(self) -> Band | None:
-        """The overall score's band; None for an unfinished run, whose score may still change."""
+        """The overall score's band; None for an unfinished run, whose score may still change.
+
+        Its meaning may praise the run, so it is left out unless the run can be released.
+        """
         overall: float | None = self.summary.get(f"{self.rubric.overall_name}_mean")
         if self.status != "finished" or overall is None:
             return None
         band = self.rubric.level(overall, self.conclusion.decision)
         if band is None or overall >= band.low:
-            return band
-        meaning = f"{show_number(band.low)} when rounded; gates use {short(overall)}"
-        return msgspec.structs.replace(band, meaning=meaning)
+            ready = self.passed and not self.unconfirmed
+            return band if ready or band is None else msgspec.structs.replace(band, meaning="")
+        begins = f"{band.label} begins at {show_number(band.low)}, and this is {exact(overall)}"
+        return msgspec.structs.replace(band, label=f"Almost {band.label}", meaning=begins)
 
     @property
     def worst_first(self) -> SampleQuery:
@@ -438,6 +448,7 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
     blockers: tuple[str, ...] = ()
     queued: int | None = None
     dollars: float | None = None
+    cost: str | None = None
     derived_from: str | None = None
     name: str | None = None
     tags: tuple[str, ...] = ()
@@ -490,4 +501,5 @@ def _finished(row: records.RunRow, store: Store) -> dict[str, Any]:
         "blockers": view.release.blockers,
         "queued": view.queued,
         "dollars": view.cost.get("dollars"),
+        "cost": cost_in_words(view.cost),
     }

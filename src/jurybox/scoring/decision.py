@@ -120,6 +120,8 @@ class _Explainer:
         }
         lowest = min(known.values(), default=None)
         there = [scenario for scenario, value in known.items() if value == lowest]
+        if len(there) == len(self._scenarios) > 1:
+            return "; the same in every scenario"
         named = ", ".join(there[:_MOST_NAMED])
         more = f" and {left} more" if (left := len(there) - _MOST_NAMED) > 0 else ""
         return f"; lowest in {named}{more} ({_shown(lowest)})" if there else ""

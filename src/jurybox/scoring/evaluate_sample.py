@@ -147,7 +147,9 @@ def response_of(outcome: Outcome) -> Response:
             timing = Timing(
                 latency_e2e_ms=outcome.latency_ms, timed_out=late, attempts=outcome.attempts
             )
-            return Response(text="", timing=timing, error=f"{outcome.kind}: {outcome.message}")
+            # A function or command that fails has said itself that it did.
+            kind = "" if outcome.kind == "failed" else f"{outcome.kind}: "
+            return Response(text="", timing=timing, error=f"{kind}{outcome.message}")
 
 
 def conclude(

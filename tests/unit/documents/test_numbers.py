@@ -2,10 +2,13 @@ import pytest
 
 from jurybox.documents.numbers import (
     decimals_of,
+    dollars,
     metric_change,
+    metric_value,
     read_number,
     round_half_up,
     show_number,
+    written_value,
 )
 
 
@@ -114,12 +117,41 @@ def test_halves_are_rounded_up_as_people_do(value: float, decimals: int, rounded
 
 
 @pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("overall_mean", 0.6, "0.600"),
+        ("overall_mean", 1e-5, "0.00001"),
+        ("pass_rate", 0.65, "65.0%"),
+        ("latency_e2e_ms", 14.135, "14.1"),
+        ("latency_e2e_ms", 3010.4, "3010"),
+        ("total_tokens_mean", 31.0, "31.0"),
+        ("samples", 12, "12"),
+        ("overall_mean", None, "-"),
+    ],
+)
+def test_each_kind_of_number_has_its_decimals(name: str, value: float | None, text: str) -> None:
+    assert metric_value(name, value) == text
+
+
+def test_a_threshold_is_shown_as_the_rubric_writes_it() -> None:
+    assert (written_value(0.7, "overall_mean"), written_value(0.85, "pass_rate")) == ("0.7", "85%")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "$0.00"), (0.8661, "$0.87"), (1234.5, "$1,234.50"), (0.00123, "$0.0012")],
+)
+def test_a_cost_has_two_decimals_and_is_not_rounded_to_nothing(value: float, text: str) -> None:
+    assert dollars(value) == text
+
+
+@pytest.mark.parametrize(
     ("name", "change", "text"),
     [
-        ("pass_rate", 0.15, "+15 points"),
-        ("pass_rate", -0.01, "-1 point"),
+        ("pass_rate", 0.15, "+15.0 points"),
+        ("pass_rate", -0.01, "-1.0 points"),
         ("pass_rate", None, "-"),
-        ("overall_mean", 0.15, "+0.15"),
+        ("overall_mean", 0.15, "+0.150"),
     ],
 )
 def test_a_change_of_a_rate_is_in_points_not_in_percent(

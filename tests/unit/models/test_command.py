@@ -174,10 +174,10 @@ def test_a_command_need_not_listen(size: int) -> None:
         ("os.kill(os.getpid(), 40)", "the command was ended by signal 40"),
     ],
 )
-def test_a_bad_end_is_a_refusal_with_the_last_complaint(code: str, said: str) -> None:
+def test_a_bad_end_is_a_failure_with_the_last_complaint(code: str, said: str) -> None:
     trouble = trouble_of(python(f"print('half a reply', flush=True)\n{code}"))
     assert str(trouble) == said
-    assert (trouble.kind, trouble.retry, trouble.fatal) == ("refused", False, False)
+    assert (trouble.kind, trouble.retry, trouble.fatal) == ("failed", False, False)
 
 
 def no_program() -> CommandModel:

@@ -121,7 +121,7 @@ def test_a_reply_with_parts_that_are_none_is_trouble(reply: ModelReply, problem:
     with pytest.raises(ModelError) as caught:
         call(lambda _: reply)
     assert problem in str(caught.value)
-    assert (caught.value.kind, caught.value.retry) == ("refused", False)
+    assert (caught.value.kind, caught.value.retry) == ("failed", False)
 
 
 @pytest.mark.parametrize("returned", [None, 3, b"x", ["x"]])
@@ -143,7 +143,7 @@ async def fail_slowly(_: str) -> str:
 def test_an_exception_is_trouble_with_its_type_and_message(function: Callable[..., Any]) -> None:
     with pytest.raises(ModelError, match="failed with ValueError: no such thing") as caught:
         call(function)
-    assert (caught.value.kind, caught.value.retry) == ("refused", False)
+    assert (caught.value.kind, caught.value.retry) == ("failed", False)
 
 
 def test_a_stop_iteration_does_not_hang() -> None:

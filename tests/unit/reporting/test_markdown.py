@@ -60,7 +60,7 @@ def test_gates_have_values_margins_and_counts(make_run: Callable, row: Callable)
     gates = {cells[0]: cells[1:] for cells in rows_of(text, "Gates")}
     # 0.45 + 0.3 + 0.15 * 3000 / 12000 + 0.1 is 0.8875 for a, and b has all.
     assert gates["`aggregate_score >= 0.8`"] == ["0.944", "+0.144", "2", "yes"]
-    assert gates["`pass_rate >= 0.85`"] == ["50%", "-35 points", "2", "**no**"]
+    assert gates["`pass_rate >= 0.85`"] == ["50.0%", "-35.0 points", "2", "**no**"]
     # p95 of 2000 and 12000 is 11500.
     assert gates["`latency_e2e_p95_ms <= 10000`"] == ["11500 ms", "-1500 ms", "2", "**no**"]
 
@@ -69,8 +69,8 @@ def test_every_metric_has_its_n_beside_it(make_run: Callable, row: Callable) -> 
     rows = [row("a"), row("b", "mute")]
     text = report(make_run(rows, lambda prompt: "no" if "mute" in prompt else GOOD))
     metrics = {cells[0]: cells[1:] for cells in rows_of(text, "Metrics")}
-    assert metrics["`aggregate_score`"] == ["1", "1"]
-    assert metrics["`evaluator_error_rate`"] == ["50%", "2"]
+    assert metrics["`aggregate_score`"] == ["1.000", "1"]
+    assert metrics["`evaluator_error_rate`"] == ["50.0%", "2"]
     assert metrics["`latency_model_p95_ms`"] == ["-", "0"]
     assert "why judges gave no scores: 1 x the judge's replies could not be read" in text
 
@@ -78,7 +78,7 @@ def test_every_metric_has_its_n_beside_it(make_run: Callable, row: Callable) -> 
 def test_repeats_have_mean_and_deviation_a12(make_run: Callable, row: Callable) -> None:
     text = report(make_run([row("a")], lambda _: GOOD, repeats=3))
     repeats = {cells[0]: cells[1:] for cells in rows_of(text, "Repeats")}
-    assert repeats["`aggregate_score`"] == ["1", "0", "1, 1, 1"]
+    assert repeats["`aggregate_score`"] == ["1.000", "0.000", "1.000, 1.000, 1.000"]
     assert "n = 3 repeats" in text
 
 
@@ -88,7 +88,7 @@ def test_scenarios_cost_and_metadata_are_tables(make_run: Callable, row: Callabl
     text = report(made)
     assert [cells[:2] for cells in rows_of(text, "Scenarios")] == [["x \\| y", "1"], ["z", "1"]]
     assert rows_of(text, "Cost")[0][:3] == ["python/judges:one", "judge", "2"]
-    assert "In US dollars: 0.2500." in text
+    assert "In US dollars: $0.25." in text
     fields = {cells[0].strip("`"): cells[1] for cells in rows_of(text, "Metadata")}
     assert set(FOURTEEN) <= fields.keys()
     assert fields["digest"] == made.row.digest

@@ -58,7 +58,7 @@ def test_a_good_run_says_where_it_is_lowest() -> None:
         "deploy",
         (
             "overall averages 0.8, at least 0.7; lowest in basic (0.75)",
-            "the weakest criterion: care averages 0.8; lowest in basic, support (0.8)",
+            "the weakest criterion: care averages 0.8; the same in every scenario",
         ),
     )
 
@@ -101,9 +101,14 @@ def test_all_scenarios_that_share_the_lowest_value_are_named() -> None:
 
 
 def test_of_many_scenarios_that_share_the_lowest_value_three_are_named() -> None:
-    every = dict.fromkeys("abcde", (0.6, 0.3, 0.9))
+    every = {**dict.fromkeys("abcde", (0.6, 0.3, 0.9)), "f": (0.6, 0.4, 0.9)}
     _, said = reasons(0.65, 0.3, 0.9, **every)
     assert said == ("care averages 0.3, below 0.5; lowest in a, b, c and 2 more (0.3)",)
+
+
+def test_no_scenario_is_the_lowest_if_all_are_the_same() -> None:
+    _, said = reasons(0.65, 0.3, 0.9, **dict.fromkeys("abcde", (0.6, 0.3, 0.9)))
+    assert said == ("care averages 0.3, below 0.5; the same in every scenario",)
 
 
 def test_every_condition_has_its_reason_in_the_order_of_the_document() -> None:

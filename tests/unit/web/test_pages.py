@@ -113,7 +113,7 @@ def test_a_run_page_shows_how_far_the_votes_agree_as_the_report_does(
     assert "-pending" not in shown
     for text in (shown, html_report(run.view, gather(run.store, run.view), run.store, {})):
         (table,) = re.findall(r'id="votes-head">By criterion.*?</table>', text, re.DOTALL)
-        rows = re.findall(r'<th scope="row"><bdi>(\w+)</bdi></th><td class="number">100%', table)
+        rows = re.findall(r'<th scope="row"><bdi>(\w+)</bdi></th><td class="number">100.0%', table)
         assert rows == ["Accuracy", "Clarity"]
 
 
@@ -308,8 +308,10 @@ def test_a_rubric_says_in_words_how_it_decides(make_run: MakeRun, pages: PagesCl
     assert "<dt>A sample passes if</dt><dd>Accuracy is at least 3</dd>" in page
     gates = "pass rate is at least 85.55% and overall mean is more than 0"
     assert f"<dt>A run passes if</dt><dd>{gates}</dd>" in page
-    weights = re.findall(r'<bdi>(\w+)</bdi></th><td data-name="weight" class="number">(\d+%)', page)
-    assert weights == [("Accuracy", "75%"), ("Clarity", "25%")]
+    weights = re.findall(
+        r'<bdi>(\w+)</bdi></th><td data-name="weight" class="number">([\d.]+%)', page
+    )
+    assert weights == [("Accuracy", "75.0%"), ("Clarity", "25.0%")]
     # In the facts, and in the row of each text.
     assert page.count("several texts have this version") == 3
 
@@ -340,7 +342,7 @@ def test_a_question_that_makes_no_sense_is_refused(pages: PagesClient) -> None:
         assert refused.status_code == 400
         assert set(refused.json()["error"]) == {"problem", "hint", "where"}
     page = pages.get("/runs/run-a/samples?sort=x").text
-    assert "`x` isn&#39;t an allowed value" in page
+    assert "<code>x</code> isn&#39;t an allowed value" in page
     assert "pattern" not in page
 
 
@@ -395,7 +397,9 @@ def test_a_level_that_is_reached_by_rounding_says_so(make_run: MakeRun, pages: P
         return str(judge(prompt)).replace(": 3", ": 69").replace(": 4", ": 69")
 
     make_run([answered("s1")], close, rubric=rubric)
-    assert "0.7 when rounded; gates use 0.69" in html.unescape(pages.get("/runs/run-a").text)
+    page = html.unescape(pages.get("/runs/run-a").text)
+    assert "Almost Good</bdi>" in page
+    assert "Good begins at 0.7, and this is 0.69" in page
     assert "Good from 0.7, Poor from 0" in pages.get("/rubrics/answers").text
 
 
@@ -754,7 +758,7 @@ def test_d7_a_run_with_a_baseline_says_what_changed(pages: PagesClient, make_run
     rows = [answered("s4", "answer 4"), answered("s5", "a")]
     make_run(rows, judge, rubric=RUBRIC, run_id="run-b", baseline="run-a")
     page = pages.get("/runs/run-b").text
-    assert "+50 points against" in page
+    assert "+50.0 points against" in page
     assert 'href="/compare?a=run-a&amp;b=run-b"' in page
 
 
@@ -837,7 +841,7 @@ def test_e8_pairs_are_listed_by_urgency_then_by_what_response_a_lost(
     run = pages.get("/runs/run-a").text
     assert "Win rate of response A" in run
     assert listed_run(made.row, made.store).metric == "win_rate"
-    assert "1 of 4</a> scored pairs (25%)" in run
+    assert "1 of 4</a> scored pairs (25.0%)" in run
     assert made.view.summary["n"]["win_rate"] == 4
     assert '<a href="/runs/run-a/samples?winner=any">4</a>' in run
     assert " of 4 samples" in pages.get("/runs/run-a/samples?winner=any").text
@@ -922,8 +926,8 @@ def test_a_comparison_draws_every_difference_and_leads_to_its_samples(
     drawn = re.findall(r'<a href="(.*?)" tabindex="-1"><title>(.*?)</title>', page)
     assert drawn == [
         ("#row-0", "s1: -0.125"),
-        ("/compare?a=run-a&amp;b=run-b&amp;change=same#row-2", "s4: 0"),
-        ("/compare?a=run-a&amp;b=run-b&amp;change=same#row-3", "s5: 0"),
+        ("/compare?a=run-a&amp;b=run-b&amp;change=same#row-2", "s4: 0.000"),
+        ("/compare?a=run-a&amp;b=run-b&amp;change=same#row-3", "s5: 0.000"),
         ("#row-1", "s2: +0.125"),
     ]
     assert 'id="row-0"' in page
@@ -980,8 +984,76 @@ def test_a_verdict_names_the_other_gates_that_fail(pages: PagesClient, make_run:
     gates = ["accuracy_mean >= 5", "clarity_mean >= 5", "overall_mean >= 1", "safety_rate >= 1"]
     rubric = RUBRIC.replace('["accuracy_mean >= 3"]', json.dumps(gates))
     make_run([answered("s1")], judge, rubric=rubric)
-    names = "(Clarity mean, overall mean, safety rate)"
+    names = "(clarity mean, overall mean, safety rate)"
     assert f"and 3 more gates fail {names}" in pages.get("/runs/run-a").text
+
+
+def test_too_few_scores_to_decide_come_before_the_gates_that_fail(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    def unreadable(prompt: str) -> str | Failure:
+        return judge(prompt) if "Task s0" in prompt else "no verdict"
+
+    gates = '["accuracy_mean >= 3", "pass_rate >= 0.9", "unscored_rate <= 0.1"]'
+    rubric = RUBRIC.replace('["accuracy_mean >= 3"]', gates).replace("gates:", f"{BANDS}gates:")
+    make_run([answered(f"s{n}") for n in range(4)], unreadable, rubric=rubric)
+    page = pages.get("/runs/run-a").text
+    why = "3 of 4 samples could not be scored: the judge&#39;s replies could not be read"
+    assert f'flag=unscored"><bdi>{why}' in page
+    assert "repair the judge and run the suite again" in page
+    assert "2 of 3 gates fail" in page
+    # What praises a run is left out, and votes are told from samples.
+    assert "Fine for users" not in page
+    assert (
+        '3 votes of <a href="/runs/run-a/samples?flag=lost_votes">3 samples</a> are missing' in page
+    )
+
+
+def test_reasons_to_look_at_samples_are_sorted_by_their_count(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    def unsure(prompt: str) -> str | Failure:
+        return "no verdict" if "Task s0" in prompt else scored({"accuracy": 1, "clarity": 1}, WHY)
+
+    make_run([answered(f"s{n}") for n in range(4)], unsure, rubric=RUBRIC)
+    page = pages.get("/runs/run-a").text
+    look = re.search(r">Look at</a>: (.*?)\.</p>", page)
+    assert look
+    assert re.sub("<.*?>", "", look[1]) == "failed 3, not scored 1"
+
+
+def test_pairs_that_were_scored_one_by_one_are_told_from_those_in_both_orders(
+    make_run: MakeRun, pages: PagesClient
+) -> None:
+    def reply(prompt: str) -> str:
+        return str(decided(prompt) if "winner" in prompt else judge(prompt))
+
+    rows = [
+        answered(f"s{n}", "better answer", response_b=Response(text="worse answer"))
+        for n in range(3)
+    ]
+    rows += [msgspec.structs.replace(rows[0], id="r0", reference="the reference")]
+    gated = PAIRS.replace("votes: 1\n", 'votes: 1\ngates: ["unstable_rate <= 0.9"]\n')
+    run = make_run(rows, reply, rubric=gated, votes=3)
+    pages.app.state.place.jury(run.row).result()
+    page = pages.get("/runs/run-a").text
+    assert "only 3 judged in both orders: 33.3% of these" in page
+    assert "pairs judged in both orders" in page
+    assert "The other 1 scored pair had their responses scored one by one." in page
+    assert "Only pairs judged in both orders have preferences." in page
+
+
+def test_stopped_runs_have_a_filter(make_run: MakeRun, pages: PagesClient) -> None:
+    make_run([answered(f"s{n}") for n in range(3)], judge, rubric=RUBRIC, left_out=1)
+    make_run([answered("s1")], judge, rubric=RUBRIC, run_id="run-b")
+    found = pages.get("/?verdict=stopped").text
+    assert (found.count('href="/runs/run-a"'), found.count('href="/runs/run-b"')) == (1, 0)
+
+
+def test_an_empty_store_and_a_missing_run_name_the_command(pages: PagesClient) -> None:
+    for path in ("/", "/compare"):
+        assert "<code>jurybox run suite.yaml</code> runs it." in pages.get(path).text
+    assert "<code>jurybox runs</code> lists them" in pages.get("/runs/nothing").text
 
 
 def test_a_verdict_that_reviews_cast_doubt_on_is_marked_everywhere(
@@ -999,7 +1071,7 @@ def test_a_verdict_that_reviews_cast_doubt_on_is_marked_everywhere(
         assert sorted(badges) == [("passes", "Ship"), ("waits", "Ship, but see reviews")], path
     run = pages.get("/runs/run-a").text
     assert ">Ship, but see reviews</h2>" in run
-    assert "reviews cast doubt on this verdict: corrected by them, Accuracy mean is 1" in run
+    assert "reviews cast doubt on this verdict: corrected by them, accuracy mean is 1.000" in run
     views = [finished_view(row, made.store) for row in made.store.runs()]
     people = {made.row.id: reviewer_agreement(made.view, made.store)}
     file = side_by_side_html(side_by_side(made.store, views, CompareOptions()), people)
@@ -1009,7 +1081,7 @@ def test_a_verdict_that_reviews_cast_doubt_on_is_marked_everywhere(
 def test_reviews_that_fail_more_gates_support_a_verdict_not_to_ship(
     pages: PagesClient, make_run: MakeRun
 ) -> None:
-    gates = '["accuracy_mean >= 3", "clarity_mean >= 5"]'
+    gates = '["accuracy_mean >= 3", "clarity_mean >= 5", "unscored_rate <= 0.1"]'
     rubric = RUBRIC.replace('["accuracy_mean >= 3"]', gates)
     made = make_run([answered(f"r{n}") for n in range(12)], judge, rubric=rubric)
     desk, scores = ReviewDesk(made.store, made.row), cycle((1, 2, 4))
@@ -1019,11 +1091,16 @@ def test_reviews_that_fail_more_gates_support_a_verdict_not_to_ship(
     pages.get("/runs/run-a/review/agreement")  # waits until the reviews are compared
     run = pages.get("/runs/run-a").text
     assert ">Don&#39;t ship</h2>" in run
-    assert "reviews support this verdict: corrected by them, Clarity mean is 3 and has to be" in run
-    assert "; Accuracy mean is 2.333 and has to be at least 3 (interval " in run
+    assert (
+        "reviews support this verdict: corrected by them, clarity mean is 3.000 and has to be"
+        in run
+    )
+    assert "; accuracy mean is 2.333 and has to be at least 3 (interval " in run
     assert ", so chance isn&#39;t excluded)" in run
     assert "fails corrected</small>" in run
     assert "corrected 2.333</small>" in run
+    assert "not corrected by reviews</small>" in run
+    assert run.count("not corrected by reviews</small>") == 1
     assert ", which includes the threshold</small>" in run
 
 
@@ -1076,12 +1153,12 @@ def test_of_runs_with_different_rubrics_only_what_they_share_is_compared(
     assert "Choose two runs of one dataset" in page
     _, _, metrics = page.partition('id="metrics"')
     table, _, below = metrics.partition("</table>")
-    assert "Accuracy mean" not in table
+    assert "ccuracy mean" not in table
     assert "no such metric or no scores, or has it on a different scale" in below
-    assert "<bdi>Accuracy mean</bdi> (A 4, B 4)" in below
-    assert "<bdi>Clarity mean</bdi> (A 3)" in below
+    assert "<bdi>accuracy mean</bdi> (A 4.000, B 4.000)" in below
+    assert "<bdi>clarity mean</bdi> (A 3.000)" in below
     columns = pages.get("/side-by-side?run=run-a&run=run-b").text
-    assert "Only one run has: <bdi>Clarity mean 3 (run-a), Tone mean 3 (run-b)" in columns
+    assert "Only one run has: <bdi>clarity mean 3.000 (run-a), tone mean 3.000 (run-b)" in columns
     assert "Where they differ <small>0 samples" in columns
     assert "not in this run" in columns
     assert "<bdi>run-b</bdi>: no scores could be compared: no sample id is in both runs" in columns
@@ -1114,9 +1191,9 @@ def test_scores_and_winners_of_pairs_are_not_compared(
     sample = pages.get("/runs/run-c/samples/0").text
     assert ", two responses compared</dd>" in sample
     assert '<th scope="col" class="number">Winner</th>' in sample
-    assert "</a> -100 points</small>" in page  # the difference of the one sample, in the chart
+    assert "</a> -100.0 points</small>" in page  # the difference of the one sample, in the chart
     # The sentence, the table and the test are about one metric, in one direction.
-    assert '<td data-name="B - A" class="number">-100 points</td>' in page
+    assert '<td data-name="B - A" class="number">-100.0 points</td>' in page
     assert "points of response B" not in page
 
 
@@ -1135,7 +1212,7 @@ def test_a_tie_that_comes_from_the_order_is_no_agreement(
     assert counts == [("A", "1"), ("tie", "2"), ("B", "1"), ("pairs", "4")]
     votes = page.partition('id="votes-head">')[2].partition("</section>")[0]
     # Of two ties, the votes on one agree in both orders.
-    assert '<bdi>Accuracy</bdi></th><td class="number">75%' in votes
+    assert '<bdi>Accuracy</bdi></th><td class="number">75.0%' in votes
 
 
 def test_runs_with_different_samples_are_compared_over_those_that_both_have(
@@ -1145,13 +1222,13 @@ def test_runs_with_different_samples_are_compared_over_those_that_both_have(
     make_run([answered(f"s{n}") for n in range(2)], judge, rubric=RUBRIC, run_id="run-b")
     page = pages.get("/compare?a=run-a&b=run-b").text
     row = page.partition("<bdi>Pass rate</bdi>")[2].partition("</tr>")[0]
-    assert re.findall(r">([^<>]+)</td>", row) == ["100%", "100%", "0 points", "the same"]
+    assert re.findall(r">([^<>]+)</td>", row) == ["100.0%", "100.0%", "0.0 points", "the same"]
     assert "means over those with a score in both, by the means of votes." in page
     columns = pages.get("/side-by-side?run=run-a&run=run-b").text
     assert "not tested" not in page  # a gated metric of other samples can't be compared
     what = "run-a has 4 samples with 1 vote each, run-b has 2 samples with 1 vote each"
     assert f"{what}; each difference is over the samples shared with the first run" in columns
-    assert "75%" in columns
+    assert "75.0%" in columns
     assert "+25 points" not in columns
 
 

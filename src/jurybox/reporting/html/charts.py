@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from jurybox.documents.numbers import short, show_number
+from jurybox.documents.numbers import metric_value, short, show_number
 from jurybox.reporting.html.histograms import Distribution
 from jurybox.scoring.tally import Bin
 
@@ -71,7 +71,7 @@ class HistogramLayout:
 
     def __init__(self, of: Distribution) -> None:
         self.description = _described(of)
-        self._bins = of.bins
+        self._name, self._bins = of.name, of.bins
         self._query = of.query
         self._wide = (_WIDTH - 2 * _EDGE) / max(len(of.bins), 1)
         # The values with a known position: the scores, or the ends of the ranges.
@@ -124,7 +124,12 @@ class HistogramLayout:
         """The name, position, height and kind of each stroke."""
         for at, (label, value, kind) in enumerate(self._named):
             x = self._place(value)
-            yield within(f"{label} {short(value)}", x, _WIDTH), x, _LINE * (at + 1), kind
+            yield (
+                within(f"{label} {metric_value(self._name, value)}", x, _WIDTH),
+                x,
+                _LINE * (at + 1),
+                kind,
+            )
 
     @property
     def labels(self) -> list[PlacedText]:
@@ -157,8 +162,10 @@ def _described(of: Distribution) -> str:
     """Describe a distribution in words."""
     unit = f" {of.unit}" if of.unit else ""
     bins = "; ".join(_bin_words(each) for each in of.bins if each[2])
-    marks = "".join(f" {mark.label} {short(mark.value)}{unit}." for mark in of.marks)
-    return f"{short(of.n)} values, mean {short(of.mean)}{unit}. {bins}.{marks}"
+    marks = "".join(
+        f" {mark.label} {metric_value(of.name, mark.value)}{unit}." for mark in of.marks
+    )
+    return f"{short(of.n)} values, mean {metric_value(of.name, of.mean)}{unit}. {bins}.{marks}"
 
 
 def _bin_words(found: Bin) -> str:

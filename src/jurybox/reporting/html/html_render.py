@@ -13,7 +13,15 @@ import msgspec
 from markupsafe import Markup, escape
 
 from jurybox.calibration.bias_results import BiasMetric
-from jurybox.documents.numbers import dollars, exact, metric_change, metric_value, short, shown
+from jurybox.documents.numbers import (
+    dollars,
+    exact,
+    metric_change,
+    metric_value,
+    short,
+    shown,
+    written_value,
+)
 from jurybox.engine.records import RunRow, facets_of, in_order
 from jurybox.judging.evaluation_report import show_vote
 from jurybox.reporting.attention import UNREMARKABLE, Attention, card
@@ -32,6 +40,7 @@ from jurybox.reporting.html.run_verdict import Verdict, verdict_of
 from jurybox.reporting.judge_votes import Opinion, judge_replies, opinions_of, votes_on
 from jurybox.reporting.metric_text import (
     causes_of,
+    cost_in_words,
     gate_margin,
     gate_value,
     headline,
@@ -83,10 +92,11 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         return metric_change(name, value)
 
     def near(value: float) -> str:
-        return short(round(value, 3) + 0.0)  # an estimate this close to zero is zero
+        return metric_value("", round(value, 3) + 0.0)  # an estimate this close to zero is zero
 
     own = (
         between,
+        cost_in_words,
         change,
         counted,
         dollars,
@@ -113,6 +123,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
     )
     filters = cast("dict[str, Any]", made.filters)
     filters |= {each.__name__: each for each in (*own, rendered, short, unmarked, visible, whole)}
+    filters["written_value"] = written_value
     known = cast("dict[str, Any]", made.globals)
     known |= {
         "fewest": FEWEST,

@@ -11,7 +11,6 @@ from typing import Final
 
 from markupsafe import Markup
 
-from jurybox.documents.numbers import shown
 from jurybox.text_format import counted, cut, visible
 
 NAME: Final = 80
@@ -66,7 +65,7 @@ def percent(share: float) -> str:
         return "under 0.1%"
     if 0.999 < share < 1:  # noqa: PLR2004 - would be rounded to 100%
         return "over 99.9%"
-    return f"{shown(round(100 * share, 1))}%"
+    return f"{100 * share:.1f}%"
 
 
 def moment(utc: str) -> str:

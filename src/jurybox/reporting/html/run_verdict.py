@@ -25,7 +25,7 @@ from jurybox.rubric.metrics import SAMPLES, UNSTABLE_RATE, WIN_RATE, Comparison
 from jurybox.rubric.rubric_model import Rubric, releases
 from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.estimates import Interval
-from jurybox.text_format import counted
+from jurybox.text_format import counted, joined
 
 Part = tuple[str, str]
 _MOST_REASONS: Final = 3
@@ -196,9 +196,10 @@ def _verdict(word: str, tone: str, *reasons: Iterable[Part]) -> Verdict:
 
 
 def _unscored(view: RunView) -> Iterator[Part]:
-    """Yield why no sample has a score; nothing if any has one."""
-    if view.none_scored:
-        summary = view.summary
+    """Yield why no sample has a score, or too few to decide; nothing if enough have one."""
+    summary = view.summary
+    lacking = round((summary.get("unscored_rate") or 0) * summary[SAMPLES])
+    if view.none_scored or lacking > summary[SAMPLES] / 2:
         errors: Mapping[str, int] = summary.get("evaluator_errors") or {}
         judges = {plain_words(cause): count for cause, count in errors.items()}
         systems: Mapping[str, int] = summary.get("target_errors") or {}
@@ -210,7 +211,9 @@ def _unscored(view: RunView) -> Iterator[Part]:
         of_judges, of_systems = causes
         of_judges += f" ({votes})" if votes and judges else ""
         why = "; ".join(filter(None, (of_judges, of_systems)))
-        yield f"no sample could be scored: {why}", f"flag={flag}"
+        which = f"{lacking:,} of {counted(summary[SAMPLES], 'sample')} could not"
+        which = "no sample could" if view.none_scored else which
+        yield f"{which} be scored: {why}", f"flag={flag}"
         what = "judge" if summary["unscored_rate"] else "system under test"
         why = "reviews can't replace the missing scores"
         yield f"repair the {what} and run the suite again ({why})", ""
@@ -240,8 +243,12 @@ def _unsure(view: RunView) -> Iterator[Part]:
     gauges = [gauge(gate, view.rubric, metrics) for gate in view.gates]
     names = [metric_title(each.rule.name, view.rubric) for each in gauges if each.close]
     if names:
-        which = ", ".join(names)
-        yield f"the interval of {which} includes the threshold: more samples would settle it", ""
+        of = (
+            "interval of {} includes its threshold"
+            if len(names) == 1
+            else "intervals of {} include their thresholds"
+        )
+        yield f"the {of.format(joined(names))}; more samples would settle it", ""
 
 
 def _optional(left: int) -> Iterator[Part]:
@@ -251,15 +258,25 @@ def _optional(left: int) -> Iterator[Part]:
 
 
 def _scenarios_in(reasons: Iterable[str], view: RunView) -> Iterator[Part]:
-    """Yield the reasons for a decision, with the query of the scenario that they name."""
+    """Yield the reasons for a decision, with the query of the samples that they are about.
+
+    These are the samples of the scenario that they name, sorted by the score that they name.
+    """
     names = sorted(view.summary.get("scenarios") or (), key=len, reverse=True)
+    scored = {view.rubric.overall_name, *(each.id for each in view.rubric.criteria)}
     for reason in reasons:
-        named = next((name for name in names if _names(reason, name)), None)
-        query = "" if named is None else urlencode({"scenario": named})
+        lowest = _LOWEST.search(reason)
+        # Several scenarios have no list of their own, so the list has every sample.
+        of_one = [lowest[1]] if lowest else [name for name in names if _names(reason, name)]
+        query = {"scenario": of_one[0]} if of_one and of_one[0] in names else {}
+        about = [each for pair in _ABOUT.findall(reason) for each in pair if each in scored]
+        query |= {"sort": f"metric:{about[0]}"} if about else {}
         # Semicolons separate the reasons.
-        yield _as_shown(reason, view.rubric).replace("; lowest in", ", lowest in"), query
+        yield _as_shown(reason, view.rubric).replace("; ", ", "), urlencode(query, safe=":")
 
 
+_LOWEST: Final = re.compile(r"; lowest in (.*) \([^()]*\)$")
+_ABOUT: Final = re.compile(r"(\w+) averages|weakest in (\w+)")
 _NUMBER: Final = re.compile(r"(?<![\w.])\d+\.\d{4,}(?![\w.])")
 
 

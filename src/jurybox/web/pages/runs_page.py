@@ -54,7 +54,7 @@ def runs_page(
     page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
     search: Annotated[str, Query(max_length=200, pattern=ANY_TEXT)] = "",
     tag: Annotated[str, Query(max_length=200, pattern=ANY_TEXT)] = "",
-    verdict: Literal["passes", "fails", "waits", ""] = "",
+    verdict: Literal["passes", "fails", "waits", "stopped", ""] = "",
 ) -> Response:
     """Answer with the newest runs, or with those that match all filters."""
     first = (page - 1) * _SIZE
@@ -76,7 +76,7 @@ def runs_page(
     }
     if verdict:
         found = {run_id for run_id, each in verdicts.items() if each.tone == verdict}
-        lines = [line for line in lines if line.run.run_id in found]
+        lines = [line for line in lines if line.run.run_id in found or line.run.status == verdict]
     lines = lines[first if filtered else 0 :][: _SIZE + 1]
     data = {
         "title": "Runs",

@@ -18,7 +18,6 @@ from jurybox.engine.records import ReviewRow, RunRow
 from jurybox.errors import InputError
 from jurybox.judging.safety import SafetyFinding
 from jurybox.reporting.export_rows import write_json_lines
-from jurybox.reporting.html.run_verdict import corrected_gates
 from jurybox.reporting.release import flag_outcome
 from jurybox.reporting.stored import SampleRecord, plan_of, reading, run_title
 from jurybox.review.review_input import read_reviewer
@@ -76,13 +75,12 @@ def take_name(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
 def agreement_page(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
     """Show the agreement of judges and reviewers, and the corrected metrics."""
     found = place.agreement(desk.run).result()
-    gates = corrected_gates(view_run(desk.run, desk.store), found)
     data = {
         "title": f"Agreement {run_title(desk.run, desk.store)[:80]}",
         "run": desk.run,
         "base": address(desk),
         "agreement": None if found is None else found.titled(desk.rubric),
-        "changed": [each for each in gates if each.worse or each.better],
+        "gates": {str(each): each for each in desk.rubric.gates},
         "counts": Counter(each.reviewer for each in desk.reviews()),
         "rubric": desk.rubric,
         "overlap": place.overlap,

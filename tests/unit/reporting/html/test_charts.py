@@ -102,7 +102,7 @@ def test_bars_are_as_high_as_their_counts() -> None:
     heights = [float(each.get("height")) for each in drawing.iter("rect")]
     assert [height / heights[1] for height in heights] == pytest.approx([0.25, 1.0, 0.5])
     assert [text.text for text in texts(drawing) if text.get("class") == "count"] == ["1", "4", "2"]
-    assert drawing.find("desc").text == "7 values, mean 0.5. 0: 1; 2: 4; 3: 2."
+    assert drawing.find("desc").text == "7 values, mean 0.500. 0: 1; 2: 4; 3: 2."
 
 
 def test_a_small_count_is_still_seen() -> None:

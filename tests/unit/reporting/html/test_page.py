@@ -89,8 +89,8 @@ def test_gates_have_margins_and_say_where_chance_may_have_decided(
 ) -> None:
     gates = {gate.outcome.gate: gate for gate in page(made("judged")).gates}
     passing = gates["pass_rate >= 0.85"]
-    assert gate_value(passing.outcome) == "25%"
-    assert gate_margin(passing.outcome) == "-60 points"
+    assert gate_value(passing.outcome) == "25.0%"
+    assert gate_margin(passing.outcome) == "-60.0 points"
     assert passing.metric.n == 4
     assert passing.metric.interval.high < 0.85
     assert not passing.close
@@ -193,7 +193,7 @@ def test_unstable_winners_say_that_the_judges_cannot_be_relied_on(
     gate = GateOutcome(gate="unstable_rate <= 0.1", value=1.0, passed=False)
     ((text, query),) = failed_gates([gate], run.view)
     where = "in 3 of 3 pairs the winner changed when the responses were swapped"
-    assert text == f"the judges can't be relied on: {where} (100%, has to be at most 10%)"
+    assert text == f"the judges can't be relied on: {where} (100.0%, has to be at most 10%)"
     assert query == "flag=unstable"
     # The same samples aren't listed under low confidence again.
     (concern,) = page(run).concerns

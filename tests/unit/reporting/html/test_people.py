@@ -1,5 +1,6 @@
 """What people's reviews say, in tables: each metric once, and nothing that rounding made."""
 
+import html
 from collections.abc import Callable
 
 import msgspec
@@ -118,10 +119,30 @@ def test_the_conclusion_names_the_weakest_and_the_biased_criterion() -> None:
     bias = {"value": 0.06, "interval": ends, "direction": "higher", "sentence": ""}
     tone = TONE | {"kappa": {"value": 0.3, "n": 12, "interval": ENDS | {"low": 0.2}}}
     wit = tone | {"criterion": "wit", "exact": {"value": 0.5, "n": 12}, "bias": bias}
-    assert said(random=part(tone, wit, samples=12)).conclusion[0] == (
-        "The judge agrees with people, and not by chance, least on wit (50%), but the judge scores"
-        " wit 0.06 higher"
-    )
+    weakest = said(random=part(tone, wit | {"bias": None}, samples=12))
+    agrees = "The judge agrees with people, and not by chance, least on wit (50%)"
+    assert weakest.conclusion == (agrees, "passes")
+    assert weakest.biased == []
+    low = bias | {"value": -0.3, "interval": ends | {"low": -0.5, "high": -0.1}}
+    found = said(random=part(tone | {"bias": low}, wit, samples=12))
+    high = "they are too high on wit (by 0.060) and too low on tone (by 0.300)"
+    scores = f"this judge's scores: compared with people's, {high}"
+    assert found.conclusion == (f"Use the corrected values, not {scores}", "waits")
+    assert found.beyond_chance == "The agreement is still more than chance (kappa 0.300)"
+    assert found.lines[1] == found.conclusion[0]
+    found = msgspec.structs.replace(found, changed_gates={"wit_mean >= 3": False})
+    failed = f"Don't rely on {scores}. Corrected, 1 more gate fails"
+    assert found.conclusion == (failed, "fails")
+
+
+def test_a_judge_without_weight_makes_no_interval_narrower(
+    made: Callable, report: Callable
+) -> None:
+    alone = {"value": 0.6, "n": 20, "interval": ENDS}
+    mean = {"judge": alone, "human": alone, "corrected": alone, "tuning": 0.0}
+    people = said(estimates=[{"metric": "tone", "mean": mean}])
+    text = html.unescape(report(made("judged"), people=people))
+    assert "the judge's scores would not make the interval narrower" in text
 
 
 def test_one_review_is_no_plural() -> None:

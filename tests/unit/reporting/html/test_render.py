@@ -142,9 +142,9 @@ def test_the_gravest_comes_first(made: Callable, report: Callable) -> None:
     kinds = re.findall(r'class="kind">(?:<bdi>)?([a-z ]+)', text)
     assert kinds == [
         "not scored",
-        "lost votes",
         "no response",
         "failed",
+        "lost votes",
         "to review",
     ]
 
@@ -473,7 +473,7 @@ def test_reviews_so_far_are_told(made: Callable, report: Callable) -> None:
 def test_metrics_of_the_run_are_on_the_page(made: Callable, report: Callable) -> None:
     text = report(made("judged"))
     said = " ".join("".join(outline(text).said).split())
-    for each in ("run-a", "4 samples", "pass_rate >= 0.85", "-60 points", "Wrong.", "Task poor"):
+    for each in ("run-a", "4 samples", "pass_rate >= 0.85", "-60.0 points", "Wrong.", "Task poor"):
         assert each in said
     assert "95% interval" in said
 
@@ -542,8 +542,8 @@ def test_a_run_that_passes_says_ship(made: Callable, report: Callable) -> None:
     text = report(made("calm"))
     assert outline(text).headings[0] == "Ship"
     verdict = re.sub("<[^>]+>", "", text[text.index('id="decision"') :])
-    assert "Every gate passes; the interval of" in verdict
-    assert "includes the threshold: more samples would settle it" in verdict
+    assert "Every gate passes; the intervals of" in verdict
+    assert "include their thresholds; more samples would settle it" in verdict
     assert "No sample is flagged." in text
 
 
@@ -554,7 +554,7 @@ def test_the_headlines_say_how_they_changed_against_the_baseline(
     before, now = make_run([row("good")], lambda _: good, run_id="before"), made("judged")
     text = report(now, baseline=compare_runs(now.store, before.view, now.view))
     verdict = text[text.index('id="decision"') : text.index("</section>")]
-    assert "-75 points against before" in verdict
+    assert "-75.0 points against before" in verdict
     assert (
         "Against <bdi>before</bdi>: <bdi>no clear difference: no metric differs by more than"
         in verdict
@@ -563,7 +563,7 @@ def test_the_headlines_say_how_they_changed_against_the_baseline(
 
 def test_a_failed_gate_is_the_reason_not_to_ship(made: Callable, report: Callable) -> None:
     sentence = re.search(r'id="decision-head">[^<]*</h2>\s*<p>(.*?)</p>', report(made("judged")))
-    assert "pass rate is 25% and has to be at least 85%" in sentence[1]
+    assert "pass rate is 25.0% and has to be at least 85%" in sentence[1]
     assert sentence[1].count(";") <= 2
 
 
@@ -597,7 +597,7 @@ def test_a_report_on_pairs_tells_what_the_order_does(made: Callable, report: Cal
     text = report(made("many pairs"))
     section = text[text.index('id="position"') : text.index('id="jury"')]
     said = " ".join(" ".join(outline(text).said).split())
-    assert "The first position wins, in calls with a winner 100%" in said
+    assert "The first position wins, in calls with a winner 100.0%" in said
     assert section.count("The preference flips with the order") == 5
 
 
@@ -619,7 +619,7 @@ def test_votes_are_held_together_by_criterion(
     good = '{"accuracy_score": 2, "faithfulness_score": 2, "rationale": "Right."}'
     text = report(make_run([row("a")], lambda _: good, votes=3))
     said = " ".join(" ".join(outline(text).said).split())
-    assert "All votes agree 95% interval No majority n Accuracy 100% 20.7% to 100% 0 1" in said
+    assert "All votes agree 95% interval No majority n Accuracy 100.0% 20.7% to 100.0% 0 1" in said
 
 
 def test_without_a_rule_to_pass_nothing_fails(
