@@ -296,6 +296,7 @@ def review_agreement(desk: ReviewDesk) -> ReviewAgreement | None:
         skipped=part.skipped,
         unsure=part.unsure,
         **part.counts(),
+        changed_gates={},  # known below
         by_rules=ruled or not plan_of(desk.run).judges,
         estimates=_estimates(desk, blind, part),
         unclear=tuple(_unclear(desk, every)),

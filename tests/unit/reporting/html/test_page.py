@@ -166,7 +166,7 @@ def test_pairs_tell_what_the_order_did(made: Callable, page: Callable) -> None:
 
 def test_a_jury_tells_how_sure_it_is(made: Callable, report: Callable) -> None:
     text = re.sub("<[^>]*>", "", report(made("judged")))
-    for kind, count, share in (("high", 0, "0%"), ("moderate", 2, "100%"), ("low", 0, "0%")):
+    for kind, count, share in (("high", 0, "0.0%"), ("moderate", 2, "100.0%"), ("low", 0, "0.0%")):
         assert f"{kind}: {count} of 2 samples with a vote ({share})" in text
 
 
