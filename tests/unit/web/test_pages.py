@@ -1038,7 +1038,7 @@ def test_pairs_that_were_scored_one_by_one_are_told_from_those_in_both_orders(
     page = pages.get("/runs/run-a").text
     assert "only 3 judged in both orders: 33.3% of these" in page
     assert "pairs judged in both orders" in page
-    assert "The other 1 scored pair had their responses scored one by one." in page
+    assert "In the other 1 scored pair, responses were scored one by one." in page
     assert "Only pairs judged in both orders have preferences." in page
 
 
