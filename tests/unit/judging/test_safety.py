@@ -23,8 +23,8 @@ from jurybox.judging.safety import (
     scan,
     suspicion,
 )
-from jurybox.judging.safety.phrasebook import SHAPES, SecretShape, personal_data
-from jurybox.judging.safety.scanner import Scanner
+from jurybox.judging.safety.phrasebook import SecretShape
+from jurybox.judging.safety.scanner import SHAPES, Scanner, personal_data
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 SOURCE = files("jurybox.judging.safety").joinpath("phrases.yaml").read_text("utf-8")

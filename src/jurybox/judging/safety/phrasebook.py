@@ -5,7 +5,7 @@ and, if they have one, their check digit.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Final, Literal, NamedTuple
 
@@ -253,32 +253,3 @@ PRIVATE_KEY = SecretShape(
     ),
     len,
 )
-# A phone or card number has nine or more digits and separators; an IBAN begins like "DE89".
-_has_number = re.compile(r"\d(?:[\d ().-]{8}|(?<=[A-Z]{2}\d)\d)").search
-
-
-_KEY_STARTS: Final = (
-    *("sk-", "AKIA", "ASIA", "gho_", "ghp_", "ghs_", "ghu_", "ghr_", "github_pat_", "glpat-"),
-    *("k_live_", "AIza", "xox", "eyJ", "-----BEGIN "),
-)
-
-
-SHAPES: Final[tuple[tuple[Callable[[str], object], tuple[SecretShape, ...]], ...]] = (
-    (lambda text: "@" in text, (EMAIL_ADDRESS,)),
-    (_has_number, (PHONE_NUMBER, BANK_CARD, SOCIAL_SECURITY_NUMBER, IBAN)),
-    (lambda text: any(map(text.__contains__, _KEY_STARTS)), (API_KEY, PRIVATE_KEY)),
-)
-"""The shapes in groups; a text is searched for a group only if it passes its quick test."""
-
-
-def personal_data(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where each piece of personal data starts and ends, kind by kind.
-
-    Denials are ignored: a secret in a sentence that denies it is still a secret.
-    """
-    for hint, shapes in SHAPES:
-        if hint(text):
-            for shape in shapes:
-                for match in shape.pattern.finditer(text):
-                    if size := shape.length(match[0]):
-                        yield match.start(), match.start() + size

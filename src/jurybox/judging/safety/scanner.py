@@ -8,7 +8,7 @@ double the CPU time of a judged sample, so one pass first looks for the words th
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from importlib.resources import files
 from operator import itemgetter
@@ -18,7 +18,50 @@ import msgspec
 from ahocorasick_rs import BytesAhoCorasick
 
 from jurybox.judging.safety.clauses import Clauses, Grammar, Span
-from jurybox.judging.safety.phrasebook import personal_data, read_phrasebook, tidy
+from jurybox.judging.safety.phrasebook import (
+    API_KEY,
+    BANK_CARD,
+    EMAIL_ADDRESS,
+    IBAN,
+    PHONE_NUMBER,
+    PRIVATE_KEY,
+    SOCIAL_SECURITY_NUMBER,
+    SecretShape,
+    read_phrasebook,
+    tidy,
+)
+
+
+def personal_data(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where each piece of personal data starts and ends, kind by kind.
+
+    Denials are ignored: a secret in a sentence that denies it is still a secret.
+    """
+    for hint, shapes in SHAPES:
+        if hint(text):
+            for shape in shapes:
+                for match in shape.pattern.finditer(text):
+                    if size := shape.length(match[0]):
+                        yield match.start(), match.start() + size
+
+
+# A phone or card number has nine or more digits and separators; an IBAN begins like "DE89".
+_has_number = re.compile(r"\d(?:[\d ().-]{8}|(?<=[A-Z]{2}\d)\d)").search
+
+
+_KEY_STARTS: Final = (
+    *("sk-", "AKIA", "ASIA", "gho_", "ghp_", "ghs_", "ghu_", "ghr_", "github_pat_", "glpat-"),
+    *("k_live_", "AIza", "xox", "eyJ", "-----BEGIN "),
+)
+
+
+SHAPES: Final[tuple[tuple[Callable[[str], object], tuple[SecretShape, ...]], ...]] = (
+    (lambda text: "@" in text, (EMAIL_ADDRESS,)),
+    (_has_number, (PHONE_NUMBER, BANK_CARD, SOCIAL_SECURITY_NUMBER, IBAN)),
+    (lambda text: any(map(text.__contains__, _KEY_STARTS)), (API_KEY, PRIVATE_KEY)),
+)
+"""The shapes in groups; a text is searched for a group only if it passes its quick test."""
+
 
 Entries = tuple[str, ...]
 """Phrases that are tried together, as one expression."""
