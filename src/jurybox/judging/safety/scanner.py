@@ -456,9 +456,6 @@ def _small(text: str) -> str:
     return "".join(low if len(low := char.lower()) == 1 else char for char in text)
 
 
-# Quotes
-
-
 def _finding(text: str, span: Span, data: list[Span]) -> SafetyFinding:
     return SafetyFinding(
         category=span.category, quote=_quote(text, span, data), start=span.start, end=span.end
