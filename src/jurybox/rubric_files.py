@@ -15,6 +15,7 @@ from jurybox.text_format import nearest, printable
 
 STDIN = "-"
 _ENDING = ".md"
+_HERE = Path()
 
 
 class RubricFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,15 +49,16 @@ class RubricFiles:
         paths = sorted(path for path in self._folder.glob(f"*{_ENDING}") if not path.is_fifo())
         return {shown(path.name.removesuffix(_ENDING)): path for path in paths}
 
-    def read(self, name: str) -> RubricFile:
+    def read(self, name: str, folder: Path = _HERE) -> RubricFile:
         """Find and read one document.
 
-        ``-`` is standard input, ``x.md`` and ``a/b`` are paths, anything else is a name.
+        ``-`` is standard input, ``x.md`` and ``a/b`` are paths, which are relative to ``folder``;
+        anything else is a name.
         """
         if name == STDIN:
             return _read_stdin()
         if name.endswith(_ENDING) or "/" in name:
-            return read_path(Path(name))
+            return read_path(folder / name)
         bundled, own = _bundled(), self.own()
         if name in bundled and name in own:
             problem = f"both a bundled rubric and {shown(own[name])}"
@@ -119,9 +121,7 @@ class RubricFiles:
             return _read_bundled(name, bundled[name])
         if name == STDIN:
             raise InputError("standard input can't be a base", "name a rubric or a file")
-        if name.endswith(_ENDING) or "/" in name:
-            return read_path((Path() if file.path is None else file.path.parent) / name)
-        return self.read(name)
+        return self.read(name, Path() if file.path is None else file.path.parent)
 
 
 def listed_as_data(name: str, file: str | None, reading: Reading) -> dict[str, Any]:
