@@ -1,10 +1,12 @@
-"""Prepare a run: read the suite, open the dataset and build the plan."""
+"""Prepare a run: read the suite, open the dataset, build the plan, and estimate the cost."""
 
+import math
 import os
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from glob import has_magic
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,12 +32,16 @@ from jurybox.engine.plan import (
 )
 from jurybox.errors import CombinedError, InputError, ParseError, RubricError
 from jurybox.integrations.ray_engine import RayCluster
+from jurybox.judging.flow import ModelReply, ModelRequest
 from jurybox.judging.protocol import equal_votes, raised_votes
 from jurybox.models.providers import ModelName
 from jurybox.rubric import parse_rubric, render_rubric
 from jurybox.rubric.rubric_model import Protocol, Rubric
-from jurybox.rubric_files import RubricFile, read_path
-from jurybox.scoring.prices import price_of
+from jurybox.rubric_files import read_path
+from jurybox.sample import Row, Usage
+from jurybox.scoring.evaluate_sample import Procedure, evaluate_sample
+from jurybox.scoring.prices import cost, price_of
+from jurybox.scoring.sample_result import Role
 from jurybox.suite import JudgeSpec, LangfuseSpec
 from jurybox.suite.model_spec import ModelSpec, chosen_models
 from jurybox.suite.target_spec import HUB, LANGFUSE, TargetSpec, is_inline, parse_path
@@ -108,13 +114,15 @@ def prepare_chosen(
     if suite.langfuse is not None:
         wiring.langfuse_client()  # a missing key is reported before the first call
     errors: list[InputError] = []
-    for model in _named_models(chosen, options):
+    judges = chosen_models(options.judges, () if suite.judge is None else suite.judge.models)
+    answering = None if suite.target is None else suite.target.model
+    for spec in (*judges, *filter(None, [answering])):
         with _noted(errors):
-            check_pinned(model, allow_unpinned=options.allow_unpinned)
+            check_pinned(spec.model, allow_unpinned=options.allow_unpinned)
     plan = None
     with _noted(errors):
         document = read()
-        plan = None if errors else _checked_plan(chosen, options, document)
+        plan = None if errors else _checked_plan(chosen, options, document, judges)
     name, path, pattern = _dataset_path(chosen, options.dataset)
     dataset = None
     with _noted(errors):
@@ -168,14 +176,6 @@ def prepare_chosen(
     )
 
 
-def _named_models(chosen: ChosenSuite, options: RunOptions) -> list[str]:
-    """Return the names of the judges, then of the target."""
-    judge, target = chosen.suite.judge, chosen.suite.target
-    judges = chosen_models(options.judges, () if judge is None else judge.models)
-    specs = (*judges, *(() if target is None or target.model is None else (target.model,)))
-    return [spec.model for spec in specs]
-
-
 def check_pinned(model: str, *, allow_unpinned: bool) -> None:
     """Refuse a model whose name states no version."""
     if not ModelName.parse(model).is_pinned and not allow_unpinned:
@@ -202,22 +202,14 @@ def _dataset_path(chosen: ChosenSuite, given: str | None) -> tuple[str, Path, st
 
 def read_rubric(name: str, folder: Path | None = None) -> DocumentPlan:
     """Find a rubric document; a path is relative to ``folder``."""
-    found = _document(name, folder)
-    reading = wiring.rubric_files().check(found)
+    files = wiring.rubric_files()
+    found = files.read(name, folder or Path())
+    reading = files.check(found)
     if reading.rubric is None:
         raise RubricError(found.origin, reading.findings)
     # An overlay is stored with its base applied, so that resuming and auditing read no other file.
     text = render_rubric(reading.rubric) if reading.bases else found.data.decode()
     return DocumentPlan(origin=found.origin, text=text)
-
-
-def _document(name: str, folder: Path | None) -> RubricFile:
-    is_path = name.endswith(".md") or "/" in name
-    return (
-        read_path(folder / name)
-        if folder is not None and is_path
-        else wiring.rubric_files().read(name)
-    )
 
 
 def _overlays(
@@ -227,7 +219,7 @@ def _overlays(
     overlays: dict[str, DocumentPlan] = {}
     files = wiring.rubric_files()
     for demographic, name in chosen.suite.overlays.items():
-        file = _document(name, chosen.folder)
+        file = files.read(name, chosen.folder)
         own, bases = files.parse(file), files.check(file).bases
         extends = [files.parse(files.base(file, each)).id for each in bases]
         if extends == [rubric.id]:
@@ -249,8 +241,10 @@ def _check_overlay(overlay: Rubric, base: Rubric, origin: str) -> None:
             raise InputError(problem, hint, origin)
 
 
-def _checked_plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> Plan:
-    plan = _plan(chosen, options, document)
+def _checked_plan(
+    chosen: ChosenSuite, options: RunOptions, document: DocumentPlan, named: Sequence[ModelSpec]
+) -> Plan:
+    plan = _plan(chosen, options, document, named)
     if plan.batch:
         check_batchable(plan.judges, chosen.origin)
     # Reports a missing key, function or file of prices now instead of after the first sample.
@@ -261,12 +255,18 @@ def _checked_plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPl
     return plan
 
 
-def _plan(chosen: ChosenSuite, options: RunOptions, document: DocumentPlan) -> Plan:
+def _plan(
+    chosen: ChosenSuite, options: RunOptions, document: DocumentPlan, named: Sequence[ModelSpec]
+) -> Plan:
     """Return the plan, except for the description of its dataset."""
     suite = chosen.suite
     rubric = parse_rubric(document.text, document.origin)
     judge = suite.judge or JudgeSpec(models=())
-    specs = _judges(chosen_models(options.judges, judge.models), rubric, chosen.origin)
+    missing = missing_rules(rubric)
+    check_checks(rubric, judges=bool(named), pair=False)
+    specs = tuple(named)
+    if not named and missing is not None:
+        specs = (ModelSpec(model=wiring.default_judge(missing, chosen.origin)),)
     judges = tuple(spec.model for spec in specs)
     asked = options.votes or judge.votes or rubric.votes
     votes = equal_votes(judges, asked)
@@ -373,10 +373,87 @@ def _plan_target(
     return msgspec.convert(msgspec.to_builtins(target), TargetPlan)
 
 
-def _judges(named: Sequence[ModelSpec], rubric: Rubric, origin: str) -> tuple[ModelSpec, ...]:
-    """Return the named judges; by default the embedded judge, or none if rules give all scores."""
-    missing = missing_rules(rubric)
-    check_checks(rubric, judges=bool(named), pair=False)
-    if named or missing is None:
-        return tuple(named)
-    return (ModelSpec(model=wiring.default_judge(missing, origin)),)
+_CHARACTERS_PER_TOKEN: Final = 4
+# Replaces a missing response in requests to judges.
+_RESPONSE: Final = "x" * 400
+_NOTES: Final = (
+    "input: 4 characters per token, 400 characters for a missing response",
+    "output: at most the token limit of each reply; requests after invalid replies aren't counted",
+)
+
+
+class ModelEstimate(msgspec.Struct, kw_only=True):
+    """The calls to one model in one role, with the range of their tokens and cost.
+
+    The cost is None if the price is unknown.
+    """
+
+    model: str
+    role: Role
+    calls: int = 0
+    input_tokens: int = 0
+    most_output_tokens: int = 0
+    dollars: float | None = None
+    most_dollars: float | None = None
+
+
+class CostEstimate(msgspec.Struct, frozen=True, kw_only=True):
+    """A run's estimated calls, and its cost: from all replies empty to all of maximum length."""
+
+    samples: int
+    calls: int
+    dollars: float | None
+    most_dollars: float | None
+    models: tuple[ModelEstimate, ...]
+    notes: tuple[str, ...] = _NOTES
+
+
+def _sum(parts: list[float | None]) -> float | None:
+    known = [each for each in parts if each is not None]
+    return round(math.fsum(known), 9) if len(known) == len(parts) else None
+
+
+def estimate_cost(prepared: Prepared) -> CostEstimate:
+    """Count every sample's requests, except those that depend on the replies of judges."""
+    plan, procedure = prepared.plan, prepared.plan.procedure()
+    models: dict[tuple[Role, str], ModelEstimate] = {}
+    rows = prepared.dataset.rows(needs_response=plan.target is None)
+    for _, row in islice(rows, plan.dataset.used):
+        for role, request in _requests(procedure, row):
+            key = (role, request.model)
+            made = models.setdefault(key, ModelEstimate(model=request.model, role=role))
+            letters = sum(len(message.content) for message in request.messages)
+            made.calls += plan.repeats
+            made.input_tokens += plan.repeats * math.ceil(letters / _CHARACTERS_PER_TOKEN)
+            made.most_output_tokens += plan.repeats * request.generation.max_tokens
+    prices = wiring.read_prices()
+    for made in models.values():
+        batched = plan.batch and made.role == "judge"
+        for field, output in (("dollars", 0), ("most_dollars", made.most_output_tokens)):
+            usage = Usage(input_tokens=made.input_tokens, output_tokens=output)
+            setattr(made, field, cost(made.model, usage, prices, batched=batched))
+    found = [models[key] for key in sorted(models)]
+    return CostEstimate(
+        samples=plan.samples,
+        calls=sum(each.calls for each in found),
+        dollars=_sum([each.dollars for each in found]),
+        most_dollars=_sum([each.most_dollars for each in found]),
+        models=tuple(found),
+    )
+
+
+def _requests(procedure: Procedure, row: Row) -> Iterator[tuple[Role, ModelRequest]]:
+    """Yield the requests for a row, up to those that depend on the judges' replies."""
+    flow = evaluate_sample(procedure, row)
+    try:
+        requests = next(flow)
+        if procedure.target is not None:
+            yield "target", requests[0]
+            reply = ModelReply(text=_RESPONSE, sent=requests[0].generation, model=None)
+            requests = flow.send((reply,))
+        for request in requests:
+            yield "judge", request
+    except StopIteration:
+        return
+    finally:
+        flow.close()

@@ -9,9 +9,8 @@ import click
 import msgspec
 
 from jurybox.app.delivery import deliver_run
-from jurybox.app.dry_run import CostEstimate, estimate_cost
 from jurybox.app.job import Job, Watch
-from jurybox.app.prepare import prepare_all
+from jurybox.app.prepare import CostEstimate, estimate_cost, prepare_all
 from jurybox.app.run_suite import RunResult, baseline_id, start_run
 from jurybox.app.suite_choice import RunOptions
 from jurybox.app.view_run import accept_unreviewed, view_as_data
@@ -254,13 +253,9 @@ def _print_targets(views: Sequence[RunView], store: Store) -> None:
 
 def _exit_code(view: RunView) -> int:
     """Return the exit code of a finished run."""
-    samples: int = view.summary["samples"]
-    unscored = round(samples * view.summary["unscored_rate"])
-    unanswered = round(samples * view.summary["target_error_rate"])
-    none_scored = unscored + unanswered == samples
-    if unscored and none_scored:
+    if view.none_scored and view.summary["unscored_rate"]:
         return INCOMPLETE
     if not view.passed:
         return FAILED
     # Without gates, a run whose target never answered would otherwise count as fine.
-    return INCOMPLETE if none_scored and not view.gates else FINE
+    return INCOMPLETE if view.none_scored and not view.gates else FINE
