@@ -50,6 +50,7 @@ _BATCH_LIMITS: Final = Limits(
 )
 _BATCH_PROVIDERS: Final = tuple(name for name, each in HTTP_PROVIDERS.items() if each.batches)
 _NO_BATCH: Final = "ask directly with --no-batch"
+RoleCall = Callable[[Role, ModelRequest, SampleState], Awaitable[Outcome]]
 
 
 def plan_models(plan: Plan, base_url: str | None) -> tuple[dict[str, Model], Model | None]:
@@ -88,6 +89,16 @@ async def open_session(  # noqa: PLR0913 - a plan and what a run adds to it, by 
     judges: Mapping[str, Model] = batches.wrap(direct) if plan.batch else direct
     limits = read_limits(concurrency=plan.concurrency)
     callers = Callers(limits, on_failure=batches.on_change, share=share)
+    judging = Callers(_BATCH_LIMITS) if plan.batch else callers
+    specs = plan.judge_specs().items()
+    asked = None
+    if plan.target is not None and target is not None:
+        spec = msgspec.structs.replace(plan.target.spec, timeout=plan.target.timeout)
+        # A timeout of the system under test is a measurement, so it isn't retried.
+        asked = callers.caller(target, spec, retry_timeouts=False)
+    call = routed(asked, {name: judging.caller(judges[name], spec) for name, spec in specs})
+    # More than twice the number of allowed calls.
+    calls = (plan.concurrency or Limits().concurrency) * (1 if plan.target is None else 2)
 
     @cache
     def endpoint(role: Role, name: str) -> str:
@@ -95,9 +106,9 @@ async def open_session(  # noqa: PLR0913 - a plan and what a run adds to it, by 
 
     try:
         yield ModelSession(
-            call=_router(plan, target, judges, callers, budget),
+            call=call if budget is None else budget.limited(call),
             endpoint=endpoint,
-            window=_window(plan),
+            window=_BATCH_WINDOW if plan.batch else 2 * calls + 8,
             outages=callers.outages,
             unwritten=callers.unwritten,
             lookup=_finder(store) if plan.cache else None,
@@ -166,7 +177,11 @@ class Budget:
                     "its price is not known, so nothing can limit its cost", hint, model
                 )
 
-    async def call(self, request: ModelRequest, send: Callable[[], Awaitable[Outcome]]) -> Outcome:
+    def limited(self, call: RoleCall) -> RoleCall:
+        """Return a function that calls a model once the budget has room for it."""
+        return lambda role, request, state: self._call(request, lambda: call(role, request, state))
+
+    async def _call(self, request: ModelRequest, send: Callable[[], Awaitable[Outcome]]) -> Outcome:
         """Send the request once the budget has room for it; fail if it never will."""
         highest = self._highest(request)
         while self.spent + self._in_flight + highest > self._most:
@@ -201,40 +216,6 @@ class Budget:
         what = f"${self.spent:.4f} of ${self._most:g} is spent"
         message = f"{what}, and the next call may cost ${highest:.4f}; raise --max-cost to resume"
         return Failure(kind="refused", message=message, fatal=True, transient=True)
-
-
-def _router(
-    plan: Plan,
-    target_model: Model | None,
-    judges: Mapping[str, Model],
-    callers: Callers,
-    budget: Budget | None,
-) -> Callable[[Role, ModelRequest, SampleState], Awaitable[Outcome]]:
-    """Return the function that sends a request to its model.
-
-    A timeout of the system under test is a measurement, so it isn't retried.
-    """
-    batched = Callers(_BATCH_LIMITS) if plan.batch else callers
-    by_judge = {
-        name: batched.caller(judges[name], spec) for name, spec in plan.judge_specs().items()
-    }
-    target = None
-    if plan.target is not None and target_model is not None:
-        spec = msgspec.structs.replace(plan.target.spec, timeout=plan.target.timeout)
-        target = callers.caller(target_model, spec, retry_timeouts=False)
-
-    call = routed(target, by_judge)
-    if budget is None:
-        return call
-    return lambda role, request, state: budget.call(request, lambda: call(role, request, state))
-
-
-def _window(plan: Plan) -> int:
-    """Return how many samples may be in flight: more than twice the number of allowed calls."""
-    if plan.batch:
-        return _BATCH_WINDOW
-    calls = (plan.concurrency or Limits().concurrency) * (1 if plan.target is None else 2)
-    return 2 * calls + 8
 
 
 def _finder(store: Store) -> Callable[[str, str], Awaitable[ModelReply | None]]:
