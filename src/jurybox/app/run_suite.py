@@ -5,8 +5,9 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -247,15 +248,14 @@ async def _start(
 ) -> RunResult:
     """Store the plan of a run, and work on it until it is finished or stopped."""
     row = new_run(prepared.plan, _with_the_rest(prepared.identity, store))
-    with (
-        store.claim(row.id),
-        _spread(cluster, store, row, prepared.plan, prepared.base_url) as spread,
-    ):
+
+    def begin() -> None:
         store.create_run(row)
         if prepared.langfuse is not None:
             order(row.id, store, prepared.langfuse.queue)
-        job = Job(store, row, prepared.plan)
-        return await _work(job, store, prepared.dataset, prepared.base_url, watch, spread)
+
+    with store.claim(row.id):
+        return await _work(prepared, store, row, begin, watch, cluster)
 
 
 start_run = blocking("start_run", _start)
@@ -312,10 +312,9 @@ async def _resume(  # noqa: PLR0913 - a run and what may differ from its beginni
             raise InputError("it has no failed request to retry", hint, row.id)
         dataset = _same_dataset(plan, store, row.id, cluster)
         current = _resumed(current, changed)
-        with _spread(cluster, store, current, plan, base_url) as spread:
-            store.reopen(current, failed)
-            job = Job(store, current, plan)
-            return await _work(job, store, dataset, base_url, watch, spread)
+        again = Prepared(plan=plan, dataset=dataset, base_url=base_url)
+        reopen = partial(store.reopen, current, failed)
+        return await _work(again, store, current, reopen, watch, cluster)
 
 
 resume_run = blocking("resume_run", _resume)
@@ -409,21 +408,14 @@ def _claimed(store: Store, run_id: str) -> Generator[None]:
 
 def _failed_samples(store: Store, run_id: str) -> list[int]:
     """Return unreviewed samples with a failed request that may succeed now."""
-    reviewed = {review.number for review in store.reviews(run_id)}
-    return [
-        number
-        for number in store.transient_failures(run_id)
-        if number not in reviewed and _lost_request(store, run_id, number)
-    ]
-
-
-def _lost_request(store: Store, run_id: str, number: int) -> bool:
-    """Return whether a sample has a failed request that was not retried successfully."""
-    sample = store.sample(run_id, number)
-    if sample is None:
-        return False
-    asked = map(read_outcome, in_order(sample, store.exchanges_of(run_id, number)))
-    return any(isinstance(each, Failure) and each.transient for each in asked)
+    reviewed, failed = {review.number for review in store.reviews(run_id)}, list[int]()
+    for number in store.transient_failures(run_id):
+        sample = None if number in reviewed else store.sample(run_id, number)
+        # Without the requests that were repeated successfully.
+        used = () if sample is None else in_order(sample, store.exchanges_of(run_id, number))
+        if any(isinstance(each, Failure) and each.transient for each in map(read_outcome, used)):
+            failed.append(number)
+    return failed
 
 
 def delete_run(row: RunRow, store: Store) -> None:
@@ -432,31 +424,24 @@ def delete_run(row: RunRow, store: Store) -> None:
         store.delete_run(row.id)
 
 
-@contextmanager
-def _spread(
-    cluster: RayCluster | None, store: Store, row: RunRow, plan: Plan, base_url: str | None
-) -> Generator[ShardedRun | None]:
-    """Prepare the cluster, if there is one, for a run."""
-    if cluster is None:
-        yield None
-        return
-    if msgspec.json.decode(row.metadata).get(MAX_COST) is not None:
-        problem = "the run has a maximum cost, and workers don't know each other's costs"
-        raise InputError(problem, "use --engine local", "--engine")
-    with redirect_stdout(sys.stderr):  # Ray reports lost nodes on stdout
-        yield ShardedRun(cluster, store, plan, base_url)
-
-
 async def _work(
-    job: Job,
+    prepared: Prepared,
     store: Store,
-    dataset: Dataset,
-    base_url: str | None,
+    row: RunRow,
+    begin: Callable[[], object],
     watch: Watch,
-    spread: ShardedRun | None,
+    cluster: RayCluster | None,
 ) -> RunResult:
-    with watch(job):
-        row = await job.work(dataset, base_url, spread)
+    """Begin a run, or begin it again, and work on it until it is finished or stopped."""
+    plan, base_url, spread = prepared.plan, prepared.base_url, None
+    # Ray reports lost nodes on stdout.
+    with nullcontext() if cluster is None else redirect_stdout(sys.stderr):
+        if cluster is not None:
+            spread = ShardedRun(cluster, store, row, plan, base_url)
+        begin()
+        job = Job(store, row, plan)
+        with watch(job):
+            row = await job.work(prepared.dataset, base_url, spread)
     if row.status == "finished":
         return RunResult(view=finished_view(row, store))
     view = view_unfinished(row, store, working=False)

@@ -7,18 +7,19 @@ and workers have their rows written there as they arrive.
 import asyncio
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, cast
 
 import msgspec
 
 from jurybox import __version__
 from jurybox.app.dataset_check import aligned, hash_dataset, plan_dataset
 from jurybox.app.job import Job, Progress
+from jurybox.app.metadata import MAX_COST
 from jurybox.datasets import Dataset
 from jurybox.engine import records
 from jurybox.engine.plan import Plan, read_plan
@@ -27,7 +28,6 @@ from jurybox.integrations.ray_engine import RayCluster, StopOrder, WorkerLink
 from jurybox.storage.store import Store
 from jurybox.wiring import open_run_store, read_limits, worker_variables
 
-T = TypeVar("T")
 _SERVER: Final = "postgresql:"
 # Makes shards small enough to keep all workers busy to the end, but worth their startup time.
 _SHARDS_PER_WORKER: Final = 4
@@ -139,8 +139,18 @@ def _rows(shard: Shard, plan: Plan) -> Iterator[records.Work]:
 class ShardedRun:
     """Distributes the missing samples of a job over a cluster."""
 
-    def __init__(self, cluster: RayCluster, store: Store, plan: Plan, base_url: str | None) -> None:
+    def __init__(
+        self,
+        cluster: RayCluster,
+        store: Store,
+        row: records.RunRow,
+        plan: Plan,
+        base_url: str | None,
+    ) -> None:
         """Prepare the cluster for a run; refuse a run that can't be split into shards."""
+        if msgspec.json.decode(row.metadata).get(MAX_COST) is not None:
+            problem = "the run has a maximum cost, and workers don't know each other's costs"
+            raise InputError(problem, "use --engine local", "--engine")
         if plan.batch:
             problem, hint = "batches need a single process", "ask directly with --no-batch"
             raise InputError(problem, hint, "--engine ray")
@@ -203,10 +213,6 @@ class ShardedRun:
             self._reports = [msgspec.json.decode(report, type=Progress) for report in reports]
             job.report()
 
-    def _size(self) -> int:
-        even = self._plan.samples // (_SHARDS_PER_WORKER * self._cluster.cpus)
-        return min(max(_FEWEST, even), _MOST)
-
     def _shards(
         self, job: Job, dataset: Dataset, slices: Sequence[range] | None
     ) -> Iterator[Shard]:
@@ -224,20 +230,15 @@ class ShardedRun:
                 concurrency=self._plan.concurrency,
             )
 
+        even = self._plan.samples // (_SHARDS_PER_WORKER * self._cluster.cpus)
+        size = min(max(_FEWEST, even), _MOST)
         if slices is None:
             missing = (work for work in job.remaining(dataset) if job.is_missing(work.number))
-            for rows in _cut(missing, self._size()):
+            while rows := tuple(islice(missing, size)):
                 yield shard(range(rows[0].number, rows[-1].number + 1), rows)
             return
         for start in range(0, self._plan.repeats * used, used):
-            for piece in aligned(slices, self._size(), used):
+            for piece in aligned(slices, size, used):
                 numbers = range(start + piece.start, start + piece.stop)
                 if any(map(job.is_missing, numbers)):
                     yield shard(numbers, None)
-
-
-def _cut(items: Iterable[T], size: int) -> Iterator[tuple[T, ...]]:
-    """Yield the items in groups of ``size``; the last one may be smaller."""
-    left = iter(items)
-    while some := tuple(islice(left, size)):
-        yield some
