@@ -102,23 +102,11 @@ SAMPLE: Final = "sample"
 _OWN: Final = (GOLD, GOLD_WINNER, GOLD_REASONING, COMMENT, REVIEWS, SAMPLE)
 
 
-class GoldRows(msgspec.Struct, frozen=True, kw_only=True):
-    """The labeled samples as rows, and counts of reviews and samples that are left out.
+def gold_rows(desk: ReviewDesk) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the reviewed samples as rows of a dataset, and notes on what is left out.
 
-    ``open`` counts reviews made after seeing the judges' verdict, ``unlabeled`` counts samples that
-    no reviewer could judge, and ``unanswered`` counts samples without a response.
-    """
-
-    rows: tuple[dict[str, Any], ...]
-    open: int = 0
-    unlabeled: int = 0
-    unanswered: int = 0
-
-
-def gold_rows(desk: ReviewDesk) -> GoldRows:
-    """Return the reviewed samples as rows of a dataset, with the reviews as gold.
-
-    Later repeats of a sample are rows of their own, named like `q1 (repeat 1)`.
+    The reviews are the gold. Later repeats of a sample are rows of their own, named like
+    `q1 (repeat 1)`.
     """
     found = desk.active_reviews()
     blind = {each.id for each in found.blind}
@@ -133,15 +121,14 @@ def gold_rows(desk: ReviewDesk) -> GoldRows:
                 f"; {counted(aside, 'review')} made after seeing the judges' verdict can't be used"
             )
         raise InputError(problem, "review some with `jurybox serve`", desk.run.id)
-    return GoldRows(
-        rows=tuple(
-            _row(stored, each)
-            for stored, each in sorted(labeled, key=lambda each: each[0].row.number)
-        ),
-        open=aside,
-        unlabeled=len(answered) - len(labeled),
-        unanswered=len(reviewed) - len(answered),
+    left_out = (
+        (aside, "review", "made after seeing the judges' verdict"),
+        (len(answered) - len(labeled), "sample", "that no reviewer could judge"),
+        (len(reviewed) - len(answered), "sample", "without a response"),
     )
+    notes = [f"left out: {counted(count, noun)} {why}" for count, noun, why in left_out if count]
+    labeled.sort(key=lambda each: each[0].row.number)
+    return [_row(*each) for each in labeled], notes
 
 
 def _row(stored: StoredSample, reviews: Sequence[Review]) -> dict[str, Any]:

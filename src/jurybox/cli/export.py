@@ -18,7 +18,6 @@ from jurybox.reporting.export_rows import (
 )
 from jurybox.reporting.stored import plan_of
 from jurybox.storage.store import Store
-from jurybox.text_format import counted
 
 
 @click.command("export")
@@ -78,14 +77,9 @@ def _export_gold(store: Store, run: RunRow, output: str) -> int:
     """Write the reviewed samples; return how many there are."""
     if output != "-" and not output.lower().endswith(".jsonl"):
         raise InputError("gold is written as JSON Lines", "end the name with .jsonl", output)
-    found = gold_rows(ReviewDesk(store, run))
+    rows, notes = gold_rows(ReviewDesk(store, run))
     with output_file(output) as file:
-        write_json_lines(file, {}, found.rows)
-    for count, noun, why in (
-        (found.open, "review", "made after seeing the judges' verdict"),
-        (found.unlabeled, "sample", "that no reviewer could judge"),
-        (found.unanswered, "sample", "without a response"),
-    ):
-        if count:
-            say(f"left out: {counted(count, noun)} {why}")
-    return len(found.rows)
+        write_json_lines(file, {}, rows)
+    for note in notes:
+        say(note)
+    return len(rows)

@@ -103,7 +103,7 @@ def _commands(run: RunRow, store: str) -> dict[str, str]:
 def gold_file(desk: TheDesk) -> Response:
     """Answer with the reviewed samples and their labels, as `jurybox export --gold` writes them."""
     file = BytesIO()
-    write_json_lines(file, {}, gold_rows(desk).rows)
+    write_json_lines(file, {}, gold_rows(desk)[0])
     headers = {"Content-Disposition": 'attachment; filename="gold.jsonl"'}
     return Response(file.getvalue(), media_type="application/jsonl", headers=headers)
 
