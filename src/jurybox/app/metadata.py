@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from typing import Final
@@ -16,10 +17,10 @@ from jurybox import __version__
 from jurybox.datasets import Dataset
 from jurybox.engine.plan import Metadata, Plan, planned_metadata
 from jurybox.engine.records import RunRow, SampleRow
-from jurybox.engine.replay import StoredResponses
 from jurybox.errors import InputError
 from jurybox.models.local.files import runtime
 from jurybox.models.providers import ModelName
+from jurybox.reporting.stored import SampleRecord
 from jurybox.sample import Row
 from jurybox.settings import REGION
 from jurybox.wiring import LAST, local_file
@@ -94,7 +95,12 @@ def run_metadata(
         "timestamp_utc": timestamp,
         **(_versions(plan) if rescored is None else {name: rescored[name] for name in _VERSIONS}),
         "code_version": code_version(Path(plan.folder or ".")),
-        "environment": _environment(region),
+        "environment": {
+            "jurybox": __version__,
+            "runtime": f"{platform.python_implementation()} {platform.python_version()}",
+            "platform": f"{platform.system()} {platform.machine()}",
+            "region": region,
+        },
         ALLOW_VERSION_DRIFT: False,
         **msgspec.to_builtins(identity),
     }
@@ -159,18 +165,11 @@ def _version(model: str, plan: Plan) -> str | None:
         case "replay":
             return _hash(Path(plan.folder) / name.name)
         case "local":
-            return _local(name.name, plan.folder)
+            with suppress(InputError):
+                return f"sha256:{local_file(name.name, plan.folder).sha256} {runtime()}"
+            return None
         case _:
             return name.pin
-
-
-def _environment(region: str | None) -> dict[str, str | None]:
-    return {
-        "jurybox": __version__,
-        "runtime": f"{platform.python_implementation()} {platform.python_version()}",
-        "platform": f"{platform.system()} {platform.machine()}",
-        "region": region,
-    }
 
 
 def code_version(folder: Path) -> str | None:
@@ -196,19 +195,10 @@ def _git(folder: Path, *arguments: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def _local(name: str, folder: str) -> str | None:
-    try:
-        return f"sha256:{local_file(name, folder).sha256} {runtime()}"
-    except InputError:
-        return None
-
-
 def _hash(path: Path) -> str | None:
-    try:
-        with path.open("rb") as file:
-            return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
-    except OSError:
-        return None
+    with suppress(OSError), path.open("rb") as file:
+        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+    return None
 
 
 def first_change(dataset: Dataset, plan: Plan, samples: Iterator[SampleRow]) -> str | None:
@@ -224,21 +214,13 @@ def first_change(dataset: Dataset, plan: Plan, samples: Iterator[SampleRow]) -> 
             if found is None:
                 return f"sample `{sample.sample_id}` is missing"
             line, now = found
-            before = _stored_row(sample, plan)
+            record = SampleRecord(sample)
+            response = record.responses.response if plan.target is None else None
+            other = record.responses.response_b
+            before = msgspec.structs.replace(record.inputs, response=response, response_b=other)
             if now.id != before.id:
                 return f"{dataset.where(line)} was sample `{before.id}` and is now `{now.id}`"
             for field in Row.__struct_fields__:
                 if getattr(before, field) != getattr(now, field):
                     return f"{dataset.where(line)}, sample `{now.id}`, has a different `{field}`"
     return None
-
-
-def _stored_row(sample: SampleRow, plan: Plan) -> Row:
-    """Return the original row of a sample, without a target's response."""
-    row = msgspec.json.decode(sample.inputs, type=Row)
-    kept = msgspec.json.decode(sample.responses, type=StoredResponses)
-    return msgspec.structs.replace(
-        row,
-        response=kept.response if plan.target is None else None,
-        response_b=kept.response_b,
-    )
