@@ -1,11 +1,8 @@
 """``jurybox mcp``."""
 
-from importlib.util import find_spec
-
 import click
 
-from jurybox.cli.options import named_store, store_option
-from jurybox.errors import InputError
+from jurybox.cli.options import check_extra, named_store, store_option
 
 
 @click.command("mcp")
@@ -21,8 +18,7 @@ def command() -> None:
       jurybox mcp
       jurybox mcp --store runs.db
     """  # noqa: D301 - click reads \b as "keep these lines"
-    if find_spec("mcp") is None:
-        raise InputError("mcp is not installed", "install it with: pip install 'jurybox[mcp]'")
+    check_extra("mcp", "mcp")
     from jurybox.mcp_server import mcp_server
 
     mcp_server(named_store()).run("stdio")

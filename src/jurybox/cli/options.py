@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from functools import wraps
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -134,6 +135,14 @@ engine_option = option(
 address_option = option(
     "--address HOST:PORT", "The Ray cluster; by default one is started on this machine for the run."
 )
+
+
+def check_extra(extra: str, *modules: str) -> None:
+    """Refuse a command if a module of the extra that it needs isn't installed."""
+    for name in modules:
+        if find_spec(name) is None:
+            hint = f"install it with: pip install 'jurybox[{extra}]'"
+            raise InputError(f"{name} is not installed", hint)
 
 
 @contextmanager

@@ -4,12 +4,11 @@ import asyncio
 import os
 import sys
 import threading
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from jurybox.cli.options import opened, option, shown_store, store_option
+from jurybox.cli.options import check_extra, opened, option, shown_store, store_option
 from jurybox.cli.output import say
 from jurybox.cli.signals import FINE, close_on_signals
 from jurybox.errors import InputError
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 _HOST: Final = "127.0.0.1"
 _PORT: Final = 8080
-_NEEDED: Final = ("fastapi", "hypercorn", "itsdangerous")
 
 
 @click.command("serve")
@@ -74,11 +72,7 @@ def command(
     """  # noqa: D301 - click reads \b as "keep these lines"
     from jurybox.review.review_input import read_reviewer
 
-    for name in _NEEDED:
-        if find_spec(name) is None:
-            raise InputError(
-                f"{name} is not installed", "install it with: pip install 'jurybox[web]'"
-            )
+    check_extra("web", "fastapi", "hypercorn", "itsdangerous")
     people = tuple(dict.fromkeys(map(read_reviewer, reviewers)))
     if people and overlap > len(people):
         hint = "name more of them, or lower --overlap"
