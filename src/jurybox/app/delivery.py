@@ -104,12 +104,6 @@ def states(store: Store) -> tuple[OutboxState, ...]:
     return tuple(found[run_id] for run_id in sorted(found, reverse=True))
 
 
-def push_if_ordered(store: Store, run: RunRow) -> Delivery | None:
-    """Deliver a finished run if its suite asks for it; else return None."""
-    asked = [*store.outbox(_PENDING, ORDER, run.id), *store.outbox(_SENT, ORDER, run.id)]
-    return push(store, run, queue=asked[0].detail) if asked else None
-
-
 def push(store: Store, run: RunRow | None = None, *, queue: str | None = None) -> Delivery:
     """Deliver a finished run, or everything that is pending or was rejected."""
     client = langfuse_client()
@@ -137,8 +131,12 @@ class _Push:
             rows = self._store.outbox(_REJECTED, part, self._only)
             self._store.update_outbox([_with(row, _PENDING) for row in rows])
         for row in self._store.outbox(_PENDING, ORDER, self._only):
-            if self._run(row.run_id).row.status == "finished":
-                self._expand(row)
+            run = self._run(row.run_id)
+            if run.row.status == "finished":
+                entries = run.entries(row.detail)
+                while page := list(islice(entries, _ENTRIES)):
+                    self._store.put_out(page)
+                self._store.update_outbox([_with(row, _SENT)])
         sent = rejected = 0
         error = None
         with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -157,14 +155,6 @@ class _Push:
         for part in _PARTS:
             while rows := self._store.outbox(_PENDING, part, self._only, _PAGE):
                 yield rows
-
-    def _expand(self, asked: OutboxRow) -> None:
-        """Put all parts of a finished run into the outbox."""
-        run = self._run(asked.run_id)
-        entries = run.entries(asked.detail)
-        while page := list(islice(entries, _ENTRIES)):
-            self._store.put_out(page)
-        self._store.update_outbox([_with(asked, _SENT)])
 
     def _try(self, row: OutboxRow) -> OutboxRow:
         try:
@@ -363,8 +353,9 @@ def deliver_run(store: Store, run_id: str) -> list[tuple[str, bool]]:
         return []
     lines: list[tuple[str, bool]] = []
     try:
-        done = push_if_ordered(store, row)
-        if done is not None:
+        asked = [*store.outbox(_PENDING, ORDER, row.id), *store.outbox(_SENT, ORDER, row.id)]
+        if asked:  # by its suite
+            done = push(store, row, queue=asked[0].detail)
             lines += [(line, done.complete) for line in done.lines()]
     except JuryboxError as error:
         what = f"nothing was delivered ({error}); `jurybox langfuse push` tries again"

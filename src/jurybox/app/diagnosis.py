@@ -73,8 +73,9 @@ def _machine() -> dict[str, str | int]:
 
 def _extras() -> Iterable[DoctorCheck]:
     for extra, package in _EXTRAS.items():
-        version = _version(package)
-        if version is None:
+        try:
+            version = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
             hint = f"pip install 'jurybox[{extra}]'"
             yield DoctorCheck("extras", extra, "absent", "not installed", hint)
         else:
@@ -82,7 +83,6 @@ def _extras() -> Iterable[DoctorCheck]:
 
 
 def _models() -> Iterable[DoctorCheck]:
-
     setting = MODELS if wiring.setting(MODELS) else None
     for kept in installed(models_folder()):
         pull = f"jurybox model pull {kept.entry.name}"
@@ -110,7 +110,7 @@ def _store() -> DoctorCheck:
         with contextlib.closing(wiring.open_run_store(where)) as store:
             newest = store.runs(limit=1)
     except JuryboxError as error:
-        return _broken("store", shown, error, setting)
+        return DoctorCheck("store", shown, "broken", str(error), setting=setting)
     value = f"opens; the last run is {newest[0].id}" if newest else "opens; no runs yet"
     return DoctorCheck("store", shown, "fine", value, setting=setting)
 
@@ -132,7 +132,7 @@ def _settings(broken: set[str | None]) -> Iterable[DoctorCheck]:
     for name in names:
         problem = problems.get(name)
         if problem is not None:
-            yield _broken("settings", name, problem, name)
+            yield DoctorCheck("settings", name, "broken", str(problem), setting=name)
         elif name not in broken:
             origin = "the environment" if name in os.environ else "`.env`"
             shown = f"{wiring.without_secrets(wiring.environment()[name])} (from {origin})"
@@ -145,14 +145,3 @@ def _error(check: Callable[[], object]) -> JuryboxError | None:
     except JuryboxError as error:
         return error
     return None
-
-
-def _broken(about: str, name: str, error: JuryboxError, setting: str | None) -> DoctorCheck:
-    return DoctorCheck(about, name, "broken", str(error), setting=setting)
-
-
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None

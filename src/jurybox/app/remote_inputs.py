@@ -32,7 +32,11 @@ def fetch_hub_dataset(name: str) -> tuple[str, Path]:
     if found is None:
         raise InputError("it names no dataset", f"write `{HUB}OWNER/NAME/SPLIT`", name)
     repository, split, revision = found.groups()
-    hub = _client(name)
+    try:
+        hub: Any = hub_client()
+    except ImportError:
+        problem = "datasets from the hub need huggingface_hub"
+        raise InputError(problem, "pip install 'jurybox[hub,parquet]'", name) from None
     try:
         sha, files = _listed(hub, repository, revision)
         label, chosen = _chosen(_by_split(files), split, name)
@@ -47,14 +51,6 @@ def fetch_hub_dataset(name: str) -> tuple[str, Path]:
     except Exception as error:
         raise _reported(error, name) from error
     return f"{HUB}{repository}/{label}@{sha}", folder
-
-
-def _client(name: str) -> Any:  # noqa: ANN401 - it has no types
-    try:
-        return hub_client()
-    except ImportError:
-        problem = "datasets from the hub need huggingface_hub"
-        raise InputError(problem, "pip install 'jurybox[hub,parquet]'", name) from None
 
 
 def _listed(hub: Any, repository: str, revision: str | None) -> tuple[str, list[str]]:  # noqa: ANN401

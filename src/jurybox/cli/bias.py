@@ -1,13 +1,12 @@
 """``jurybox bias``."""
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 import msgspec
 
-from jurybox.app.bias_report import measure_bias, measure_verdicts
-from jurybox.app.probe_judge import ProbeOptions, Prober
+from jurybox.app.bias_report import ProbeOptions, Prober, measure_bias, measure_verdicts
 from jurybox.calibration.bias_results import (
     BiasReport,
     check_bias_gates,
@@ -46,16 +45,14 @@ from jurybox.text_format import counted
 )
 @options.store_option
 @options.json_option
-def command(  # noqa: PLR0917 - click passes them by name
+def command(
     run: str,
     gold: Path | None,
     probe: int | None,
-    judges: tuple[str, ...],
-    base_url: str | None,
-    allow_version_drift: bool,
     seed: int,
     level: float,
     gates: tuple[str, ...],
+    **given: Any,  # noqa: ANN401 - those of `ProbeOptions`
 ) -> int:
     """Measure the biases of a RUN's judges: position, length, self-preference, formatting.
 
@@ -75,12 +72,9 @@ def command(  # noqa: PLR0917 - click passes them by name
       jurybox bias 20260301-0914 --probe 20 --gate "injection.flattery.change <= 0.05"
     """  # noqa: D301 - click reads \b as "keep these lines"
     wanted = read_gates(gates)
-    for option, given in (
-        ("--judge", judges),
-        ("--base-url", base_url),
-        ("--allow-version-drift", allow_version_drift),
-    ):
-        if given and probe is None:
+    for name, value in given.items() if probe is None else ():
+        if value:
+            option = "--judge" if name == "judges" else f"--{name.replace('_', '-')}"
             problem = "it has no effect without --probe"
             raise InputError(problem, f"add --probe N or omit {option}", option)
     if names_file(run):
@@ -95,14 +89,7 @@ def command(  # noqa: PLR0917 - click passes them by name
         report = measure_bias(store, row, gold, say, level=level, seed=seed)
         check_gates(wanted, criteria, report.metrics())
         if probe is not None:
-            chosen = ProbeOptions(
-                count=probe,
-                seed=seed,
-                judges=judges,
-                base_url=base_url,
-                allow_version_drift=allow_version_drift,
-            )
-            prober = Prober(store, row, chosen)
+            prober = Prober(store, row, ProbeOptions(count=probe, seed=seed, **given))
             say(_announced(prober))
             try:
                 biases, probed = prober.run(watched, level)

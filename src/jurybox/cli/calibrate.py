@@ -9,7 +9,6 @@ import msgspec
 from jurybox.app.calibrate_judge import CalibrateOptions, Calibrator
 from jurybox.calibration.calibration_record import (
     Calibration,
-    Ceiling,
     CriterionAgreement,
     Round,
     RoundResult,
@@ -105,7 +104,10 @@ def _print(made: Calibration) -> None:
         print_table(
             ("people with each other", *names),
             (
-                (name, str(found.people), str(found.n), *map(_number, _measures(found)))
+                (
+                    *(name, str(found.people), str(found.n), _number(found.exact)),
+                    *map(_number, (found.kappa, found.alpha.value, found.judge_kappa)),
+                )
                 for name, found in ceilings
             ),
         )
@@ -129,10 +131,6 @@ def _agreed(each: CriterionAgreement) -> Iterator[str]:
     yield "" if ends is None else f"{ends.low:.2f} to {ends.high:.2f}"
     yield "" if each.spearman is None else _number(each.spearman.value)
     yield "" if each.error is None else _number(each.error)
-
-
-def _measures(found: Ceiling) -> tuple[float | None, ...]:
-    return found.exact, found.kappa, found.alpha.value, found.judge_kappa
 
 
 def _print_notes(each: CriterionAgreement) -> None:

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import click
 from rich.text import Text
@@ -99,10 +99,10 @@ MEASURED: Final = (
     options.option("--output-tokens N", "Tokens of the response.", type=click.IntRange(0)),
 )
 
-Command = TypeVar("Command", bound=Callable[..., object])
 
-
-def with_options(*added: Callable[[Command], Command]) -> Callable[[Command], Command]:
+def with_options(
+    *added: Callable[[options.Command], options.Command],
+) -> Callable[[options.Command], options.Command]:
     """Return a decorator that adds these options to a command, in this order."""
     return lambda command: reduce(lambda made, add: add(made), reversed(added), command)
 

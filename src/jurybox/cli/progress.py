@@ -89,11 +89,7 @@ def _parts(progress: "Progress", *, ended: bool) -> list[str]:
     left = progress.planned - progress.done
     # The time of one batch doesn't predict the next one.
     if left and rate > 0 and not ended and not progress.batches:
-        parts.append(f"{_time(left / rate)} left")
+        parts.append(f"{timedelta(seconds=round(left / rate))} left")
     parts.append("cost unknown" if progress.dollars is None else dollars(progress.dollars))
     parts += [f"{getattr(progress, what)} {what}" for what in ("unscored", "flagged", "failed")]
     return parts if ended else [*parts, *progress.batches, *progress.outages]
-
-
-def _time(seconds: float) -> timedelta:
-    return timedelta(seconds=round(seconds))

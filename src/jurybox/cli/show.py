@@ -20,7 +20,6 @@ from jurybox.reporting.release import read_reviews, sample_decision
 from jurybox.reporting.stored import SampleRecord, exchange_notes, find_record, reading, rubric_of
 from jurybox.rubric.document.criteria import scenario_texts
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.scoring.sample_result import SampleResult
 from jurybox.storage.store import Store
 from jurybox.text_format import cut
 from jurybox.wiring import read_prices
@@ -111,7 +110,8 @@ def _show_sample(record: SampleRecord, run: RunRow, store: Store) -> None:
     rows = [(name, shown(value)) for name, value in scores.items() if value is not None]
     print_table(("score", "value"), [*rows, ("passed", yes_or_no(result.passed))])
     if record.report is not None:
-        print_report(record.report, _judging_cost(result))
+        judges = [use for use in result.uses if use.role == "judge"]
+        print_report(record.report, run_cost(judges, read_prices())["dollars"])
     reviews = read_reviews(run, store.reviews_of(run.id, row.number)).every
     decision = sample_decision(rubric, result, reviews)
     meanings = {each.decide: each.meaning for each in rubric.sample_decisions}
@@ -121,11 +121,6 @@ def _show_sample(record: SampleRecord, run: RunRow, store: Store) -> None:
     for number, exchange in enumerate(record.exchanges, start=1):
         _print_exchange(f"exchange {number}", exchange, run)
     print_line(f"record  {row.record_sha256}", style="dim")
-
-
-def _judging_cost(result: SampleResult) -> float | None:
-    judges = [use for use in result.uses if use.role == "judge"]
-    return run_cost(judges, read_prices())["dollars"]
 
 
 def _print_inputs(record: SampleRecord, rubric: Rubric) -> None:
