@@ -20,7 +20,6 @@ from jurybox.calibration.observations import (
     words_in,
 )
 from jurybox.datasets.ratings import read_verdicts
-from jurybox.engine.plan import Plan
 from jurybox.engine.records import RunRow
 from jurybox.errors import InputError
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
@@ -28,7 +27,6 @@ from jurybox.judging.formats.reply_format import Side, mirror
 from jurybox.reporting.judge_votes import stored_votes
 from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
 from jurybox.sample import Row
-from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.statistics.jury_agreement import voters
 from jurybox.storage.store import Store
 from jurybox.wiring import HELPER_RUN
@@ -133,7 +131,7 @@ def observe(store: Store, run: RunRow, gold: Mapping[str, Gold]) -> Observations
 
     ``gold`` maps sample ids to human labels.
     """
-    observer = _Observer(store, plan_of(run), procedure_of(run), gold)
+    observer = _Observer(store, run, gold)
     with reading(run):
         for row in store.samples(run.id):
             if row.report is not None:
@@ -142,15 +140,13 @@ def observe(store: Store, run: RunRow, gold: Mapping[str, Gold]) -> Observations
 
 
 class _Observer:
-    def __init__(
-        self, store: Store, plan: Plan, procedure: Procedure, gold: Mapping[str, Gold]
-    ) -> None:
+    def __init__(self, store: Store, run: RunRow, gold: Mapping[str, Gold]) -> None:
         self._store = store
-        self._plan = plan
-        self._procedure = procedure
+        self._plan = plan_of(run)
+        self._procedure = procedure_of(run)
         self._gold = gold
-        self._rubric = procedure.judging.rubric
-        self._families = {name: family_of(name) for name in plan.judges}
+        self._rubric = self._procedure.judging.rubric
+        self._families = {name: family_of(name) for name in self._plan.judges}
         criteria = tuple(each.id for each in self._rubric.criteria)
         self.seen = Observations(criteria=criteria)
 

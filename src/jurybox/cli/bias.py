@@ -6,7 +6,8 @@ from typing import Any, Final
 import click
 import msgspec
 
-from jurybox.app.bias_report import ProbeOptions, Prober, measure_bias, measure_verdicts
+from jurybox.app.bias_report import measure_bias, measure_verdicts
+from jurybox.app.probe_judge import ProbeOptions, Prober
 from jurybox.calibration.bias_results import (
     BiasReport,
     check_bias_gates,
@@ -14,7 +15,7 @@ from jurybox.calibration.bias_results import (
     read_gates,
 )
 from jurybox.cli import options
-from jurybox.cli.output import print_line, print_result, print_table, say, yes_or_no
+from jurybox.cli.output import print_heading, print_line, print_result, print_table, say, yes_or_no
 from jurybox.cli.run import watched
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE
 from jurybox.datasets.open_dataset import names_file
@@ -143,8 +144,7 @@ def _print(report: BiasReport) -> None:
         runs = ", ".join(each.run_id for each in report.probe.runs)
         print_line(f"{report.probe.samples} samples judged again in the runs {runs}")
     for bias in report.biases:
-        print_line()
-        print_line(_HEADINGS.get(bias.bias, bias.bias), style="bold")
+        print_heading(_HEADINGS.get(bias.bias, bias.bias))
         measured = [each for each in bias.metrics if each.value is not None]
         if measured:
             rows = ((each.name, str(each.n), each.sentence) for each in measured)

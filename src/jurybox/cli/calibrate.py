@@ -16,7 +16,7 @@ from jurybox.calibration.calibration_record import (
 )
 from jurybox.calibration.gold import PARTS
 from jurybox.cli import options
-from jurybox.cli.output import plain, print_line, print_result, print_table, say
+from jurybox.cli.output import plain, print_heading, print_line, print_result, print_table, say
 from jurybox.cli.run import watched
 from jurybox.documents.numbers import dollars, signed
 from jurybox.text_format import counted, cut
@@ -159,8 +159,7 @@ def _print_confusion(each: CriterionAgreement) -> None:
 
 def _print_worst(each: CriterionAgreement) -> None:
     if each.worst:
-        print_line()
-        print_line(f"{each.criterion}: furthest apart", style="bold")
+        print_heading(f"{each.criterion}: furthest apart")
     for found in each.worst:
         people, judge = _verdict(found.people), _verdict(found.judge)
         print_line(f"  {found.sample_id}: people {people}, judge {judge}", wrap=False)

@@ -16,6 +16,7 @@ from jurybox.app.suite_choice import RunOptions
 from jurybox.cli.evaluate import print_report
 from jurybox.cli.options import json_option, name_store, opened, option, resume_line
 from jurybox.cli.output import (
+    print_heading,
     print_json,
     print_line,
     print_table,
@@ -103,11 +104,6 @@ def command(folder: str, model: str | None) -> int:
     return FINE if all(run.stopped is None for run in runs) else INCOMPLETE
 
 
-def _print_head(text: str) -> None:
-    print_line()
-    print_line(text, style="bold")
-
-
 def _read(name: str) -> dict[str, Any]:
     """Read a file that comes with the demo."""
     return msgspec.json.decode((resources.files(_DATA) / name).read_bytes())
@@ -117,7 +113,7 @@ def _rule_scores() -> list[SingleReport]:
     """Score replies by the rules of a rubric."""
     read = _read("replies.json")
     replies = read.pop("replies")
-    _print_head(f"Rules: the document `{read['rubric']}` scores a reply without a model.")
+    print_heading(f"Rules: the document `{read['rubric']}` scores a reply without a model.")
     click.echo(f'To "{read["task"]}"')
     scored = [evaluate(**read, response=reply) for reply in replies]
     for reply, report in zip(replies, scored, strict=True):
@@ -133,7 +129,7 @@ def _run(place: Path, judge: str) -> RunResult:
     if judge != _BY_WORDS:
         limit, title = _JUDGED_BY_MODEL, f"A real model on this machine, {judge}, judges three."
         meaning = "A small model makes mistakes: compare its scores with the names of the answers."
-    _print_head(title)
+    print_heading(title)
     prepared = prepare(place / _SUITE, RunOptions(judges=(judge,), limit=limit))
     criteria = [each.id for each in prepared.plan.procedure().judging.rubric.criteria]
     name_store(click.get_current_context(), None, str(place / ".jurybox/jurybox.db"))
@@ -159,7 +155,7 @@ def _run(place: Path, judge: str) -> RunResult:
 
 def _compared(judge: str) -> SingleReport:
     """Compare a pair of answers in both orders."""
-    _print_head("The model's bias: two answers, in both orders; which one does it prefer?")
+    print_heading("The model's bias: two answers, in both orders; which one does it prefer?")
     report = evaluate(**_read("pair.json"), judges=judge, votes=1)
     print_report(report, 0.0)  # the model runs on this machine
     click.echo(_ORDERS)

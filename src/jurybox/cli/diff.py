@@ -14,7 +14,7 @@ from jurybox.cli import options
 from jurybox.cli.output import (
     output_file,
     plain,
-    print_json,
+    print_heading,
     print_line,
     print_result,
     print_table,
@@ -143,11 +143,11 @@ def _put(compared: SideBySide, store: Store, doubts: Mapping[str, str], output: 
         with output_file(output) as file:
             file.write(side_by_side_html(compared, people).encode(errors="replace"))
         say(f"wrote {output}: {counted(len(compared.samples), 'sample')}")
-    if wants_json():
-        found = [doubts.get(view.run_id) or None for view in compared.runs]
-        print_json(compared.as_data() | {"review_doubt": found})
-    elif output is None:
-        print_side_by_side(compared, doubts)
+    found = [doubts.get(view.run_id) or None for view in compared.runs]
+    print_result(
+        lambda: compared.as_data() | {"review_doubt": found},
+        lambda: None if output else print_side_by_side(compared, doubts),
+    )
 
 
 def print_side_by_side(compared: SideBySide, doubts: Mapping[str, str] = {}) -> None:
@@ -218,8 +218,7 @@ def _print(diff: RunDiff, doubts: Mapping[str, str]) -> None:
 
 def _print_tested(diff: RunDiff) -> None:
     """Print which metrics differ significantly, and the values that are tested."""
-    print_line()
-    print_line(diff.conclusion(), style="bold")
+    print_heading(diff.conclusion())
     if not (diff.compared or diff.same_rubric) or not diff.tested:
         return
     for each in diff.explained:
@@ -275,8 +274,7 @@ def _print_samples(diff: RunDiff) -> None:
     counts = diff.counts
     by = "" if diff.headline is None else f" by {diff.headline}"
     by += ", the mean of votes" if by and diff.by_votes else ""
-    print_line()
-    print_line(f"samples{by}  {counts}", style="bold")
+    print_heading(f"samples{by}  {counts}")
     left = counts.changes - len(diff.samples)
     if left > 0:
         print_line(f"--limit N lists {counted(left, 'more changed sample')}", style="dim")

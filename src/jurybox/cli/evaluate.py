@@ -12,7 +12,15 @@ from rich.text import Text
 from jurybox.app.evaluate_once import conclude_single, evaluate
 from jurybox.app.view_run import single_cost
 from jurybox.cli import options
-from jurybox.cli.output import plain, print_line, print_result, print_table, say, yes_or_no
+from jurybox.cli.output import (
+    plain,
+    print_heading,
+    print_line,
+    print_result,
+    print_table,
+    say,
+    yes_or_no,
+)
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE
 from jurybox.documents.numbers import dollars, show_number, shown, signed
 from jurybox.errors import InputError
@@ -300,8 +308,7 @@ def _print_by_rules(
     if report.judge is not None:
         score = report.judge_score
         word = "no valid vote" if score is None else show_number(score)
-        print_line()
-        print_line(f"next to the rules: judge score  {word}", style="bold")
+        print_heading(f"next to the rules: judge score  {word}")
         print_report(report.judge, cost)
 
 

@@ -19,7 +19,6 @@ from jurybox.wiring import setting
 
 if TYPE_CHECKING:
     from jurybox.engine.records import RunRow
-    from jurybox.integrations.ray_engine import RayCluster
     from jurybox.storage.store import Store
 
 _SPELLING: Final = re.compile(r"((?:-\w, )?--[\w/-]+)(?: (.+))?")
@@ -126,13 +125,13 @@ cluster_option = option(
     "--cluster FIELD",
     "Treat samples with the same value of this field as dependent, such as: scenario.",
 )
-engine_option = option(
+_engine_option = option(
     "--engine [local|ray]",
     "Where the run is executed: in this process, or on a Ray cluster.",
     type=click.Choice(["local", "ray"]),
     default="local",
 )
-address_option = option(
+_address_option = option(
     "--address HOST:PORT", "The Ray cluster; by default one is started on this machine for the run."
 )
 
@@ -145,20 +144,28 @@ def check_extra(extra: str, *modules: str) -> None:
             raise InputError(f"{name} is not installed", hint)
 
 
-@contextmanager
-def cluster_of(name: str, address: str | None) -> "Generator[RayCluster | None]":
-    """Yield the cluster named by the two options, if any, and disconnect at the end."""
-    if name == "local":
-        if address is not None:
-            raise InputError("the local engine has no address", "add --engine ray", "--address")
-        yield None
-        return
-    if address == "":
-        raise InputError("it is empty", "give HOST:PORT, or leave it out", "--address")
-    from jurybox.integrations.ray_engine import RayCluster
+def cluster_options(command: Callable[..., object]) -> Callable[..., object]:
+    """Add ``--engine`` and ``--address``; the command gets the cluster that they name, or None."""
 
-    with closing(RayCluster(address)) as cluster:
-        yield cluster
+    @wraps(command)
+    def spread(
+        *args: object,
+        engine: str,
+        address: str | None,
+        **given: Any,  # noqa: ANN401 - those of the command
+    ) -> object:
+        if engine == "local":
+            if address is not None:
+                raise InputError("the local engine has no address", "add --engine ray", "--address")
+            return command(*args, cluster=None, **given)
+        if address == "":
+            raise InputError("it is empty", "give HOST:PORT, or leave it out", "--address")
+        from jurybox.integrations.ray_engine import RayCluster
+
+        with closing(RayCluster(address)) as cluster:
+            return command(*args, cluster=cluster, **given)
+
+    return _engine_option(_address_option(spread))
 
 
 class CommandGroup(click.Group):

@@ -135,6 +135,12 @@ def print_line(*parts: "str | Text", style: str = "", wrap: bool = True) -> None
     console().print(made, soft_wrap=not wrap)
 
 
+def print_heading(text: "str | Text") -> None:
+    """Print an empty line, and a line in bold."""
+    print_line()
+    print_line(text, style="bold")
+
+
 def print_table(headings: Sequence[str], rows: "Iterable[Iterable[str | Text]]") -> None:
     """Print rows of harmless text below their headings, with numbers aligned to the right."""
     from rich.table import Table

@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from jurybox.cli.options import json_option, level_option, opened_run, store_option
-from jurybox.cli.output import print_line, print_result, print_table
+from jurybox.cli.output import print_heading, print_line, print_result, print_table
 from jurybox.datasets.open_dataset import names_file
 from jurybox.datasets.ratings import Verdicts, read_verdicts, run_verdicts
 from jurybox.reporting.export_rows import exported_rows
@@ -82,8 +82,7 @@ def _print(ranking: Ranking, warnings: list[str]) -> None:
     names = [model.name for model in ranking.models]
     if len(names) <= _MOST_IN_MATRIX:
         rates = ranking.matrix()
-        print_line()
-        print_line("win rate of the row against the column; a tie is half a win", style="bold")
+        print_heading("win rate of the row against the column; a tie is half a win")
         rows = ((name, *(_rate(rates[name].get(other)) for other in names)) for name in names)
         print_table(("", *names), rows)
 

@@ -21,14 +21,11 @@ from jurybox.storage.store import Store
     "Repeat all requests that failed for a transient reason, even in a finished run.",
 )
 @options.max_cost_option
-@options.engine_option
-@options.address_option
+@options.cluster_options
 @options.stored_run
 def command(
     store: Store,
     run: RunRow,
-    engine: str,
-    address: str | None,
     **given: Any,  # noqa: ANN401 - those of `resume_run`
 ) -> int:
     """Continue a RUN that was stopped.
@@ -46,6 +43,4 @@ def command(
       jurybox resume 20260301-0914 --concurrency 4
       jurybox resume last --retry-failed
     """  # noqa: D301 - click reads \b as "keep these lines"
-    with options.cluster_of(engine, address) as cluster:
-        start = partial(resume_run, run, store, cluster=cluster, **given)
-        return run_and_print({"": start}, store)
+    return run_and_print({"": partial(resume_run, run, store, **given)}, store)

@@ -29,6 +29,7 @@ from jurybox.cli.run_view import print_view
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE, stop_on_signals, was_interrupted
 from jurybox.documents.numbers import dollars
 from jurybox.engine.plan import Plan, read_plan
+from jurybox.integrations.ray_engine import RayCluster
 from jurybox.reporting.view import RunView
 from jurybox.storage.store import Store
 from jurybox.text_format import counted
@@ -85,8 +86,7 @@ from jurybox.text_format import counted
 @options.option("--baseline RUN", "A run to compare with.")
 @options.max_cost_option
 @options.option("--dry-run", "Estimate calls, tokens and cost; call no model and store nothing.")
-@options.engine_option
-@options.address_option
+@options.cluster_options
 @options.accept_option
 @options.store_option
 @options.json_option
@@ -94,8 +94,7 @@ def command(
     suite: str,
     baseline: str | None,
     dry_run: bool,
-    engine: str,
-    address: str | None,
+    cluster: RayCluster | None,
     accept_unreviewed: bool,
     **given: Any,  # noqa: ANN401 - those of `RunOptions`
 ) -> int:
@@ -122,22 +121,21 @@ def command(
       jurybox run suite.yaml --engine ray --address 10.0.0.5:6379
     """  # noqa: D301 - click reads \b as "keep these lines"
     given["baseline"] = baseline_id(options.named_store(), baseline)
-    with options.cluster_of(engine, address) as cluster:
-        targets = prepare_all(suite, RunOptions(**given), cluster)
-        for warning in dict.fromkeys(each for one in targets for each in one.warnings):
-            say(f"warning: {warning}")
-        if dry_run:
-            found = [(each.identity.target_name, estimate_cost(each)) for each in targets]
-            data = [{"target": name, **msgspec.to_builtins(each)} for name, each in found]
-            alone = {"runs": data} if len(data) > 1 else found[0][1]
-            print_result(alone, lambda: [_print_estimate(*each) for each in found])
-            return FINE
-        with options.opened(create=True) as store:
-            starts = {
-                each.identity.target_name or "": partial(start_run, each, store, cluster=cluster)
-                for each in targets
-            }
-            return run_and_print(starts, store, accept=accept_unreviewed)
+    targets = prepare_all(suite, RunOptions(**given), cluster)
+    for warning in dict.fromkeys(each for one in targets for each in one.warnings):
+        say(f"warning: {warning}")
+    if dry_run:
+        found = [(each.identity.target_name, estimate_cost(each)) for each in targets]
+        data = [{"target": name, **msgspec.to_builtins(each)} for name, each in found]
+        alone = {"runs": data} if len(data) > 1 else found[0][1]
+        print_result(alone, lambda: [_print_estimate(*each) for each in found])
+        return FINE
+    with options.opened(create=True) as store:
+        starts = {
+            each.identity.target_name or "": partial(start_run, each, store, cluster=cluster)
+            for each in targets
+        }
+        return run_and_print(starts, store, accept=accept_unreviewed)
 
 
 def _print_estimate(target: str | None, found: CostEstimate) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from rich.text import Text
 
 from jurybox.app.view_run import baseline_diff, calibration_of_run, reviewer_agreement
-from jurybox.cli.output import console, plain, print_line, print_table, yes_or_no
+from jurybox.cli.output import console, plain, print_heading, print_line, print_table, yes_or_no
 from jurybox.documents.numbers import metric_value
 from jurybox.reporting.attention import Concern, concerns_of
 from jurybox.reporting.metric_text import cost_in_words, failures_of, gate_margin, gate_value
@@ -188,8 +188,7 @@ def _print_look_at(view: RunView, concerns: Sequence[Concern]) -> None:
         commands.append("serve")
     if not concerns and not commands:
         return
-    print_line()
-    print_line("look at", style="bold")
+    print_heading("look at")
     lines = [plain(_concern(each), _STYLES.get(each.kind, "red")) for each in concerns]
     if queued:
         lines.append(plain(f"  {counted(queued, 'sample')} queued for human review", "yellow"))
