@@ -164,10 +164,8 @@ class JuryFixture:
                 hint = f"record them with `pytest {_RECORD}` and commit the file"
                 raise InputError("no replies are recorded", hint, str(self._file))
             self._replies = ReplayModel(self._file)
-        rubric, votes = given["rubric"], given.get("votes")
         row = single_row(**{name: value for name, value in given.items() if name not in _HOW})
-        count = rubric.votes if votes is None else votes
-        procedure = single_procedure(rubric, row, judges, count)
+        procedure = single_procedure(given["rubric"], row, judges, given.get("votes"))
         return run_blocking(judge_row(procedure, row, self._recorded))
 
     async def _recorded(self, request: "ModelRequest") -> "Outcome":

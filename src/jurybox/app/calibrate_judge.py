@@ -18,13 +18,7 @@ from jurybox.app.suite_choice import ChosenSuite, RunOptions
 from jurybox.app.view_run import calibration_row, setting_of
 from jurybox.calibration import tuning_loop
 from jurybox.calibration.calibration_record import Agreement, Calibration, JudgedRun, Tuning
-from jurybox.calibration.gold import (
-    GoldCase,
-    read_comments,
-    read_verdict,
-    split,
-    words_of,
-)
+from jurybox.calibration.gold import GoldCase, read_comments, read_verdict, split, words_of
 from jurybox.calibration.judge_comparison import Options, compare
 from jurybox.calibration.proposals import Proposal, next_version
 from jurybox.calibration.tuning_loop import Disagreements, JudgedPart
@@ -160,9 +154,7 @@ class Calibrator:
         file = self._files[part]
         text = self._document.text if rubric.sha256 == self._base.sha256 else render_rubric(rubric)
         suite = Suite(
-            suite=f"{rubric.id}{wiring.HELPER_RUN}calibration",
-            rubric=rubric.id,
-            dataset=file.name,
+            suite=f"{rubric.id}{wiring.HELPER_RUN}calibration", rubric=rubric.id, dataset=file.name
         )
         chosen = ChosenSuite(suite=suite, origin="calibrate", folder=file.parent, home=Path())
         # The file has only the rows within the limit.

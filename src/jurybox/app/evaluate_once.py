@@ -116,8 +116,7 @@ async def aevaluate(  # noqa: PLR0913 - the parts of an evaluation, all by keywo
         why = why if pair else missing_rules(used)
         names = [default_judge(None if used.sources == {"judge"} else why)]
         specs = [ModelSpec(model=names[0])]
-    count = used.votes if votes is None else votes
-    procedure = single_procedure(used, row, names, count)
+    procedure = single_procedure(used, row, names, votes)
     route = checked_route(
         specs, base_url, allow_version_drift=allow_version_drift, patience=_PATIENCE
     )
@@ -170,8 +169,10 @@ def single_row(
     return Row(id="", response=first, response_b=other, messages=tuple(messages), **given)
 
 
-def single_procedure(rubric: Rubric, row: Row, judges: Sequence[str], votes: int) -> Procedure:
-    """Return how a single sample is judged."""
+def single_procedure(
+    rubric: Rubric, row: Row, judges: Sequence[str], votes: int | None
+) -> Procedure:
+    """Return how a single sample is judged; ``votes`` is None for the rubric's number of votes."""
     pair = row.response_b is not None
     check_checks(rubric, judges=bool(judges), pair=pair)
     judging = Judging(
@@ -180,7 +181,8 @@ def single_procedure(rubric: Rubric, row: Row, judges: Sequence[str], votes: int
         stop_when_decided=rubric.stop_when_decided,
     )
     rules = None if pair else compile_rules(rubric)
-    return Procedure(judging=judging, judges=tuple(judges), votes=votes, rules=rules)
+    count = rubric.votes if votes is None else votes
+    return Procedure(judging=judging, judges=tuple(judges), votes=count, rules=rules)
 
 
 def _report(procedure: Procedure, row: Row, outcome: SampleOutcome) -> SingleReport:
