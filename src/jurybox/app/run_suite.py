@@ -186,8 +186,9 @@ async def _run_all(
             if result.stopped is not None:
                 resume = f"`jurybox resume {run_id}`"
                 raise IncompleteError(f"{result.stopped}; resume it with {resume}")
-            accept = accept_unreviewed
-            view = accept_reviews(result.view.row, opened) if accept else result.view
+            view = result.view
+            if accept_unreviewed:
+                view = accept_reviews(view.row, opened)
             runs.append(Run.of(view, store))
             news = await asyncio.to_thread(deliver_run, opened, run_id)
             if bad := [line for line, is_good in news if not is_good]:
