@@ -181,7 +181,10 @@ class ShardedRun:
         slices = dataset.slices()
         shards = self._shards(job, dataset, slices)
         try:
-            await self._hand_out(job, shards)
+            if slices and not self._plan.model_specs():
+                await self._map(job, shards)
+            else:
+                await self._hand_out(job, shards)
             if slices and job.is_complete:
                 # Checked last, after the workers have finished reading the files.
                 hashing = self._cluster.call(hash_dataset, self._plan)
@@ -204,14 +207,29 @@ class ShardedRun:
             if not running:
                 return
             for part in await self._cluster.wait([*running]):
-                reason = self._cluster.result(part)
-                job.count_stored(running.pop(part).numbers)
-                if reason and not job.stop.requested:
-                    job.stop.soon(reason)
-            names = [str(shard.number) for shard in running.values()]
-            reports = await self._cluster.reports(names)
-            self._reports = [msgspec.json.decode(report, type=Progress) for report in reports]
-            job.report()
+                _collect(job, running.pop(part), self._cluster.result(part))
+            await self._report(job, [str(shard.number) for shard in running.values()])
+
+    async def _map(self, job: Job, shards: Iterator[Shard]) -> None:
+        """Score shards through Ray Data; used if no model is called."""
+        prepared = {str(shard.number): shard for shard in shards}
+        if not prepared:
+            return  # Ray Data takes no empty list
+        done = self._cluster.map(work_on_shard, prepared)
+        while True:
+            following = asyncio.create_task(asyncio.to_thread(next, done, None))
+            while not (await asyncio.wait([following], timeout=_PAUSE))[0]:
+                await self._report(job, [*prepared])
+            found = await following
+            if found is None:
+                return
+            name, reason = found
+            _collect(job, prepared.pop(name), reason)
+
+    async def _report(self, job: Job, running: Sequence[str]) -> None:
+        reports = await self._cluster.reports(running)
+        self._reports = [msgspec.json.decode(report, type=Progress) for report in reports]
+        job.report()
 
     def _shards(
         self, job: Job, dataset: Dataset, slices: Sequence[range] | None
@@ -242,3 +260,10 @@ class ShardedRun:
                 numbers = range(start + piece.start, start + piece.stop)
                 if any(map(job.is_missing, numbers)):
                     yield shard(numbers, None)
+
+
+def _collect(job: Job, shard: Shard, reason: str) -> None:
+    """Count the results of a shard, and stop the job if the shard isn't finished."""
+    job.count_stored(shard.numbers)
+    if reason and not job.stop.requested:
+        job.stop.soon(reason)

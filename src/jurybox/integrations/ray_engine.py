@@ -9,6 +9,7 @@ import asyncio
 import importlib
 import logging
 import os
+import pickle
 import secrets
 import socket
 import time
@@ -247,6 +248,12 @@ def _do_part(work: PartWork[P], coordinator: Ray, host: Ray, holder: str, part: 
     return work(part, WorkerLink(coordinator, host, holder))
 
 
+def _do_row(row: dict[str, Any], work: PartWork[Any], actors: Sequence[Ray]) -> dict[str, str]:
+    part = pickle.loads(row["part"])  # noqa: S301 - made by the driver
+    coordinator, host = actors
+    return {"name": row["name"], "reason": _do_part(work, coordinator, host, row["name"], part)}
+
+
 def _worker_failed(error: Exception) -> IncompleteError:
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return IncompleteError(f"a worker of the cluster failed: {lines[-1]}")
@@ -316,6 +323,23 @@ class RayCluster:
     def submit(self, work: PartWork[P], name: str, part: P) -> Ray:
         """Process a part of the run in a worker."""
         return self.call(_do_part, work, self._coordinator, self._host, name, part)
+
+    def map(self, work: PartWork[P], parts: Mapping[str, P]) -> Iterator[tuple[str, str]]:
+        """Process parts through Ray Data; yield each one's name and why it is unfinished, or ""."""
+        data: Ray = importlib.import_module("ray.data")
+        data.DataContext.get_current().enable_progress_bars = False
+        named = data.from_items(
+            [{"name": name, "part": pickle.dumps(part)} for name, part in parts.items()],
+            override_num_blocks=len(parts),
+        )
+        actors = (self._coordinator, self._host)
+        done = named.map(_do_row, fn_kwargs={"work": work, "actors": actors}, num_cpus=1)
+        logging.getLogger("ray.data").setLevel(logging.ERROR)
+        try:
+            for row in done.iter_rows():
+                yield row["name"], row["reason"]
+        except self._ray.exceptions.RayError as error:
+            raise _worker_failed(error) from None
 
     async def wait(self, parts: Sequence[Ray]) -> list[Ray]:
         """Return the parts that are done, after a short wait for all of them."""
