@@ -54,15 +54,16 @@ def score_fields(rubric: Rubric) -> tuple[Field, ...]:
     return tuple(_score_field(each) for each in rubric.criteria)
 
 
-def winner_field() -> Field:
+def winner_field(rubric: Rubric) -> Field:
     """Return the question about two responses."""
+    names = ", ".join(each.name for each in rubric.criteria)
     choices = (
         FormChoice(value="A", label="Response A", key="a"),
         FormChoice(value="B", label="Response B", key="b"),
         FormChoice(value="tie", label="Tie", key="t"),
         _unclear(),
     )
-    return Field(name=WINNER, title=_BETTER, choices=choices)
+    return Field(name=WINNER, title=_BETTER, definition=f"By: {names}", choices=choices)
 
 
 def safety_field(*, pair: bool) -> Field:

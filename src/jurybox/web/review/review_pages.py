@@ -269,7 +269,7 @@ def _form(
     given: Mapping[str, str],
     error: InputError | None = None,
 ) -> Response:
-    fields = (winner_field(),) if case.is_pair else score_fields(visit.desk.rubric)
+    fields = (winner_field(visit.desk.rubric),) if case.is_pair else score_fields(visit.desk.rubric)
     return visit.page(
         "case",
         200 if error is None else 400,

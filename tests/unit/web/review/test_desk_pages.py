@@ -17,6 +17,7 @@ from jurybox.sample import Response, Row
 from jurybox.web.app_state import Pending
 from pages_client import PagesClient
 from stored_runs import Made, MakeRun, answered
+from verdicts import scored
 
 RUBRIC = """---
 id: answers
@@ -548,6 +549,18 @@ def test_the_end_of_the_queue_says_what_is_true(made: Made, anna: Reviewer) -> N
     assert "You can change your answer here." in anna.get(disputed).text
     assert "You have reviewed every" not in end
     assert "You reviewed 1 of 4 samples; " in anna.get(f"{DESK}?queue=random").text
+
+
+def test_where_nothing_is_flagged_the_random_subset_comes_next(
+    make_run: MakeRun, anna: Reviewer
+) -> None:
+    make_run([answered("s1")], lambda _: scored({"facts": 4, "tone": 4}), rubric=RUBRIC)
+    anna.name("Anna")
+    end = html.unescape(anna.get(DESK).text)
+    assert "<h1>Nothing is flagged</h1>" in end
+    assert "0 of 0" not in end
+    (first,) = re.findall(r'class="button primary" href="([^"]*)"', end)
+    assert first == f"{DESK}?queue=random"
 
 
 def test_every_second_opinion_moves_the_counts_of_the_random_subset(

@@ -89,7 +89,8 @@ def test_a_choice_says_what_its_score_means() -> None:
 
 
 def test_of_two_responses_the_winner_is_asked() -> None:
-    winner = winner_field()
+    winner = winner_field(RUBRIC)
+    assert winner.definition == "By: facts, tone"
     assert [each.key for each in winner.choices] == ["a", "b", "t", "x"]
     assert not winner.optional
 
