@@ -89,6 +89,12 @@ def as_text(value: object) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
+def short_id(text: str, most: int = 44) -> str:
+    """Return an id of limited length, cut in the middle: ids often differ only at their end."""
+    end = most // 3
+    return text if len(text) <= most else f"{text[: most - end - 1]}…{text[-end:]}"
+
+
 def cut(text: str, most: int) -> str:
     """Return a text on one line of limited length, cut between words."""
     # Only the beginning is put on one line: a text may be very long.

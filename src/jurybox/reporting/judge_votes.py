@@ -3,7 +3,6 @@
 A report has neither the judge of each vote, nor the reasoning of all, nor the two orders of a pair.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, cast
@@ -48,8 +47,7 @@ class StatedVote(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def order(self) -> str:
         """Which response of a pair the judge saw first; empty for a single response."""
-        called = ", called A" if self.first == "B" else ""
-        return self.first and f", with {self.first} first{called}"
+        return {"A": ", shown A, B", "B": ", shown B, A"}.get(self.first, "")
 
 
 class Opinion(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,10 +57,32 @@ class Opinion(msgspec.Struct, frozen=True, kw_only=True):
     votes: list[tuple[StatedVote, str]]
 
     @property
+    def groups(self) -> list[tuple[StatedVote, str, list[int]]]:
+        """The first of each judge's equal votes, its verdict, and their replies."""
+        found: dict[tuple[str, str, str], tuple[StatedVote, str, list[int]]] = {}
+        for vote, verdict in self.votes:
+            same = found.setdefault((vote.judge, vote.order, verdict), (vote, verdict, []))
+            same[2].append(vote.reply)
+        return [*found.values()]
+
+    @property
+    def letters(self) -> str:
+        """What the judge means by A and B in its explanation, if that isn't what the run means."""
+        orders = {vote.first for vote, _ in self.votes}
+        if not self.reasoning or "B" not in orders:
+            return ""
+        where = "where shown B, A, " if "A" in orders else ""
+        return f"; {where}“A” below is response B, and “B” is response A"
+
+    @property
     def in_words(self) -> str:
         """The judges with their verdicts; equal votes of a judge are counted."""
-        said = Counter(f"{vote.judge}{vote.order}: {verdict}" for vote, verdict in self.votes)
-        return "; ".join(text + (f" ({n} votes)" if n > 1 else "") for text, n in said.items())
+        said = (
+            f"{vote.judge}{vote.order}: {verdict}" + (f" ({n} votes)" if n > 1 else "")
+            for vote, verdict, replies in self.groups
+            for n in (len(replies),)
+        )
+        return "; ".join(said) + self.letters
 
 
 def opinions_of(votes: Iterable[StatedVote]) -> dict[tuple[str, str], list[Opinion]]:
@@ -76,9 +96,9 @@ def opinions_of(votes: Iterable[StatedVote]) -> dict[tuple[str, str], list[Opini
         for name, verdict in (*won, *vote.verdicts.items()):
             why = vote.reasoning.get(name, "")
             same = found.setdefault((vote.response, name), {})
-            same.setdefault(why, Opinion(reasoning=why, votes=[])).votes.append(
-                (vote, show_vote(verdict))
-            )
+            shown = show_vote(verdict)
+            shown = f"prefers {shown}" if vote.first and shown != "tie" else shown
+            same.setdefault(why, Opinion(reasoning=why, votes=[])).votes.append((vote, shown))
     return {about: list(opinions.values()) for about, opinions in found.items()}
 
 

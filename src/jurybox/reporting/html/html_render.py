@@ -60,7 +60,7 @@ from jurybox.review.selection import FEWEST
 from jurybox.scoring.sample_result import FLAGS, NEEDS_REVIEW, flag_names
 from jurybox.statistics.jury_agreement import JuryAgreement, JuryCounter
 from jurybox.storage.store import Store
-from jurybox.text_format import counted, cut, visible
+from jurybox.text_format import counted, cut, short_id, visible
 
 if TYPE_CHECKING:
     from jinja2 import BaseLoader, Environment, Template
@@ -110,6 +110,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         p_value,
     )
     own += (metric_title, percent, plain_words, prose, px, ranked, rules_text, seen, sentence)
+    own += (short_id,)
     made = Environment(
         # For all templates, because an unescaped value is a vulnerability.
         autoescape=True,

@@ -214,7 +214,7 @@ def test_a_pair_shows_its_winner_with_what_each_judge_saw_first(made: Callable) 
     sample = json.loads(gzip.decompress(base64.b64decode(packed.data)))[0]
     name, _, votes, _, opinions = sample["criteria"][0]
     judge = "python/judges:one"
-    by = f"{judge}, with A first: A; {judge}, with B first, called A: B"
+    by = f"{judge}, shown A, B: prefers A; {judge}, shown B, A: prefers B"
     assert (name, votes) == ("The better response", "tie")
     assert [each[0] for each in opinions] == [by]
 

@@ -157,7 +157,8 @@
   }
 
   function replies(sample) {
-    const made = element("details", undefined, "vote-reasoning");
+    // The table above has the reasoning already, so paper doesn't repeat it.
+    const made = element("details", undefined, `vote-reasoning${sample.criteria.length ? " unprinted" : ""}`);
     if (sample.replies.length === 0) return made;
     made.append(element("summary", "The judges' replies"));
     const list = element("dl", undefined, "side");
