@@ -175,7 +175,7 @@ def print_side_by_side(compared: SideBySide, doubts: Mapping[str, str] = {}) -> 
 
 
 def _print(diff: RunDiff, doubts: Mapping[str, str]) -> None:
-    for name, view in (("A", diff.a), ("B", diff.b)):
+    for name, view in zip(diff.names, (diff.a, diff.b), strict=True):
         count = counted(view.summary["samples"], "sample")
         parts = [view.suite, view.status, count]
         if doubts.get(view.run_id):
@@ -196,8 +196,9 @@ def _print(diff: RunDiff, doubts: Mapping[str, str]) -> None:
             print_table(headings, (_group(diff, each) for each in groups))
     _print_samples(diff)
     print_line()
+    a, b = diff.names
     print_table(
-        ("metric", "A", "n A", "B", "n B", "difference"),
+        ("metric", a, f"n {a}", b, f"n {b}", "difference"),
         (
             (
                 each.metric,
@@ -211,7 +212,7 @@ def _print(diff: RunDiff, doubts: Mapping[str, str]) -> None:
     )
     if diff.gates:
         gates = ((each.gate, *_gate(each.a), *_gate(each.b)) for each in diff.gates)
-        print_table(("gate", "A", "passes", "B", "passes"), gates)
+        print_table(("gate", a, "passes", b, "passes"), gates)
     for name, word in diff.verdicts():
         print_line(f"{name}  {word}")
 
@@ -228,10 +229,12 @@ def _print_tested(diff: RunDiff) -> None:
         print_line(judges, style="bold")
     print_line()
     tested = "tested, by means of votes" if diff.by_votes else "tested"
-    headings = (tested, "B - A", "interval", "p, corrected", "n", "detectable", "B is")
+    a, b = diff.names
+    apart, verdict = f"{b} - {a}", f"{b} is"
+    headings = (tested, apart, "interval", "p, corrected", "n", "detectable", verdict)
     print_table(headings, (_tested(diff, each) for each in diff.tested))
     for (only_in_a, only_in_b), names in diff.one_sided().items():
-        counts = f"{only_in_a} only in A, {only_in_b} only in B"
+        counts = f"{only_in_a} only in {a}, {only_in_b} only in {b}"
         print_line(f"on one side only  {', '.join(names)}: {counts}", style="yellow")
 
 
@@ -274,7 +277,7 @@ def _print_samples(diff: RunDiff) -> None:
     counts = diff.counts
     by = "" if diff.headline is None else f" by {diff.headline}"
     by += ", the mean of votes" if by and diff.by_votes else ""
-    print_heading(f"samples{by}  {counts}")
+    print_heading(f"samples{by}  {counts.in_words(*diff.names)}")
     left = counts.changes - len(diff.samples)
     if left > 0:
         print_line(f"--limit N lists {counted(left, 'more changed sample')}", style="dim")
@@ -283,10 +286,8 @@ def _print_samples(diff: RunDiff) -> None:
         score = diff.headline or "score"
         headings = ("sample", "repeat", "change", score, difference, "what else")
         print_table(headings, (_sample(each, diff.headline) for each in diff.samples))
-    for name, count, listed in (
-        ("A", counts.only_in_a, diff.only_in_a),
-        ("B", counts.only_in_b, diff.only_in_b),
-    ):
+    only = (counts.only_in_a, diff.only_in_a), (counts.only_in_b, diff.only_in_b)
+    for name, (count, listed) in zip(diff.names, only, strict=True):
         if count:
             print_line(f"only in {name}  {_places(count, listed)}")
 

@@ -24,13 +24,14 @@ from jurybox.reporting.metric_text import RunMetric, headline, key_metric, metri
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.stored import reading
 from jurybox.reporting.view import RunView
-from jurybox.rubric.metrics import LOWEST_MEAN, SAMPLE_SCORE, SAMPLES, Comparison
+from jurybox.rubric.metrics import LOWEST_MEAN, SAMPLE_SCORE, SAMPLES, WIN_RATE, Comparison
 from jurybox.rubric.rubric_model import Criterion, Rubric
 from jurybox.scoring.sample_result import JUDGE_SCORE, SampleResult
 from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.metric_differences import (
     DifferenceTests,
     SampleClusters,
+    Wanted,
     comparable_scores,
     passed_of,
     recorded_score,
@@ -202,7 +203,7 @@ class _Changes:
         self.headline = _headline(views)
         scores = comparable_scores(*rubrics)
         self._ranked_by = self.headline if self.headline in scores else scores[0]
-        self.tests = DifferenceTests(scores)
+        self.tests = DifferenceTests(scores, _wins_wanted(rubrics))
         self.counts = dict.fromkeys(run_changes.ChangeCounts.__struct_fields__, 0)
         self.differences: list[run_changes.RankedSample] = []
         self.only: dict[str, list[SamplePlace]] = {"only_in_a": [], "only_in_b": []}
@@ -278,6 +279,13 @@ class _Changes:
             **verdicts,
         )
         return msgspec.structs.replace(change, change=_kind(change, self.headline))
+
+
+def _wins_wanted(rubrics: Iterable[Rubric]) -> Wanted:
+    """Return whether more wins of response A are better, as gates say."""
+    gates = (gate for rubric in rubrics for gate in rubric.gates if gate.name == WIN_RATE)
+    signs = {gate.operator[0] for gate in gates}
+    return "higher" if signs == {">"} else "lower" if signs == {"<"} else "neither"
 
 
 def _place(side: StoredSide) -> SamplePlace:

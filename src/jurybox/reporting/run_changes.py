@@ -15,7 +15,7 @@ from jurybox.text_format import as_text, cut
 ChangeKind = Literal[
     "lower", "no_longer_scored", "changed", "same", "unscored", "newly_scored", "higher"
 ]
-Turn = Literal["now_fails", "now_unscored", "now_passes", "other_winner"]
+Turn = Literal["now_fails", "now_unscored", "newly_passes", "now_passes", "other_winner"]
 ChangeFilter = ChangeKind | Turn
 CHANGES: Final[dict[ChangeKind, str]] = {
     "lower": "lower",
@@ -28,12 +28,13 @@ CHANGES: Final[dict[ChangeKind, str]] = {
 }
 """How samples can change, in words, from worse to better."""
 TURNS: Final[dict[Turn, str]] = {
-    "now_fails": "passed in A and fail in B",
-    "now_unscored": "passed in A and have no score in B",
-    "now_passes": "failed in A and pass in B",
+    "now_fails": "passed {a} and fail {b}",
+    "now_unscored": "passed {a} and have no score {b}",
+    "newly_passes": "had no score {a} and pass {b}",
+    "now_passes": "failed {a} and pass {b}",
     "other_winner": "changed winner",
 }
-"""How the verdict on samples can turn, in words."""
+"""How the verdict on samples can turn, in words; `{a}` and `{b}` are where."""
 RankedSample = tuple[float, SamplePlace]
 """The difference of a sample's overall score, and the sample in run B."""
 
@@ -49,6 +50,11 @@ VERDICTS: Final = (
 _USUAL: Final = {"lower", "same", "higher", "now_fails", "now_passes"}
 _LONGEST: Final = 80
 _WORDS: Final = {True: "yes", False: "no", None: "-"}
+
+
+def turned(a: str, b: str) -> dict[Turn, str]:
+    """Return how verdicts can turn, with words for the two runs such as `in A`."""
+    return {turn: said.format(a=a, b=b) for turn, said in TURNS.items()}
 
 
 class MetricPair(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -130,8 +136,10 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
         match self.passed:
             case (True, False):
                 return ("now_fails",)
-            case (True, None):
+            case (True, None) if self.evaluator_error[1]:
                 return ("now_unscored",)
+            case (None, True) if self.evaluator_error[0]:
+                return ("newly_passes",)
             case (False, True):
                 return ("now_passes",)
             case _:
@@ -200,6 +208,7 @@ class ChangeCounts(msgspec.Struct, frozen=True, kw_only=True):
     unscored: int
     now_fails: int
     now_unscored: int
+    newly_passes: int
     now_passes: int
     other_winner: int
     pairs: int
@@ -208,10 +217,11 @@ class ChangeCounts(msgspec.Struct, frozen=True, kw_only=True):
     identical_records: int
     same_responses: int
 
-    def __str__(self) -> str:
-        """Return the counts in words; unusual kinds are left out if their count is zero."""
+    def in_words(self, a: str, b: str) -> str:
+        """Return the counts, with names for the runs; kinds are left out if zero and unusual."""
         usual = {"same", "other_winner"} if self.pairs else _USUAL
-        words = CHANGES | TURNS | {"only_in_a": "only in A", "only_in_b": "only in B"}
+        words = CHANGES | turned(f"in {a}", f"in {b}")
+        words |= {"only_in_a": f"only in {a}", "only_in_b": f"only in {b}"}
         counts = [(getattr(self, kind), kind, said) for kind, said in words.items()]
         return ", ".join(f"{n:,} {said}" for n, kind, said in counts if n or kind in usual)
 

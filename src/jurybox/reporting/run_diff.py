@@ -9,7 +9,6 @@ from jurybox.documents.numbers import difference, metric_change
 from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.metric_text import in_sentence, metric_title, plain_words
 from jurybox.reporting.run_changes import (
-    TURNS,
     ChangeCounts,
     ChangeFilter,
     FieldChange,
@@ -19,13 +18,14 @@ from jurybox.reporting.run_changes import (
     RankedSample,
     SampleChange,
     Turn,
+    turned,
     word,
 )
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLE_SCORE, WIN_RATE
 from jurybox.statistics.estimates import Interval
-from jurybox.statistics.metric_differences import RIGHT, MetricDifference, rescaled
-from jurybox.text_format import counted, joined
+from jurybox.statistics.metric_differences import RIGHT, UNSCORED, MetricDifference, rescaled
+from jurybox.text_format import counted, cut, joined
 
 # The metrics of a run, by those of its samples that are shares.
 _RATES: Final = {
@@ -36,6 +36,7 @@ _RATES: Final = {
 }
 _RUN_METRICS: Final = {**_RATES, SAMPLE_SCORE: AGGREGATE_SCORE, WIN_RATE: WIN_RATE}
 _SMALLEST_P: Final = 0.0001
+_LONGEST: Final = 60
 
 
 class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +68,20 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     demographics: tuple[GroupPair, ...] = ()
 
     @property
+    def lettered(self) -> bool:
+        """Whether the runs are called A and B; not if responses are."""
+        return all(WIN_RATE not in view.summary for view in (self.a, self.b))
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What the runs are called in sentences: A and B, or if responses are, by their names."""
+        if self.lettered:
+            return "A", "B"
+        views = self.a, self.b
+        known = [view.run_id if self.a.name == self.b.name else view.name for view in views]
+        return cut(known[0], _LONGEST), cut(known[1], _LONGEST)
+
+    @property
     def regressions(self) -> tuple[str, ...]:
         """The metrics that got significantly worse from A to B."""
         return tuple(each.metric for each in self.tested if each.regression)
@@ -84,8 +99,9 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unscored_runs(self) -> tuple[str, ...]:
-        """Which of the runs, A and B, have no sample with a score."""
-        return tuple(name for name, view in (("A", self.a), ("B", self.b)) if view.none_scored)
+        """Which of the runs have no sample with a score."""
+        views = zip(self.names, (self.a, self.b), strict=True)
+        return tuple(name for name, view in views if view.none_scored)
 
     @property
     def compared(self) -> bool:
@@ -101,8 +117,15 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         if self.comparable(tested):
             # With the same replies, no difference is due to chance.
             moved = tested.comparison.difference if self.only_rescored else None
-            return tested.outcome if not moved else "higher" if moved > 0 else "lower"
-        sides = (("A", tested.only_in_b), ("B", tested.only_in_a))
+            if moved:
+                return "higher" if moved > 0 else "lower"
+            lone = zip((tested.only_in_a, tested.only_in_b), self.names, strict=True)
+            some = [f"{n:,} have it only in {name}" for n, name in lone if n]
+            if not some or tested.comparison.differing:
+                return tested.outcome
+            same = f"the same in the {tested.comparison.n:,} that both have"
+            return "; ".join((same, *some))
+        sides = zip(self.names, (tested.only_in_b, tested.only_in_a), strict=True)
         lacking = [f"{counted(n, 'sample')} without it in {name}" for name, n in sides if n]
         return ": ".join(("not comparable", *filter(None, (", ".join(lacking),))))
 
@@ -145,13 +168,16 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
             "judges": self.judges_line(),
         }
 
-    @property
-    def turns(self) -> dict[Turn, tuple[int, str]]:
-        """How many samples pass, fail or have a winner only in one run, and how to say that."""
+    def turns(self, *where: str) -> dict[Turn, tuple[int, str]]:
+        """Return how many samples' verdicts or winners turned, and how, in words.
+
+        ``where`` has words for the two runs, in place of `in A` and `in B`.
+        """
+        a, b = where or [f"in {name}" for name in self.names]
         judged = any(each.metric == "passed" for each in self.tested)
         usual = {"other_winner"} if self.counts.pairs else {"now_fails", "now_passes"}
         counts: list[tuple[Turn, int, str]] = [
-            (turn, getattr(self.counts, turn), said) for turn, said in TURNS.items()
+            (turn, getattr(self.counts, turn), said) for turn, said in turned(a, b).items()
         ]
         shown = usual if judged or self.counts.pairs else set[str]()
         return {turn: (count, said) for turn, count, said in counts if count or turn in shown}
@@ -192,7 +218,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
             yield f"not measurable, because the scales differ: {', '.join(names)}"
         for each in self.fields:
             yield f"differs  {each}"
-        for name, view in (("A", self.a), ("B", self.b)):
+        for name, view in zip(self.names, (self.a, self.b), strict=True):
             for note in view.notes:
                 yield f"note on {name}  {note}"
 
@@ -216,7 +242,8 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         if found is None or not found.comparison.n:
             return None
         made = found.comparison
-        side = {"higher": "B's judge is", "lower": "A's judge is"}.get(made.verdict)
+        one, other = self.names
+        side = {"higher": f"{other}'s judge is", "lower": f"{one}'s judge is"}.get(made.verdict)
         models = (view.metadata.get("evaluator_model_id") for view in (self.a, self.b))
         if side is None and len({*models}) == 1:
             return None
@@ -226,11 +253,15 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         near = any(each.scale.continuous for each in self.a.rubric.criteria)
         within = "a tenth of the scale" if near else "half a point"
         meaning = "" if self.counts.pairs else f" (a score is right within {within})"
-        return f"{who} right more often: A {a}, B {b} {labels}{meaning}"
+        return f"{who} right more often: {one} {a}, {other} {b} {labels}{meaning}"
 
     def conclusion(self, *, titled: bool = False, lettered: bool = True) -> str:
         """Return the result of the tests in words, and a warning if the rubrics differ."""
         finding = self.finding(titled=titled, lettered=lettered)
+        if self.only_rescored and self.compared:
+            turns = self.turns(*() if lettered else ("before", "now"))
+            parts = (f"{count:,} {said}" for count, said in turns.values() if count)
+            finding = ": ".join(filter(None, (finding, ", ".join(parts))))
         return ". ".join(filter(None, (finding, self.rubric_caution)))
 
     @property
@@ -248,8 +279,8 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         the sentence is about this run, next to the name of the one it is compared with.
         """
         if self.only_rescored and self.compared:
-            return self._rescored(lettered=lettered)
-        names = ("A", "B") if lettered else ("the other run", "this run")
+            return "the same replies, so all differences come from the rubric"
+        names = self.names if lettered else ("the other run", "this run")
         same = "the same responses under another rubric: "
         about = same if self.same_responses and self.compared else ""
         found = self._found(names, titled=titled, lettered=lettered)
@@ -274,28 +305,31 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
             parts.append(f"no scores could be compared: {self._why_not(names)}")
         found: dict[str, list[str]] = {}
         for each in self.tested:
-            if each.comparison.verdict != "undecided" and each.metric != RIGHT:
+            if each.metric == UNSCORED and each.comparison.verdict == "lower":
+                parts.append(self._newly_scored(each, names))
+            elif each.comparison.verdict != "undecided" and each.metric != RIGHT:
                 name = self.name_of(each, titled=titled)
                 found.setdefault(self._word(each), []).append(in_sentence(name) if titled else name)
         if found:
-            than = " than A in" if lettered else " in"
-            differs = (f"{what}{than} {joined(names)}" for what, names in found.items())
+            than = f" than {names[0]} in" if lettered else " in"
+            differs = (f"{what}{than} {joined(metrics)}" for what, metrics in found.items())
             said = f"{'; '.join(differs)} (by more than chance{level})"
-            parts.append(f"B is {said}" if lettered else said)
+            parts.append(f"{names[1]} is {said}" if lettered else said)
         elif self.compared and self.identical:
             parts.append("no difference: inputs, replies and results are identical in both runs")
         elif self.compared:
-            parts.append(f"no clear difference: no metric differs by more than chance{level}")
+            why = f": no metric differs by more than chance{level}"
+            why = " between the samples with a score in both" if parts else why
+            parts.append(f"no clear difference{why}")
         if self.tone == "passes":
             parts.append("no regression")
         return "; ".join(parts)
 
-    def _rescored(self, *, lettered: bool) -> str:
-        """Return what another rubric makes of the same replies, in words."""
-        turns = (f"{count:,} {said}" for count, said in self.turns.values() if count)
-        said = "the same replies, so all differences come from the rubric"
-        said = ": ".join(filter(None, (said, ", ".join(turns))))
-        return said if lettered else said.replace(" in A", " before").replace(" in B", " now")
+    def _newly_scored(self, tested: MetricDifference, names: tuple[str, str]) -> str:
+        """Return how many samples lack a score in each run, in words."""
+        a, b = (round(share * self.counts.in_both) for share in tested.shares or (0, 0))
+        every = f"{a:,} of {counted(self.counts.in_both, 'sample')} in {names[0]}"
+        return f"a score is missing for {every} and for {b:,} in {names[1]}"
 
     def name_of(self, tested: MetricDifference, *, titled: bool = False) -> str:
         """Return the name of a tested metric for a sentence."""

@@ -37,6 +37,7 @@ class TargetOutput(msgspec.Struct, frozen=True, kw_only=True):
     winner: str | None
     score: float | None
     passed: bool | None
+    scored: bool  # false if no judge gave a valid vote, or the target failed
     failed: str  # the pass rules that fail
     reason: str  # the confirmed safety concern, or the lowest score and the reason for it
     safety: str | None
@@ -46,8 +47,8 @@ class TargetOutput(msgspec.Struct, frozen=True, kw_only=True):
     def badges(self) -> tuple[Badge, ...]:
         """The verdict and the safety concern, as in lists of samples."""
         flags = list[str]()
-        if self.passed is not None:
-            scored = self.failed or self.score is not None
+        if self.passed is not None or not self.scored:
+            scored = self.failed or self.scored
             flags.append("passed" if self.passed else "failed" if scored else "unscored")
         if self.safety is not None:
             flags.append("safety")
@@ -242,6 +243,7 @@ def _output(store: Store, row: SampleRow, view: RunView, headline: str | None) -
         winner=result.winner,
         score=recorded_score(result, headline or ""),
         passed=record.passed,
+        scored=result.evaluator_error is None and result.target_error is None,
         failed=failed_rules(record),
         reason=cut(main_reason(record, view.rubric, reviews), _LONGEST_REASON),
         safety=flag_outcome(reviews) if unsafe else None,

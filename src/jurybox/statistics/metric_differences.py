@@ -147,8 +147,7 @@ class MetricDifference(msgspec.Struct, frozen=True, kw_only=True):
         """The verdict in words for readers."""
         made = self.comparison
         if not made.differing:
-            some = f" in the {made.n} that both have" if self.only_in_a or self.only_in_b else ""
-            return f"the same{some}"
+            return "the same"
         return "not clearly different" if made.verdict == "undecided" else made.verdict
 
     @property
@@ -199,9 +198,10 @@ class _Pairs:
 class DifferenceTests:
     """Collects the pairs of two runs, and tests them."""
 
-    def __init__(self, scores: Iterable[str]) -> None:
-        """Set the names of the scores to test; higher is better."""
+    def __init__(self, scores: Iterable[str], wins: Wanted = "neither") -> None:
+        """Set the names of the scores to test, of which higher is better, and so of the wins."""
         self._scores = tuple(scores)
+        self._wins: Wanted = wins
         self._pairs: dict[str, _Pairs] = {}
         self._clusters: list[Hashable] = []
 
@@ -246,8 +246,7 @@ class DifferenceTests:
         return tuple(
             MetricDifference(
                 metric=name,
-                # Whether more wins are better is unknown.
-                wanted="neither" if name == WIN_RATE else _YES_OR_NO.get(name, "higher"),
+                wanted=self._wins if name == WIN_RATE else _YES_OR_NO.get(name, "higher"),
                 only_in_a=self._pairs[name].only_in_a,
                 only_in_b=self._pairs[name].only_in_b,
                 shares=self._shares(name) if name in _YES_OR_NO else None,

@@ -30,7 +30,7 @@ T = TypeVar("T")
 _MAX_KEPT: Final = 64
 _FRESH: Final = 5.0
 """How many seconds a page may show what was computed from an unfinished run."""
-_CHANGED_SAMPLES: Final = 50
+_CHANGED_SAMPLES: Final = 1000  # of each kind; a page shows some of them
 """How many changed samples a comparison lists."""
 
 

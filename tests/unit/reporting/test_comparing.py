@@ -21,6 +21,7 @@ from jurybox.reporting.compare_runs import (
 )
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.side_by_side import side_by_side
+from jurybox.sample import Response
 from jurybox.statistics.metric_differences import SampleClusters
 
 
@@ -279,11 +280,11 @@ def test_samples_that_judges_could_not_score_are_no_base_for_a_gain(
     assert (back.conclusion(), back.tone) == (f"B has no scores: {failed}", "fails")
     assert back.conclusion(lettered=False) == f"this run has no scores: {failed}"
     assert (back.counts.now_fails, back.counts.now_unscored) == (0, 20)
-    assert "20 passed in A and have no score in B" in str(back.counts)
+    assert "20 passed in A and have no score in B" in back.counts.in_words("A", "B")
     rate = next(each for each in back.metrics if each.metric == "pass_rate")
     assert (rate.a, rate.b, rate.difference) == (1, 0, None)
     assert (back.counts.no_longer_scored, back.counts.changes) == (20, 20)
-    assert "20 no longer scored" in str(back.counts)
+    assert "20 no longer scored" in back.counts.in_words("A", "B")
     # Without a valid vote, nothing is known about safety.
     assert (scored.view.summary["safety_rate"], broken.view.summary["safety_rate"]) == (0, None)
     assert back.samples[0].safety_flag == (False, None)
@@ -298,9 +299,63 @@ def test_samples_that_judges_could_not_score_are_no_base_for_a_gain(
     passed = next(each for each in both.tested if each.metric == "passed")
     assert (passed.comparison.n, both.compared) == (1, False)
     assert both.outcome(passed) == "not comparable: 20 samples without it in B"
-    assert passed.outcome == "the same in the 1 that both have"
+    assert passed.outcome == "the same"
     labels = {each.id: Gold(scores={"accuracy": {"anna": 4.0}}) for each in rows}
     assert compared(scored, broken, gold=labels).judges_line() is None
+
+
+def test_samples_that_got_a_score_are_counted_as_such(make_run: Callable, row: Callable) -> None:
+    rows = [row(f"s{n}", str(n)) for n in range(20)]
+
+    def half(prompt: str) -> str | Failure:
+        number = int(prompt.split("Task s")[1].split(maxsplit=1)[0])
+        return crashed(prompt) if number % 2 else always(4)(prompt)
+
+    broken = make_run(rows, half, rubric=RUBRIC, run_id="x")
+    diff = compared(broken, make_run(rows, always(4), rubric=RUBRIC, run_id="y"))
+    assert diff.conclusion() == (
+        "a score is missing for 10 of 20 samples in A and for 0 in B; no clear difference between"
+        " the samples with a score in both"
+    )
+    passed = next(each for each in diff.tested if each.metric == "passed")
+    assert diff.outcome(passed) == "the same in the 10 that both have; 10 have it only in B"
+    assert diff.counts.newly_passes == 10
+    assert diff.turns()["newly_passes"] == (10, "had no score in A and pass in B")
+
+
+@pytest.mark.parametrize(
+    ("gate", "tone"), [("win_rate >= 0.5", "fails"), ("win_rate < 0.9", "passes")]
+)
+def test_a_gate_says_whether_more_wins_are_better_and_runs_of_pairs_have_names(
+    make_run: Callable, row: Callable, gate: str, tone: str
+) -> None:
+    rubric = f"""---
+id: answers
+version: 1.0.0
+scale: 1-5
+pass: []
+gates: ["{gate}"]
+---
+# Answers
+## Criteria
+### Accuracy
+"""
+    rows = [row(f"s{n}", "peach", response_b=Response(text="plum")) for n in range(20)]
+
+    def favors(word: str) -> Callable[[str], str]:
+        other = {"peach": "plum", "plum": "peach"}[word]
+        return lambda prompt: verdicts.preferred(
+            "A" if prompt.rindex(word) < prompt.rindex(other) else "B", ["accuracy"]
+        )
+
+    first = make_run(rows, favors("peach"), rubric=rubric, run_id="old")
+    second = make_run(rows, favors("plum"), rubric=rubric, run_id="new")
+    diff = compared(first, second)
+    word = "worse" if tone == "fails" else "better"
+    assert diff.conclusion().startswith(f"new is {word} than old in win_rate (by more than chance")
+    assert diff.tone == tone
+    assert ("win_rate" in diff.regressions) is (tone == "fails")
+    assert diff.names == ("old", "new")
 
 
 def test_chance_is_not_mentioned_where_no_score_was_compared(

@@ -26,6 +26,7 @@ from jurybox.review.reviews import HumanVerdict
 from jurybox.sample import Response
 from jurybox.storage.sample_search import SamplePage, SampleQuery
 from jurybox.web.app_state import Pending
+from jurybox.web.pages.compare_page import compare_page
 from pages_client import PagesClient
 from stored_runs import Made, MakeRun, answered
 from verdicts import preferred, scored
@@ -239,6 +240,18 @@ def test_the_searched_words_are_marked_on_the_sample_but_not_within_tags_or_enti
     assert "<strong><mark>Salt</mark></strong> &amp; sea (https://<mark>salt</mark>." in page
     assert 'href="https://salt' not in page
     assert "<mark>" not in pages.get("/runs/run-a/samples/0?search=amp").text
+
+
+def test_long_ids_are_cut_in_the_middle(make_run: MakeRun, pages: PagesClient) -> None:
+    long = "customer-support/2026/region-emea/an-identifier-without-any-break-"
+    make_run([answered(f"{long}{n}") for n in (1, 2)], judge, rubric=RUBRIC)
+    page = pages.get("/runs/run-a/samples").text
+    for number in (1, 2):
+        short = f"customer-support/2026/region-…ut-any-break-{number}"
+        assert f'<bdi title="{long}{number}">{short}</bdi>' in page
+        sample = pages.get(f"/runs/run-a/samples/{number - 1}").text
+        assert f"<title>Sample {short}" in sample
+        assert f"<h1>Sample <bdi>{long}{number}</bdi>" in sample
 
 
 @pytest.mark.usefixtures("made")
@@ -594,6 +607,7 @@ def test_runs_side_by_side_can_be_exchanged_for_others(
     for name in ("run-a", "run-b", "run-c"):
         make_run([answered("s1")], judge, rubric=RUBRIC, run_id=name)
     page = pages.get("/side-by-side?run=run-a&run=run-b").text
+    assert "0 passed with run-a and fail with run-b" in page
     offered = re.findall(r'name="run" value="(run-.)"( checked)?', page)
     assert offered == [("run-c", ""), ("run-b", " checked"), ("run-a", " checked")]
 
@@ -654,7 +668,8 @@ def test_a_rescored_run_is_called_by_its_source_and_rubric(
     pages: PagesClient, make_run: MakeRun, tmp_path: Path
 ) -> None:
     made = make_run([answered("s1")], judge, rubric=RUBRIC)
-    (tmp_path / "next.md").write_text(RUBRIC.replace("1.2.0", "1.3.0"))
+    stricter = RUBRIC.replace("1.2.0", "1.3.0").replace("accuracy >= 3", "accuracy >= 5")
+    (tmp_path / "next.md").write_text(stricter)
     run = rescore_run(made.row, str(tmp_path / "next.md"), made.store).view.run_id
     name = "run-a, rescored by answers 1.3.0"
     for path in (f"/runs/{run}", f"/runs/{run}/samples", f"/compare?a=run-a&b={run}"):
@@ -666,7 +681,9 @@ def test_a_rescored_run_is_called_by_its_source_and_rubric(
     # What the other rubric changed is on the run's own page.
     page = pages.get(f"/runs/{run}").text
     assert page.count(f'href="/compare?a=run-a&amp;b={run}"') == 2
-    assert "the same replies, so all differences come from the rubric" in page
+    changed = f'<a href="/compare?a=run-a&amp;b={run}&amp;change=now_fails#changed">'
+    said = "the same replies, so all differences come from the rubric"
+    assert f"<bdi>{said}</bdi>: {changed}1 passed before and fail now</a>." in page
 
 
 def test_the_points_of_a_trend_lead_to_their_runs(pages: PagesClient, make_run: MakeRun) -> None:
@@ -701,9 +718,9 @@ def test_every_vote_has_its_judge_and_refused_replies_are_none(
     make_run([answered("s1")], lambda _: next(replies), rubric=RUBRIC)
     page = pages.get("/runs/run-a/samples/0").text
     votes = re.findall(
-        r'<a href="#exchange-(\d)"><bdi>python/judges:one</bdi></a>: .*?>(\d)<', page
+        r'<bdi>python/judges:one</bdi>: <strong>(\d)<.*?<a href="#exchange-(\d)">', page
     )
-    assert {*votes} == {("2", "4"), ("2", "3")}
+    assert {*votes} == {("4", "2"), ("3", "2")}
 
 
 def test_e6_a_sample_without_a_score_says_why_and_what_was_replied(
@@ -951,6 +968,7 @@ def test_a_comparison_draws_every_difference_and_leads_to_its_samples(
     assert "Back to" not in pages.get("/runs/run-b/samples/0").text
     assert 'id="row-2"' in pages.get("/compare?a=run-a&b=run-b&change=same").text
     assert "The dashed line is the mean; the band is its 95% interval" in page
+    assert "from -0.125 to +0.125; the chart reaches from -0.250 to +0.250" in page
 
 
 def test_a_compared_sample_has_the_score_by_which_it_passed(
@@ -973,8 +991,8 @@ def test_a_compared_sample_has_the_score_by_which_it_passed(
     view, _, folded = page.partition('id="tested"')
     assert ">1 higher</a>" in view
     # A row has the same difference as the chart.
-    assert '0.625</strong> <span class="good">+0.125</span>' in view
-    assert '<small class="muted">(by votes 0.5 → 0.625)</small>' in view
+    apart = '(by votes 0.5 → 0.625, <span class="good">+0.125</span>)'
+    assert f'0.625</strong> <small class="muted">{apart}</small>' in view
     assert ">Accuracy 4 → 4 (votes 3 → 4)</small>" in view
     assert '<td data-name="B - A" class="number">+0.125</td>' in folded
     assert "Metric (mean of votes)" in folded
@@ -1121,7 +1139,7 @@ def test_reviews_that_pass_every_gate_cast_doubt_on_a_verdict_not_to_ship(
 
 
 def test_the_counts_of_a_comparison_lead_to_their_samples(
-    pages: PagesClient, make_run: MakeRun
+    pages: PagesClient, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [answered(f"s{n}") for n in (1, 2, 4, 5)]
     make_run(rows, judge, rubric=RUBRIC)
@@ -1135,6 +1153,18 @@ def test_the_counts_of_a_comparison_lead_to_their_samples(
     _, _, same = pages.get("/compare?a=run-a&b=run-b&change=same").text.partition('id="changed"')
     assert re.findall(r"<bdi>(s\d)</bdi></a></strong>", same) == ["s4", "s5"]
     assert re.search(r'<a href="/runs/run-b/samples/4[^"]*"><bdi>s6</bdi></a>', page)
+    # A list that is longer than a page has further ones, which a sample leads back to.
+    monkeypatch.setattr(sys.modules[compare_page.__module__], "SIZE", 1)
+    found: list[str] = []
+    address = "/compare?a=run-a&b=run-b&change=same"
+    while address:
+        listed = html.unescape(pages.get(address).text)
+        sample = re.search(r'<strong><a href="(/runs/[^"]+)"><bdi>(s\d)</bdi>', listed)
+        found.append(sample[2])
+        assert f"{address}#row-" in html.unescape(pages.get(sample[1]).text)
+        further = re.search(r'rel="next" href="(/compare[^"#]+)#changed"', listed)
+        address = further[1] if further else ""
+    assert found == ["s4", "s5"]
 
 
 def test_of_runs_with_different_rubrics_only_what_they_share_is_compared(
@@ -1192,8 +1222,14 @@ def test_scores_and_winners_of_pairs_are_not_compared(
     assert '<th scope="col" class="number">Winner</th>' in sample
     assert "</a> -100.0 points</small>" in page  # the difference of the one sample, in the chart
     # The sentence, the table and the test are about one metric, in one direction.
-    assert '<td data-name="B - A" class="number">-100.0 points</td>' in page
+    assert '<td data-name="run-c - run-b" class="number">-100.0 points</td>' in page
     assert "points of response B" not in page
+    # A pair without a winner has no score, which its badge says.
+    mute = answered("s4", "better answer", response_b=Response(text="worse answer"))
+    for name in ("run-d", "run-e"):
+        make_run([mute], decided, rubric=PAIRS, run_id=name)
+    page = pages.get("/compare?a=run-d&b=run-e&change=unscored").text
+    assert page.count(">not scored</span>") == 2
 
 
 def test_a_tie_that_comes_from_the_order_is_no_agreement(
@@ -1302,6 +1338,7 @@ def test_compared_outputs_are_laid_out_as_markdown_without_power(
     page = pages.get(path).text
     assert "<p><strong>No</strong> &lt;b&gt;way&lt;/b&gt;</p>" in page
     assert '<div class="output" dir="auto">Plain.</div>' in page
+    assert page.count("too different from the other response, or too long, to mark words") == 1
     assert 'class="fold"' not in page
     make_run([answered("s1", "word " * 400)], changed, rubric=RUBRIC, run_id="run-c")
     assert pages.get(path.replace("run-b", "run-c")).text.count('class="fold"') == 1

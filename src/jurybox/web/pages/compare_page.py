@@ -1,5 +1,6 @@
 """Two runs compared, and several side by side with their outputs in columns."""
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any, Final, Literal
@@ -15,7 +16,7 @@ from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.compare_runs import CompareOptions
 from jurybox.reporting.html.histograms import Axis
 from jurybox.reporting.html.html_text import moment
-from jurybox.reporting.run_changes import CHANGES, TURNS, ChangeFilter
+from jurybox.reporting.run_changes import CHANGES, ChangeFilter, turned
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.side_by_side import SideBySide, changed_outputs, side_by_side
 from jurybox.reporting.stored import run_title
@@ -28,19 +29,22 @@ from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import PlaceOf, known_run
 from jurybox.web.template_engine import page_response, segment, waiting_page
 
+SIZE: Final = 25
+
 _RUNS: Final = 100
 _TWO: Final = 2
 _LEAST_SHOWN: Final = 0.25  # of a scale, so that bars of small differences stay small
 _PATIENCE: Final = 2.0  # seconds until a page says that runs are being compared
 
 
-def compare_page(
+def compare_page(  # noqa: PLR0913, PLR0917 - those of the query
     request: Request,
     place: PlaceOf,
     run: Annotated[Sequence[str], Query(max_length=_RUNS)] = (),
     a: str = "",
     b: str = "",
     change: ChangeFilter | Literal[""] = "",
+    page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
 ) -> Response:
     """Answer with a comparison, or with a form to choose runs.
 
@@ -64,7 +68,7 @@ def compare_page(
         diff = soon(place.comparison(rows[0], rows[1]), _PATIENCE)
         if isinstance(diff, Pending):
             return _comparing(request, _TWO)
-        data |= _data(place, rows, diff, change or None)
+        data |= _data(place, rows, diff, change or None, page)
     return page_response(request, "compare.html", data)
 
 
@@ -75,13 +79,18 @@ def _comparing(request: Request, count: int) -> Response:
 
 
 def _data(
-    place: AppState, rows: Sequence[RunRow], diff: RunDiff, only: ChangeFilter | None
+    place: AppState, rows: Sequence[RunRow], diff: RunDiff, only: ChangeFilter | None, page: int
 ) -> dict[str, Any]:
-    changes = [*changed_outputs(place.store, diff, diff.listed_changes(only))]
-    walk = "?" + urlencode({"a": rows[0].id, "b": rows[1].id, "change": only or ""})
+    every = diff.listed_changes(only)
+    page = min(page, max(1, math.ceil(len(every) / SIZE)))
+    changes = [*changed_outputs(place.store, diff, every[(page - 1) * SIZE : page * SIZE])]
+    query = partial(list_query, rows[0].id, rows[1].id)
+    walk = "?" + query(only or "", page)
     listed = {each.number for _, shown in changes for each in shown.outputs[1:] if each}
     kinds = {
-        (each.id, each.repeat): kind for kind in CHANGES for each in diff.by_kind.get(kind, ())
+        (each.id, each.repeat): query(kind, page_of(at))
+        for kind in CHANGES
+        for at, each in enumerate(diff.listed_changes(kind))
     }
 
     def address(sample: SamplePlace) -> str:
@@ -91,7 +100,7 @@ def _data(
             return row
         if kind is None:
             return _sample_url(diff.b.run_id, number)
-        return f"/compare?{urlencode({'a': rows[0].id, 'b': rows[1].id, 'change': kind})}{row}"
+        return f"/compare?{kind}{row}"
 
     spans = list(_spans(diff).values())
     far = [max(map(abs, _ends(each.comparison))) for each in diff.tested]
@@ -104,6 +113,9 @@ def _data(
         "diff": diff,
         "only": only,
         "changes": changes,
+        "page": page,
+        "listed": len(every),
+        "more": page * SIZE < len(every),
         "address": address,
         "reach": reach,
         "axes": [Axis(low=-reach * span, high=reach * span, bounded=False) for span in spans],
@@ -111,10 +123,21 @@ def _data(
         "axis": _axis(diff, charted[0]) if charted and diff.ranked else None,
         "scored": scored,
         "kinds": CHANGES if scored else CHANGES | {"changed": "changed"},
-        "turns": TURNS,
+        "turns": turned(*(f"in {name}" for name in diff.names)),
         "sample_url": partial(_sample_url, query=walk),
         "verdict_of": place.verdict,
     }
+
+
+def list_query(a: str, b: str, change: str, page: int) -> str:
+    """Return the query for a page of the changed samples."""
+    further = {"page": page} if page > 1 else {}
+    return urlencode({"a": a, "b": b, "change": change, **further})
+
+
+def page_of(place: int) -> int:
+    """Return the page with the sample at a place in the list."""
+    return place // SIZE + 1
 
 
 def _choices(store: Store) -> list[tuple[str, str]]:

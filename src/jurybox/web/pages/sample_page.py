@@ -38,12 +38,13 @@ from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Response as Answered
 from jurybox.scoring.sample_result import KINDS
 from jurybox.storage.store import Store
-from jurybox.text_format import cut
+from jurybox.text_format import cut, short_id
 from jurybox.web.app_state import AppState, Pending, soon
 from jurybox.web.error_pages import PageError
 from jurybox.web.filters import PageFilter
 from jurybox.web.lookup import PlaceOf, TheRecord, TheRun, known_run
 from jurybox.web.page_text import texts_of
+from jurybox.web.pages.compare_page import list_query, page_of
 from jurybox.web.template_engine import page_response, segment, text_response
 
 _MOST_EXCHANGES: Final = 60
@@ -69,10 +70,6 @@ class SampleAddress(PageFilter):
     change: ChangeFilter | Literal[""] = ""
     beside: list[str] = Field([], max_length=8)
 
-    @property
-    def _query(self) -> str:
-        return urlencode({"a": self.a, "b": self.b, "change": self.change})
-
     def comparison(self, store: Store, row: SampleRow) -> str | None:
         """Return the address of the sample's row in the comparison; None if there is none."""
         last = self.beside[-1] if self.beside else self.b
@@ -80,7 +77,8 @@ class SampleAddress(PageFilter):
         anchor = "" if found is None else f"#row-{found.number}"
         if self.beside:
             return f"/side-by-side?{urlencode({'run': self.beside}, doseq=True)}{anchor}"
-        return f"/compare?{self._query}{anchor}" if self.a and self.b else None
+        query = list_query(self.a, self.b, self.change, self.page)
+        return f"/compare?{query}{anchor}" if self.a and self.b else None
 
     def neighbors(self, place: AppState, run: RunRow, row: SampleRow) -> Neighbors | None:
         """Return a sample's neighbors in the list of a comparison; None if it isn't there."""
@@ -97,7 +95,8 @@ class SampleAddress(PageFilter):
         def link(at: int) -> str | None:
             found = place.store.find_sample(run.id, *keys[at]) if 0 <= at < len(keys) else None
             base = f"/runs/{segment(run.id)}/samples"
-            return None if found is None else f"{base}/{found.number}?{self._query}"
+            query = list_query(self.a, self.b, self.change, page_of(at))
+            return None if found is None else f"{base}/{found.number}?{query}"
 
         return Neighbors(
             previous=link(here - 1), next=link(here + 1), place=here + 1, total=len(keys)
@@ -125,7 +124,7 @@ def sample_page(
     reviews = active.every
 
     data: dict[str, Any] = {
-        "title": f"Sample {record.row.sample_id[:80]}",
+        "title": f"Sample {short_id(record.row.sample_id)}",
         "run": run,
         "record": record,
         "base": f"/runs/{segment(run.id)}/samples/{number}",
@@ -138,6 +137,12 @@ def sample_page(
         "reasons": {name: kind.meaning for name, kind in KINDS.items()}
         | ({} if record.report is None else {"low_confidence": why_unsure(record.report, titles)}),
         "titles": titles,
+        "people": {
+            name: [
+                score for each in reviews if (score := each.verdict.scores.get(name)) is not None
+            ]
+            for name in titles
+        },
         "overall": record.scores.get(rubric.overall_name),
         "decision": _decision(rubric, record, reviews),
         "reviewed": settled_words(record.result.review_reasons, reviews),
