@@ -229,6 +229,8 @@ def _print_people(view: RunView, store: Store) -> None:
     people = reviewer_agreement(view, store)
     if people is not None:
         print_line(f"people so far  {people.lines[0]}", style="bold")
+        if people.biased:
+            print_line(f"  {people.conclusion[0]}", style="bold red")
     found = calibration_of_run(view, store)
     if found is not None:
         current = not isinstance(found, str) and not found.stale

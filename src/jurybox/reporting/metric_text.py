@@ -106,11 +106,8 @@ _REQUIRED: Final = {
 
 def required_value(rule: Comparison, *, failed: bool = False) -> str:
     """Return what a rule requires (``at least 85%``) or, if ``failed``, its opposite."""
-    return f"{_REQUIRED[rule.operator][failed]} {_with_unit(rule.name, rule.number)}"
-
-
-def _with_unit(name: str, number: float) -> str:
-    return written_value(number, name) + (" ms" if name.endswith("_ms") else "")
+    unit = " ms" if rule.name.endswith("_ms") else ""
+    return f"{_REQUIRED[rule.operator][failed]} {written_value(rule.number, rule.name)}{unit}"
 
 
 def ruled_title(name: str, rubric: Rubric) -> str:

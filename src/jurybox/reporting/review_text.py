@@ -106,23 +106,17 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         agreed, tone = self._beyond_chance
         if not self.biased:
             return agreed, tone
-        high, low = (
-            [f"{name} (by {metric_value('', abs(by))})" for name, by in self.biased if by * way > 0]
-            for way in (1, -1)
-        )
-        sides = [
-            f"too {way} on {joined(names)}"
-            for way, names in (("high", high), ("low", low))
-            if names
-        ]
+        sides: dict[str, list[str]] = {}
+        for name, by in self.biased:
+            side = sides.setdefault("higher" if by > 0 else "lower", [])
+            side.append(f"{name} (by {metric_value('', abs(by))})")
+        are = " and ".join(f"{way} than people's on {joined(on)}" for way, on in sides.items())
         whose = "the rules' scores" if self.by_rules else "this judge's scores"
-        found = f"{whose}: compared with people's, they are {' and '.join(sides)}"
-        if tone == "passes" and not self.changed_gates:
-            return f"Use the corrected values, not {found}", "waits"
-        lost = [gate for gate, passes in self.changed_gates.items() if not passes]
-        fail = "more gate fails" if len(lost) == 1 else "more gates fail"
-        gates = f". Corrected, {len(lost)} {fail}" if lost else ""
-        return f"Don't rely on {found}{gates}", "fails"
+        lost = sum(not passes for passes in self.changed_gates.values())
+        more = f"{counted(lost, 'more gate')} {'fails' if lost == 1 else 'fail'}"
+        grave = tone != "passes" or bool(self.changed_gates)
+        found = f"{whose}: they are {are}" + (f". Corrected, {more}" if lost else "")
+        return (f"Don't rely on {found}", "fails") if grave else (f"Correct {found}", "waits")
 
     @property
     def _beyond_chance(self) -> tuple[str, str]:

@@ -76,7 +76,9 @@ def correction_sentence(made: CorrectedMean) -> str:
     text = f"corrected by {made.human.n:,} labels it is {value:.4g} ({ends}); {alone}"
     if made.judge.value is not None and not interval.low <= made.judge.value <= interval.high:
         text += ", which the labels contradict"
-    if made.effective_labels is not None:
+    if made.tuning == 0:
+        text += "; the judge would not make the interval narrower"
+    elif made.effective_labels is not None:
         text += f"; with the judge, they are as precise as {made.effective_labels:,.0f} labels"
     if made.clusters is not None:
         return text

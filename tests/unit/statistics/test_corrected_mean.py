@@ -45,6 +45,7 @@ def test_a_useless_judge_is_left_out() -> None:
     assert made.tuning == 0
     assert made.corrected.value == pytest.approx(human.mean())
     assert made.effective_labels == pytest.approx(50)
+    assert "; the judge would not make the interval narrower; " in made.sentence
 
 
 def test_a_good_judge_is_worth_many_labels() -> None:

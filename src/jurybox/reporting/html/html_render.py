@@ -110,7 +110,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         p_value,
     )
     own += (metric_title, percent, plain_words, prose, px, ranked, rules_text, seen, sentence)
-    own += (short_id,)
+    own += (short_id, written_value)
     made = Environment(
         # For all templates, because an unescaped value is a vulnerability.
         autoescape=True,
@@ -124,7 +124,6 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
     )
     filters = cast("dict[str, Any]", made.filters)
     filters |= {each.__name__: each for each in (*own, rendered, short, unmarked, visible, whole)}
-    filters["written_value"] = written_value
     known = cast("dict[str, Any]", made.globals)
     known |= {
         "fewest": FEWEST,

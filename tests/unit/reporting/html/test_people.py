@@ -125,9 +125,9 @@ def test_the_conclusion_names_the_weakest_and_the_biased_criterion() -> None:
     assert weakest.biased == []
     low = bias | {"value": -0.3, "interval": ends | {"low": -0.5, "high": -0.1}}
     found = said(random=part(tone | {"bias": low}, wit, samples=12))
-    high = "they are too high on wit (by 0.060) and too low on tone (by 0.300)"
-    scores = f"this judge's scores: compared with people's, {high}"
-    assert found.conclusion == (f"Use the corrected values, not {scores}", "waits")
+    both = "lower than people's on tone (by 0.300) and higher than people's on wit (by 0.060)"
+    scores = f"this judge's scores: they are {both}"
+    assert found.conclusion == (f"Correct {scores}", "waits")
     assert found.beyond_chance == "The agreement is still more than chance (kappa 0.300)"
     assert found.lines[1] == found.conclusion[0]
     found = msgspec.structs.replace(found, changed_gates={"wit_mean >= 3": False})
