@@ -76,7 +76,7 @@ def test_a_run_prints_the_verdict_then_why(started: Callable, write: Write) -> N
     done = started("run", "suite.yaml")
     assert done.code == 0
     assert done.out.startswith("release ready  yes\n")
-    assert re.search(r"^aggregate_score >= 0.8 +1 +yes +\+0\.2$", done.out, re.MULTILINE)
+    assert re.search(r"^aggregate_score >= 0.8 +1\.000 +yes +\+0\.200$", done.out, re.MULTILINE)
     assert "look at" not in done.out
 
 

@@ -83,7 +83,9 @@ def test_c12_c13_a_good_and_a_bad_companion_are_told_apart(name: str, decision: 
     assert len(view.summary["demographics"]) == 4
     assert all("emotional_intelligence_mean" in each for each in view.summary["scenarios"].values())
     reasons = view.conclusion.decision_reasons
-    assert all(re.search(r"; lowest in [\w, ]+ \(", each) for each in reasons)
+    assert all(
+        re.search(r"; (lowest in [\w, ]+ \(|the same in every scenario)", each) for each in reasons
+    )
     assert any(f"{each.id} averages" in line for each in RUBRIC.criteria for line in reasons)
 
 

@@ -84,7 +84,7 @@ def test_the_terminal_shows_them_side_by_side(jurybox: Jurybox) -> None:
     head = next(line for line in lines if line.startswith("metric"))
     assert head.split() == ["metric", "short", "long", "before"]
     row = next(line for line in lines if line.startswith("accuracy_mean"))
-    assert row.split() == ["accuracy_mean", "2", "0", "0"]
+    assert row.split() == ["accuracy_mean", "2.000", "0.000", "0.000"]
     assert any(line.startswith("long against short  worse in ") for line in lines)
     assert "jurybox diff" in done.out
     assert done.code == 1
@@ -94,7 +94,7 @@ def test_the_table_says_how_many_samples_a_mean_lacks(jurybox: Jurybox) -> None:
     said = [{"id": f"q{n}", "response": "" if n < 3 else "Old"} for n in range(12)]
     Path("before.jsonl").write_text("".join(json.dumps(row) + "\n" for row in said))
     lines = jurybox("run", "suite.yaml").out.splitlines()
-    assert ["target_error_rate", "0%", "0%", "25%"] in [line.split() for line in lines]
+    assert ["target_error_rate", "0.0%", "0.0%", "25.0%"] in [line.split() for line in lines]
 
 
 def test_the_report_has_the_outputs_in_columns(jurybox: Jurybox) -> None:
@@ -107,7 +107,7 @@ def test_the_report_has_the_outputs_in_columns(jurybox: Jurybox) -> None:
         assert text in page
     assert "<b>Old" not in page
     assert "Where they differ <small>12 samples" in page
-    assert "</bdi>: worse in Accuracy" in page
+    assert "</bdi>: worse in accuracy" in page
     table = jurybox("diff", *names)
     assert (table.code, table.out.startswith("metric")) == (0, True)
     data = json.loads(jurybox("diff", *names, "--json").out)

@@ -28,7 +28,7 @@ from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.compare_runs import CompareOptions, compare_runs
 from jurybox.reporting.html.html_render import side_by_side_html
 from jurybox.reporting.html.run_verdict import verdict_of
-from jurybox.reporting.metric_text import cost_in_words, gate_value
+from jurybox.reporting.metric_text import cost_of, gate_value
 from jurybox.reporting.run_changes import CHANGES, GroupPair, MetricPair, SampleChange
 from jurybox.reporting.run_diff import RunDiff, between, p_value
 from jurybox.reporting.side_by_side import SideBySide, side_by_side
@@ -164,7 +164,7 @@ def print_side_by_side(compared: SideBySide, doubts: Mapping[str, str] = {}) -> 
         for view in compared.runs
     )
     rows.append(("passes", *passed))
-    rows.append(("cost", *(cost_in_words(view.cost) for view in compared.runs)))
+    rows.append(("cost", *(cost_of(view.cost) for view in compared.runs)))
     print_table(("metric", *compared.names), rows)
     for title, diff in compared.conclusions():
         style = "bold red" if diff.tone == "fails" else "bold"

@@ -10,7 +10,7 @@ from jurybox.app.view_run import baseline_diff, calibration_of_run, reviewer_agr
 from jurybox.cli.output import console, plain, print_heading, print_line, print_table, yes_or_no
 from jurybox.documents.numbers import metric_value
 from jurybox.reporting.attention import Concern, concerns_of
-from jurybox.reporting.metric_text import cost_in_words, failures_of, gate_margin, gate_value
+from jurybox.reporting.metric_text import cost_of, failures_of, gate_margin, gate_value
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import SAMPLES, WIN_RATE
 from jurybox.scoring.summary import GateOutcome
@@ -220,7 +220,7 @@ def _print_in_short(view: RunView) -> None:
         f"{name} {metric_value(name, each)}" for name, each in values.items() if each is not None
     ]
     more = ["..."] if len(parts) > _MOST_MEANS else []
-    cost = f"cost {cost_in_words(view.cost)}"
+    cost = f"cost {cost_of(view.cost)}"
     print_line(", ".join([*parts[:_MOST_MEANS], *more, cost]))
 
 

@@ -29,7 +29,7 @@ from jurybox.scoring.summary import GateOutcome
 from jurybox.text_format import joined
 
 
-def cost_in_words(cost: Mapping[str, Any]) -> str:
+def cost_of(cost: Mapping[str, Any]) -> str:
     """Return a run's cost; if only a part is known, this part and whose cost is unknown."""
     models: Sequence[Mapping[str, Any]] = cost.get("models", ())
     known = [each["dollars"] for each in models if each.get("dollars") is not None]

@@ -17,13 +17,7 @@ from jurybox.engine.replay import role_of
 from jurybox.errors import IncompleteError, JuryboxError
 from jurybox.judging.model_versions import check_version
 from jurybox.judging.protocol import raised_votes
-from jurybox.reporting.metric_text import (
-    cost_in_words,
-    headline,
-    key_metric,
-    listed_counts,
-    none_scored,
-)
+from jurybox.reporting.metric_text import cost_of, headline, key_metric, listed_counts, none_scored
 from jurybox.reporting.release import (
     ReleaseReview,
     read_reviews,
@@ -181,13 +175,10 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def level(self) -> Band | None:
-        """The overall score's band; None for an unfinished run, whose score may still change.
-
-        Its meaning may praise the run, so it is left out unless the run can be released.
-        """
+        """The overall score's band, with its meaning only if the run can be released."""
         overall: float | None = self.summary.get(f"{self.rubric.overall_name}_mean")
         if self.status != "finished" or overall is None:
-            return None
+            return None  # the score of an unfinished run may still change
         band = self.rubric.level(overall, self.conclusion.decision)
         if band is None or overall >= band.low:
             ready = self.passed and not self.unconfirmed
@@ -501,5 +492,5 @@ def _finished(row: records.RunRow, store: Store) -> dict[str, Any]:
         "blockers": view.release.blockers,
         "queued": view.queued,
         "dollars": view.cost.get("dollars"),
-        "cost": cost_in_words(view.cost),
+        "cost": cost_of(view.cost),
     }

@@ -3,7 +3,7 @@
 import pytest
 
 from jurybox.documents.numbers import difference, exact, short, shown, signed
-from jurybox.reporting.metric_text import listed_counts
+from jurybox.reporting.metric_text import cost_of, listed_counts
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,21 @@ def test_a_difference_is_what_people_would_say(
 def test_a_cause_that_judges_share_is_listed_once_with_their_names() -> None:
     counts = {"a/one: timed out: 5 s": 1, "b/two: timed out: 5 s": 2, "no JSON: nothing": 1}
     assert listed_counts(counts) == "3 x timed out: 5 s (a/one, b/two); 1 x no JSON: nothing"
+
+
+@pytest.mark.parametrize(
+    ("dollars", "text"),
+    [
+        ({"judge": 1.7012, "target": None}, "$1.70 + target unknown"),
+        ({"judge": 0.5, "target": 0.25}, "$0.75"),
+        ({"judge": None, "target": None}, "unknown"),
+        ({"judge": None, "target": 0.0}, "unknown"),
+    ],
+)
+def test_a_cost_of_which_a_part_is_unknown_has_the_other_part(
+    dollars: dict[str, float | None], text: str
+) -> None:
+    models = [{"role": role, "dollars": cost} for role, cost in dollars.items()]
+    known = [cost for cost in dollars.values() if cost is not None]
+    whole = sum(known) if len(known) == len(models) else None
+    assert cost_of({"dollars": whole, "models": models}) == text

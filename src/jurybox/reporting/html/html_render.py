@@ -40,7 +40,7 @@ from jurybox.reporting.html.run_verdict import Verdict, verdict_of
 from jurybox.reporting.judge_votes import Opinion, judge_replies, opinions_of, votes_on
 from jurybox.reporting.metric_text import (
     causes_of,
-    cost_in_words,
+    cost_of,
     gate_margin,
     gate_value,
     headline,
@@ -96,7 +96,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
 
     own = (
         between,
-        cost_in_words,
+        cost_of,
         change,
         counted,
         dollars,
