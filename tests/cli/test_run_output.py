@@ -88,7 +88,7 @@ def test_the_verdict_is_first_then_why_then_what_to_look_at(mixed: Done) -> None
         r"^1 vote is missing: .*JSON",
         r"^gate +value +passes +margin$",
         r"^pass_rate >= 0.9 +50\.0% +no +-40\.0 points$",
-        r"^correctness_mean >= 2 +4 +yes +\+2$",
+        r"^correctness_mean >= 2 +4\.000 +yes +\+2\.000$",
         r"^not passed  1 sample fails a rule, 1 sample has no score, 1 sample has no ",
         r"^  1  correctness >= 3$",
         r"^  1  no response: .*the table of prices is missing",
