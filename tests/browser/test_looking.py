@@ -59,6 +59,17 @@ def test_samples_are_read_by_keyboard_alone(page: Page, served: Server, stage: S
     expect(page.locator("tbody mark").first).to_have_text("Question 11:")
 
 
+def test_once_a_run_is_chosen_the_button_that_compares_is_in_sight(
+    page: Page, served: Server
+) -> None:
+    page.set_viewport_size({"width": 400, "height": 500})
+    page.goto(served.url)
+    button = page.get_by_role("button", name="Compare the chosen runs")
+    expect(button).not_to_be_in_viewport()
+    page.get_by_role("checkbox").first.check()
+    expect(button).to_be_in_viewport(ratio=1)
+
+
 def test_the_keys_go_on_to_the_next_page_and_back(
     page: Page, tmp_path: Path, serve: Callable[..., Server]
 ) -> None:
