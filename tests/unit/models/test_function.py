@@ -16,6 +16,7 @@ from jurybox.judging.flow import Failure, ModelReply, ModelRequest
 from jurybox.models.function import FunctionModel, open_function
 from jurybox.rubric.rubric_model import Generation
 from jurybox.sample import Turn, Usage
+from jurybox.scoring.evaluate_sample import response_of
 from jurybox.suite.model_spec import ModelSpec
 
 REQUEST = ModelRequest(
@@ -214,3 +215,9 @@ def test_a_name_that_leads_nowhere_is_one_clear_error(folder: str, name: str, pr
         open_function(name, folder, None)
     assert str(caught.value).startswith(f"python/{name}: ")
     assert problem in str(caught.value)
+
+
+def test_a_response_says_once_that_the_function_failed() -> None:
+    failed = Failure(kind="failed", message="the function failed with ValueError: no")
+    assert response_of(failed).error == failed.message
+    assert response_of(Failure(kind="refused", message="HTTP 400")).error == "refused: HTTP 400"

@@ -1060,6 +1060,21 @@ def test_pairs_that_were_scored_one_by_one_are_told_from_those_in_both_orders(
     assert "Only pairs judged in both orders have preferences." in page
 
 
+def test_a_reason_leads_to_its_samples_sorted_by_its_score(
+    make_run: MakeRun, pages: PagesClient
+) -> None:
+    decide = "decisions:\n  - {decide: revise, when_any: [accuracy_mean < 4, clarity_mean < 4]}\n"
+    rubric = RUBRIC.replace("gates:", f"{decide}  - {{decide: deploy}}\ngates:")
+    rows = [answered(f"s{n}", scenario="odd" if n % 2 else "even") for n in range(4)]
+    make_run(rows, judge, rubric=rubric)
+    page = html.unescape(pages.get("/runs/run-a").text)
+    query = "scenario=odd&sort=metric:accuracy"
+    assert f'samples?{query}"><bdi>Accuracy averages 3.5, below 4, lowest in odd (3)<' in page
+    same = "Clarity averages 3, below 4, the same in every scenario"
+    assert f'samples?sort=metric:clarity"><bdi>{same}<' in page
+    assert " of 2 samples" in pages.get(f"/runs/run-a/samples?{query}").text
+
+
 def test_stopped_runs_have_a_filter(make_run: MakeRun, pages: PagesClient) -> None:
     make_run([answered(f"s{n}") for n in range(3)], judge, rubric=RUBRIC, left_out=1)
     make_run([answered("s1")], judge, rubric=RUBRIC, run_id="run-b")
