@@ -376,7 +376,7 @@ def test_a_log_that_was_left_behind_is_never_overlooked(shared: Path) -> None:
 def test_a_claim_needs_a_folder_that_can_be_written(shared: Path) -> None:
     store = open_store(str(shared / "store.db"))
     shared.chmod(0o555)
-    with nobody(), pytest.raises(IncompleteError, match=r"the run can't be claimed .*denied"):
+    with nobody(), pytest.raises(IncompleteError, match=r"can't be locked .*denied"):
         store.claim("run-1").__enter__()
     shared.chmod(0o755)
     store.close()

@@ -60,7 +60,8 @@ def read_foreign(path: Path) -> ForeignSuite:
     try:
         reader(value, read)
     except (*_MISFITS, RecursionError):
-        where, hint = source.origin, "write the file again with a current version"
+        hint = "write the file again with a current version of the tool that wrote it"
+        where = source.origin
         if read.at is not None:
             where, hint = f"{where}: item {read.at}", "correct this item, or leave it out"
         raise InputError(f"{name} in an unknown form", hint, where) from None

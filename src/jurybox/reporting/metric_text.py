@@ -202,7 +202,7 @@ def causes_of(summary: Mapping[str, Any]) -> Iterator[str]:
 
 
 def failures_of(summary: Mapping[str, Any]) -> list[tuple[str, int]]:
-    """Return the reasons why samples failed, with counts: pass rules and missing responses."""
+    """Return why samples failed (a pass rule, no response, no valid vote), with counts."""
     failed: dict[str, int] = dict(summary.get("failed_samples", {}))
     if count := failed.pop(NO_RESPONSE, 0):
         # One reason, because samples can't be filtered by the cause.

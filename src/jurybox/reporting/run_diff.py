@@ -211,7 +211,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         return f"{have} identical inputs, replies and results in both runs, by hash"
 
     def cautions(self) -> Iterator[str]:
-        """Yield possible explanations of the differences."""
+        """Yield what a reader should know first: what differs but the scores, and runs' notes."""
         if self.headline is None:
             yield "the rubrics have no score in common, so no sample is higher or lower"
         if names := rescaled(self.a.rubric, self.b.rubric):

@@ -252,7 +252,7 @@ class ReviewCase(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JudgedSample(JudgeVerdict, frozen=True, kw_only=True):
-    """The verdict of judges or rules that a run's metrics use, and why the sample needs review."""
+    """The judges' or the rules' verdict, as metrics use it, and why the sample needs review."""
 
     overall: float | None
     by_rules: bool

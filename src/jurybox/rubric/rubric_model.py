@@ -256,7 +256,7 @@ class Rubric(RubricSettings, frozen=True, kw_only=True):
 
     @property
     def sources(self) -> set[CriterionSource]:
-        """What scores the weighted criteria: those whose weight isn't 0."""
+        """What scores the criteria with a weight other than 0: judges, rules or checks."""
         return {each.source for each in self.criteria if each.weight}
 
     @property

@@ -33,6 +33,8 @@ Prices = Mapping[str, Price]
 def cost(model: str, usage: Usage, prices: Prices, *, batched: bool = False) -> float | None:
     """Return the cost in US dollars; None if the price or the tokens are unknown.
 
+    A free model costs 0, even if the tokens are unknown.
+
     ``model`` is looked up by its full name, then without its ``@version``, then without its date,
     so a dated release has the price of its family unless the table lists it. A price for
     ``provider/`` applies to all other models of that provider.

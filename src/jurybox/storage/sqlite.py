@@ -216,8 +216,8 @@ class SqliteDatabase(BaseDatabase[SqliteSession]):
             descriptor = _lock(file)
         except OSError as error:
             raise IncompleteError(
-                f"store {self.name}: the run can't be claimed ({file.name}: {error.strerror}); "
-                "check that you have write access to its folder"
+                f"store {self.name}: {file.name} can't be locked ({error.strerror}); "
+                "check that you have write access to the store's folder"
             ) from None
         if descriptor is None:
             yield False

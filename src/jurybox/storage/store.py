@@ -484,8 +484,8 @@ def _check_review(session: DatabaseSession, row: ReviewRow) -> None:
         )
     if (row.action, row.of is None) not in {("review", True), ("withdrawal", False)}:
         raise InputError(
-            "a review must not name another review, and a withdrawal must",
-            "name a review only in a withdrawal",
+            "a review must have no `of`, and a withdrawal needs the id of a review there",
+            "set `of` only in a withdrawal",
             where,
         )
     review = f"SELECT 1 FROM reviews {_OF_SAMPLE} AND id = ? AND action = 'review'"

@@ -323,7 +323,7 @@ class Scanner:
     def injections(
         self, response: str, suspected: Suspicion | None = None
     ) -> tuple[SafetyFinding, ...]:
-        """Return the passages of a response that address its judge, even in a denied clause."""
+        """Return the passages of a response that are meant for its judge; denials don't matter."""
         folded = _Folded(response if response.isascii() else _ALIKE.sub(_plain_letter, response))
         possible = self._filter.possible(folded.small) if suspected is None else suspected.possible
         found = self._addresses(folded, possible)
