@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from jurybox.documents.numbers import exact, show_number
+from jurybox.documents.numbers import exact, metric_value, rounded, show_number
 from jurybox.engine import records
 from jurybox.engine.plan import RECORDED, Metadata, Plan, read_plan
 from jurybox.engine.replay import role_of
@@ -175,7 +175,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def level(self) -> Band | None:
-        """The overall score's band, with its meaning only if the run can be released."""
+        """The overall score's band without rounding, and its meaning if the run can be released."""
         overall: float | None = self.summary.get(f"{self.rubric.overall_name}_mean")
         if self.status != "finished" or overall is None:
             return None  # the score of an unfinished run may still change
@@ -183,8 +183,10 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
         if band is None or overall >= band.low:
             ready = self.passed and not self.unconfirmed
             return band if ready or band is None else msgspec.structs.replace(band, meaning="")
-        begins = f"{band.label} begins at {show_number(band.low)}, and this is {exact(overall)}"
-        return msgspec.structs.replace(band, label=f"Almost {band.label}", meaning=begins)
+        value = metric_value("", overall) if rounded(overall) < band.low else exact(overall)
+        why = f"{value} is {band.label} only if rounded to {show_number(band.low)}"
+        below = (each for each in self.rubric.bands if each.low <= overall)
+        return msgspec.structs.replace(max(below, key=attrgetter("low"), default=band), meaning=why)
 
     @property
     def worst_first(self) -> SampleQuery:

@@ -411,8 +411,8 @@ def test_a_level_that_is_reached_by_rounding_says_so(make_run: MakeRun, pages: P
 
     make_run([answered("s1")], close, rubric=rubric)
     page = html.unescape(pages.get("/runs/run-a").text)
-    assert "Almost Good</bdi>" in page
-    assert "Good begins at 0.7, and this is 0.69" in page
+    assert "Poor</bdi>" in page
+    assert "0.690 is Good only if rounded to 0.7" in page
     assert "Good from 0.7, Poor from 0" in pages.get("/rubrics/answers").text
 
 
