@@ -3,7 +3,7 @@
 import contextlib
 from typing import Any, Final
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 from fastapi.telemetry import TelemetryConfig
 from starlette.requests import Request
@@ -13,11 +13,18 @@ from starlette.staticfiles import StaticFiles
 from jurybox import __version__
 from jurybox.errors import JuryboxError
 from jurybox.reporting.html.html_render import style_sheet
-from jurybox.web import pages, review, run_api
+from jurybox.web import run_api
 from jurybox.web.app_state import AppState, ServeSettings
 from jurybox.web.error_pages import HANDLERS
-from jurybox.web.pages.run_page import warm_newest
-from jurybox.web.review import review_api
+from jurybox.web.pages import (
+    compare_page,
+    rubrics_page,
+    run_page,
+    runs_page,
+    sample_page,
+    samples_page,
+)
+from jurybox.web.review import review_api, review_pages
 from jurybox.web.security import Guard
 from jurybox.web.template_engine import warm_up
 
@@ -29,6 +36,32 @@ _NO_TELEMETRY: Final[TelemetryConfig] = {
     "logs": False,
     "operation_spans": False,
     "auto_configure": False,
+}
+_SHOWN: Final = {
+    "/": runs_page.runs_page,
+    "/compare": compare_page.compare_page,
+    "/side-by-side": compare_page.side_by_side_page,
+    "/rubrics": rubrics_page.rubrics_page,
+    "/rubrics/{rubric}": rubrics_page.rubric_page,
+    "/runs/{run}": run_page.page_of_run,
+    "/runs/{run}/panels": run_page.run_fragment,
+    "/runs/{run}/rubric": rubrics_page.rubric_of_run,
+    "/runs/{run}/rubric/text": rubrics_page.rubric_text,
+    "/runs/{run}/samples": samples_page.samples_page,
+    "/runs/{run}/samples/{number}": sample_page.sample_page,
+    "/runs/{run}/samples/{number}/text/{part}": sample_page.sample_text,
+    "/runs/{run}/review": review_pages.next_page,
+    "/runs/{run}/review/name": review_pages.name_page,
+    "/runs/{run}/review/agreement": review_pages.agreement_page,
+    "/runs/{run}/review/gold.jsonl": review_pages.gold_file,
+    "/runs/{run}/review/{number}": review_pages.case_page,
+    "/runs/{run}/review/{number}/judged": review_pages.judged_page,
+    "/runs/{run}/review/{number}/text/{part}": review_pages.text_page,
+}
+_SENT: Final = {
+    "/runs/{run}/review/name": review_pages.take_name,
+    "/runs/{run}/review/undo": review_pages.undo,
+    "/runs/{run}/review/{number}": review_pages.submit,
 }
 
 
@@ -49,7 +82,12 @@ def application(settings: ServeSettings) -> FastAPI:
         exception_handlers=dict(HANDLERS),
     )
     app.state.place = AppState(settings)
-    for router in (review.router, pages.router, guard.router(), run_api.router, review_api.router):
+    pages = APIRouter(include_in_schema=False)
+    for path, page in _SHOWN.items():
+        pages.add_api_route(path, page, methods=["GET", "HEAD"])
+    for path, page in _SENT.items():
+        pages.add_api_route(path, page, methods=["POST"])
+    for router in (pages, guard.router(), run_api.router, review_api.router):
         app.include_router(router)
     # A report contains the style sheet; here it is served as a file.
     app.add_route("/static/report.css", _report_style)
@@ -67,7 +105,7 @@ def warm(app: FastAPI) -> None:
     warm_up()
     # The page reports the error.
     with contextlib.suppress(JuryboxError):
-        warm_newest(app.state.place)
+        run_page.warm_newest(app.state.place)
 
 
 def _name(route: APIRoute) -> str:
