@@ -25,7 +25,7 @@ from jurybox.storage.store import Store
 from jurybox.text_format import cut
 from jurybox.web.filters import PageFilter, option
 from jurybox.web.lookup import PlaceOf, TheRun
-from jurybox.web.page_text import texts_of
+from jurybox.web.pages.sample_page import texts_of
 from jurybox.web.template_engine import excerpt, page_response, segment, waiting_page
 
 SIZE: Final = 50

@@ -1,4 +1,7 @@
-"""The verdicts of judges, rules and other reviewers, shown after a reviewer has scored."""
+"""What a reviewer sees of a sample: its texts and, after scoring it, the verdicts on it.
+
+These are the verdicts of judges, rules and other reviewers.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -8,10 +11,10 @@ import msgspec
 from jurybox.documents.numbers import shown
 from jurybox.reporting.metric_text import plain_words
 from jurybox.reporting.release import settled_words
-from jurybox.review.reviews import JudgedSample, Revealed, Review
+from jurybox.review.reviews import JudgedSample, Revealed, Review, ReviewCase
 from jurybox.rubric.rubric_model import Rubric
+from jurybox.sample import Response
 from jurybox.web.review.form import SAFETY
-from jurybox.web.review.sample_view import TextPart
 
 _NOTHING: Final = "-"
 _SAME: Final = "same"
@@ -19,7 +22,24 @@ _UNCLEAR: Final = "unclear"
 _MANY: Final = 4
 _CONCERNS: Final = {True: "yes", False: "no", None: _UNCLEAR, msgspec.UNSET: _NOTHING}
 _WITHOUT_SCORE: Final = ("unscored", "target_error")  # flags that say that a score is missing
+_MOST_TURNS: Final = 50
+_LONGEST_TROUBLE: Final = 500
+_TITLES: Final = {
+    "scenario_text": "What this scenario tests",
+    "context": "Context",
+    "task": "Task",
+    "reference": "Reference",
+}
 Answer = float | str | None
+
+
+class TextPart(msgspec.Struct, frozen=True, kw_only=True):
+    """A text with its title; ``error`` says why it is missing. ``name`` identifies it."""
+
+    name: str
+    title: str
+    text: str
+    error: str | None = None
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,3 +211,32 @@ def _notes(revealed: Revealed, everybody: tuple[Review, ...], *, pair: bool) -> 
             yield "It is settled when all of you agree. You can change your answer here."
     elif "safety" in revealed.judged.reasons:
         yield "No reviewer has confirmed or dismissed the safety flag yet."
+
+
+def parts_of(case: ReviewCase, *, revealed: bool = False) -> tuple[TextPart, ...]:
+    """Return the displayed parts of a case; ``revealed`` names two responses as in the run."""
+    return *_parts(case), *_responses(case, swapped=revealed and case.order == "BA")
+
+
+def _parts(case: ReviewCase) -> Iterator[TextPart]:
+    for place, turn in enumerate(case.messages[-_MOST_TURNS:]):
+        yield TextPart(name=f"turn-{place}", title=f"Earlier, {turn.role}", text=turn.content)
+    for name in _TITLES:
+        if (text := getattr(case, name)) is not None:
+            yield TextPart(name=name, title=_TITLES[name], text=text)
+
+
+def _responses(case: ReviewCase, *, swapped: bool) -> Iterator[TextPart]:
+    letters = ("a", "b") if case.is_pair else ("",)
+    for letter, response in zip(letters, case.responses, strict=True):
+        name = f"response-{letter}" if letter else "response"
+        title = f"Response {letter.upper()}".strip()
+        if swapped:
+            other = "B" if letter == "a" else "A"
+            title = f"Response {other}, shown to you as {letter.upper()}"
+        error = None if response.answered else _why_missing(response)
+        yield TextPart(name=name, title=title, text=response.text, error=error)
+
+
+def _why_missing(response: Response) -> str:
+    return (response.error or "it came too late")[:_LONGEST_TROUBLE]

@@ -34,16 +34,8 @@ from jurybox.web.review.form import (
     score_fields,
     winner_field,
 )
-from jurybox.web.review.reveal import compared
-from jurybox.web.review.review_session import (
-    REVIEWER,
-    TheDesk,
-    TheVisit,
-    Visit,
-    address,
-    queue_of,
-)
-from jurybox.web.review.sample_view import parts_of
+from jurybox.web.review.reveal import compared, parts_of
+from jurybox.web.review.review_session import REVIEWER, TheDesk, TheVisit, Visit, address, queue_of
 from jurybox.web.security import form_of
 from jurybox.web.template_engine import page_response, text_response
 from jurybox.wiring import DEFAULT_STORE
@@ -109,9 +101,7 @@ def gold_file(desk: TheDesk) -> Response:
 
 
 def next_page(
-    visit: TheVisit,
-    after: Annotated[int | None, Query(ge=0, le=LARGEST)] = None,
-    notice: str = "",
+    visit: TheVisit, after: Annotated[int | None, Query(ge=0, le=LARGEST)] = None, notice: str = ""
 ) -> Response:
     """Go to the next sample of the queue, or show that none is left."""
     if visit.queue == "picked":
@@ -264,10 +254,7 @@ def _case(visit: Visit, number: int) -> ReviewCase:
 
 
 def _form(
-    visit: Visit,
-    case: ReviewCase,
-    given: Mapping[str, str],
-    error: InputError | None = None,
+    visit: Visit, case: ReviewCase, given: Mapping[str, str], error: InputError | None = None
 ) -> Response:
     fields = (winner_field(visit.desk.rubric),) if case.is_pair else score_fields(visit.desk.rubric)
     return visit.page(

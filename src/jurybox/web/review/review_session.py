@@ -31,12 +31,7 @@ _NOTICES: Final = {
 
 
 def _desk(run: TheRun, place: PlaceOf) -> ReviewDesk:
-    return ReviewDesk(
-        place.store,
-        run,
-        overlap=place.overlap,
-        reviewers=place.reviewers,
-    )
+    return ReviewDesk(place.store, run, overlap=place.overlap, reviewers=place.reviewers)
 
 
 TheDesk = Annotated[ReviewDesk, Depends(_desk)]
