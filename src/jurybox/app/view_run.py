@@ -356,10 +356,10 @@ class Run(RunView, frozen=True, kw_only=True):
 
     def _repr_html_(self) -> str:
         """Return the verdict, gates and metrics as HTML for notebooks."""
-        from jurybox.reporting.html.html_render import environment
+        from jurybox.reporting.html.html_render import own_template
 
         metrics = metrics_of(self.summary, self.rubric)
-        return environment().get_template("notebook.html").render(view=self, metrics=metrics)
+        return own_template("notebook.html").render(view=self, metrics=metrics)
 
 
 def load_run(name: str = "last", *, store: str | None = None) -> Run:

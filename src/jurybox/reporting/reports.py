@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import PurePath
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, cast
 
 import msgspec
@@ -93,13 +92,15 @@ def write_junit(file: BinaryIO, view: RunView, store: Store) -> None:
     A sample is a failure if a pass rule fails or could not be measured, or if the target gave no
     response; it is an error if no judge gave a valid vote.
     """
+    from jurybox.reporting.html.html_render import own_template
+
     gates = list(_gate_cases(view))
     with reading(view.row):
         # The counts come first in the file, so the results are read twice.
         results = (read_result(row.result) for row in store.samples(view.run_id))
         samples = _counted((_seconds(each), _failed(each)) for each in results)
         counts = _counted((0.0, failed) for _, failed in gates)
-        pieces = _junit_template().stream(
+        pieces = own_template("report.junit.xml").stream(
             view=view,
             gates=gates,
             counts={"gates": counts, "samples": samples, "all": counts + samples},
@@ -113,13 +114,6 @@ def write_junit(file: BinaryIO, view: RunView, store: Store) -> None:
 _PIECES: Final = 500
 Failed = tuple[str, str, str]
 """The JUnit element for a case that didn't pass, its type, and why."""
-
-
-@cache
-def _junit_template() -> "Template":
-    from jurybox.reporting.html.html_render import environment
-
-    return environment().get_template("report.junit.xml")
 
 
 def _counted(cases: Iterable[tuple[float, Failed | None]]) -> Counter[str]:
@@ -193,7 +187,6 @@ _ENDINGS: Final[dict[str, ReportFormat]] = {
     ".json": "json",
     ".xml": "junit",
 }
-_NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
 
 def report_format(name: str) -> ReportFormat:
@@ -211,7 +204,7 @@ def write_report(
     form: ReportFormat,
     view: RunView,
     store: Store,
-    more: Mapping[str, object] = _NOTHING,
+    more: Mapping[str, object] = {},
 ) -> None:
     """Write the report on a run.
 

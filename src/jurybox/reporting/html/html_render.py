@@ -94,23 +94,10 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
     def near(value: float) -> str:
         return metric_value("", round(value, 3) + 0.0)  # an estimate this close to zero is zero
 
-    own = (
-        between,
-        cost_of,
-        change,
-        counted,
-        dollars,
-        exact,
-        gate_margin,
-        gate_value,
-        json,
-        metric,
-        moment,
-        near,
-        p_value,
-    )
-    own += (metric_title, percent, plain_words, prose, px, ranked, rules_text, seen, sentence)
-    own += (short_id, written_value)
+    own = (between, change, cost_of, counted, dollars, exact, gate_margin, gate_value, json)
+    own += (metric, metric_title, moment, near, p_value, percent, plain_words, prose, px, ranked)
+    own += (rendered, rules_text, seen, sentence, short, short_id, unmarked, visible, whole)
+    own += (written_value,)
     made = Environment(
         # For all templates, because an unescaped value is a vulnerability.
         autoescape=True,
@@ -123,7 +110,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         lstrip_blocks=True,
     )
     filters = cast("dict[str, Any]", made.filters)
-    filters |= {each.__name__: each for each in (*own, rendered, short, unmarked, visible, whole)}
+    filters |= {each.__name__: each for each in own}
     known = cast("dict[str, Any]", made.globals)
     known |= {
         "fewest": FEWEST,
@@ -181,7 +168,7 @@ def side_by_side_html(
 
 def _whole_file(template: str, **data: object) -> str:
     style, script = "\n" + style_sheet(), "\n" + _file(_SCRIPT)
-    return _own(template).render(
+    return own_template(template).render(
         style=Markup(style),  # noqa: S704 - our own file
         style_hash=_hash(style),
         script=Markup(script),  # noqa: S704 - our own file
@@ -191,9 +178,9 @@ def _whole_file(template: str, **data: object) -> str:
 
 
 @cache
-def _own(template: str) -> "Template":
-    # Cached, because loading templates takes longer than rendering them.
-    return environment().get_template(template)
+def own_template(name: str) -> "Template":
+    """Return a template of this package; cached, because loading takes longer than rendering."""
+    return environment().get_template(name)
 
 
 LARGEST: Final = 20_000_000
@@ -323,7 +310,7 @@ def _criteria(
     report = record.report
     if report is None:
         return
-    dots = cast("Any", _own("charts.html").module).vote_dots
+    dots = cast("Any", own_template("charts.html").module).vote_dots
     pair = report.method == "pairwise"
 
     def said(side: str, name: str, otherwise: str = "") -> list[tuple[str, str]]:
