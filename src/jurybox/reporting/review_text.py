@@ -1,6 +1,6 @@
 """How far a run's judges agree with its reviewers, as values and in sentences."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -183,12 +183,34 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         weak = [each for each in self._known if each not in self._proven]
         return [each.criterion for each in weak if each.kappa.value is not None]
 
-    def next_steps(self, overlap: int) -> tuple[str, ...]:
-        """Return the steps that would measure the agreement better, or improve it.
+    def next_steps(self, overlap: int) -> Iterator[str]:
+        """Yield the steps that would measure the agreement better, or improve it.
 
         Each sample is given to ``overlap`` reviewers.
         """
-        return tuple(_next_steps(self, self._known, overlap))
+        yield from _missing(self, overlap)
+        again = "`jurybox serve --overlap 2` gives each sample to two reviewers"
+        if overlap > 1:
+            again = "keep reviewing, since this server gives each sample to several reviewers"
+        if not self.people:
+            one = len(self.reviewers) == 1
+            alone = "one person has reviewed" if one else "no sample has blind scores by two people"
+            yield f"how far people agree with each other isn't known, since {alone}: {again}"
+        same = [each.criterion for each in self._known if each.kappa.value is None]
+        if same:
+            every = f"every score on {', '.join(same)} is the same"
+            yield f"{every}: review more random samples until some differ"
+        alphas = {name: each.alpha.interval for name, each in self.people.items()}
+        proven = {name for name, made in alphas.items() if made is not None and made.low > 0}
+        unsure = [name for name in self.weak if name in alphas and name not in proven]
+        if unsure:
+            names = ", ".join(unsure)
+            clearer = "make the rubric's levels clearer first"
+            yield f"people don't agree with each other on {names} either: {clearer}"
+        elif self.weak:
+            names = ", ".join(self.weak)
+            clearer = "make the rubric's levels clearer"
+            yield f"the judge and people differ on {names}: {clearer}"
 
     @property
     def weightless(self) -> list[str]:
@@ -242,9 +264,23 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         return (*_missing(self), *self.uncounted)
 
     @property
-    def uncounted(self) -> tuple[str, ...]:
+    def uncounted(self) -> Iterator[str]:
         """Warnings about reviews that count in no metric, and about samples without a review."""
-        return tuple(_uncounted(self))
+        if self.skipped:
+            yield skipped_line(self.skipped)
+        if self.unsure:
+            samples = counted(self.unsure, "sample")
+            yield f"{samples} of the random subset that no reviewer could judge"
+        if self.unscored:
+            have, those = ("has", "it") if self.unscored == 1 else ("have", "them")
+            samples = f"{counted(self.unscored, 'reviewed sample')} of the random subset {have}"
+            by = "rules" if self.by_rules else "judge"
+            yield f"{samples} no score by the {by}, so people's labels of {those} correct no metric"
+        if self.open:
+            made = counted(self.open, "review")
+            count = "it counts" if self.open == 1 else "they count"
+            after = "after seeing the judges' verdict, such as decisions on safety flags"
+            yield f"{made} made {after}: {count} for the release, not for agreement"
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -259,42 +295,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
 
     def as_data(self) -> dict[str, Any]:
         """Return the agreement as plain data for JSON."""
-        data: dict[str, Any] = msgspec.to_builtins(self)
-        return {**data, "lines": list(self.lines)}
-
-
-def _next_steps(
-    found: ReviewAgreement,
-    known: Sequence[calibration_record.CriterionAgreement],
-    overlap: int,
-) -> Iterator[str]:
-    yield from _missing(found, overlap)
-    again = "`jurybox serve --overlap 2` gives each sample to two reviewers"
-    if overlap > 1:
-        again = "keep reviewing, since this server gives each sample to several reviewers"
-    if not found.people:
-        one = len(found.reviewers) == 1
-        alone = "one person has reviewed" if one else "no sample has blind scores by two people"
-        yield f"how far people agree with each other isn't known, since {alone}: {again}"
-    same = [each.criterion for each in known if each.kappa.value is None]
-    if same:
-        names = ", ".join(same)
-        yield f"every score on {names} is the same: review more random samples until some differ"
-    weak = found.weak
-    unsure = [name for name in weak if name in found.people and _by_chance(found.people[name])]
-    if unsure:
-        names = ", ".join(unsure)
-        clearer = "make the rubric's levels clearer first"
-        yield f"people don't agree with each other on {names} either: {clearer}"
-    elif weak:
-        names = ", ".join(weak)
-        clearer = "make the rubric's levels clearer"
-        yield f"the judge and people differ on {names}: {clearer}"
-
-
-def _by_chance(people: calibration_record.Ceiling) -> bool:
-    made = people.alpha.interval
-    return made is None or made.low <= 0
+        return {**msgspec.to_builtins(self), "lines": list(self.lines)}
 
 
 def _corrected(found: ReviewAgreement) -> Iterator[str]:
@@ -327,21 +328,6 @@ def _missing(found: ReviewAgreement, overlap: int = 1) -> Iterator[str]:
         yield f"nothing is corrected yet: {line}"
 
 
-def _uncounted(found: ReviewAgreement) -> Iterator[str]:
-    if found.skipped:
-        yield skipped_line(found.skipped)
-    if found.unsure:
-        samples = counted(found.unsure, "sample")
-        yield f"{samples} of the random subset that no reviewer could judge"
-    if found.unscored:
-        yield unscored_line(found.unscored, by_rules=found.by_rules)
-    if found.open:
-        made = counted(found.open, "review")
-        count = "it counts" if found.open == 1 else "they count"
-        after = "after seeing the judges' verdict, such as decisions on safety flags"
-        yield f"{made} made {after}: {count} for the release, not for agreement"
-
-
 def skipped_line(count: int) -> str:
     """Warn that samples of the random subset were skipped: they have no review, later ones do."""
     have = "has" if count == 1 else "have"
@@ -349,14 +335,6 @@ def skipped_line(count: int) -> str:
         f"{counted(count, 'sample')} of the random subset {have} no review yet, though later ones"
         " do: if reviewers skip samples because of what they contain, the metrics are biased"
     )
-
-
-def unscored_line(count: int, *, by_rules: bool) -> str:
-    """Warn that reviewed samples have no score, so that their labels correct nothing."""
-    have, those = ("has", "it") if count == 1 else ("have", "them")
-    samples = f"{counted(count, 'reviewed sample')} of the random subset {have}"
-    by = "rules" if by_rules else "judge"
-    return f"{samples} no score by the {by}, so people's labels of {those} correct no metric"
 
 
 def waiting_line(waiting: int, passed: int) -> str:

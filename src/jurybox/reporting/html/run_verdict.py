@@ -185,7 +185,10 @@ def _by_the_judge(view: RunView) -> Verdict:
     if not view.gates and conclusion.release_ready is None:
         why = "the rubric has no gates, so nothing is decided"
         return _verdict("No verdict", "", confirmed, [(why, "")])
-    more = (*_unsure(view), *_optional(conclusion.review["queued"]))
+    more = [*_unsure(view)]
+    if left := conclusion.review["queued"]:
+        text = f"{counted(left, 'sample')} may be reviewed, which the rubric doesn't require"
+        more.append((text, "review=open"))
     return _verdict("Ship", "passes", confirmed, passes, more)
 
 
@@ -249,12 +252,6 @@ def _unsure(view: RunView) -> Iterator[Part]:
             else "intervals of {} include their thresholds"
         )
         yield f"the {of.format(joined(names))}; more samples would settle it", ""
-
-
-def _optional(left: int) -> Iterator[Part]:
-    if left:
-        text = f"{counted(left, 'sample')} may be reviewed, which the rubric doesn't require"
-        yield text, "review=open"
 
 
 def _scenarios_in(reasons: Iterable[str], view: RunView) -> Iterator[Part]:

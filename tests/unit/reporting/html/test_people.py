@@ -108,10 +108,10 @@ def test_the_agreement_is_concluded_in_words_with_what_to_do_next(
     tone = TONE | {"kappa": kappa | {"interval": ends}}
     found = said(**({"random": part(tone, samples=12)} | more))
     assert conclusion in found.conclusion[0]
-    steps = found.next_steps(overlap=1)
+    steps = list(found.next_steps(overlap=1))
     assert any(step in line for line in steps), steps
     # A server doesn't advise what it does already.
-    assert "--overlap" not in str(found.next_steps(overlap=2))
+    assert "--overlap" not in " ".join(found.next_steps(overlap=2))
 
 
 def test_the_conclusion_names_the_weakest_and_the_biased_criterion() -> None:
