@@ -297,10 +297,7 @@ def every_concern(store: Store, view: RunView, listed: int) -> tuple[Concern, ..
     return (
         *(
             Concern(
-                kind=kind,
-                meaning=_REVIEWERS[kind],
-                count=len(numbers),
-                samples=places(numbers),
+                kind=kind, meaning=_REVIEWERS[kind], count=len(numbers), samples=places(numbers)
             )
             for kind, numbers in by_reviewers.items()
             if numbers
@@ -330,10 +327,7 @@ class Attention(msgspec.Struct, frozen=True, kw_only=True):
         concerns: list[dict[str, Any]] = msgspec.to_builtins(self.concerns)
         for place in (place for each in concerns for place in each["samples"]):
             place.pop("number")
-        return {
-            "attention": concerns,
-            "worst": [each.as_data() for each in self.worst],
-        }
+        return {"attention": concerns, "worst": [each.as_data() for each in self.worst]}
 
 
 def gather(store: Store, view: RunView, *, listed: int = 20, ranked: int = 10) -> Attention:

@@ -206,9 +206,7 @@ def _judged(sample: SampleRow, result: SampleResult) -> ExportedRow:
     report = {} if sample.report is None else _OBJECT.decode(sample.report)
     automated = {} if sample.automated is None else _OBJECT.decode(sample.automated)
     by_jury = report.get("criteria")
-    by_rules = None
-    if result.by_rules:
-        by_rules = [*automated["criteria"], *automated["checks"]]
+    by_rules = [*automated["criteria"], *automated["checks"]] if result.by_rules else None
     return {
         "criteria": by_jury if by_rules is None else by_rules,
         "judge_criteria": None if by_rules is None else by_jury,

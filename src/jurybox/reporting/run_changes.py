@@ -38,14 +38,7 @@ TURNS: Final[dict[Turn, str]] = {
 RankedSample = tuple[float, SamplePlace]
 """The difference of a sample's overall score, and the sample in run B."""
 
-VERDICTS: Final = (
-    "passed",
-    "winner",
-    "stable",
-    "safety_flag",
-    "evaluator_error",
-    "target_error",
-)
+VERDICTS: Final = ("passed", "winner", "stable", "safety_flag", "evaluator_error", "target_error")
 """The results of a sample apart from its metrics."""
 _USUAL: Final = {"lower", "same", "higher", "now_fails", "now_passes"}
 _LONGEST: Final = 80

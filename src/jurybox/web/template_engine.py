@@ -57,12 +57,7 @@ def environment() -> Environment:
     """Return the template environment of all pages: the report's, with our own templates."""
     made = report_environment([PackageLoader("jurybox.web", "templates")])
     cast("dict[str, Any]", made.filters).update(
-        {
-            "segment": segment,
-            "count": "{:,}".format,
-            "highlight": highlight,
-            "excerpt": excerpt,
-        }
+        {"segment": segment, "count": "{:,}".format, "highlight": highlight, "excerpt": excerpt}
     )
     return made
 
@@ -91,17 +86,14 @@ def page_response(
 ) -> Response:
     """Return a page."""
     place = app_state_of(request)
-    text = (
-        environment()
-        .get_template(name)
-        .render(
-            csrf=csrf_of(request),
-            store_name=place.store_name,
-            guarded=place.guarded,
-            path=request.scope["path"],
-            run_name=partial(run_title, store=place.store),
-            **data,
-        )
+    template = environment().get_template(name)
+    text = template.render(
+        csrf=csrf_of(request),
+        store_name=place.store_name,
+        guarded=place.guarded,
+        path=request.scope["path"],
+        run_name=partial(run_title, store=place.store),
+        **data,
     )
     body = text.encode(errors="replace")
     return Response(body, status, media_type="text/html; charset=utf-8")

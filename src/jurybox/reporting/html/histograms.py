@@ -83,9 +83,9 @@ def of_sample_metric(name: str, rubric: Rubric) -> Axis | None:
     criterion = rubric.criterion(name)
     if criterion is None and name == JUDGE_SCORE:
         # A judge's overall score is its only criterion, or the weighted overall score.
-        criterion = rubric.criteria[0] if len(rubric.criteria) == 1 else None
-        if criterion is None:
+        if len(rubric.criteria) != 1:
             return WHOLE
+        criterion = rubric.criteria[0]
     if criterion is None:
         return None
     low, high = criterion.scale.ends

@@ -12,12 +12,7 @@ import msgspec
 
 from jurybox.calibration.bias_results import BiasMetric
 from jurybox.calibration.calibration_record import CalibrationStatus
-from jurybox.documents.numbers import (
-    difference,
-    metric_change,
-    metric_value,
-    show_number,
-)
+from jurybox.documents.numbers import difference, metric_change, metric_value, show_number
 from jurybox.errors import ParseError
 from jurybox.reporting.attention import Concern, SampleCard
 from jurybox.reporting.html.histograms import (
@@ -28,13 +23,7 @@ from jurybox.reporting.html.histograms import (
     measure_distributions,
     score_distributions,
 )
-from jurybox.reporting.html.panels import (
-    Gauge,
-    Position,
-    gauge,
-    groupings,
-    position_of,
-)
+from jurybox.reporting.html.panels import Gauge, Position, gauge, groupings, position_of
 from jurybox.reporting.html.run_verdict import (
     CorrectedGate,
     Verdict,

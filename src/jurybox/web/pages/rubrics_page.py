@@ -1,6 +1,5 @@
 """Rubrics: the documents that runs were judged by, and which versions of them were used."""
 
-import hashlib
 from functools import lru_cache
 from typing import Any, Final
 
@@ -8,7 +7,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jurybox.engine.records import RunRow
+from jurybox.engine.records import RunRow, text_hash
 from jurybox.errors import JuryboxError
 from jurybox.reporting.html.markdown_text import render_markdown
 from jurybox.reporting.stored import plan_of, run_title
@@ -65,9 +64,7 @@ def rubric_history(store: Store) -> History:
         for (rubric_id, title, version, sha256), runs in found.items()
     ]
     return History(
-        versions=tuple(versions),
-        looked_at=min(len(rows), _LOOKED_AT),
-        more=len(rows) > _LOOKED_AT,
+        versions=tuple(versions), looked_at=min(len(rows), _LOOKED_AT), more=len(rows) > _LOOKED_AT
     )
 
 
@@ -120,7 +117,7 @@ def _answer(request: Request, run: RunRow, history: History) -> Response:
         "run": run,
         "rubric": rubric,
         "heading": title,
-        "sha256": _digest(document.text) if rubric is None else rubric.sha256,
+        "sha256": text_hash(document.text) if rubric is None else rubric.sha256,
         "front": front,
         "body": render_markdown(body),
         "plain": body,
@@ -128,10 +125,6 @@ def _answer(request: Request, run: RunRow, history: History) -> Response:
         "history": history,
     }
     return page_response(request, "rubric.html", data)
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode(errors="replace")).hexdigest()
 
 
 def _parts(text: str) -> tuple[str | None, str]:

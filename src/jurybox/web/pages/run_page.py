@@ -42,20 +42,13 @@ def warm_newest(place: AppState) -> None:
 def _data(run: RunRow, place: AppState) -> dict[str, Any]:
     view = view_run(run, place.store)
     base, extras = f"/runs/{segment(run.id)}", _extras(view, run, place)
-
-    def sample_url(number: int) -> str:
-        return f"{base}/samples/{number}"
-
-    def list_url(query: str) -> str:
-        return f"{base}/samples?{query}"
-
     return {
         "title": f"Run {run_title(run, place.store)[:80]}",
         "run": run,
         "base": base,
         "page": run_page(view, concerns_of(place.store, view), extras=extras),
-        "sample_url": sample_url,
-        "list_url": list_url,
+        "sample_url": f"{base}/samples/{{}}".format,
+        "list_url": f"{base}/samples?{{}}".format,
         "served": True,
         "live": view.status == "running",
         "pending": extras.pending,
