@@ -112,6 +112,10 @@ class Finder:
             matching = query.matching
             if matching is None:
                 matching = TextSearch(database, reader, run_id, query.search).numbers()
+            if query.among:
+                # The database would read the list of all matches again for these few samples.
+                found = {*query.among} & {*msgspec.json.decode(matching, type=list[int])}
+                matching = msgspec.json.encode(found).decode()
             self._filters.insert(0, database.among)
             self._values.insert(1, matching)
         self._where = " AND ".join(("run_id = ?", *self._filters))
