@@ -223,6 +223,19 @@ def test_keys_do_nothing_with_modifiers_and_enter_waits_for_every_score(
     go(page, "Enter")
 
 
+def test_keys_that_are_hidden_again_leave_the_form_as_it_was(page: Page, begin: Begin) -> None:
+    page.set_viewport_size({"width": 1280, "height": 1000})
+    begin(page)
+    folded = page.locator("form[data-folded]")
+    expect(folded).to_have_count(0)
+    height = page.evaluate("document.querySelector('form:has(.question)').scrollHeight")
+    page.set_viewport_size({"width": 1280, "height": height + 10})
+    press(page, "?")
+    expect(folded).to_have_count(1)
+    press(page, "?")
+    expect(folded).to_have_count(0)
+
+
 def test_a_key_answers_its_own_question_and_changes_no_other(page: Page, begin: Begin) -> None:
     """E11."""
     begin(page)

@@ -212,6 +212,7 @@
       return; // every key is shown on its button
     }
     keys.open = !keys.open;
+    form?.removeAttribute("data-folded"); // folded again below if it is still too long
     say(keys.open ? "The keys are shown." : "The keys are hidden.");
     notice.classList.add("unseen"); // for screen readers; the list itself is visible
   }
