@@ -9,6 +9,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from itertools import pairwise
 from typing import Final
 
@@ -34,7 +35,6 @@ from jurybox.rubric.scale import UNIT_SCALE, ScoreBins
 from jurybox.scoring.sample_result import JUDGE_SCORE, KINDS, MARKS, WIN, SampleResult
 
 _LARGEST: Final = 1e140  # the square of a larger number may overflow
-_FINEST: Final = 1074  # every float is a multiple of 2**-1074
 
 MEASURED: Final = ("latency_e2e_ms", "total_tokens")
 """The measures whose spread is kept, in logarithmic bins."""
@@ -71,13 +71,27 @@ class MetricSpread(msgspec.Struct, frozen=True, kw_only=True):
     bins: tuple[Bin, ...]
 
 
+class _ExactSum:
+    """A sum without rounding errors: every float is a fraction."""
+
+    def __init__(self) -> None:
+        self._numerators: Counter[int] = Counter()  # their sums, by denominator
+
+    def add(self, value: float) -> None:
+        numerator, denominator = value.as_integer_ratio()
+        self._numerators[denominator] += numerator
+
+    def __float__(self) -> float:
+        return float(sum((Fraction(n, d) for d, n in self._numerators.items()), Fraction()))
+
+
 class MetricColumn:
     """One metric over the samples, with the data for its statistics and charts."""
 
     def __init__(self, bins: ScoreBins | None = None, *, keep: bool = False) -> None:
         self.count = 0
         """The number of values."""
-        self._sum = self._squares = 0
+        self._sum, self._squares = _ExactSum(), _ExactSum()
         self._low, self._high = math.inf, -math.inf
         self._kept: array[float] | None = array("d") if keep else None
         self._bins = bins
@@ -90,19 +104,19 @@ class MetricColumn:
             return
         self.count += 1
         self._in_repeat[repeat] += 1
-        self._sum += _exact(value)
+        self._sum.add(value)
         self._low, self._high = min(self._low, value), max(self._high, value)
         if self._kept is not None:
             self._kept.append(value)
         if self._bins is not None:
             self._in_bin[self._bins.place(value)] += 1
-            self._squares += _exact(value * value) if abs(value) < _LARGEST else 0
+            self._squares.add(value * value if abs(value) < _LARGEST else 0.0)
 
     def values(self, *, ordered: bool = False) -> Values:
         """Return the data for statistics; with ``ordered``, also all values, if they are kept."""
         return Values(
             count=self.count,
-            sum=self._sum / (1 << _FINEST),
+            sum=float(self._sum),
             low=self._low,
             high=self._high,
             ordered=sorted(self._kept or ()) if ordered else (),
@@ -135,7 +149,7 @@ class MetricColumn:
             return None
         if self._low == self._high:
             return 0.0
-        return max(0.0, self._squares / (1 << _FINEST) / self.count - mean * mean)
+        return max(0.0, float(self._squares) / self.count - mean * mean)
 
     def _counted_bins(self) -> tuple[Bin, ...]:
         counts, ends = self._in_bin, () if self._bins is None else self._bins.ends
@@ -144,12 +158,6 @@ class MetricColumn:
             return bins
         used = [at for at, (_, _, count) in enumerate(bins) if count]
         return bins[used[0] : used[-1] + 1]
-
-
-def _exact(value: float) -> int:
-    """Return a number as a multiple of the smallest float, so that sums have no rounding errors."""
-    numerator, denominator = value.as_integer_ratio()
-    return numerator << (_FINEST + 1 - denominator.bit_length())
 
 
 class MetricTally:
