@@ -11,6 +11,7 @@ from jurybox.cli.output import console, plain, print_heading, print_line, print_
 from jurybox.documents.numbers import metric_value
 from jurybox.reporting.attention import Concern, concerns_of
 from jurybox.reporting.metric_text import cost_of, failures_of, gate_margin, gate_value
+from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import SAMPLES, WIN_RATE
 from jurybox.scoring.summary import GateOutcome
@@ -26,7 +27,8 @@ _COLORS: Final = {"finished": "green", "running": "yellow", "stopped": "yellow"}
 
 def print_view(view: RunView, store: Store) -> None:
     """Print a run: the verdict, why, and what to look at."""
-    print_verdict(view)
+    people = reviewer_agreement(view, store)
+    print_verdict(view, people)
     _print_head(view)
     # The reasons that block a release are part of its verdict.
     stated = view.release.blockers if view.conclusion.release_ready is not None else ()
@@ -38,7 +40,7 @@ def print_view(view: RunView, store: Store) -> None:
         _print_look_at(view, concerns_of(store, view))
         _print_in_short(view)
     print_line(f"all metrics and settings: jurybox report {view.run_id} -o -")
-    _print_people(view, store)
+    _print_people(view, store, people)
 
 
 def _fitted(text: str) -> str:
@@ -54,7 +56,7 @@ def _print_some(lines: Sequence[str | Text], most: int | None) -> None:
         print_line(f"  and {left} more", style="dim")
 
 
-def print_verdict(view: RunView) -> None:
+def print_verdict(view: RunView, people: ReviewAgreement | None = None) -> None:
     """Print whether a run is ready for release, the decision, or how many samples passed."""
     conclusion, rubric = view.conclusion, view.rubric
     finished = view.status == "finished"
@@ -78,7 +80,7 @@ def print_verdict(view: RunView) -> None:
         print_line(f"release ready  {word}", style=f"bold {color}")
     elif conclusion.decision is None:
         print_line(_result(view), style="bold")
-    level = view.level
+    level = view.level(people)
     if level is not None:
         print_line(f"quality level  {level.label}", f": {level.meaning}" if level.meaning else "")
 
@@ -224,9 +226,8 @@ def _print_in_short(view: RunView) -> None:
     print_line(", ".join([*parts[:_MOST_MEANS], *more, cost]))
 
 
-def _print_people(view: RunView, store: Store) -> None:
+def _print_people(view: RunView, store: Store, people: ReviewAgreement | None) -> None:
     """Print how well judges and people agree, in this run and in the calibration."""
-    people = reviewer_agreement(view, store)
     if people is not None:
         print_line(f"people so far  {people.lines[0]}", style="bold")
         if people.biased:

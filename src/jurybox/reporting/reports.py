@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, cast
@@ -46,8 +46,10 @@ def code(name: str) -> str:
     return f"`{name}`" if re.fullmatch(r"[\w .:<>=!/%+-]+", name, re.ASCII) else plain(name)
 
 
-def markdown_report(view: RunView, attention: Attention, people: Sequence[str] = ()) -> str:
-    """Return the report on a run; ``people`` has lines on the judges' agreement with people."""
+def markdown_report(
+    view: RunView, attention: Attention, people: ReviewAgreement | None = None
+) -> str:
+    """Return the report on a run, with the judges' agreement with people."""
     rubric = view.rubric
     causes = list(causes_of(view.summary))
     passing = ("pass_rate",) if rubric.pass_rules else ()
@@ -60,7 +62,8 @@ def markdown_report(view: RunView, attention: Attention, people: Sequence[str] =
         calm=not (view.notes or attention.concerns or causes) and all(g.passed for g in view.gates),
         metrics=metrics_of(view.summary, rubric),
         columns=(SAMPLES, key_metric(rubric), *passing, *means),
-        people=people,
+        level=view.level(people),
+        people=() if people is None else people.lines,
     )
     return _GAPS.sub("\n\n", text).strip() + "\n"
 
@@ -220,8 +223,7 @@ def write_report(
             text = html_report(view, gather(store, view), store, more)
         case "md":
             people = cast("ReviewAgreement | None", more.get("people"))
-            lines = () if people is None else people.lines
-            text = markdown_report(view, gather(store, view), lines)
+            text = markdown_report(view, gather(store, view), people)
         case "json":
             # A program may want many samples, but memory must stay bounded.
             found = Attention(

@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from jurybox.calibration import calibration_record
-from jurybox.documents.numbers import metric_value, shown
+from jurybox.documents.numbers import shown
 from jurybox.reporting.metric_text import metric_title
 from jurybox.review.selection import FEWEST, needed_line
 from jurybox.rubric.rubric_model import Rubric
@@ -93,7 +93,12 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         what = "choice" if pairs else "score"
         fewest, most = min(each.n for each in compared), max(each.n for each in compared)
         samples = f"{fewest:,} to {most:,}" if fewest < most else f"{most:,}"
-        case = f": {samples} {kind} samples, some with the {what}s of several people"
+        by = f"some with the {what}s of several people"
+        # Of every sample, so that none is left out by a criterion that someone found unclear.
+        shared = [each.ceiling.n for each in compared if each.ceiling and each.labels == 2 * each.n]
+        if part.samples in shared:
+            by = f"each {'judged' if pairs else 'scored'} by 2 people"
+        case = f": {samples} {kind} samples, {by}"
         return f"{who} the same {what} as people {', '.join(same)}{case if several else ''}.{hard}"
 
     @property
@@ -108,8 +113,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
             return agreed, tone
         sides: dict[str, list[str]] = {}
         for name, by in self.biased:
-            side = sides.setdefault("higher" if by > 0 else "lower", [])
-            side.append(f"{name} (by {metric_value('', abs(by))})")
+            sides.setdefault("higher" if by > 0 else "lower", []).append(name)
         are = " and ".join(f"{way} than people's on {joined(on)}" for way, on in sides.items())
         whose = "the rules' scores" if self.by_rules else "this judge's scores"
         lost = sum(not passes for passes in self.changed_gates.values())
@@ -142,9 +146,9 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
             return ""
         if tone != "passes":
             return agreed
-        kappas = sorted(each.kappa.value or 0.0 for each in self._proven)
-        ends = dict.fromkeys(metric_value("", each) for each in (kappas[0], kappas[-1]))
-        return f"The agreement is still more than chance (kappa {' to '.join(ends)})"
+        kappas = [each.kappa.value or 0.0 for each in self._proven]
+        of = f"the lowest of {len(kappas)} criteria is " if len(kappas) > 1 else ""
+        return f"The agreement is still more than chance (kappa: {of}{min(kappas):.3f})"
 
     @property
     def _least(self) -> str:

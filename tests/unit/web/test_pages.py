@@ -689,6 +689,7 @@ def test_a_rescored_run_is_called_by_its_source_and_rubric(
 def test_the_points_of_a_trend_lead_to_their_runs(pages: PagesClient, make_run: MakeRun) -> None:
     for name in ("run-a", "run-b"):
         make_run([answered("s1")], judge, rubric=RUBRIC, run_id=name)
+    assert re.search(r"last&nbsp;<strong>\d\.\d{3}</strong>", pages.get("/").text)
     trend = pages.get("/").text.partition('class="chart trend"')[2].partition("</svg>")[0]
     assert re.findall(r'<a href="(.*?)" .*?><title>(.*?)</title>', trend) == [
         ("/runs/run-a", "run-a: 0.625"),

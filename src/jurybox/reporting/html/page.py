@@ -174,11 +174,9 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def calm(self) -> bool:
-        """Whether there are no notes, failed gates, concerns or samples to review."""
-        failed = any(not gate.outcome.passed for gate in self.gates)
+        """Whether there are no notes, lost votes, concerns or samples to review."""
         view = self.view
-        lost = view.summary["unscored_votes"]
-        return not (self.notes or lost or failed or self.concerns or view.queued)
+        return not (self.notes or self.concerns or view.queued or view.summary["unscored_votes"])
 
 
 def run_page(view: RunView, concerns: Sequence[Concern], *, extras: Extras = NO_EXTRAS) -> RunPage:

@@ -61,7 +61,13 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sentence(self) -> str:
         """All reasons together."""
-        return "; ".join(text for text, _ in (*self.parts, *self.more))
+        every = enumerate((*self.parts, *self.more))
+        return "".join(self.link(at) + text for at, (text, _) in every)
+
+    def link(self, at: int) -> str:
+        """Return what is between a reason and the one before; a capital begins a sentence."""
+        text, _ = (*self.parts, *self.more)[at]
+        return "" if at == 0 else ". " if text[:1].isupper() else "; "
 
 
 def verdict_of(view: RunView, people: ReviewAgreement | None = None) -> Verdict:
@@ -187,8 +193,7 @@ def _by_the_judge(view: RunView) -> Verdict:
         return _verdict("No verdict", "", confirmed, [(why, "")])
     more = [*_unsure(view)]
     if left := conclusion.review["queued"]:
-        text = f"{counted(left, 'sample')} may be reviewed, which the rubric doesn't require"
-        more.append((text, "review=open"))
+        more.append((f"Optional: reviews of {counted(left, 'sample')}", "review=open"))
     return _verdict("Ship", "passes", confirmed, passes, more)
 
 
@@ -243,15 +248,16 @@ def _awaited(release: ReleaseReview) -> Iterator[Part]:
 def _unsure(view: RunView) -> Iterator[Part]:
     """Yield a note on gates that pass, but that chance may have decided."""
     metrics = RunMetrics(view.conclusion, view.rubric)
-    gauges = [gauge(gate, view.rubric, metrics) for gate in view.gates]
-    names = [metric_title(each.rule.name, view.rubric) for each in gauges if each.close]
-    if names:
-        of = (
-            "interval of {} includes its threshold"
-            if len(names) == 1
-            else "intervals of {} include their thresholds"
-        )
-        yield f"the {of.format(joined(names))}; more samples would settle it", ""
+    unsure = list[str]()
+    for each in (gauge(gate, view.rubric, metrics) for gate in view.gates):
+        made, name = each.metric.interval, each.rule.name
+        # Without an event, chance is excluded only in large runs; the table of gates says so.
+        if made and each.close and (each.metric.value or not name.endswith("_rate")):
+            ends = f"{metric_value(name, made.low)} to {metric_value(name, made.high)}"
+            title = ruled_title(name, view.rubric)
+            unsure.append(f"{title} ({ends}, needs {required_value(each.rule)})")
+    if unsure:
+        yield f"Not certain yet: {joined(unsure)}", ""
 
 
 def _scenarios_in(reasons: Iterable[str], view: RunView) -> Iterator[Part]:

@@ -80,6 +80,8 @@ def test_a_plain_sentence_comes_before_the_numbers() -> None:
         "The judge gives the same score as people on tone in 25% of cases (4 of 16), on wit in 25%"
         " (4 of 16): 10 to 12 random samples, some with the scores of several people."
     )
+    both = part(tone | {"labels": 24, "ceiling": PEOPLE | {"n": 12}}, samples=12)
+    assert said(random=both).sentence.endswith(": 12 random samples, each scored by 2 people.")
     assert NOTHING.sentence == ""
 
 
@@ -125,10 +127,13 @@ def test_the_conclusion_names_the_weakest_and_the_biased_criterion() -> None:
     assert weakest.biased == []
     low = bias | {"value": -0.3, "interval": ends | {"low": -0.5, "high": -0.1}}
     found = said(random=part(tone | {"bias": low}, wit, samples=12))
-    both = "lower than people's on tone (by 0.300) and higher than people's on wit (by 0.060)"
+    both = "lower than people's on tone and higher than people's on wit"
     scores = f"this judge's scores: they are {both}"
     assert found.conclusion == (f"Correct {scores}", "waits")
-    assert found.beyond_chance == "The agreement is still more than chance (kappa 0.300)"
+    lowest = "the lowest of 2 criteria is 0.300"
+    assert found.beyond_chance == f"The agreement is still more than chance (kappa: {lowest})"
+    alone = said(random=part(tone | {"bias": low}, samples=12))
+    assert alone.beyond_chance == "The agreement is still more than chance (kappa: 0.300)"
     assert found.lines[1] == found.conclusion[0]
     found = msgspec.structs.replace(found, changed_gates={"wit_mean >= 3": False})
     failed = f"Don't rely on {scores}. Corrected, 1 more gate fails"

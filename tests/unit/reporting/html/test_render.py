@@ -510,6 +510,8 @@ def test_a_decision_is_the_verdict_and_its_reasons_the_sentence(
     assert re.findall(r"\d\.\d{4}|\w_\w", re.sub("<[^>]+>", "", verdict)) == []
     assert verdict.count("Needs revision: average score") == 1
     assert "No sample is flagged; the verdict comes from the averages." in text
+    # Without the edge of what needs attention.
+    assert 'class="attention undecided"' in text
 
 
 def test_a_wide_table_of_a_text_can_be_scrolled_by_keyboard() -> None:
@@ -542,9 +544,12 @@ def test_a_run_that_passes_says_ship(made: Callable, report: Callable) -> None:
     text = report(made("calm"))
     assert outline(text).headings[0] == "Ship"
     verdict = re.sub("<[^>]+>", "", text[text.index('id="decision"') :])
-    assert "Every gate passes; the intervals of" in verdict
-    assert "include their thresholds; more samples would settle it" in verdict
+    assert "Every gate passes. Not certain yet: pass rate (" in verdict
+    assert re.search(r"\(\d+\.\d% to 100\.0%, needs at least [\d.]+%\)", verdict)
+    # Of rates without an event, only the table of gates says that chance may have decided.
+    assert "0.0% to" not in verdict[: verdict.index("95% interval")]
     assert "No sample is flagged." in text
+    assert 'class="attention calm"' in text
 
 
 def test_the_headlines_say_how_they_changed_against_the_baseline(
