@@ -113,6 +113,9 @@ def test_a_report_holds_all_samples_and_finds_them_without_a_server(
     page.goto(report.as_uri())
     status = page.locator("#all-samples").get_by_role("status")
     expect(status).to_have_text("24 samples")
+    only = page.locator("#all-samples label", has_text="Only").bounding_box()
+    assert only
+    assert only["height"] < 40  # the word and its choices are on one line
     page.get_by_label("Search").fill("question 11:")
     expect(status).to_have_text("1 of 24 samples")
     marks = page.locator("#all-samples mark")

@@ -294,6 +294,9 @@ def test_a_sample_shows_what_was_said(pages: PagesClient) -> None:
     page = pages.get("/runs/run-a/samples/3").text
     for text in ("Task s3", "answer 3", "Muddled.", "accuracy &gt;= 3", "fails", "Requests and"):
         assert text in page
+    metrics = dict(re.findall(r'title="(\w+)">[^<]*</th><td class="number">([^<]*)<', page))
+    assert metrics["overall"] == "0.375"
+    assert "." not in metrics["input_tokens"]
     raw = pages.get("/runs/run-a/samples/3/text/reply-0")
     assert raw.headers["content-type"] == "text/plain; charset=utf-8"
     assert raw.headers["content-security-policy"].endswith("sandbox")
@@ -1021,6 +1024,7 @@ def test_too_few_scores_to_decide_come_before_the_gates_that_fail(
     assert f'flag=unscored"><bdi>{why}' in page
     assert "repair the judge and run the suite again" in page
     assert "2 of 3 gates fail" in page
+    assert "Poor, by 1 of 4 samples" in page
     # What praises a run is left out, and votes are told from samples.
     assert "Fine for users" not in page
     assert (

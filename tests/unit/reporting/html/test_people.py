@@ -6,6 +6,8 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from jurybox.reporting.attention import gather
+from jurybox.reporting.reports import markdown_report
 from jurybox.reporting.review_text import ReviewAgreement
 
 ENDS = {"low": -0.2, "high": 0.6, "level": 0.95, "method": "jackknife, 40 items"}
@@ -138,6 +140,24 @@ def test_the_conclusion_names_the_weakest_and_the_biased_criterion() -> None:
     found = msgspec.structs.replace(found, changed_gates={"wit_mean >= 3": False})
     failed = f"Don't rely on {scores}. Corrected, 1 more gate fails"
     assert found.conclusion == (failed, "fails")
+
+
+def test_a_quality_level_says_what_people_make_of_it(
+    make_run: Callable, row: Callable, report: Callable
+) -> None:
+    made = make_run([row("a", "# no *")], None, rubric="companion")
+    assert made.view.level().label == "Adequate"
+    value = {"value": 0.41, "n": 20, "interval": ENDS}
+    mean = {"judge": value, "human": value, "corrected": value, "tuning": 0.0}
+    name = made.view.rubric.overall_name
+    people = said(estimates=[{"metric": name, "mean": mean}], by_rules=True)
+    label = "Adequate by the rules, Poor by people (0.410)"
+    assert label in report(made, people=people)
+    assert f"- quality level: {label}\n" in html.unescape(
+        markdown_report(made.view, gather(made.store, made.view), people)
+    )
+    value["value"] = 0.55
+    assert made.view.level(said(estimates=[{"metric": name, "mean": mean}])).label == "Adequate"
 
 
 def test_a_judge_without_weight_makes_no_interval_narrower(
