@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
@@ -11,12 +11,14 @@ from jurybox.cli.output import console, plain, print_heading, print_line, print_
 from jurybox.documents.numbers import metric_value
 from jurybox.reporting.attention import Concern, concerns_of
 from jurybox.reporting.metric_text import cost_of, failures_of, gate_margin, gate_value
-from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import SAMPLES, WIN_RATE
 from jurybox.scoring.summary import GateOutcome
 from jurybox.storage.store import Store
 from jurybox.text_format import counted, cut
+
+if TYPE_CHECKING:
+    from jurybox.reporting.review_text import ReviewAgreement
 
 _MOST_LINES: Final = 3
 """The maximum number of lines per part, so that a run fits on a screen."""
@@ -56,7 +58,7 @@ def _print_some(lines: Sequence[str | Text], most: int | None) -> None:
         print_line(f"  and {left} more", style="dim")
 
 
-def print_verdict(view: RunView, people: ReviewAgreement | None = None) -> None:
+def print_verdict(view: RunView, people: "ReviewAgreement | None" = None) -> None:
     """Print whether a run is ready for release, the decision, or how many samples passed."""
     conclusion, rubric = view.conclusion, view.rubric
     finished = view.status == "finished"
@@ -226,7 +228,7 @@ def _print_in_short(view: RunView) -> None:
     print_line(", ".join([*parts[:_MOST_MEANS], *more, cost]))
 
 
-def _print_people(view: RunView, store: Store, people: ReviewAgreement | None) -> None:
+def _print_people(view: RunView, store: Store, people: "ReviewAgreement | None") -> None:
     """Print how well judges and people agree, in this run and in the calibration."""
     if people is not None:
         print_line(f"people so far  {people.lines[0]}", style="bold")

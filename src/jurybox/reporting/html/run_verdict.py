@@ -254,8 +254,8 @@ def _unsure(view: RunView) -> Iterator[Part]:
         # Without an event, chance is excluded only in large runs; the table of gates says so.
         if made and each.close and (each.metric.value or not name.endswith("_rate")):
             ends = f"{metric_value(name, made.low)} to {metric_value(name, made.high)}"
-            title = ruled_title(name, view.rubric)
-            unsure.append(f"{title} ({ends}, needs {required_value(each.rule)})")
+            ends += f", needs {required_value(each.rule)}"
+            unsure.append(f"{ruled_title(name, view.rubric)} ({ends})")
     if unsure:
         yield f"Not certain yet: {joined(unsure)}", ""
 
@@ -270,7 +270,8 @@ def _scenarios_in(reasons: Iterable[str], view: RunView) -> Iterator[Part]:
     for reason in reasons:
         lowest = _LOWEST.search(reason)
         # Several scenarios have no list of their own, so the list has every sample.
-        of_one = [lowest[1]] if lowest else [name for name in names if _names(reason, name)]
+        named = (name for name in names if re.search(_IN.format(re.escape(name)), reason))
+        of_one = [lowest[1]] if lowest else [*named]
         query = {"scenario": of_one[0]} if of_one and of_one[0] in names else {}
         about = [each for pair in _ABOUT.findall(reason) for each in pair if each in scored]
         query |= {"sort": f"metric:{about[0]}"} if about else {}
@@ -278,6 +279,7 @@ def _scenarios_in(reasons: Iterable[str], view: RunView) -> Iterator[Part]:
         yield _as_shown(reason, view.rubric).replace("; ", ", "), urlencode(query, safe=":")
 
 
+_IN: Final = r"\b(scenario|in) {}[ ,]"
 _LOWEST: Final = re.compile(r"; lowest in (.*) \([^()]*\)$")
 _ABOUT: Final = re.compile(r"(\w+) averages|weakest in (\w+)")
 _NUMBER: Final = re.compile(r"(?<![\w.])\d+\.\d{4,}(?![\w.])")
@@ -298,10 +300,6 @@ def _as_shown(reason: str, rubric: Rubric) -> str:
     for name, title in names.items():
         text = re.sub(rf"\b{re.escape(name)}\b", title, text)
     return text
-
-
-def _names(reason: str, scenario: str) -> bool:
-    return re.search(rf"\b(scenario|in) {re.escape(scenario)}[ ,]", reason) is not None
 
 
 def _failing(gates: Sequence[GateOutcome], view: RunView) -> Iterator[Part]:
