@@ -175,6 +175,9 @@ def _row(number: int, *, pairs: bool) -> dict[str, Any]:
         "input_tokens": 40 + number,
         "output_tokens": 12 + number % 5,
     }
+    if number == 9:
+        table = ("| plan | seats | price | months | users |", "| - | -: | -: | -: | -: |")
+        row["response"] += "\n\n" + "\n".join((*table, "| Free | 1 | 0 | 1 | 2 |"))
     if pairs:
         del row["reference"]  # with one, each response would be held against it, and not the other
         row["response_b"] = f"Answer two to question {number}: hold the switch, then wait."

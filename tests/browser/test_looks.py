@@ -20,6 +20,8 @@ PAGES = {
     "side-by-side": "/side-by-side?run={desk}&run={kinder}",
 }
 
+LOWEST = 720
+
 
 def look(page: Page, name: str) -> None:
     """Check a page as it is, in the dark and in a narrow window, and keep pictures of it."""
@@ -41,6 +43,12 @@ def look(page: Page, name: str) -> None:
 def test_a_page_is_fit_to_be_seen(page: Page, served: Server, stage: Stage, name: str) -> None:
     page.goto(served.url + PAGES[name].format(**stage.runs))
     look(page, name)
+    if name == "compare":  # the chart is seen without scrolling
+        chart = page.locator("svg.differences").bounding_box()
+        assert chart is not None
+        assert chart["y"] + chart["height"] <= LOWEST
+    for table in page.locator(".outputs .document table").all():  # no column is cut off
+        assert table.evaluate("table => table.scrollWidth <= table.parentElement.clientWidth")
 
 
 def test_a_report_is_fit_to_be_seen(page: Page, tmp_path: Path, stage: Stage) -> None:

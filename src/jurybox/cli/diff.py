@@ -28,9 +28,9 @@ from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.compare_runs import CompareOptions, compare_runs
 from jurybox.reporting.html.html_render import side_by_side_html
 from jurybox.reporting.html.run_verdict import verdict_of
-from jurybox.reporting.metric_text import cost_of, gate_value
+from jurybox.reporting.metric_text import between, cost_of, gate_value, p_value
 from jurybox.reporting.run_changes import CHANGES, GroupPair, MetricPair, SampleChange
-from jurybox.reporting.run_diff import RunDiff, between, p_value
+from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.side_by_side import SideBySide, side_by_side
 from jurybox.reporting.view import RunView
 from jurybox.scoring.summary import GateOutcome

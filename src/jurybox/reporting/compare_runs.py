@@ -230,22 +230,14 @@ class _Changes:
             self.counts["identical_records"] += change.identical
             self.counts["pairs"] += None not in change.winner
             self.counts["same_responses"] += left.responses == right.responses
-            apart = change.difference(self._ranked_by)
-            if apart is None:
-                apart = difference(win_of(left.result), win_of(right.result))
-            if apart is not None:
-                self.differences.append((apart, _place(right)))
+            if change.apart is not None:
+                self.differences.append((change.apart, _place(right)))
             yield change
 
     def size(self, change: run_changes.SampleChange) -> tuple[float, ...]:
         """Return the sort key of a change: reviewers' concerns, changed verdicts, then scores."""
-        parts = {
-            each.metric: abs(each.difference)
-            for each in change.metrics
-            if each.metric != _LATENCY and each.difference is not None
-        }
-        apart = parts.get(self.headline or "", 0.0), sum(parts.values())
-        return any(change.concern), len(change.flips()), *apart
+        every = sum(abs(each.difference or 0) for each in change.metrics if each.metric != _LATENCY)
+        return any(change.concern), len(change.flips()), abs(change.apart or 0), every
 
     def _add_single(self, name: str, side: StoredSide | None) -> None:
         listed = self.only[name]
@@ -278,7 +270,11 @@ class _Changes:
             metrics=tuple(_by_votes(name, one, other, self._rescaled) for name in self._names),
             **verdicts,
         )
-        return msgspec.structs.replace(change, change=_kind(change, self.headline))
+        pair = change.pair(self._ranked_by)
+        apart = None if pair is None else pair.difference
+        if apart is None:
+            apart = difference(win_of(one), win_of(other))
+        return msgspec.structs.replace(change, change=_kind(change, self.headline), apart=apart)
 
 
 def _wins_wanted(rubrics: Iterable[Rubric]) -> Wanted:

@@ -26,7 +26,10 @@ from jurybox.rubric.metrics import (
 )
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.summary import GateOutcome
-from jurybox.text_format import joined
+from jurybox.statistics.estimates import Interval
+from jurybox.text_format import counted, joined
+
+_SMALLEST_P: Final = 0.0001
 
 
 def cost_of(cost: Mapping[str, Any]) -> str:
@@ -239,3 +242,22 @@ def _as_clause(cause: str) -> str:
     """Return a defect of a reply so that it can be read without the sentence before it."""
     cause = cause.removesuffix(".")
     return f"the reply {cause.removeprefix('it ')}" if cause.startswith("it ") else cause
+
+
+def main_failure(summary: Mapping[str, Any]) -> str:
+    """Return the most frequent reason for missing scores, and how many samples have it."""
+    causes: dict[str, int] = {**(summary.get("evaluator_errors") or {})}
+    causes |= summary.get("target_errors") or {}
+    cause = max(causes, key=causes.__getitem__)
+    return f"{plain_words(cause)} ({causes[cause]:,} of {counted(summary['samples'], 'sample')})"
+
+
+def between(interval: Interval, name: str, joined: str = " to ") -> str:
+    """Return the ends of the interval of a difference."""
+    low, high = (metric_change(name, each) for each in (interval.low, interval.high))
+    return f"{low.removesuffix(' point').removesuffix(' points')}{joined}{high}"
+
+
+def p_value(p: float | None) -> str:
+    """Return a p value for a table."""
+    return "-" if p is None else f"< {_SMALLEST_P}" if p < _SMALLEST_P else f"{p:.2g}"

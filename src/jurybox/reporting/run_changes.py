@@ -5,11 +5,12 @@ from typing import Any, Final, Literal, cast
 
 import msgspec
 
-from jurybox.documents.numbers import short
+from jurybox.documents.numbers import metric_change, short
 from jurybox.reporting.attention import SamplePlace
-from jurybox.reporting.metric_text import metric_title, plain_words
+from jurybox.reporting.metric_text import between, metric_title, p_value, plain_words
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.summary import GateOutcome
+from jurybox.statistics.paired_comparison import PairedComparison
 from jurybox.text_format import as_text, cut
 
 ChangeKind = Literal[
@@ -101,7 +102,8 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
     ``change`` is how the sample changed as a whole: its score is `higher` or `lower`, it `changed`
     otherwise (a different verdict with the same score), or it is the `same`. Without an overall
     score in both, it is `no_longer_scored`, `newly_scored`, or `unscored` in both runs. Scores are
-    compared by the means of votes.
+    compared by the means of votes. ``apart`` is the difference that sorts samples: of the score,
+    or of the win of response A in pairs.
     """
 
     id: str
@@ -116,6 +118,7 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
     evaluator_error: tuple[str | None, str | None]
     target_error: tuple[str | None, str | None]
     concern: tuple[bool, bool] = (False, False)  # whether a reviewer sees a safety concern
+    apart: float | None = None
 
     def flips(self) -> dict[str, tuple[Any, Any]]:
         """Return the verdicts that differ, by name."""
@@ -137,11 +140,6 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
                 return ("now_passes",)
             case _:
                 return ()
-
-    def difference(self, metric: str | None) -> float | None:
-        """Return the difference of a metric; None if a run doesn't have it."""
-        pair = self.pair(metric)
-        return None if pair is None else pair.difference
 
     def pair(self, metric: str | None) -> MetricPair | None:
         """Return a metric in both runs; None if neither run measures it."""
@@ -238,3 +236,17 @@ def _short(value: Any) -> str:  # noqa: ANN401 - anything that metadata can have
     # A whole part, such as a criterion that only one rubric has, is named.
     part = cast("Mapping[str, Any]", value if isinstance(value, dict) else {})
     return cut(as_text(part.get("name", value)), _LONGEST)
+
+
+def why_unclear(made: PairedComparison, name: str, tests: int) -> str:
+    """Return in short why a difference, one of several tested, may be chance."""
+    if made.interval is None:
+        return made.reason or made.sentence
+    ends = f"interval {between(made.interval, name)}"
+    if not made.interval.low <= 0 <= made.interval.high:
+        many, p = (f"with {tests} tests ", "corrected p") if tests > 1 else ("", "p")
+        return f"{ends} excludes zero, but {many}it may be chance: {p} {p_value(made.p_adjusted)}"
+    if made.detectable is None:
+        return f"{ends} includes zero"
+    detectable = metric_change(name, made.detectable).lstrip("+")
+    return f"{ends} includes zero; detectable: {detectable}"

@@ -7,7 +7,7 @@ import msgspec
 
 from jurybox.documents.numbers import difference, metric_change
 from jurybox.reporting.attention import SamplePlace
-from jurybox.reporting.metric_text import in_sentence, metric_title, plain_words
+from jurybox.reporting.metric_text import between, in_sentence, main_failure, metric_title, p_value
 from jurybox.reporting.run_changes import (
     ChangeCounts,
     ChangeFilter,
@@ -19,11 +19,11 @@ from jurybox.reporting.run_changes import (
     SampleChange,
     Turn,
     turned,
+    why_unclear,
     word,
 )
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLE_SCORE, WIN_RATE
-from jurybox.statistics.estimates import Interval
 from jurybox.statistics.metric_differences import RIGHT, UNSCORED, MetricDifference, rescaled
 from jurybox.text_format import counted, cut, joined
 
@@ -35,7 +35,6 @@ _RATES: Final = {
     "target_error": "target_error_rate",
 }
 _RUN_METRICS: Final = {**_RATES, SAMPLE_SCORE: AGGREGATE_SCORE, WIN_RATE: WIN_RATE}
-_SMALLEST_P: Final = 0.0001
 _LONGEST: Final = 60
 
 
@@ -140,15 +139,17 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     def listed_changes(self, only: ChangeFilter | None = None) -> list[SampleChange]:
         """Return the largest changes: reviewers' safety concerns, then losses, then gains.
 
-        If ``only`` selects gains, the largest gains come first.
+        If ``only`` selects gains, the largest gains come first. Pairs are sorted by what response A
+        wins, or loses if that is what the rubric wants.
         """
         changes = self.samples if only is None else self.by_kind.get(only, ())
-        sign = -1 if only in {"higher", "now_passes"} else 1
+        sign = -1 if only in {"higher", "now_passes"} or self.wins_wanted == "lower" else 1
+        return sorted(changes, key=lambda each: (not any(each.concern), sign * (each.apart or 0)))
 
-        def place(change: SampleChange) -> tuple[bool, float]:
-            return not any(change.concern), sign * (change.difference(self.headline) or 0)
-
-        return sorted(changes, key=place)
+    @property
+    def wins_wanted(self) -> str | None:
+        """Whether more wins of response A are better; None if the runs have no pairs."""
+        return next((each.wanted for each in self.tested if each.metric == WIN_RATE), None)
 
     def as_data(self) -> dict[str, Any]:
         """Return the comparison as plain data for JSON."""
@@ -346,7 +347,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         if self.unscored_runs:
             views = zip(names, (self.a, self.b), strict=True)
             return "; ".join(
-                f"{name} has no scores: {_main_failure(view)}"
+                f"{name} has no scores: {main_failure(view.summary)}"
                 for name, view in views
                 if view.none_scored
             )
@@ -359,16 +360,38 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def explained(self) -> list[MetricDifference]:
-        """The metrics that differ by more than chance; without any, the overall score.
+        """The metrics that differ by more than chance, the overall score and pass rate first.
 
-        Empty if a run was only rescored, because no difference is due to chance, or has no scores.
+        Without any, it is only the overall score. Empty if a run was only rescored, because no
+        difference is due to chance, or has no scores.
         """
         if self.only_rescored or self.unscored_runs:
             return []
-        every = [each for each in self.tested if each.metric != RIGHT]
-        clear = [each for each in every if each.comparison.verdict != "undecided"]
-        scores = [each for each in every if each.of_responses and self.comparable(each)]
+        clear = [each for each in self._ordered if each.comparison.verdict != "undecided"]
+        scores = [each for each in self._ordered if each.of_responses and self.comparable(each)]
         return clear or [each for each in scores if each.metric == self.headline] or scores[:1]
+
+    @property
+    def _ordered(self) -> list[MetricDifference]:
+        """The tested metrics of the responses, those of the whole response first."""
+        first = (self.headline, "passed", WIN_RATE)
+        tested = (each for each in self.tested if each.metric != RIGHT)
+        return sorted(tested, key=lambda each: each.metric not in first)
+
+    @property
+    def _tests(self) -> int:
+        """How many tests the p values are corrected for."""
+        return sum(each.comparison.p_value is not None for each in self._ordered)
+
+    def doubts(self) -> Iterator[tuple[str, str]]:
+        """Yield the other metrics that aren't clearly different, each with the reason."""
+        explained = self.explained
+        for each in self._ordered if explained else ():
+            made = each.comparison
+            unclear = made.differing and made.verdict == "undecided" and self.comparable(each)
+            if unclear and each not in explained:
+                why = why_unclear(made, each.formatted_as, self._tests)
+                yield in_sentence(self.name_of(each, titled=True)), why
 
     @property
     def by_votes(self) -> bool:
@@ -394,10 +417,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         if made.detectable is None:
             return said
         detectable = metric_change(shown_as, made.detectable).lstrip("+")
-        many = sum(
-            each.comparison.p_value is not None for each in self.tested if each.metric != RIGHT
-        )
-        corrected = f", after correction for {many} tests" if many > 1 else ""
+        corrected = f", after correction for {self._tests} tests" if self._tests > 1 else ""
         found = f"a true difference of {detectable} would be found in 4 of 5 comparisons{corrected}"
         return f"{said}; {found}"
 
@@ -442,9 +462,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         If a run has no scores, only what is tested is listed.
         """
         known = {each.metric: each for each in self.comparable_metrics}
-        first = (self.headline, "passed", WIN_RATE)
-        ordered = sorted(self.tested, key=lambda each: each.metric not in first)
-        tests = {self._run_metric(each): each for each in ordered}
+        tests = {self._run_metric(each): each for each in self._ordered}
         gated = () if self.unscored_runs else (each.metric for each in self.gates)
         for name in dict.fromkeys((*tests, *gated)):
             pair = known.get(name)
@@ -462,29 +480,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
                 yield name.replace("_", " "), f"{word(a)} | {word(b)}"
 
 
-def _main_failure(view: RunView) -> str:
-    """Return the most frequent reason for missing scores, and how many samples have it."""
-    summary = view.summary
-    causes: dict[str, int] = {
-        **(summary.get("evaluator_errors") or {}),
-        **(summary.get("target_errors") or {}),
-    }
-    cause = max(causes, key=causes.__getitem__)
-    return f"{plain_words(cause)} ({causes[cause]:,} of {counted(summary['samples'], 'sample')})"
-
-
 def _run_as_data(view: RunView) -> dict[str, Any]:
     names = ("run_id", "status", "suite", "digest", "created_at", "notes", "release_ready")
     data = view.as_data()
     return {name: data[name] for name in (*names, "decision") if name in data}
-
-
-def between(interval: Interval, name: str, joined: str = " to ") -> str:
-    """Return the ends of the interval of a difference."""
-    low, high = (metric_change(name, each) for each in (interval.low, interval.high))
-    return f"{low.removesuffix(' point').removesuffix(' points')}{joined}{high}"
-
-
-def p_value(p: float | None) -> str:
-    """Return a p value for a table."""
-    return "-" if p is None else f"< {_SMALLEST_P}" if p < _SMALLEST_P else f"{p:.2g}"

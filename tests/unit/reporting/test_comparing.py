@@ -1,6 +1,7 @@
 """Two runs side by side (A13)."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -19,10 +20,13 @@ from jurybox.reporting.compare_runs import (
     compare_runs,
     sample_pairs,
 )
+from jurybox.reporting.run_changes import why_unclear
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.side_by_side import side_by_side
 from jurybox.sample import Response
+from jurybox.statistics.estimates import Interval
 from jurybox.statistics.metric_differences import SampleClusters
+from jurybox.statistics.paired_comparison import PairedComparison
 
 
 def scored(accuracy: int, faithfulness: int = 2) -> str:
@@ -341,6 +345,7 @@ gates: ["{gate}"]
 ### Accuracy
 """
     rows = [row(f"s{n}", "peach", response_b=Response(text="plum")) for n in range(20)]
+    rows[3] = row("s3", "plum", response_b=Response(text="peach"))
 
     def favors(word: str) -> Callable[[str], str]:
         other = {"peach": "plum", "plum": "peach"}[word]
@@ -356,6 +361,10 @@ gates: ["{gate}"]
     assert diff.tone == tone
     assert ("win_rate" in diff.regressions) is (tone == "fails")
     assert diff.names == ("old", "new")
+    # Those that got worse come first.
+    listed = [each.id for each in diff.listed_changes()]
+    assert listed.index("s3") == (19 if tone == "fails" else 0)
+    assert [each.apart for each in diff.listed_changes()].count(-1) == 19
 
 
 def test_chance_is_not_mentioned_where_no_score_was_compared(
@@ -380,6 +389,12 @@ def test_a_run_without_a_name_leaves_the_others_theirs(make_run: Callable, row: 
     many = sum(each.comparison.p_value is not None for each in diff.tested)
     assert many > 1
     assert said[0].endswith(f"in 4 of 5 comparisons, after correction for {many} tests")
+    accuracy = dict(diff.doubts())["accuracy"]
+    assert re.fullmatch(r"interval \S+ to \S+ includes zero; detectable: \S+", accuracy)
+    apart = Interval(low=-0.221, high=-0.027, level=0.95, method="Student's t")
+    made = PairedComparison(n=41, interval=apart, p_adjusted=0.062)
+    chance = "excludes zero, but with 7 tests it may be chance: corrected p 0.062"
+    assert why_unclear(made, "accuracy", 7) == f"interval -0.221 to -0.027 {chance}"
 
 
 def test_the_pass_rate_over_shared_samples_counts_one_without_a_score_as_not_passed(

@@ -972,7 +972,13 @@ def test_a_comparison_draws_every_difference_and_leads_to_its_samples(
     assert "Back to" not in pages.get("/runs/run-b/samples/0").text
     assert 'id="row-2"' in pages.get("/compare?a=run-a&b=run-b&change=same").text
     assert "The dashed line is the mean; the band is its 95% interval" in page
-    assert "from -0.125 to +0.125; the chart reaches from -0.250 to +0.250" in page
+    assert "from -0.125 to +0.125</figcaption>" in page
+    assert "The chart reaches from -0.250 to +0.250." in page
+    assert "Overall</bdi>: the true difference lies between " in page
+    # Each other metric that isn't clearly different has its reason.
+    _, _, unclear = page.partition("<p>Not clearly different: ")
+    why = r"<bdi>accuracy</bdi> \(interval -\S+ to \+\S+ includes zero; detectable: \S+\)\.</p>"
+    assert re.match(why, unclear), unclear[:200]
 
 
 def test_a_compared_sample_has_the_score_by_which_it_passed(
@@ -1237,6 +1243,12 @@ def test_scores_and_winners_of_pairs_are_not_compared(
     assert "<h3>1 sample in both runs</h3>" in page
     assert ">1 changed</a>" in page
     assert "0 higher" not in page
+    # Those that changed are those with another winner, which is said once.
+    chips = re.findall(r">([a-z ]+ \d)</a>", page.partition('<nav class="facets"')[2])
+    assert chips == ["all that changed 1", "changed winner 1"]
+    assert "those that moved most to response B first</small>" in page
+    chosen = pages.get("/compare?a=run-b&b=run-c&change=changed").text
+    assert 'aria-current="true">changed winner 1</a>' in chosen
     sample = pages.get("/runs/run-c/samples/0").text
     assert ", two responses compared</dd>" in sample
     assert '<th scope="col" class="number">Winner</th>' in sample

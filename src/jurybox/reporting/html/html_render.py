@@ -39,12 +39,14 @@ from jurybox.reporting.html.panels import (
 from jurybox.reporting.html.run_verdict import Verdict, verdict_of
 from jurybox.reporting.judge_votes import Opinion, judge_replies, opinions_of, votes_on
 from jurybox.reporting.metric_text import (
+    between,
     causes_of,
     cost_of,
     gate_margin,
     gate_value,
     headline,
     metric_title,
+    p_value,
     plain_words,
     ranked,
     rules_text,
@@ -52,7 +54,7 @@ from jurybox.reporting.metric_text import (
 from jurybox.reporting.reasons import dangers_of, other_reasons
 from jurybox.reporting.release import REVIEW_STATES, read_reviews
 from jurybox.reporting.review_text import ReviewAgreement
-from jurybox.reporting.run_diff import RunDiff, between, p_value
+from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
 from jurybox.reporting.view import RunView
 from jurybox.review.reviews import by_number

@@ -81,6 +81,8 @@ def _comparing(request: Request, count: int) -> Response:
 def _data(
     place: AppState, rows: Sequence[RunRow], diff: RunDiff, only: ChangeFilter | None, page: int
 ) -> dict[str, Any]:
+    if only == "changed" and diff.counts.other_winner == diff.counts.changed:
+        only = "other_winner"  # the same samples
     every = diff.listed_changes(only)
     page = min(page, max(1, math.ceil(len(every) / SIZE)))
     changes = [*changed_outputs(place.store, diff, every[(page - 1) * SIZE : page * SIZE])]
