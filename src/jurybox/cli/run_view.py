@@ -9,8 +9,13 @@ from rich.text import Text
 from jurybox.app.view_run import baseline_diff, calibration_of_run, reviewer_agreement
 from jurybox.cli.output import console, plain, print_heading, print_line, print_table, yes_or_no
 from jurybox.documents.numbers import metric_value
-from jurybox.reporting.attention import Concern, concerns_of
-from jurybox.reporting.metric_text import cost_of, failures_of, gate_margin, gate_value
+from jurybox.reporting.attention import Concern, concerns_of, quality_level
+from jurybox.reporting.metric_text import (
+    cost_of,
+    failures_of,
+    gate_margin,
+    gate_value,
+)
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import SAMPLES, WIN_RATE
 from jurybox.scoring.summary import GateOutcome
@@ -82,7 +87,7 @@ def print_verdict(view: RunView, people: "ReviewAgreement | None" = None) -> Non
         print_line(f"release ready  {word}", style=f"bold {color}")
     elif conclusion.decision is None:
         print_line(_result(view), style="bold")
-    level = view.level(people)
+    level = quality_level(view, people)
     if level is not None:
         print_line(f"quality level  {level.label}", f": {level.meaning}" if level.meaning else "")
 

@@ -1,10 +1,11 @@
 """Finds the samples of a run that need attention, using the sample index."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from jurybox.documents.numbers import compared_value
 from jurybox.engine.records import RunRow, SampleRow, facets_of
 from jurybox.reporting.metric_text import headline, plain_words
 from jurybox.reporting.reasons import (
@@ -19,12 +20,16 @@ from jurybox.reporting.release import read_reviews, settled_words
 from jurybox.reporting.stored import SampleRecord, damaged, reading, rubric_of
 from jurybox.reporting.view import RunView
 from jurybox.review.reviews import Review
-from jurybox.rubric.rubric_model import Rubric
+from jurybox.rubric.metrics import SAMPLES
+from jurybox.rubric.rubric_model import Band, Rubric
 from jurybox.sample import Response
 from jurybox.scoring.sample_result import FIRST, KINDS, MARKS, Noted, flag_names
 from jurybox.storage.sample_search import SampleQuery
 from jurybox.storage.store import Store
 from jurybox.text_format import counted, cut
+
+if TYPE_CHECKING:
+    from jurybox.reporting.review_text import ReviewAgreement
 
 _LONGEST_REASONING: Final = 300
 _LONGEST_TASK: Final = 160
@@ -335,3 +340,22 @@ def gather(store: Store, view: RunView, *, listed: int = 20, ranked: int = 10) -
     return Attention(
         concerns=concerns_of(store, view, listed), worst=worst_samples(store, view, ranked)
     )
+
+
+def quality_level(view: RunView, people: "ReviewAgreement | None" = None) -> Band | None:
+    """Return a run's level; its label says who and how many samples it relies on."""
+    level, samples, name = view.level, view.summary[SAMPLES], view.rubric.overall_name
+    if level is None:
+        return None
+    made = people.best_estimates(samples).get(name) if people else None
+    if people and made is not None and (value := made.value) is not None:
+        below = (each for each in view.rubric.bands if each.low <= value)
+        other = max(below, key=lambda band: band.low, default=level).label
+        if other != level.label:
+            who = "rules" if people.by_rules else "judge"
+            number = compared_value("", value, level.low)
+            label = f"{level.label} by the {who}, {other} by people ({number})"
+            level = msgspec.structs.replace(level, label=label, meaning="")
+    n = view.summary["n"][f"{name}_mean"]
+    more = f", by {n:,} of {counted(samples, 'sample')}" if n < samples else ""
+    return msgspec.structs.replace(level, label=level.label + more)

@@ -12,7 +12,13 @@ import msgspec
 from jurybox.documents.numbers import exact
 from jurybox.engine.records import read_result
 from jurybox.errors import InputError
-from jurybox.reporting.attention import Attention, every_concern, gather, worst_samples
+from jurybox.reporting.attention import (
+    Attention,
+    every_concern,
+    gather,
+    quality_level,
+    worst_samples,
+)
 from jurybox.reporting.metric_text import causes_of, key_metric, metrics_of
 from jurybox.reporting.reasons import reasoning, why_failed
 from jurybox.reporting.review_text import ReviewAgreement
@@ -62,7 +68,7 @@ def markdown_report(
         calm=not (view.notes or attention.concerns or causes) and all(g.passed for g in view.gates),
         metrics=metrics_of(view.summary, rubric),
         columns=(SAMPLES, key_metric(rubric), *passing, *means),
-        level=view.level(people),
+        level=quality_level(view, people),
         people=() if people is None else people.lines,
     )
     return _GAPS.sub("\n\n", text).strip() + "\n"

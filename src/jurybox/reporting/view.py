@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from jurybox.documents.numbers import compared_value, exact, metric_value, rounded, show_number
+from jurybox.documents.numbers import exact, metric_value, rounded, show_number
 from jurybox.engine import records
 from jurybox.engine.plan import RECORDED, Metadata, Plan, read_plan
 from jurybox.engine.replay import role_of
@@ -35,7 +35,6 @@ from jurybox.storage.store import Store
 from jurybox.text_format import counted
 
 if TYPE_CHECKING:
-    from jurybox.reporting.review_text import ReviewAgreement
     from jurybox.statistics.estimates import Interval
 
 _LEVEL: Final = 0.95
@@ -174,26 +173,8 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
         """How many samples need review; 0 if none has a score, since reviews can't supply any."""
         return self.conclusion.review["queued"]
 
-    def level(self, people: "ReviewAgreement | None" = None) -> Band | None:
-        """Return the overall score's band; its label says who and how many samples it relies on."""
-        level, samples, name = self._level, self.summary["samples"], self.rubric.overall_name
-        if level is None:
-            return None
-        made = people.best_estimates(samples).get(name) if people else None
-        if people and made is not None and (value := made.value) is not None:
-            below = (each for each in self.rubric.bands if each.low <= value)
-            other = max(below, key=attrgetter("low"), default=level).label
-            if other != level.label:
-                who = "rules" if people.by_rules else "judge"
-                number = compared_value("", value, level.low)
-                label = f"{level.label} by the {who}, {other} by people ({number})"
-                level = msgspec.structs.replace(level, label=label, meaning="")
-        n = self.summary["n"][f"{name}_mean"]
-        more = f", by {n:,} of {counted(samples, 'sample')}" if n < samples else ""
-        return msgspec.structs.replace(level, label=level.label + more)
-
     @property
-    def _level(self) -> Band | None:
+    def level(self) -> Band | None:
         """The overall score's band without rounding, and its meaning if the run can be released."""
         overall: float | None = self.summary.get(f"{self.rubric.overall_name}_mean")
         if self.status != "finished" or overall is None:

@@ -14,7 +14,7 @@ from jurybox.calibration.bias_results import BiasMetric
 from jurybox.calibration.calibration_record import CalibrationStatus
 from jurybox.documents.numbers import difference, metric_change, metric_value, show_number
 from jurybox.errors import ParseError
-from jurybox.reporting.attention import Concern, SampleCard
+from jurybox.reporting.attention import Concern, SampleCard, quality_level
 from jurybox.reporting.html.histograms import (
     Axis,
     Distribution,
@@ -44,7 +44,7 @@ from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.view import RunView, lost_votes
 from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLES, UNSTABLE_RATE, WIN_RATE, Comparison
-from jurybox.rubric.rubric_model import Rubric
+from jurybox.rubric.rubric_model import Band, Rubric
 from jurybox.scoring.sample_result import JUDGE_SCORE
 from jurybox.statistics.jury_agreement import JuryAgreement
 from jurybox.text_format import counted
@@ -171,6 +171,11 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
             )
         names = ", ".join(metric_title(each.rule.name, self.view.rubric) for each in better)
         return f"Corrected by people's reviews, {names} would pass; the other reasons remain"
+
+    @property
+    def level(self) -> Band | None:
+        """The quality level, with what people's reviews make of it."""
+        return quality_level(self.view, self.extras.people)
 
     @property
     def calm(self) -> bool:

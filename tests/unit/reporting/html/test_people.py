@@ -6,7 +6,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from jurybox.reporting.attention import gather
+from jurybox.reporting.attention import gather, quality_level
 from jurybox.reporting.reports import markdown_report
 from jurybox.reporting.review_text import ReviewAgreement
 
@@ -146,7 +146,7 @@ def test_a_quality_level_says_what_people_make_of_it(
     make_run: Callable, row: Callable, report: Callable
 ) -> None:
     made = make_run([row("a", "# no *")], None, rubric="companion")
-    assert made.view.level().label == "Adequate"
+    assert quality_level(made.view).label == "Adequate"
     value = {"value": 0.41, "n": 20, "interval": ENDS}
     mean = {"judge": value, "human": value, "corrected": value, "tuning": 0.0}
     name = made.view.rubric.overall_name
@@ -157,7 +157,8 @@ def test_a_quality_level_says_what_people_make_of_it(
         markdown_report(made.view, gather(made.store, made.view), people)
     )
     value["value"] = 0.55
-    assert made.view.level(said(estimates=[{"metric": name, "mean": mean}])).label == "Adequate"
+    people = said(estimates=[{"metric": name, "mean": mean}])
+    assert quality_level(made.view, people).label == "Adequate"
 
 
 def test_a_judge_without_weight_makes_no_interval_narrower(
