@@ -10,12 +10,7 @@ from jurybox.app.view_run import baseline_diff, calibration_of_run, reviewer_agr
 from jurybox.cli.output import console, plain, print_heading, print_line, print_table, yes_or_no
 from jurybox.documents.numbers import metric_value
 from jurybox.reporting.attention import Concern, concerns_of, quality_level
-from jurybox.reporting.metric_text import (
-    cost_of,
-    failures_of,
-    gate_margin,
-    gate_value,
-)
+from jurybox.reporting.metric_text import cost_of, failures_of, gate_margin, gate_value
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import SAMPLES, WIN_RATE
 from jurybox.scoring.summary import GateOutcome

@@ -93,9 +93,9 @@ def metric_value(name: str, value: float | None) -> str:
     if name.endswith("_ms") or "tokens" in name or abs(value) >= _IN_THOUSANDS:
         return f"{value:.{0 if abs(value) >= _WHOLE else 1}f}"
     # A small value has two digits, unless it is too small for the precision of comparisons.
-    return (
-        f"{value:.3f}" if rounded(value) else short(value) if round(value, _COMPARED) else "0.000"
-    )
+    if rounded(value):
+        return f"{value:.3f}"
+    return short(value) if round(value, _COMPARED) else "0.000"
 
 
 def written_value(value: float, name: str) -> str:

@@ -255,7 +255,7 @@ def main_failure(summary: Mapping[str, Any]) -> str:
 def between(interval: Interval, name: str, joined: str = " to ") -> str:
     """Return the ends of the interval of a difference."""
     low, high = (metric_change(name, each) for each in (interval.low, interval.high))
-    return f"{low.removesuffix(' point').removesuffix(' points')}{joined}{high}"
+    return f"{low.removesuffix(' points')}{joined}{high}"
 
 
 def p_value(p: float | None) -> str:
