@@ -3,6 +3,7 @@
 A report has neither the judge of each vote, nor the reasoning of all, nor the two orders of a pair.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, cast
@@ -24,6 +25,8 @@ from jurybox.sample import Sample
 from jurybox.scoring.evaluate_sample import Procedure, demographic_of
 from jurybox.storage.store import Store
 
+LETTER: Final = re.compile(r"\b[AB]\b")
+"""What judges call the responses of a pair, the one shown first A."""
 _NO_LEAD: Final = 1e-9
 _MOST_VOTES: Final = 60
 
@@ -45,9 +48,9 @@ class StatedVote(msgspec.Struct, frozen=True, kw_only=True):
     winner: Side | None = None
 
     @property
-    def order(self) -> str:
-        """Which response of a pair the judge saw first; empty for a single response."""
-        return {"A": ", shown A, B", "B": ", shown B, A"}.get(self.first, "")
+    def swapped(self) -> bool:
+        """Whether what the judge calls A is response B of the run."""
+        return self.first == "B"
 
 
 class Opinion(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,46 +62,43 @@ class Opinion(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def groups(self) -> list[tuple[StatedVote, str, list[int]]]:
         """The first of each judge's equal votes, its verdict, and their replies."""
-        found: dict[tuple[str, str, str], tuple[StatedVote, str, list[int]]] = {}
+        found: dict[tuple[str, bool, str], tuple[StatedVote, str, list[int]]] = {}
         for vote, verdict in self.votes:
-            same = found.setdefault((vote.judge, vote.order, verdict), (vote, verdict, []))
+            same = found.setdefault((vote.judge, vote.swapped, verdict), (vote, verdict, []))
             same[2].append(vote.reply)
         return [*found.values()]
 
     @property
-    def letters(self) -> str:
-        """What the judge means by A and B in its explanation, if that isn't what the run means."""
-        orders = {vote.first for vote, _ in self.votes}
-        if not self.reasoning or "B" not in orders:
-            return ""
-        where = "where shown B, A, " if "A" in orders else ""
-        return f"; {where}“A” below is response B, and “B” is response A"
+    def swapped(self) -> bool:
+        """Whether what this explanation calls A is response B of the run."""
+        return all(vote.swapped for vote, _ in self.votes)
 
     @property
     def in_words(self) -> str:
         """The judges with their verdicts; equal votes of a judge are counted."""
-        said = (
-            f"{vote.judge}{vote.order}: {verdict}" + (f" ({n} votes)" if n > 1 else "")
+        return "; ".join(
+            f"{vote.judge}{', shown swapped' if vote.swapped else ''}: {verdict}"
+            + (f" ({len(replies)} votes)" if len(replies) > 1 else "")
             for vote, verdict, replies in self.groups
-            for n in (len(replies),)
         )
-        return "; ".join(said) + self.letters
 
 
 def opinions_of(votes: Iterable[StatedVote]) -> dict[tuple[str, str], list[Opinion]]:
     """Return the distinct explanations by response (empty if one was judged) and criterion.
 
-    The winners of a pair are under an empty criterion.
+    The winners of a pair are under an empty criterion. Equal words about A or B are distinct if
+    they were said about different responses.
     """
-    found: dict[tuple[str, str], dict[str, Opinion]] = {}
+    found: dict[tuple[str, str], dict[tuple[str, bool], Opinion]] = {}
     for vote in votes:
         won: tuple[tuple[str, Side], ...] = () if vote.winner is None else (("", vote.winner),)
         for name, verdict in (*won, *vote.verdicts.items()):
             why = vote.reasoning.get(name, "")
+            key = why, vote.swapped and bool(LETTER.search(why))
             same = found.setdefault((vote.response, name), {})
             shown = show_vote(verdict)
             shown = f"prefers {shown}" if vote.first and shown != "tie" else shown
-            same.setdefault(why, Opinion(reasoning=why, votes=[])).votes.append((vote, shown))
+            same.setdefault(key, Opinion(reasoning=why, votes=[])).votes.append((vote, shown))
     return {about: list(opinions.values()) for about, opinions in found.items()}
 
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 
-from jurybox.reporting.judge_votes import StatedVote, votes_on
+from jurybox.reporting.judge_votes import Opinion, StatedVote, opinions_of, votes_on
 from jurybox.reporting.stored import SampleRecord, procedure_of, read_record
 from jurybox.sample import Response
 from stored_runs import Made, MakeRun, answered
@@ -97,3 +97,18 @@ def test_two_responses_scored_against_a_reference_have_votes_each(make_run: Make
     row = answered("s", "one", response_b=Response(text="two"), reference="two")
     made = make_run([row], always(scored(5)), rubric=RUBRIC)
     assert {each.response for each in votes_of(made)} == {"A", "B"}
+
+
+def test_equal_words_about_swapped_responses_are_two_explanations(make_run: MakeRun) -> None:
+    row = answered("s", "one", response_b=Response(text="two"))
+
+    def explained_by(why: str) -> list[Opinion]:
+        said = preferred("tie").replace("Because it is so.", why)
+        made = make_run([row], always(said), rubric=RUBRIC, run_id=why[:1])
+        return opinions_of(votes_of(made))["", "facts"]
+
+    first, second = explained_by("A is as good as B.")
+    assert (first.swapped, second.swapped) == (False, True)
+    assert second.in_words == "python/judges:one, shown swapped: tie"
+    (both,) = explained_by("Neither is good.")
+    assert not both.swapped

@@ -721,9 +721,8 @@ def test_every_vote_has_its_judge_and_refused_replies_are_none(
     replies = iter((judge("").replace("3", "9"), f"```json\n{judge('')}\n```"))
     make_run([answered("s1")], lambda _: next(replies), rubric=RUBRIC)
     page = pages.get("/runs/run-a/samples/0").text
-    votes = re.findall(
-        r'<bdi>python/judges:one</bdi>: <strong>(\d)<.*?<a href="#exchange-(\d)">', page
-    )
+    assert "<dt>Judges</dt><dd><bdi>python/judges:one</bdi></dd>" in page
+    votes = re.findall(r'<strong>(\d)</strong> \(reply <a href="#exchange-(\d)">', page)
     assert {*votes} == {("4", "2"), ("3", "2")}
 
 
@@ -870,6 +869,25 @@ def test_e8_pairs_are_listed_by_urgency_then_by_what_response_a_lost(
     sample = pages.get("/runs/run-a/samples/2").text
     assert "Needs review: the winner changed with the order of the responses." in sample
     assert "most votes change with the order" not in sample
+
+
+def test_what_a_judge_said_of_swapped_responses_has_the_letters_of_the_page(
+    make_run: MakeRun, pages: PagesClient
+) -> None:
+    pair = answered("s1", "better answer", response_b=Response(text="worse answer"))
+    why = "A names the cause, unlike B."
+
+    def judge(prompt: str) -> str:
+        first = prompt.index("better answer") < prompt.index("worse answer")
+        return preferred("A" if first else "B", ["accuracy", "clarity"], why)
+
+    make_run([pair], judge, rubric=PAIRS)
+    page = pages.get("/runs/run-a/samples/0").text
+    assert f'<p dir="auto">{why}</p>' in page
+    letters = re.findall(r'<span class="relabeled" data-here="(.)">(.)</span>', page)
+    assert letters == [("B", "A"), ("A", "B")] * 2
+    assert page.count(">shown swapped</span>") == 3
+    assert page.count("<desc>Votes on a scale from A over a tie to B: A.</desc>") == 3
 
 
 def test_every_row_that_a_flag_counts_has_its_badge(make_run: MakeRun, pages: PagesClient) -> None:

@@ -10,7 +10,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from jurybox.calibration.bias_results import BiasMetric
 from jurybox.documents.numbers import (
@@ -23,11 +23,19 @@ from jurybox.documents.numbers import (
     written_value,
 )
 from jurybox.engine.records import RunRow, facets_of, in_order
-from jurybox.judging.evaluation_report import show_vote
 from jurybox.reporting.attention import UNREMARKABLE, Attention, card
 from jurybox.reporting.html.charts import HistogramLayout, px, within
 from jurybox.reporting.html.histograms import WHOLE, Axis
-from jurybox.reporting.html.html_text import marked, moment, percent, prose, seen, sentence, whole
+from jurybox.reporting.html.html_text import (
+    marked,
+    moment,
+    percent,
+    prose,
+    relabeled,
+    seen,
+    sentence,
+    whole,
+)
 from jurybox.reporting.html.page import Extras, RunPage, run_page
 from jurybox.reporting.html.panels import (
     MOST_PAIRS,
@@ -98,8 +106,8 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
 
     own = (between, change, cost_of, counted, dollars, exact, gate_margin, gate_value, json)
     own += (metric, metric_title, moment, near, p_value, percent, plain_words, prose, px, ranked)
-    own += (rendered, rules_text, seen, sentence, short, short_id, unmarked, visible, whole)
-    own += (written_value,)
+    own += (relabeled, rendered, rules_text, seen, sentence, short, short_id, unmarked, visible)
+    own += (whole, written_value)
     made = Environment(
         # For all templates, because an unescaped value is a vulnerability.
         autoescape=True,
@@ -250,11 +258,12 @@ def _samples(store: Store, view: RunView, headline: str) -> Iterator[dict[str, A
         own = reviews.get(row.number, ())
         sample, facets = card(record, view.rubric, headline, own), facets_of(row)
 
-        def laid_out(text: str) -> tuple[str, str | None]:
+        def laid_out(text: str, *, swapped: bool = False) -> tuple[str, str | None]:
             left = len(text) - _LONGEST
             note = f"\n\n{counted(left, 'more character')} omitted." if left > 0 else ""
             text = text[:_LONGEST] + note
-            return visible(text, kept="\n\t"), rendered(text) if few else None
+            text, html = visible(text, kept="\n\t"), rendered(text) if few else None
+            return text, relabeled(html or whole(text)) if swapped else html
 
         flags = flag_names(facets.flags)
         texts = [("task", sample.task)]
@@ -286,7 +295,11 @@ def _samples(store: Store, view: RunView, headline: str) -> Iterator[dict[str, A
             "metrics": msgspec.Raw(facets.metrics.encode()),
             "texts": [(visible(title), *laid_out(text)) for title, text in texts],
             "criteria": [
-                (visible(name), *result, [(visible(by), *laid_out(why)) for by, why in said])
+                (
+                    visible(name),
+                    *result,
+                    [(visible(by), *laid_out(why, swapped=swapped)) for by, why, swapped in said],
+                )
                 for name, *result, said in _criteria(record, opinions, titles)
             ],
             "reviews": [
@@ -304,10 +317,11 @@ def _criteria(
     record: SampleRecord,
     opinions: Mapping[tuple[str, str], Sequence[Opinion]],
     titles: Mapping[str, str],
-) -> Iterator[tuple[str, str, str, str, list[tuple[str, str]]]]:
+) -> Iterator[tuple[str, str, str, str, list[tuple[str, str, bool]]]]:
     """Yield each criterion with its score, its votes as HTML, its confidence, and its opinions.
 
-    An opinion is given as the votes in words, and the reasoning that they share.
+    An opinion is given as the votes in words, the reasoning that they share, and whether this was
+    written about swapped responses.
     """
     report = record.report
     if report is None:
@@ -315,12 +329,14 @@ def _criteria(
     dots = cast("Any", own_template("charts.html").module).vote_dots
     pair = report.method == "pairwise"
 
-    def said(side: str, name: str, otherwise: str = "") -> list[tuple[str, str]]:
-        found = [(each.in_words, each.reasoning) for each in opinions.get((side, name), ())]
-        return found or [("", otherwise)]
+    def said(side: str, name: str, otherwise: str = "") -> list[tuple[str, str, bool]]:
+        found = opinions.get((side, name), ())
+        return [(each.in_words, each.reasoning, each.swapped) for each in found] or [
+            ("", otherwise, False)
+        ]
 
     if pair:
-        won = " ".join(report.winner_votes[:_MOST_DOTS])
+        won = dots("the better response", report.winner_votes[:_MOST_DOTS])
         yield "The better response", report.winner or "none", won, "", said("", "")
     sides = {side: scored.criteria for side, scored in (report.responses or {}).items()}
     for side, criteria in (sides or {"": report.criteria}).items():
@@ -328,10 +344,8 @@ def _criteria(
             given = () if report.judge_fallback else each.votes[:_MOST_DOTS]
             if report.judge_fallback:
                 drawn = "none could be read; this is the fallback score"
-            elif pair or not given:
-                drawn = escape(" ".join(map(show_vote, given)))
             else:
-                drawn = dots(each.id, given, each.scale)
+                drawn = dots(each.id, given, None if pair else each.scale) if given else ""
             score = each.preference or ("-" if each.score is None else shown(each.score))
             name = titles.get(each.id, each.id) + (side and f" of {side}")
             why = "" if report.judge_fallback else each.reasoning

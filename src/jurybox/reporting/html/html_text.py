@@ -76,6 +76,21 @@ def moment(utc: str) -> str:
 _TOKENS: Final = re.compile(r"<[^>]*>|&[^;\s]+;|\s+|\w+|[^\w\s]")
 _BETWEEN_TAGS: Final = re.compile(r"(^|>)([^<>]*[^<>\s][^<>]*)")
 _MARKED: Final = 6000
+_LETTERS: Final = re.compile(r"<[^>]*>|&[^;\s]+;|\b([AB])\b")
+
+
+def relabeled(html: Markup) -> Markup:
+    """Mark what a judge that saw two responses swapped calls A and B with their letters here.
+
+    The style sheet shows these in brackets, so that the words stay the judge's.
+    """
+
+    def mark(found: re.Match[str]) -> str:
+        letter = found[1]
+        here = {"A": "B", "B": "A"}.get(letter)
+        return f'<span class="relabeled" data-here="{here}">{letter}</span>' if here else found[0]
+
+    return Markup(_LETTERS.sub(mark, html))  # noqa: S704 - it is HTML already
 
 
 @lru_cache(maxsize=4)  # two texts are compared once, and marked on both sides

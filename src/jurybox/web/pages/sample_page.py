@@ -141,7 +141,8 @@ def sample_page(
                 score for each in reviews if (score := each.verdict.scores.get(name)) is not None
             ]
             for name in titles
-        },
+        }
+        | {"": [each.verdict.winner for each in reviews if each.verdict.winner is not None]},
         "overall": record.scores.get(rubric.overall_name),
         "decision": _decision(rubric, record, reviews),
         "reviewed": settled_words(record.result.review_reasons, reviews),

@@ -214,8 +214,9 @@ def test_a_pair_shows_its_winner_with_what_each_judge_saw_first(made: Callable) 
     sample = json.loads(gzip.decompress(base64.b64decode(packed.data)))[0]
     name, _, votes, _, opinions = sample["criteria"][0]
     judge = "python/judges:one"
-    by = f"{judge}, shown A, B: prefers A; {judge}, shown B, A: prefers B"
-    assert (name, votes) == ("The better response", "tie")
+    by = f"{judge}: prefers A; {judge}, shown swapped: prefers B"
+    assert name == "The better response"
+    assert "<desc>Votes on a scale from A over a tie to B: tie.</desc>" in votes
     assert [each[0] for each in opinions] == [by]
 
 

@@ -1,8 +1,9 @@
 """Texts of others: escaped, bounded, and with nothing in them that can't be seen."""
 
 import pytest
+from markupsafe import Markup
 
-from jurybox.reporting.html.html_text import prose, seen, whole
+from jurybox.reporting.html.html_text import prose, relabeled, seen, whole
 from jurybox.text_format import visible
 
 TURNING = "\u202e\u2066\u2069\u200f\u061c"
@@ -46,3 +47,12 @@ def test_a_megabyte_takes_no_more_room_than_the_page_gives_it() -> None:
     text = "<\u202e" * 500_000
     assert len(seen(text)) < 10_000
     assert len(prose(text)) < 120_000
+
+
+def test_a_swapped_judges_letters_are_marked_and_nothing_else() -> None:
+    shown = relabeled(Markup('<p title="A">A beats <b>B</b>&B; for Anna.</p>'))
+    assert shown == (
+        '<p title="A"><span class="relabeled" data-here="B">A</span> beats '
+        '<b><span class="relabeled" data-here="A">B</span></b>&B; for Anna.</p>'
+    )
+    assert shown.striptags() == "A beats B&B; for Anna."
