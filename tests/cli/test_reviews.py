@@ -147,7 +147,7 @@ def test_a_gate_goes_by_the_corrected_metric_when_asked(
     assert (early.code, gates(early)[wanted[0]]) == (1, (None, False))
     assert early.json["corrected"] == [
         "clarity_mean isn't corrected yet: 10 more reviews from the random queue are needed",
-        "unscored_rate isn't corrected: reviews correct only mean scores and win rates",
+        "unscored_rate isn't corrected: reviews correct only mean scores, pass rates and win rates",
     ]
     review("random", 12)
     estimated = jurybox("estimate", "last", "--json").json["estimates"][1]["mean"]["corrected"][
@@ -175,6 +175,29 @@ def test_a_gate_goes_by_the_corrected_metric_when_asked(
     truth = sum(worth(number) for number in range(30)) / 30
     assert gates(jurybox(*corrected))[wanted[0]][0] == pytest.approx(truth)
     assert gates(jurybox("gate", "last", "--json"))[wanted[0]][1] is True
+
+
+def test_a_gate_on_the_pass_rate_goes_by_people_s_scores_when_asked(
+    jurybox: Jurybox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run(monkeypatch, None, gates=["pass_rate >= 0.6"], **{"pass": ["clarity >= 3"]})
+    judged = sum(worth(number) + 1 >= 3 for number in range(30)) / 30
+    asked = ("gate", "last", "--accept-unreviewed", "--json")
+    assert gates(jurybox(*asked)) == {"pass_rate >= 0.6": (pytest.approx(judged), True)}
+    early = jurybox(*asked, "--corrected")
+    assert early.code == 1
+    assert early.json["corrected"] == [
+        "pass_rate isn't corrected yet: 10 more reviews from the random queue are needed"
+    ]
+    review("random", 30)
+    truth = sum(worth(number) >= 3 for number in range(30)) / 30
+    done = jurybox(*asked, "--corrected")
+    assert gates(done) == {"pass_rate >= 0.6": (pytest.approx(truth), False)}
+    assert done.json["corrected"][0].startswith("pass_rate: every sample has a label")
+    jurybox("report", "last", "-o", "report.html")
+    written = Path("report.html").read_text()
+    assert f"corrected by 30 reviewed samples: {metric_value('pass_rate', truth)} (" in written
+    assert '<small class="warn">fails corrected</small>' in written
 
 
 def test_reviews_can_correct_no_gate_on_something_else(

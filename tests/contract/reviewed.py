@@ -61,9 +61,12 @@ def make_run(
     *,
     pairs: bool = False,
     repeats: int = 1,
-    gates: Sequence[str] = (),
+    **front: Sequence[str],
 ) -> str:
-    """Make a run in this folder, and return its id; samples are called s0, s1 and so on."""
+    """Make a run in this folder, and return its id; samples are called s0, s1 and so on.
+
+    ``front`` is added to the rubric's front matter.
+    """
     module = types.ModuleType("kind_judges")
     module.kind = kind
     monkeypatch.setitem(sys.modules, "kind_judges", module)
@@ -75,9 +78,8 @@ def make_run(
         row = {"id": f"s{number}", "task": f"Task {number}", "metadata": {"model": "secret"}}
         rows.append({**row, **(more if pairs else {"response": text})})
     Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    lines = "".join(f"  - {gate}\n" for gate in gates)
-    rubric = RUBRIC.replace("votes: 1\n", f"votes: 1\ngates:\n{lines}") if gates else RUBRIC
-    Path("answers.md").write_text(rubric)
+    lines = "".join(f"{name}: {json.dumps(each)}\n" for name, each in front.items())
+    Path("answers.md").write_text(RUBRIC.replace("votes: 1\n", f"votes: 1\n{lines}"))
     Path("suite.yaml").write_text(
         "suite: reviewed\nrubric: answers.md\ndataset: rows.jsonl\n"
         "judge: {models: [python/kind_judges:kind]}\n"

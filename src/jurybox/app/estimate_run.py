@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from typing import Final
 
 import msgspec
 
@@ -16,9 +17,11 @@ from jurybox.reporting.review_text import ReviewAgreement, SubsetAgreement, Uncl
 from jurybox.reporting.stored import damaged, plan_of, reading, rubric_of
 from jurybox.review.reviews import Review, by_number, gold_of
 from jurybox.review.selection import RandomSubset, too_many_missing
+from jurybox.rubric.metrics import PASSING_RATE
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import UNIT_SCALE
-from jurybox.scoring.sample_result import POINTS, POINTS_OF_B
+from jurybox.scoring.evaluate_sample import passes_with
+from jurybox.scoring.sample_result import POINTS, POINTS_OF_B, SampleResult
 from jurybox.statistics import corrected
 from jurybox.statistics.estimates import Estimate
 from jurybox.statistics.metric_differences import SampleClusters
@@ -26,6 +29,10 @@ from jurybox.storage.store import Store
 
 Key = str | int
 """The key of a sample: its id, or its number if the labels are reviews."""
+_BIASED: Final = (
+    "if more than one in ten is missing, a correction could mislead, because people don't skip"
+    " samples at random"
+)
 
 
 class RunCorrections(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,22 +104,26 @@ class _SampleValues:
     """The judge's and the human values of each sample."""
 
     def __init__(self, rubric: Rubric, plan: Plan, labels: RunLabels, cluster: str | None) -> None:
+        self._rubric = rubric
         self._scales = gold_scales(rubric)
         self._plan = plan
-        self._labels = labels
+        self._drawn = labels.drawn
+        reviewed = labels.reviewed
+        self._given: dict[Key, Gold] = {**labels.gold} if reviewed is None else {**reviewed}
         self._cluster = cluster
         self._judge: dict[str, dict[Key, list[float]]] = {}
+        self._passes: dict[Key, list[float]] = {}
         self.by_number = labels.reviewed is not None
         self.planned = plan.samples if self.by_number else plan.dataset.used
         self.by_rules = False
         self.seen: set[Key] = set()
         self.gold: dict[Key, Gold] = {}
+        self.never_labeled: set[Key] = set()  # the samples without a response or a label
         self.clusters: dict[Key, Hashable] | None = None
         if cluster is not None or (self.by_number and plan.repeats > 1):
             self.clusters = {}
 
     def read(self, store: Store, run: RunRow) -> None:
-        given = self._labels
         if self.by_number and self._cluster is None:
             for number, _, _, result in store.results(run.id):
                 # A sample has the same position in every repeat.
@@ -124,8 +135,7 @@ class _SampleValues:
                 cluster = clusters.of(row.sample_id, row.repeat, row.inputs)
                 self._add(key, row.result, cluster)
             clusters.check(run.id)
-        labels = given.gold if given.reviewed is None else given.reviewed
-        self.gold = {key: gold for key, gold in labels.items() if key in self.seen}
+        self.gold = {key: gold for key, gold in self._given.items() if key in self.seen}
 
     def _add(self, key: Key, text: str, cluster: Hashable) -> None:
         result = read_result(text)
@@ -136,14 +146,42 @@ class _SampleValues:
         values = {name: result.metrics.get(name) for name in self._scales}
         if result.winner is not None:
             values[POINTS_OF_B] = POINTS[result.winner]
+        if self._rubric.pass_rules and result.passed is not None:
+            values[PASSING_RATE] = float(result.passed)
+            self._passes.setdefault(key, []).extend(self._passed(key, result))
         for name, value in values.items():
             if value is not None:
                 self._judge.setdefault(name, {}).setdefault(key, []).append(value)
 
+    def _passed(self, key: Key, result: SampleResult) -> Iterator[float]:
+        """Yield whether a response passes by each person's scores, if they cover every rule.
+
+        Each person counts on their own, so the rate doesn't depend on how many score a sample.
+        """
+        given = self._given.get(key)
+        if result.target_error is not None:
+            if given is not None or key in self._drawn:
+                yield 0.0  # without a response, it fails by anyone's scores
+            else:
+                self.never_labeled.add(key)
+            return
+        scores = {} if given is None else given.scores
+        for who in sorted({who for each in scores.values() for who in each}):
+            own = {name: each[who] for name, each in scores.items() if who in each}
+            passed = passes_with(self._rubric, own, result)
+            if passed is not None:
+                yield float(passed)
+
     def judge(self, name: str) -> dict[Key, float]:
         """Return the judge's values of a metric, by sample."""
-        given = self._judge.get(name, {})
-        return {key: math.fsum(values) / len(values) for key, values in given.items()}
+        return _means(self._judge.get(name, {}))
+
+    def people(self, name: str) -> dict[Key, float]:
+        """Return people's values of a metric, by sample."""
+        if name == PASSING_RATE:
+            return _means(self._passes)
+        given = {key: human_value(self._rubric, gold, name) for key, gold in self.gold.items()}
+        return {key: value for key, value in given.items() if value is not None}
 
     def data(
         self,
@@ -167,9 +205,8 @@ class _SampleValues:
 def _corrections(
     rubric: Rubric, values: _SampleValues, sought: Collection[int], level: float
 ) -> Iterator[corrected.CorrectedMetric]:
-    for name in (*gold_scales(rubric), POINTS_OF_B):
-        given = {key: human_value(rubric, gold, name) for key, gold in values.gold.items()}
-        people = {key: value for key, value in given.items() if value is not None}
+    for name in (*gold_scales(rubric), POINTS_OF_B, PASSING_RATE):
+        people = values.people(name)
         judge = values.judge(name) if people else {}
         if not judge:
             continue
@@ -181,10 +218,17 @@ def _corrections(
         rate = None
         if data.clusters is None and data.binary:
             rate = corrected.corrected_rate(data, level=level)
+        reason = ""
+        if too_many_missing(missing, len(drawn)):
+            lack = "no label" + " for every pass rule" * (name == PASSING_RATE)
+            those = f"{missing:,} of the {len(drawn):,} samples drawn at random"
+            reason = f"{those} have {lack}; {_BIASED}"
+        elif name == PASSING_RATE and not sought and values.never_labeled:
+            reason = "the pass rate counts samples without a response, and they have no label"
         if not rest:
             mean = _all_labeled(name, mean, values, people, level)
-        elif too_many_missing(missing, len(drawn)):
-            mean, rate = _refused(mean, missing, len(drawn)), None
+        elif reason:
+            mean, rate = _refused(mean, reason), None
         yield corrected.CorrectedMetric(
             metric=name,
             mean=mean,
@@ -192,6 +236,10 @@ def _corrections(
             unscored=sum(key not in judge for key in people),
             missing=missing,
         )
+
+
+def _means(values: Mapping[Key, Sequence[float]]) -> dict[Key, float]:
+    return {key: math.fsum(each) / len(each) for key, each in values.items() if each}
 
 
 def _all_labeled(
@@ -217,12 +265,8 @@ def _all_labeled(
     )
 
 
-def _refused(mean: corrected.CorrectedMean, missing: int, drawn: int) -> corrected.CorrectedMean:
-    """Return the mean uncorrected, because too many labels are missing."""
-    reason = (
-        f"{missing:,} of the {drawn:,} samples drawn at random have no label; if more than one in"
-        " ten is missing, a correction could mislead, because people don't skip samples at random"
-    )
+def _refused(mean: corrected.CorrectedMean, reason: str) -> corrected.CorrectedMean:
+    """Return the mean uncorrected, because labels are missing."""
     return msgspec.structs.replace(
         mean,
         corrected=Estimate(value=None, n=mean.corrected.n),
@@ -306,12 +350,11 @@ def review_agreement(desk: ReviewDesk) -> ReviewAgreement | None:
 
 def _changed_gates(desk: ReviewDesk, found: ReviewAgreement) -> Iterator[tuple[str, bool]]:
     """Yield the gates whose outcome changes once reviews correct their metric."""
-    judged = {f"{each.metric}_mean": each.mean.judge.value for each in found.estimates}
-    best = found.best_estimates(plan_of(desk.run).samples)
-    corrected = {f"{name}_mean": each.value for name, each in best.items()}
+    made = found.by_gated_metric(desk.rubric, plan_of(desk.run).samples)
     for rule in desk.rubric.gates:
-        value = corrected.get(rule.name)
-        if value is not None and rule.passes(value) != rule.passes(judged[rule.name]):
+        each = made.get(rule.name)
+        value = None if each is None else each.mean.corrected.value
+        if each and value is not None and rule.passes(value) != rule.passes(each.mean.judge.value):
             yield str(rule), rule.passes(value)
 
 

@@ -21,12 +21,12 @@ from jurybox.reporting.metric_text import metrics_of
 from jurybox.reporting.stored import SampleRecord, outcome_of, plan_of, rubric_of
 from jurybox.reporting.view import RunView, finished_view, is_running, unfinished_view
 from jurybox.review.selection import FEWEST, needed_line
-from jurybox.rubric.metrics import WIN_RATE
+from jurybox.rubric.metrics import PASSING_RATE, WIN_RATE
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Usage
 from jurybox.scoring.by_rules import SingleReport
 from jurybox.scoring.prices import Prices, cost
-from jurybox.scoring.sample_result import POINTS_OF_B, ModelUse
+from jurybox.scoring.sample_result import ModelUse
 from jurybox.scoring.summary import Acceptance, check_gates
 from jurybox.storage.store import Store
 from jurybox.text_format import listed
@@ -160,45 +160,41 @@ def accept_unreviewed(row: records.RunRow, store: Store) -> RunView:
     return finished_view(changed, store)
 
 
-def correctable(rubric: Rubric) -> dict[str, str]:
-    """Return the metrics that reviews correct, each with the name of its values."""
+def correctable(rubric: Rubric) -> tuple[str, ...]:
+    """Return the metrics that reviews correct, by their names in gates."""
     from jurybox.calibration.gold import gold_scales
 
-    return {f"{name}_mean": name for name in gold_scales(rubric)} | {WIN_RATE: POINTS_OF_B}
+    return (*map(rubric.mean_of, gold_scales(rubric)), WIN_RATE, PASSING_RATE)
 
 
 def corrected_by_reviews(row: records.RunRow, view: RunView, store: Store) -> RunView:
     """Return a run whose gates use values corrected by reviews, with a note on each.
 
-    A mean score or win rate with too few reviews from the random queue fails its gate. Metrics that
-    people don't score, such as latency, keep their values.
+    A mean score, pass rate or win rate with too few reviews from the random queue fails its gate.
+    Metrics that people don't score, such as latency, keep their values.
     """
     rubric, found = rubric_of(row), reviewer_agreement(view, store)
-    corrections = {} if found is None else {each.metric: each.mean for each in found.estimates}
-    best = {} if found is None else found.best_estimates(view.summary["samples"])
+    made = {} if found is None else found.by_gated_metric(rubric, view.summary["samples"])
     scored = correctable(rubric)
     values, notes = dict(view.summary), list[str]()
     gated = dict.fromkeys(gate.name for gate in rubric.gates)
-    if not gated.keys() & scored.keys():
+    if gated.keys().isdisjoint(scored):
         problem = "no gate uses a score, so reviews correct nothing"
-        raise InputError(problem, f"add a gate on one of {listed([*scored])}", row.id)
+        raise InputError(problem, f"add a gate on one of {listed(scored)}", row.id)
     for metric in gated:
         if metric not in scored:
-            notes.append(
-                f"{metric} isn't corrected: reviews correct only mean scores and win rates"
-            )
+            only = "mean scores, pass rates and win rates"
+            notes.append(f"{metric} isn't corrected: reviews correct only {only}")
             continue
-        made = corrections.get(scored[metric])
-        if made is None:
+        if metric not in made:
             needed = min(FEWEST, view.planned) if found is None else found.needed
             unsure = 0 if found is None else found.unsure
-            more = f": {needed_line(needed, unsure)}" if needed else ""
+            more = needed_line(needed, unsure) if needed else "no review has all scores for it"
             values[metric] = None
-            notes.append(f"{metric} isn't corrected yet{more}")
+            notes.append(f"{metric} isn't corrected yet: {more}")
             continue
-        value = best[scored[metric]].value
-        values[metric] = 1 - value if metric == WIN_RATE and value is not None else value
-        notes.append(f"{scored[metric]}: {made.sentence}")
+        values[metric] = made[metric].mean.corrected.value
+        notes.append(f"{made[metric].metric}: {made[metric].mean.sentence}")
     gates = check_gates(rubric.gates, values)
     ready = all(each.passed for each in gates) and not view.release.blockers
     conclusion = msgspec.structs.replace(view.conclusion, gates=gates, release_ready=ready)

@@ -30,7 +30,8 @@ _REPORTED = (
 @click.command("gate")
 @options.option("--decision NAME", "Also fail unless the rubric decides this, such as: deploy.")
 @options.option(
-    "--corrected", "Check mean scores and win rates after correcting them using the run's reviews."
+    "--corrected",
+    "Check mean scores, pass and win rates after correcting them using the run's reviews.",
 )
 @options.accept_option
 @options.stored_run
@@ -70,7 +71,7 @@ def command(
     data = _as_data(view, passed=passed, wanted=decision)
     data |= {"corrected": list(view.notes)} if corrected else {}
     gated = {gate.name for gate in rubric.gates} if corrected else set[str]()
-    print_result(data, lambda: _print(view, notes, gated - correctable(rubric).keys()))
+    print_result(data, lambda: _print(view, notes, gated.difference(correctable(rubric))))
     return FINE if passed else FAILED
 
 

@@ -347,14 +347,13 @@ def quality_level(view: RunView, people: "ReviewAgreement | None" = None) -> Ban
     level, samples, name = view.level, view.summary[SAMPLES], view.rubric.overall_name
     if level is None:
         return None
-    made = people.best_estimates(samples).get(name) if people else None
-    if people and made is not None and (value := made.value) is not None:
-        below = (each for each in view.rubric.bands if each.low <= value)
-        other = max(below, key=lambda band: band.low, default=level).label
-        if other != level.label:
+    made = people.by_gated_metric(view.rubric, samples).get(f"{name}_mean") if people else None
+    if people and made is not None and (value := made.mean.corrected.value) is not None:
+        other = view.rubric.band(value, rounded=False)
+        if other and other.label != level.label:
             who = "rules" if people.by_rules else "judge"
             number = compared_value("", value, level.low)
-            label = f"{level.label} by the {who}, {other} by people ({number})"
+            label = f"{level.label} by the {who}, {other.label} by people ({number})"
             level = msgspec.structs.replace(level, label=label, meaning="")
     n = view.summary["n"][f"{name}_mean"]
     more = f", by {n:,} of {counted(samples, 'sample')}" if n < samples else ""

@@ -10,12 +10,20 @@ from jurybox.calibration import calibration_record
 from jurybox.documents.numbers import shown
 from jurybox.reporting.metric_text import metric_title
 from jurybox.review.selection import FEWEST, needed_line
+from jurybox.rubric.metrics import PASSING_RATE, WIN_RATE
 from jurybox.rubric.rubric_model import Rubric
+from jurybox.scoring.sample_result import POINTS_OF_B
 from jurybox.statistics.corrected import CorrectedMetric
 from jurybox.statistics.estimates import Estimate
 from jurybox.text_format import counted, joined
 
 _DECIMALS: Final = 4
+
+
+def gated_metric(name: str, rubric: Rubric) -> str:
+    """Return the name in gates of a metric that people's labels correct."""
+    pairs = {POINTS_OF_B: WIN_RATE, PASSING_RATE: PASSING_RATE}
+    return pairs.get(name) or rubric.mean_of(name)
 
 
 class SubsetAgreement(msgspec.Struct, frozen=True, kw_only=True):
@@ -221,13 +229,18 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         """The metrics whose correction gives the judge no weight."""
         return [each.metric for each in self.estimates if each.mean.tuning == 0]
 
-    def best_estimates(self, samples: int) -> dict[str, Estimate]:
-        """Return what people would score in a run of ``samples``, by metric."""
-        # If every sample has a label, the human value needs no correction.
-        return {
-            each.metric: each.mean.human if each.mean.human.n == samples else each.mean.corrected
-            for each in self.estimates
-        }
+    def by_gated_metric(self, rubric: Rubric, samples: int) -> dict[str, CorrectedMetric]:
+        """Return the corrections for a run of ``samples``, by the metrics' names in gates."""
+        found: dict[str, CorrectedMetric] = {}
+        for each in self.estimates:
+            mean = each.mean
+            if mean.human.n == samples:  # then people's own value needs no correction
+                mean = replace(mean, corrected=mean.human)
+            if each.metric == POINTS_OF_B:
+                judge, best = (_of_a(one) for one in (mean.judge, mean.corrected))
+                mean = replace(mean, judge=judge, corrected=best)
+            found[gated_metric(each.metric, rubric)] = replace(each, mean=mean)
+        return found
 
     def titled(self, rubric: Rubric) -> "ReviewAgreement":
         """Return the same agreement with the titles of criteria in place of their ids."""
@@ -279,7 +292,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
             have, those = ("has", "it") if self.unscored == 1 else ("have", "them")
             samples = f"{counted(self.unscored, 'reviewed sample')} of the random subset {have}"
             by = "rules" if self.by_rules else "judge"
-            yield f"{samples} no score by the {by}, so people's labels of {those} correct no metric"
+            yield f"{samples} no score by the {by}, so people's labels of {those} correct no mean"
         if self.open:
             made = counted(self.open, "review")
             count = "it counts" if self.open == 1 else "they count"
@@ -388,6 +401,15 @@ def _ranged(metric: Estimate, *, with_method: bool = False) -> str:
         f", {made.method}" if with_method and any(word in made.method for word in unusual) else ""
     )
     return f"{_near(metric.value)} ({_near(made.low)} to {_near(made.high)}{method})"
+
+
+def _of_a(points_of_b: Estimate) -> Estimate:
+    """Return the win rate of response A, given the points of response B."""
+    value, made = points_of_b.value, points_of_b.interval
+    if value is None:
+        return points_of_b
+    flipped = None if made is None else replace(made, low=1 - made.high, high=1 - made.low)
+    return replace(points_of_b, value=1 - value, interval=flipped)
 
 
 def _near(value: float) -> str:

@@ -179,14 +179,14 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
         overall: float | None = self.summary.get(f"{self.rubric.overall_name}_mean")
         if self.status != "finished" or overall is None:
             return None  # the score of an unfinished run may still change
-        band = self.rubric.level(overall, self.conclusion.decision)
-        if band is None or overall >= band.low:
+        near = self.rubric.level(overall, self.conclusion.decision)
+        band = self.rubric.band(overall, rounded=False)
+        if near is None or band is None or near.label == band.label:
             ready = self.passed and not self.unconfirmed
-            return band if ready or band is None else msgspec.structs.replace(band, meaning="")
-        value = metric_value("", overall) if rounded(overall) < band.low else exact(overall)
-        why = f"{value} is {band.label} only if rounded to {show_number(band.low)}"
-        below = (each for each in self.rubric.bands if each.low <= overall)
-        return msgspec.structs.replace(max(below, key=attrgetter("low"), default=band), meaning=why)
+            return near if ready or near is None else msgspec.structs.replace(near, meaning="")
+        value = metric_value("", overall) if rounded(overall) < near.low else exact(overall)
+        why = f"{value} is {near.label} only if rounded to {show_number(near.low)}"
+        return msgspec.structs.replace(band, meaning=why)
 
     @property
     def worst_first(self) -> SampleQuery:

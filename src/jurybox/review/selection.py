@@ -94,7 +94,7 @@ class RandomSubset(msgspec.Struct, frozen=True, kw_only=True):
     size: int  # how many samples the run will have
     reviewed: frozenset[int] = frozenset()  # the numbers of the drawn samples with a review
     labeled: frozenset[int] = frozenset()  # of these, the numbers with a label and a judge's score
-    unscored: frozenset[int] = frozenset()  # those with a label only, which correct no metric
+    unscored: frozenset[int] = frozenset()  # those with a label only, which correct no mean
     missed: frozenset[int] = frozenset()  # the numbers of the drawn samples without a review
     # The numbers of reviewed samples that don't count yet, since too many samples before them in
     # the order have no review; ``passed`` are the numbers of those without a review.

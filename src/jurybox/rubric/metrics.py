@@ -116,8 +116,10 @@ MEASURES: Final = (
 )
 """The measures of every sample."""
 
+PASSING_RATE: Final = "pass_rate"
+
 RATES: Final = (
-    "pass_rate",
+    PASSING_RATE,
     "unscored_rate",
     "evaluator_error_rate",
     "judge_fallback_rate",

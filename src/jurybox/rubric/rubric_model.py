@@ -299,21 +299,22 @@ class Rubric(RubricSettings, frozen=True, kw_only=True):
         """Return the criterion with that id."""
         return next((each for each in self.criteria if each.id == criterion_id), None)
 
-    def band(self, overall: float) -> Band | None:
-        """Return the band of an overall score, rounded to the decimals of the bands.
+    def band(self, overall: float, *, rounded: bool = True) -> Band | None:
+        """Return the band of an overall score, rounded to the decimals of the bands or exact.
 
         A band that is reached only by rounding is returned without its ``meaning``.
         """
-        rounded = round_half_up(overall, self.band_decimals)
-        reached = (band for band in self.bands if band.low <= rounded)
+        exact = round(overall, _DECIMALS)
+        value = round_half_up(overall, self.band_decimals) if rounded else exact
+        reached = (band for band in self.bands if band.low <= value)
         band = max(reached, key=lambda band: band.low, default=None)
-        if band is None or round(overall, _DECIMALS) >= band.low:
+        if band is None or exact >= band.low:
             return band
         return msgspec.structs.replace(band, meaning="")
 
-    def level(self, overall: float | None, decision: str | None) -> Band | None:
+    def level(self, overall: float, decision: str | None) -> Band | None:
         """Return a run's band; without its ``meaning`` if the decision allows no release."""
-        band = None if overall is None else self.band(overall)
+        band = self.band(overall)
         if band is None or not self.decisions or releases(self.decisions, decision):
             return band
         return msgspec.structs.replace(band, meaning="")

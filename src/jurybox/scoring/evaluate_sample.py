@@ -265,6 +265,24 @@ def _holds(rule: Comparison, metrics: Metrics) -> bool | None:
     return None if value is None and rule.name in MEASURES else rule.passes(value)
 
 
+def passes_with(rubric: Rubric, scores: Mapping[str, float], result: SampleResult) -> bool | None:
+    """Return whether a sample passes with other scores than its own; None if some are missing.
+
+    ``scores`` are those of its criteria, and of the overall score if it isn't computed from them.
+    """
+    metrics: dict[str, float | None] = {name: result.metrics.get(name) for name in MEASURES}
+    metrics |= {rubric.overall_name: rubric.overall(scores), **scores}
+    known = [scores[each.id] for each in rubric.criteria if each.id in scores]
+    metrics[TOTAL_SCORE] = math.fsum(known) if len(known) == len(rubric.criteria) else None
+    parts = {name: _component(rubric, part, metrics) for name, part in rubric.components.items()}
+    metrics[SAMPLE_SCORE] = _sample_score(rubric, parts)
+    outcomes = [outcome.passed for outcome in check_rules(rubric.pass_rules, metrics)]
+    lacking = (
+        metrics.get(each.name) is None for each in rubric.pass_rules if each.name not in MEASURES
+    )
+    return None if any(lacking) else all(outcome is True for outcome in outcomes)
+
+
 def decide(decisions: Sequence[Decision], metrics: Metrics) -> Decision | None:
     """Return the first decision whose conditions are met; the last one has no conditions."""
     for decision in decisions:

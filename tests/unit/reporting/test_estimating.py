@@ -101,6 +101,71 @@ def test_the_overall_metric_follows_where_people_gave_all_criteria(run: object) 
     assert "overall" not in found(run, gold=labeled(*range(12)))
 
 
+PASSING = YES_OR_NO.replace("votes: 1\n", "votes: 1\nscale: 1-5\npass: [right >= 3]\n", 1).replace(
+    "scale: 0-1\n", "", 1
+)
+
+
+@pytest.fixture
+def passing(make_run: Callable, row: Callable) -> Callable[..., object]:
+    """Make a run whose judge lets every response pass, unless there is none."""
+    good = json.dumps({"right": 4, "rationale": "Because."})
+
+    def made(failed: int = 0) -> object:
+        lost = Response(text="", error="no answer")
+        rows = [row(f"s{number}", response=lost) for number in range(failed)]
+        rows += [row(f"s{number}") for number in range(failed, 100)]
+        return make_run(rows, lambda _: good, rubric=PASSING)
+
+    return made
+
+
+def test_the_pass_rate_is_corrected_by_whether_people_s_scores_pass(passing: Callable) -> None:
+    gold = {
+        f"s{number}": Gold(scores={"right": {"1": 2 + number % 4}}) for number in range(0, 100, 3)
+    }
+    made = found(passing(), gold=gold)["pass_rate"]
+    assert made.mean.judge.value == 1
+    assert made.mean.human.value == pytest.approx(25 / 34)
+    interval = made.mean.corrected.interval
+    assert interval.low < 0.75 < interval.high < 0.9
+    assert made.rate is not None
+
+
+def test_each_person_s_scores_pass_or_fail_on_their_own(run: object) -> None:
+    # Two rules name a score each; who gave only one of them doesn't count.
+    scores = {"anna": (1, 1), "ben": (0, 1), "chris": (2, None)}
+    gold = Gold(
+        scores={
+            "accuracy_score": {who: each[0] for who, each in scores.items()},
+            "faithfulness_score": {who: each[1] for who, each in scores.items() if each[1]},
+        }
+    )
+    made = found(run, gold={f"s{number}": gold for number in range(12)})["pass_rate"]
+    assert (made.mean.human.value, made.mean.human.n) == (0.5, 12)
+    alone = Gold(scores={"accuracy_score": {"chris": 2}})
+    assert "pass_rate" not in found(run, gold={f"s{number}": alone for number in range(12)})
+
+
+def test_a_response_that_is_missing_passes_by_no_one_s_scores(passing: Callable) -> None:
+    made = passing(failed=20)
+    reviewed = {number: Gold(scores={"right": {"anna": 4}}) for number in range(20, 50)}
+    known = found(made, reviewed=reviewed, drawn=range(10, 50))["pass_rate"].mean
+    assert (known.human.n, known.human.value) == (40, 0.75)
+    assert known.corrected.value == pytest.approx(0.8, abs=0.01)
+    gold = {f"s{number}": each for number, each in reviewed.items()}
+    mean = found(made, gold=gold)["pass_rate"].mean
+    assert mean.corrected.value is None
+    assert "counts samples without a response, and they have no label" in mean.sentence
+
+
+def test_a_pass_rate_that_too_few_reviews_settle_isnt_corrected(passing: Callable) -> None:
+    reviewed = {number: Gold(scores={"right": {"anna": 4}}) for number in range(26)}
+    mean = found(passing(), reviewed=reviewed, drawn=range(30))["pass_rate"].mean
+    assert mean.corrected.value is None
+    assert "4 of the 30 samples drawn at random have no label for every pass rule" in mean.sentence
+
+
 def test_samples_of_one_conversation_are_not_independent(run: object) -> None:
     gold = labeled(*range(0, 100, 2))
     alone = found(run, gold=gold)["accuracy_score"].mean.corrected.interval

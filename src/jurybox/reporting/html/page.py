@@ -124,17 +124,18 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
         return "" if apart is None else f"{metric_change(metric.name, apart)} against {by}"
 
     def corrected(self, metric: PlottedMetric) -> str:
-        """Describe a metric as corrected by the run's reviews; empty if not corrected."""
-        people, name = self.extras.people, metric.name
-        for each in people.estimates if people else ():
-            made = each.mean.corrected
-            if f"{each.metric}_mean" == name and made.value is not None and made.interval:
-                low, high = (
-                    metric_value(name, end) for end in (made.interval.low, made.interval.high)
-                )
-                by = counted(each.mean.human.n, "reviewed sample")
-                return f"corrected by {by}: {metric_value(name, made.value)} ({low} to {high})"
-        return ""
+        """Describe a metric as corrected by the run's reviews, or why it isn't; empty without."""
+        people, name, view = self.extras.people, metric.name, self.view
+        found = people.by_gated_metric(view.rubric, view.summary[SAMPLES]) if people else {}
+        if name not in found:
+            return "not corrected: no review has all scores for it" if found else ""
+        mean = found[name].mean
+        if mean.corrected.value is None or mean.corrected.interval is None:
+            return f"not corrected by reviews: {mean.reason}" if mean.reason else ""
+        ends = (mean.corrected.interval.low, mean.corrected.interval.high)
+        low, high = (metric_value(name, end) for end in ends)
+        by = counted(mean.human.n, "reviewed sample")
+        return f"corrected by {by}: {metric_value(name, mean.corrected.value)} ({low} to {high})"
 
     @property
     def corrected_gates(self) -> dict[str, CorrectedGate]:

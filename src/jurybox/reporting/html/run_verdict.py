@@ -134,8 +134,8 @@ class CorrectedGate(msgspec.Struct, frozen=True, kw_only=True):
 
 def corrected_gates(view: RunView, people: ReviewAgreement | None) -> tuple[CorrectedGate, ...]:
     """Return the gates whose metric is corrected by reviews."""
-    best = people.best_estimates(view.summary[SAMPLES]) if people else {}
-    values = {f"{metric}_mean": made for metric, made in best.items()}
+    found = people.by_gated_metric(view.rubric, view.summary[SAMPLES]) if people else {}
+    best = {name: each.mean.corrected for name, each in found.items()}
     return tuple(
         CorrectedGate(
             rule=rule,
@@ -144,7 +144,7 @@ def corrected_gates(view: RunView, people: ReviewAgreement | None) -> tuple[Corr
             interval=made.interval,
         )
         for gate, rule in ((gate, Comparison.parse(gate.gate)) for gate in view.gates)
-        if (made := values.get(rule.name)) is not None and made.value is not None
+        if (made := best.get(rule.name)) is not None and made.value is not None
     )
 
 
