@@ -20,7 +20,7 @@ from jurybox.storage.sample_search import SampleQuery
 from jurybox.storage.store import Store
 from stores import exchange_row, review_row, run_row, sample_row
 
-NAMES = ("tone", "depth", "a_b", "x1", "total_tokens")
+NAMES = ("tone", "depth", "a_b", "x1", "total_tokens", "win.tone")
 STRANGE = ('quo"te', r"back\slash", "a.b[0]", "$", "x' OR 1=1 --", "\0")
 HOSTILE = (
     "plain",

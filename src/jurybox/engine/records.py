@@ -12,16 +12,18 @@ samples; that part, its *frame*, is stored and hashed once per run.
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
+from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.judging.flow import Failure, Frame, ModelReply, ModelRequest, Outcome
 from jurybox.review.reviews import ReviewRow
 from jurybox.sample import Row
 from jurybox.scoring.evaluate_sample import SampleOutcome
-from jurybox.scoring.sample_result import JUDGE_SCORE, KINDS, MARKS, SampleResult
+from jurybox.scoring.sample_result import JUDGE_SCORE, KINDS, MARKS, SampleResult, vote_metrics
 from jurybox.scoring.summary import Acceptance, Conclusion
 
 _SEAL: Final = "jurybox seal 2"
@@ -120,7 +122,8 @@ class Facets(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     scenario: str | None  # shortened by `label`, like the demographic
     demographic: str | None
     winner: str | None
-    metrics: str  # JSON: the its metrics by name, and the judge's opinion as ``judge_score``
+    # JSON: its metrics by name, the judge's opinion as ``judge_score``, and its `vote_metrics`
+    metrics: str
 
     def values(self) -> dict[str, float]:
         """Return its metrics by name; those without a value are left out."""
@@ -137,6 +140,10 @@ def facets_of(row: SampleRow) -> Facets:
         )  # an audit reports it; the sample itself must not get lost
     flags, urgency = _flags(result)
     metrics = {**result.metrics, JUDGE_SCORE: result.judge_opinion}
+    # One vote has no majority, and only pairs that were judged in both orders have preferences.
+    if row.report and (result.votes_valid > 1 or result.stable is not None):
+        with suppress(msgspec.DecodeError):
+            metrics |= vote_metrics(_REPORT.decode(row.report))
     known = {name: value for name, value in metrics.items() if value is not None}
     return Facets(
         run_id=row.run_id,
@@ -435,6 +442,7 @@ class StoredOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _RESULT: Final = msgspec.json.Decoder(SampleResult)
+_REPORT: Final = msgspec.json.Decoder(EvaluationReport)
 
 
 def read_result(text: str) -> SampleResult:

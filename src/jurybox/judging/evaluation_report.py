@@ -47,6 +47,21 @@ class CriterionReport(msgspec.Struct, frozen=True, kw_only=True):
     vote_mean: float | None = None
     preference: Side | None = None
 
+    @property
+    def majority(self) -> float | Side | None:
+        """The value of more than half of the votes."""
+        if self.preference == "tie" and self.confidence == "low":
+            return None  # votes that change with the order are ties, but don't agree on one
+        for vote in self.votes:
+            if 2 * self.votes.count(vote) > len(self.votes):
+                return vote
+        return None
+
+    @property
+    def agreement(self) -> float:
+        """The share of the votes that the majority has; 0 if there is no majority."""
+        return round(self.votes.count(self.majority) / len(self.votes), 6)
+
     def normalize(self, score: float) -> float:
         """Return a score's position on the criterion's scale, from 0 to 1."""
         low, high = self.scale
@@ -116,6 +131,16 @@ class EvaluationReport(msgspec.Struct, frozen=True, kw_only=True):
     votes_skipped: int = 0
     overall_by_votes: float | None = None
     winner_votes: tuple[Side, ...] = ()
+
+    def voted(self) -> dict[str, list[CriterionReport]]:
+        """Return the criteria with several votes, each with its result on every response."""
+        sides = (self, *(self.responses or {}).values())
+        found: dict[str, list[CriterionReport]] = {}
+        for side in sides:
+            for each in side.criteria:
+                if len(each.votes) > 1:
+                    found.setdefault(each.id, []).append(each)
+        return found
 
     def as_data(self) -> dict[str, Any]:
         """Return the report as plain data for JSON."""

@@ -84,12 +84,18 @@ def in_sentence(title: str) -> str:
     return title if title[1:2].isupper() else title[:1].lower() + title[1:]
 
 
+_OF_VOTES: Final = {"agreement": "votes' agreement", "win": "win of response A"}
+
+
 def metric_title(name: str, rubric: Rubric) -> str:
     """Return a metric's name for readers, with the title of its criterion instead of the id."""
     titles = {each.id: each.name for each in rubric.criteria}
     titles |= {
         rubric.mean_of(each.id): f"{in_sentence(each.name)} mean" for each in rubric.criteria
     }
+    kind, dot, criterion = name.partition(".")
+    if dot and kind in _OF_VOTES:
+        return f"{_OF_VOTES[kind]} on {titles.get(criterion, criterion)}"
     formula = rubric.metrics.get(name)
     if isinstance(formula, Statistic) and formula.by in PERCENTILES:
         return f"{formula.by} of {metric_title(formula.of, rubric)}"

@@ -38,6 +38,23 @@ POINTS_OF_B: Final = "points_of_b"
 POINTS: Final = {"A": 0.0, "tie": 0.5, "B": 1.0}
 WIN: Final = "win"
 
+
+def vote_metrics(report: EvaluationReport) -> dict[str, float]:
+    """Return a sample's metrics of its votes, by criterion.
+
+    ``agreement.ID`` is the share of several votes that the majority has, of two responses the lower
+    one; ``win.ID`` is like `SampleResult.win`, by one criterion.
+    """
+    preferred = {each.id: each.preference for each in report.criteria}
+    return {
+        **{
+            f"agreement.{name}": min(each.agreement for each in some)
+            for name, some in report.voted().items()
+        },
+        **{f"win.{name}": 1 - POINTS[side] for name, side in preferred.items() if side},
+    }
+
+
 Role = Literal["target", "judge"]
 Exchange = tuple[Role, str, Outcome]
 """The role and model that were asked, and the outcome of the request."""

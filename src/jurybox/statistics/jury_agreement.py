@@ -2,20 +2,15 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final
 
 import msgspec
 
-from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
+from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.judging.formats.reply_format import Side
 from jurybox.judging.protocol import Seat
 from jurybox.scoring.evaluate_sample import Procedure
 from jurybox.statistics.estimates import Interval
 from jurybox.statistics.intervals import wilson
-
-_SEVERAL: Final = 2
-
-Vote = float | Side
 
 
 class JudgeDissent(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,30 +79,22 @@ class JuryCounter:
 
     def add(self, report: EvaluationReport) -> None:
         """Count one sample; with two responses, votes agree only if they agree on both."""
-        sides = [report.criteria]
-        if report.responses is not None:
-            sides = [side.criteria for side in report.responses.values()]
-        given: dict[str, list[CriterionReport]] = {}
-        for side in sides:
-            for each in side:
-                if each.preference is not None:
-                    self._preferences.setdefault(each.id, Counter())[each.preference] += 1
-                if len(each.votes) >= _SEVERAL:
-                    given.setdefault(each.id, []).append(each)
+        for each in report.criteria:
+            if each.preference is not None:
+                self._preferences.setdefault(each.id, Counter())[each.preference] += 1
+        given = report.voted()
         judges = voters(self._panel, report) if given else []
         for name, reports in given.items():
+            agreement = min(each.agreement for each in reports)
             self._several[name] += 1
-            majorities = [_majority(each) for each in reports]
-            self._agree[name] += None not in majorities and all(
-                len(set(each.votes)) == 1 for each in reports
-            )
-            self._undecided[name] += None in majorities
-            for each, majority in zip(reports, majorities, strict=True):
+            self._agree[name] += agreement == 1
+            self._undecided[name] += agreement == 0
+            for each in reports:
                 # If a vote on one of two responses is lost, it is unknown whose votes remain.
-                if majority is not None and len(each.votes) == len(judges):
+                if each.majority is not None and len(each.votes) == len(judges):
                     for judge, vote in zip(judges, each.votes, strict=True):
                         self._votes[name, judge] += 1
-                        self._differs[name, judge] += vote != majority
+                        self._differs[name, judge] += vote != each.majority
 
     def agreement(self) -> JuryAgreement | None:
         """Return the counts; None if no sample has several votes or a preference."""
@@ -134,11 +121,3 @@ class JuryCounter:
                 for each in judges
             ),
         )
-
-
-def _majority(report: CriterionReport) -> Vote | None:
-    """Return the value that more than half of the votes give."""
-    if report.preference == "tie" and report.confidence == "low":
-        return None  # votes that change with the order are ties, but don't agree on one
-    votes = report.votes
-    return next((vote for vote in votes if 2 * votes.count(vote) > len(votes)), None)

@@ -192,7 +192,9 @@ class Finder:
 
         A name with a quote would be unsafe in a JSON path.
         """
-        return self._database.metric.format(name=metric if NAME.fullmatch(metric) else "")
+        return self._database.metric.format(
+            name=metric if NAME.fullmatch(metric.replace(".", "_")) else ""
+        )
 
     def _in_order(self, *, backward: bool = False) -> str:
         """Return a statement for the numbers in the requested or the reverse order."""

@@ -35,7 +35,7 @@ Database: TypeAlias = "PostgresDatabase | SqliteDatabase"
 DatabaseSession: TypeAlias = "PostgresSession | SqliteSession"
 T = TypeVar("T")
 
-VERSION: Final = 5
+VERSION: Final = 6
 """The version of the tables; a store with a different version is refused."""
 
 ROWS: Final[dict[str, type[records.AnyRow | Facets | records.OutboxRow]]] = {

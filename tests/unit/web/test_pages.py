@@ -118,6 +118,19 @@ def test_a_run_page_shows_how_far_the_votes_agree_as_the_report_does(
         assert rows == ["Accuracy", "Clarity"]
 
 
+def opened_by_counts(pages: PagesClient) -> set[str]:
+    """Return the queries of a run page's links, after checking each number with its samples."""
+    page = pages.get("/runs/run-a").text
+    links = re.findall(r'href="/runs/run-a/samples\?([^"]*)">(?:<title>)?([^<]*)<', page)
+    counted = {
+        html.unescape(query): re.findall(r"\d+(?= of|$| sample)", text) for query, text in links
+    }
+    for query, numbers in counted.items():
+        found = re.findall(r" of (\d+) sample", pages.get(f"/runs/run-a/samples?{query}").text)
+        assert not numbers or (query, found) == (query, numbers[:1])
+    return {*counted}
+
+
 def test_every_count_of_a_run_opens_as_many_samples(make_run: MakeRun, pages: PagesClient) -> None:
     asked: list[str] = []
 
@@ -134,18 +147,18 @@ def test_every_count_of_a_run_opens_as_many_samples(make_run: MakeRun, pages: Pa
 
     rows = [answered(f"s{n}", ms=100.0 * n if n else None) for n in range(9)]
     made = make_run(rows, jury, rubric=RUBRIC, votes=3)
-    page = pages.get("/runs/run-a").text
-    links = re.findall(r'href="/runs/run-a/samples\?([^"]*)">(?:<title>)?([^<]*)<', page)
-    counted = {
-        html.unescape(query): re.findall(r"\d+(?= of|$| sample)", text) for query, text in links
+    assert opened_by_counts(pages) > {
+        "flag=high_confidence",
+        "flag=moderate_confidence",
+        "flag=lost_votes",
+        "metric=accuracy&low=1.5&below=2.5",
+        "flag=failed&metric=accuracy&below=3",
+        "metric=agreement.clarity",
+        "metric=agreement.clarity&high=0",
     }
-    assert {"flag=high_confidence", "flag=moderate_confidence", "flag=lost_votes"} <= {*counted}
-    assert "metric=accuracy&low=1.5&below=2.5" in counted
-    assert "flag=failed&metric=accuracy&below=3" in counted
     assert made.view.summary["unscored_votes"] == 2
-    for query, numbers in counted.items():
-        found = re.findall(r" of (\d+) sample", pages.get(f"/runs/run-a/samples?{query}").text)
-        assert not numbers or (query, found) == (query, numbers[:1])
+    page = pages.get("/runs/run-a/samples?metric=agreement.clarity&high=0").text
+    assert '<option value="agreement.clarity" selected>votes&#39; agreement on Clarity<' in page
 
 
 @pytest.mark.usefixtures("made")
@@ -866,6 +879,10 @@ def test_e8_pairs_are_listed_by_urgency_then_by_what_response_a_lost(
     assert '<a href="/runs/run-a/samples?winner=any">4</a>' in run
     assert " of 4 samples" in pages.get("/runs/run-a/samples?winner=any").text
     # All votes on it are ties: what is unsure is the order.
+    assert opened_by_counts(pages) > {
+        "metric=win.clarity",
+        *(f"metric=win.clarity&low={win}&high={win}" for win in (0, 0.5, 1)),
+    }
     sample = pages.get("/runs/run-a/samples/2").text
     assert "Needs review: the winner changed with the order of the responses." in sample
     assert "most votes change with the order" not in sample
@@ -1293,11 +1310,13 @@ def test_a_tie_that_comes_from_the_order_is_no_agreement(
     page = pages.get("/runs/run-a").text
     preferred_by = page.partition('id="criteria-head">')[2].partition("</section>")[0]
     assert preferred_by.startswith("Preferences by criterion")
-    counts = re.findall(r'data-name="(\w+)[^"]*" class="number">(\d+)<', preferred_by)[:4]
+    cells = re.findall(r'data-name="(\w+)[^"]*" class="number">(.*?)</td>', preferred_by)
+    counts = [(name, re.sub("<[^>]+>", "", cell)) for name, cell in cells[:4]]
     assert counts == [("A", "1"), ("tie", "2"), ("B", "1"), ("pairs", "4")]
     votes = page.partition('id="votes-head">')[2].partition("</section>")[0]
     # Of two ties, the votes on one agree in both orders.
     assert '<bdi>Accuracy</bdi></th><td class="number">75.0%' in votes
+    assert "metric=agreement.accuracy&high=0" in opened_by_counts(pages)
 
 
 def test_runs_with_different_samples_are_compared_over_those_that_both_have(

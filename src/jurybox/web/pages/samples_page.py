@@ -78,6 +78,7 @@ def samples_page(
     columns = [name for name in scores if name in there][:_MOST_COLUMNS]
     columns += [_LATENCY] if _LATENCY in there else []
     values = {column: [row.metrics.get(column) for row in rows] for column in columns}
+    voted = sorted(name for name in there if "." in name)
     data: dict[str, Any] = {
         "title": f"Samples of {run_title(run, place.store)[:80]}",
         "run": run,
@@ -100,7 +101,9 @@ def samples_page(
         "rubric": rubric,
         "overall": rubric.overall_name,
         "names": [
-            name for name in (*scores, "judge_score", _LATENCY, "total_tokens") if name in there
+            name
+            for name in (*scores, "judge_score", _LATENCY, "total_tokens", *voted)
+            if name in there
         ],
         "flags": {name: kind.meaning for name, kind in (KINDS | MARKS).items()},
         "review_states": REVIEW_STATES,
