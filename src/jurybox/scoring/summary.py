@@ -332,7 +332,9 @@ class RunTally:
     def _why(self, decision: Decision | None, metrics: Metrics) -> tuple[str, ...]:
         if decision is None:
             return ()
-        return decision_reasons(self._rubric, decision, metrics, self._scenarios.metrics())
+        groups = self._scenarios.metrics()
+        reasons = decision_reasons(self._rubric, decision, metrics, groups)
+        return tuple(each.sentence for each in reasons)
 
     def _decidable(self, metrics: Mapping[str, float | None]) -> bool:
         """Return whether there are samples, and all metrics that decisions use are known."""

@@ -1,7 +1,8 @@
 """The reasons of a decision name criteria and scenarios (C12)."""
 
 from jurybox.rubric import parse_rubric
-from jurybox.scoring.decision import decision_reasons
+from jurybox.rubric.rubric_model import Decision, Rubric
+from jurybox.scoring.decision import Groups, Metrics, decision_reasons
 from jurybox.scoring.evaluate_sample import decide
 
 TEXT = """---
@@ -21,6 +22,12 @@ decisions:
 RUBRIC = parse_rubric(TEXT)
 
 
+def sentences(
+    rubric: Rubric, decision: Decision, metrics: Metrics, groups: Groups
+) -> tuple[str, ...]:
+    return tuple(each.sentence for each in decision_reasons(rubric, decision, metrics, groups))
+
+
 def reasons(
     overall: float, care: float, trust: float, **scenarios: tuple[float, float, float]
 ) -> tuple[str | None, tuple[str, ...]]:
@@ -28,7 +35,7 @@ def reasons(
     decision = decide(RUBRIC.decisions, metrics)
     assert decision is not None
     groups = {name: _metrics(*values) for name, values in scenarios.items()}
-    return decision.decide, decision_reasons(RUBRIC, decision, metrics, groups)
+    return decision.decide, sentences(RUBRIC, decision, metrics, groups)
 
 
 def _metrics(overall: float, care: float, trust: float) -> dict[str, float | None]:
@@ -74,7 +81,7 @@ def test_the_same_bound_on_the_mean_and_on_every_scenario_is_one_reason() -> Non
         decision = decide(rubric.decisions, metrics)
         assert decision is not None
         groups = {"basic": _metrics(0.75, 0.8, 0.7), "other": _metrics(0.85, 0.8, 0.9)}
-        return decision_reasons(rubric, decision, metrics, groups)
+        return sentences(rubric, decision, metrics, groups)
 
     assert reasons(0.7)[0] == (
         "overall averages 0.8, and every scenario at least 0.7; lowest in basic (0.75)"
@@ -120,7 +127,7 @@ def test_every_condition_has_its_reason_in_the_order_of_the_document() -> None:
     metrics = _metrics(0.8, 0.6, 0.9)
     decision = decide(rubric.decisions, metrics)
     assert decision is not None
-    assert decision_reasons(rubric, decision, metrics, {}) == (
+    assert sentences(rubric, decision, metrics, {}) == (
         "overall averages 0.8, at least 0.7",
         "care averages 0.6, and no criterion averages less: at least 0.5",
         "overall averages 0.8, other than 1",

@@ -1,13 +1,12 @@
 """The verdict on a run: whether it can be released, and why."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 from urllib.parse import urlencode
 
 import msgspec
 
-from jurybox.documents.numbers import metric_value, rounding_misleads, short
+from jurybox.documents.numbers import exact, metric_value, rounding_misleads, short
 from jurybox.reporting.html.histograms import RunMetrics
 from jurybox.reporting.html.panels import gauge
 from jurybox.reporting.metric_text import (
@@ -22,7 +21,9 @@ from jurybox.reporting.release import ReleaseReview
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import SAMPLES, UNSTABLE_RATE, WIN_RATE, Comparison
-from jurybox.rubric.rubric_model import Rubric, releases
+from jurybox.rubric.rubric_model import releases
+from jurybox.scoring.decision import decision_reasons
+from jurybox.scoring.evaluate_sample import decide
 from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.estimates import Interval
 from jurybox.text_format import counted, joined
@@ -173,8 +174,7 @@ def _by_the_judge(view: RunView) -> Verdict:
         word = conclusion.decision.replace("_", " ").capitalize().replace("Ab test", "A/B test")
         good = releases(view.rubric.decisions, conclusion.decision)
         tone = "passes" if good else "waits" if awaited and not release.blocked else "fails"
-        stated = [each for each in conclusion.decision_reasons if each not in release.blockers]
-        return _verdict(word, tone, unscored, confirmed, awaited, _scenarios_in(stated, view))
+        return _verdict(word, tone, unscored, confirmed, awaited, _decided(view))
     if failed or release.blocked:
         room = _MOST_REASONS - len(confirmed) - len(awaited)
         failed.sort(key=lambda gate: Comparison.parse(gate.gate).name != UNSTABLE_RATE)
@@ -260,46 +260,32 @@ def _unsure(view: RunView) -> Iterator[Part]:
         yield f"Not certain yet: {joined(unsure)}", ""
 
 
-def _scenarios_in(reasons: Iterable[str], view: RunView) -> Iterator[Part]:
-    """Yield the reasons for a decision, with the query of the samples that they are about.
+def _decided(view: RunView) -> Iterator[Part]:
+    """Yield the reasons for a decision, each with the query of the samples that it is about.
 
-    These are the samples of the scenario that they name, sorted by the score that they name.
+    The decision is the rubric's, even if missing reviews or safety concerns replace it.
     """
-    names = sorted(view.summary.get("scenarios") or (), key=len, reverse=True)
-    scored = {view.rubric.overall_name, *(each.id for each in view.rubric.criteria)}
-    for reason in reasons:
-        lowest = _LOWEST.search(reason)
-        # Several scenarios have no list of their own, so the list has every sample.
-        named = (name for name in names if re.search(_IN.format(re.escape(name)), reason))
-        of_one = [lowest[1]] if lowest else [*named]
-        query = {"scenario": of_one[0]} if of_one and of_one[0] in names else {}
-        about = [each for pair in _ABOUT.findall(reason) for each in pair if each in scored]
-        query |= {"sort": f"metric:{about[0]}"} if about else {}
+    rubric, summary = view.rubric, view.summary
+    decision = decide(rubric.decisions, summary)
+    if decision is None:
+        return
+
+    def shown(value: float, bound: float | None) -> str:
+        misleads = bound is not None and rounding_misleads(value, bound)
+        return exact(value) if misleads else short(value)
+
+    for each in decision_reasons(
+        rubric,
+        decision,
+        summary,
+        summary.get("scenarios") or {},
+        title=lambda name: metric_title(name, rubric),
+        shown=shown,
+    ):
+        query = {"scenario": each.scenario} if each.scenario else {}
+        query |= {"sort": f"metric:{each.score}"} if each.score else {}
         # Semicolons separate the reasons.
-        yield _as_shown(reason, view.rubric).replace("; ", ", "), urlencode(query, safe=":")
-
-
-_IN: Final = r"\b(scenario|in) {}[ ,]"
-_LOWEST: Final = re.compile(r"; lowest in (.*) \([^()]*\)$")
-_ABOUT: Final = re.compile(r"(\w+) averages|weakest in (\w+)")
-_NUMBER: Final = re.compile(r"(?<![\w.])\d+\.\d{4,}(?![\w.])")
-
-
-def _as_shown(reason: str, rubric: Rubric) -> str:
-    """Return a reason with the titles of criteria, and with numbers rounded as on pages."""
-    bounds = [float(each) for each in re.findall(r"\d+(?:\.\d+)?", reason)]
-
-    def near(found: re.Match[str]) -> str:
-        value = float(found[0])
-        misleads = any(rounding_misleads(value, each) for each in bounds if each != value)
-        return found[0] if misleads else short(value)
-
-    text = _NUMBER.sub(near, reason)
-    names = {each.id: each.name for each in rubric.criteria}
-    names[rubric.overall_name] = rubric.overall_name.replace("_", " ")
-    for name, title in names.items():
-        text = re.sub(rf"\b{re.escape(name)}\b", title, text)
-    return text
+        yield each.sentence.replace("; ", ", "), urlencode(query, safe=":")
 
 
 def _failing(gates: Sequence[GateOutcome], view: RunView) -> Iterator[Part]:
