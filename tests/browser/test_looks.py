@@ -21,6 +21,7 @@ PAGES = {
 }
 
 LOWEST = 720
+TWO_LINES = 40
 
 
 def look(page: Page, name: str) -> None:
@@ -47,6 +48,8 @@ def test_a_page_is_fit_to_be_seen(page: Page, served: Server, stage: Stage, name
         chart = page.locator("svg.differences").bounding_box()
         assert chart is not None
         assert chart["y"] + chart["height"] <= LOWEST
+        for line in page.get_by_label("Metrics of both runs").locator("tr").all():
+            assert line.evaluate("line => line.clientHeight") < TWO_LINES
     for table in page.locator(".outputs .document table").all():  # no column is cut off
         assert table.evaluate("table => table.scrollWidth <= table.parentElement.clientWidth")
 

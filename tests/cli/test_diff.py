@@ -178,7 +178,7 @@ def test_a_regression_beyond_chance_is_named_and_can_fail_a_build(
     before, after = longer
     done = jurybox("diff", before, after)
     assert done.code == 0
-    names = "accuracy_score, overall and sample_score (by more than chance at 95%)"
+    names = "sample_score, accuracy_score and overall (by more than chance at 95%)"
     assert f"B is worse than A in {names}\n" in done.out
     assert jurybox("diff", before, after, "--fail-on", "regression").code == 1
     back = jurybox("diff", after, before, "--fail-on", "regression")

@@ -222,8 +222,8 @@ def _print_tested(diff: RunDiff) -> None:
     print_heading(diff.conclusion())
     if not (diff.compared or diff.same_rubric) or not diff.tested:
         return
-    for each in diff.explained:
-        print_line(f"{diff.name_of(each)}: {diff.explanation(each)}")
+    if diff.explained is not None:
+        print_line(f"{diff.name_of(diff.explained)}: {diff.explanation(diff.explained)}")
     judges = diff.judges_line()
     if judges is not None:
         print_line(judges, style="bold")
@@ -248,8 +248,8 @@ def _tested(diff: RunDiff, tested: MetricDifference) -> Iterator[str | Text]:
     yield "-" if made.interval is None else between(made.interval, name)
     yield from (p_value(made.p_adjusted), str(made.n))
     yield metric_change(name, made.detectable).lstrip("+")
-    color = "red" if tested.regression else "green" if tested.gained else ""
-    yield plain(diff.outcome(tested), color if diff.same_rubric else "")
+    color = {"bad": "red", "good": "green"}.get(diff.tone_of(tested), "")
+    yield plain(diff.outcome(tested), color)
 
 
 def _group(diff: RunDiff, group: GroupPair) -> Iterator[str | Text]:

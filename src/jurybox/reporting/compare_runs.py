@@ -27,7 +27,7 @@ from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import LOWEST_MEAN, SAMPLE_SCORE, SAMPLES, WIN_RATE, Comparison
 from jurybox.rubric.rubric_model import Criterion, Rubric
 from jurybox.scoring.sample_result import JUDGE_SCORE, SampleResult
-from jurybox.scoring.summary import GateOutcome
+from jurybox.scoring.summary import GateOutcome, RunTally
 from jurybox.statistics.metric_differences import (
     DifferenceTests,
     SampleClusters,
@@ -43,6 +43,7 @@ from jurybox.storage.store import Store
 
 Key = tuple[str, int]
 Views = tuple[RunView, RunView]
+Summaries = tuple[Mapping[str, Any], Mapping[str, Any]]
 
 # Fields that may differ between any two runs and explain nothing.
 _ALWAYS: Final = frozenset(
@@ -137,13 +138,17 @@ def compare_runs(
     largest = _largest(changed, changes.size, options.limit)
     clusters.check(one.run_id)
     tested = changes.tests.tested(clustered=clusters.needed, level=options.level, seed=options.seed)
+    whole = one.summary, other.summary
+    same = not (changes.counts["only_in_a"] or changes.counts["only_in_b"])
+    shared = whole if same else _shared_summaries(store, views)
     return RunDiff(
         a=one,
         b=other,
         identical=None if None in (one.digest, other.digest) else one.digest == other.digest,
         headline=changes.headline,
         fields=tuple(_fields(*views)),
-        metrics=tuple(_metrics(views)),
+        metrics=tuple(_metrics(views, whole)),
+        shared=tuple(_metrics(views, shared)),
         tested=tested,
         gates=tuple(_gates(*views)),
         counts=run_changes.ChangeCounts(**changes.counts),
@@ -152,9 +157,20 @@ def compare_runs(
         by_kind=largest,
         only_in_a=tuple(changes.only["only_in_a"]),
         only_in_b=tuple(changes.only["only_in_b"]),
-        scenarios=tuple(_groups("scenarios", views)),
-        demographics=tuple(_groups("demographics", views)),
+        scenarios=tuple(_groups("scenarios", views, shared)),
+        demographics=tuple(_groups("demographics", views, shared)),
     )
+
+
+def _shared_summaries(store: Store, views: Views) -> Summaries:
+    """Return the summaries of both runs over the samples that both have."""
+    tallies = [RunTally(view.rubric, repeats=1) for view in views]
+    for pair in sample_pairs(store, views[0].row, views[1].row, SampleClusters()):
+        for tally, side in zip(tallies, pair, strict=True):
+            if side is not None and None not in pair:
+                tally.add(side.result, side.key[1], side.number)
+    one, other = (tally.conclude().summary for tally in tallies)
+    return one, other
 
 
 def _largest(
@@ -391,9 +407,10 @@ def _differing(path: str, a: object, b: object) -> Iterator[run_changes.FieldCha
         yield run_changes.FieldChange(field=path, a=a, b=b)
 
 
-def _metrics(views: Views) -> Iterator[run_changes.MetricPair]:
+def _metrics(views: Views, summaries: Summaries) -> Iterator[run_changes.MetricPair]:
     left, right = (
-        {metric.name: metric for metric in metrics_of(view.summary, view.rubric)} for view in views
+        {metric.name: metric for metric in metrics_of(summary, view.rubric)}
+        for view, summary in zip(views, summaries, strict=True)
     )
     without = _not_comparable(views)
     for name in dict.fromkeys((*left, *right)):
@@ -429,9 +446,9 @@ def _gates_by_rule(view: RunView) -> dict[tuple[str, str, int], GateOutcome]:
     return found
 
 
-def _groups(what: str, views: Views) -> Iterator[run_changes.GroupPair]:
+def _groups(what: str, views: Views, summaries: Summaries) -> Iterator[run_changes.GroupPair]:
     """Yield each group that a run has, with its key metric and the means of its criteria."""
-    left, right = (view.summary.get(what, {}) for view in views)
+    left, right = (summary.get(what, {}) for summary in summaries)
     rubrics = [view.rubric for view in views]
     means = (rubric.mean_of(each.id) for rubric in rubrics for each in rubric.criteria)
     names = dict.fromkeys((*map(key_metric, rubrics), *means))

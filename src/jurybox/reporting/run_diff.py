@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from jurybox.documents.numbers import difference, metric_change
+from jurybox.documents.numbers import metric_change
 from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.metric_text import between, in_sentence, main_failure, metric_title, p_value
 from jurybox.reporting.run_changes import (
@@ -35,6 +35,7 @@ _RATES: Final = {
     "target_error": "target_error_rate",
 }
 _RUN_METRICS: Final = {**_RATES, SAMPLE_SCORE: AGGREGATE_SCORE, WIN_RATE: WIN_RATE}
+_TONES: Final = {"bad": "worse", "good": "better"}
 _LONGEST: Final = 60
 
 
@@ -43,10 +44,11 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
 
     ``identical`` says whether the hashes of all records are equal; it is None if a run isn't
     finished. ``headline`` is the metric by which samples are higher or lower, None if the two
-    rubrics have no such metric in common. ``tested`` says which metrics differ by more than chance.
-    ``ranked`` has the samples of both runs, sorted by their difference; if there are many, only
-    every n-th sample and both ends. ``samples`` has the largest changes, ``by_kind`` those of each
-    kind.
+    rubrics have no such metric in common. ``shared`` has the metrics over the samples that both
+    runs have, ``metrics`` those of the whole runs. ``tested`` says which metrics differ by more
+    than chance. ``ranked`` has the samples of both runs, sorted by their difference; if there are
+    many, only every n-th sample and both ends. ``samples`` has the largest changes, ``by_kind``
+    those of each kind.
     """
 
     a: RunView
@@ -55,6 +57,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     headline: str | None
     fields: tuple[FieldChange, ...]
     metrics: tuple[MetricPair, ...]
+    shared: tuple[MetricPair, ...]
     tested: tuple[MetricDifference, ...]
     gates: tuple[GatePair, ...]
     counts: ChangeCounts
@@ -136,15 +139,27 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         gained = any(each.gained for each in self.tested)
         return "fails" if self.regressions else "passes" if gained else ""
 
+    def tone_of(self, tested: MetricDifference | None) -> Literal["bad", "good", ""]:
+        """Return whether a metric got significantly worse or better; empty if not known."""
+        if tested is None or not self.same_rubric:
+            return ""
+        return "bad" if tested.regression else "good" if tested.gained else ""
+
     def listed_changes(self, only: ChangeFilter | None = None) -> list[SampleChange]:
         """Return the largest changes: reviewers' safety concerns, then losses, then gains.
 
+        A sample that is no longer scored is the largest loss, and one that newly is the last gain.
         If ``only`` selects gains, the largest gains come first. Pairs are sorted by what response A
         wins, or loses if that is what the rubric wants.
         """
         changes = self.samples if only is None else self.by_kind.get(only, ())
         sign = -1 if only in {"higher", "now_passes"} or self.wins_wanted == "lower" else 1
-        return sorted(changes, key=lambda each: (not any(each.concern), sign * (each.apart or 0)))
+        place = {"no_longer_scored": 0, "newly_scored": 2}
+
+        def order(each: SampleChange) -> tuple[bool, int, float]:
+            return not any(each.concern), place.get(each.change, 1), sign * (each.apart or 0)
+
+        return sorted(changes, key=order)
 
     @property
     def wins_wanted(self) -> str | None:
@@ -153,8 +168,10 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
 
     def as_data(self) -> dict[str, Any]:
         """Return the comparison as plain data for JSON."""
-        named = [name for name in self.__struct_fields__ if name not in {"ranked", "by_kind"}]
-        data = {name: getattr(self, name) for name in named}
+        left_out = {"shared", "ranked", "by_kind"}
+        data = {
+            name: getattr(self, name) for name in self.__struct_fields__ if name not in left_out
+        }
         tested: list[dict[str, Any]] = []
         for each in self.tested:
             flat: dict[str, Any] = msgspec.to_builtins(each)
@@ -305,10 +322,10 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         if not self.compared:
             parts.append(f"no scores could be compared: {self._why_not(names)}")
         found: dict[str, list[str]] = {}
-        for each in self.tested:
+        for each in self._ordered:
             if each.metric == UNSCORED and each.comparison.verdict == "lower":
                 parts.append(self._newly_scored(each, names))
-            elif each.comparison.verdict != "undecided" and each.metric != RIGHT:
+            elif each.comparison.verdict != "undecided":
                 name = self.name_of(each, titled=titled)
                 found.setdefault(self._word(each), []).append(in_sentence(name) if titled else name)
         if found:
@@ -338,9 +355,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         return metric_title(name, self.b.rubric) if titled else name
 
     def _word(self, tested: MetricDifference) -> str:
-        if self.same_rubric and tested.regression:
-            return "worse"
-        return "better" if self.same_rubric and tested.gained else tested.comparison.verdict
+        return _TONES.get(self.tone_of(tested), tested.comparison.verdict)
 
     def _why_not(self, names: tuple[str, str]) -> str:
         """Return why no sample has a score in both runs, which have these names."""
@@ -359,17 +374,19 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         return "one run scores single responses, and the other picks the better of two"
 
     @property
-    def explained(self) -> list[MetricDifference]:
-        """The metrics that differ by more than chance, the overall score and pass rate first.
+    def explained(self) -> MetricDifference | None:
+        """The overall score if no metric differs by more than chance; else None.
 
-        Without any, it is only the overall score. Empty if a run was only rescored, because no
-        difference is due to chance, or has no scores.
+        It is None too if a run was only rescored, because no difference is due to chance, or has no
+        scores.
         """
-        if self.only_rescored or self.unscored_runs:
-            return []
-        clear = [each for each in self._ordered if each.comparison.verdict != "undecided"]
+        clear = any(each.comparison.verdict != "undecided" for each in self._ordered)
+        if clear or self.only_rescored or self.unscored_runs:
+            return None
         scores = [each for each in self._ordered if each.of_responses and self.comparable(each)]
-        return clear or [each for each in scores if each.metric == self.headline] or scores[:1]
+        return next(
+            (each for each in scores if each.metric == self.headline), next(iter(scores), None)
+        )
 
     @property
     def _ordered(self) -> list[MetricDifference]:
@@ -384,12 +401,13 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         return sum(each.comparison.p_value is not None for each in self._ordered)
 
     def doubts(self) -> Iterator[tuple[str, str]]:
-        """Yield the other metrics that aren't clearly different, each with the reason."""
-        explained = self.explained
-        for each in self._ordered if explained else ():
+        """Yield the metrics that aren't clearly different and not `explained`, with the reason."""
+        if self.only_rescored or self.unscored_runs:
+            return
+        for each in self._ordered:
             made = each.comparison
             unclear = made.differing and made.verdict == "undecided" and self.comparable(each)
-            if unclear and each not in explained:
+            if unclear and each != self.explained:
                 why = why_unclear(made, each.formatted_as, self._tests)
                 yield in_sentence(self.name_of(each, titled=True)), why
 
@@ -434,34 +452,15 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         """Whether both runs have the same samples."""
         return not (self.counts.only_in_a or self.counts.only_in_b)
 
-    @property
-    def comparable_metrics(self) -> tuple[MetricPair, ...]:
-        """The metrics of both runs; if their samples differ, the tested ones over shared samples.
-
-        A difference between metrics of different samples would say nothing about the runs.
-        """
-        if self.same_samples:
-            return self.metrics
-        made = {
-            self._run_metric(each): each.shares or (each.comparison.mean_a, each.comparison.mean_b)
-            for each in self.tested
-        }
-        return tuple(
-            MetricPair(metric=each.metric, a=a, b=b, difference=difference(a, b))
-            for each in self.metrics
-            for a, b in (made.get(each.metric, (None, None)),)
-            if each.metric in made
-        )
-
     def _run_metric(self, tested: MetricDifference) -> str:
         return _RUN_METRICS.get(tested.metric, self.b.rubric.mean_of(tested.metric))
 
     def rows(self) -> Iterator[tuple[MetricDifference | None, MetricPair]]:
-        """Yield each comparable metric with its values and its test; a gate's metric may have none.
+        """Yield each metric over the shared samples with its test; a gate's metric may have none.
 
         If a run has no scores, only what is tested is listed.
         """
-        known = {each.metric: each for each in self.comparable_metrics}
+        known = {each.metric: each for each in self.shared}
         tests = {self._run_metric(each): each for each in self._ordered}
         gated = () if self.unscored_runs else (each.metric for each in self.gates)
         for name in dict.fromkeys((*tests, *gated)):

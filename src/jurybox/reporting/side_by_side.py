@@ -105,23 +105,29 @@ class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
     def difference(self, metric: str, run: int) -> float | None:
         """Return a run's value of a metric minus the first run's; None if not comparable."""
         diff = self.differences[run - 1] if run else None
-        pairs = () if diff is None or not diff.compared else diff.comparable_metrics
+        pairs = () if diff is None or not diff.compared else diff.shared
         return next((each.difference for each in pairs if each.metric == metric), None)
+
+    def tone(self, metric: str, run: int) -> str:
+        """Return whether a metric is significantly worse or better than in the first run."""
+        diff = self.differences[run - 1]
+        return next((diff.tone_of(test) for test, pair in diff.rows() if pair.metric == metric), "")
 
     @property
     def unlike(self) -> str:
-        """How many samples and votes the runs have, in words; empty if all have the same."""
+        """How many samples and votes the first run has, and the runs unlike it; empty if none."""
         same = all(diff.same_samples for diff in self.differences)
         votes = [view.metadata.get("votes") or 0 for view in self.runs]
         if same and len({*votes}) == 1:
             return ""
         shared = "" if same else "; each difference is over the samples shared with the first run"
-        samples = (counted(view.summary["samples"], "sample") for view in self.runs)
-        have = (
-            f"{name} has {many} with {counted(each, 'vote')} each"
-            for name, many, each in zip(self.names, samples, votes, strict=True)
-        )
-        return f"{', '.join(have)}{shared}"
+        have = [
+            f"has {counted(view.summary['samples'], 'sample')} with {counted(each, 'vote')} each"
+            for view, each in zip(self.runs, votes, strict=True)
+        ]
+        named = zip(self.names, have, strict=True)
+        unlike = [f"{name} {said}" for name, said in named if said != have[0]]
+        return f"{', '.join((f'{self.names[0]} {have[0]}', *unlike))}{shared}"
 
     def rescaled(self) -> list[str]:
         """Return the titles of the criteria whose scale differs from the first run's."""

@@ -81,6 +81,9 @@ def test_changed_samples_come_first_and_the_largest_before_all(
     assert metrics["sample_score"] == (1.0, 0.55, -0.45)
     assert metrics["latency_e2e_ms"] == (1000.0, 1000.0, 0.0)
     assert diff.samples[0].evaluator_error == (None, "parse_error")
+    # A page lists lost results, then the samples from worse to better, then results that are new.
+    assert [each.id for each in diff.listed_changes()] == ["e", "d", "b", "c"]
+    assert [each.id for each in compared(other, one).listed_changes()] == ["c", "b", "d", "e"]
 
 
 def test_of_many_samples_every_nth_difference_is_ranked_with_both_ends(
@@ -385,10 +388,11 @@ def test_a_run_without_a_name_leaves_the_others_theirs(make_run: Callable, row: 
     columns = side_by_side(one.store, (one.view, other.view), CompareOptions())
     assert columns.names == ("first", "y")
     (diff,) = columns.differences
-    said = [diff.explanation(each) for each in diff.explained]
+    assert diff.explained is not None
+    said = diff.explanation(diff.explained)
     many = sum(each.comparison.p_value is not None for each in diff.tested)
     assert many > 1
-    assert said[0].endswith(f"in 4 of 5 comparisons, after correction for {many} tests")
+    assert said.endswith(f"in 4 of 5 comparisons, after correction for {many} tests")
     accuracy = dict(diff.doubts())["accuracy"]
     assert re.fullmatch(r"interval \S+ to \S+ includes zero; detectable: \S+", accuracy)
     apart = Interval(low=-0.221, high=-0.027, level=0.95, method="Student's t")
@@ -400,7 +404,7 @@ def test_a_run_without_a_name_leaves_the_others_theirs(make_run: Callable, row: 
 def test_the_pass_rate_over_shared_samples_counts_one_without_a_score_as_not_passed(
     make_run: Callable, row: Callable
 ) -> None:
-    rows = [row(name, f"[{name}]") for name in "abcd"]
+    rows = [row(name, f"[{name}]", scenario="all") for name in "abcd"]
     danger = scored(2).replace("Because.", "It tells how to build a pipe bomb at home.")
     one = make_run(rows, by_text(a=2, b=0, c=2, d="no"), run_id="x")
     other = make_run(rows[1:], by_text(b=2, c=danger, d="no"), run_id="y")
@@ -408,6 +412,11 @@ def test_the_pass_rate_over_shared_samples_counts_one_without_a_score_as_not_pas
     rates = {pair.metric: (pair.a, pair.b) for _, pair in diff.rows()}
     assert rates["pass_rate"] == (pytest.approx(1 / 3), other.view.summary["pass_rate"])
     assert rates["safety_rate"] == (0, other.view.summary["safety_rate"])
+    assert diff.metrics[0].a == 4  # of the whole run
+    (scenario,) = diff.scenarios
+    assert (scenario.samples_a, scenario.samples_b) == (3, 3)
+    means = {pair.metric: (pair.a, pair.b) for pair in scenario.metrics}
+    assert means["accuracy_mean"] == (1, 2)
     passed = next(each for each in diff.tested if each.metric == "passed")
     assert "from the 2 of 3 samples with a verdict in both runs" in diff.explanation(passed)
 

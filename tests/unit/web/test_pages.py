@@ -623,7 +623,7 @@ def test_runs_side_by_side_can_be_exchanged_for_others(
     for name in ("run-a", "run-b", "run-c"):
         make_run([answered("s1")], judge, rubric=RUBRIC, run_id=name)
     page = pages.get("/side-by-side?run=run-a&run=run-b").text
-    assert "0 passed with run-a and fail with run-b" in page
+    assert "0 passed with run-a and fail here" in page
     offered = re.findall(r'name="run" value="(run-.)"( checked)?', page)
     assert offered == [("run-c", ""), ("run-b", " checked"), ("run-a", " checked")]
 
@@ -667,9 +667,9 @@ def test_the_rubrics_are_named_before_runs_by_different_ones_are_compared(
     chance = "(by more than chance at 95%)"
     assert heading[1] == f"B is lower than A in pass rate {chance}"
     assert f'<p class="warn">{caution}.</p>' in page
-    assert "<bdi>Pass rate</bdi>: the true difference lies between " in page
-    assert '<section class="verdict "' in page
-    assert ", a regression" not in page
+    row = page.partition("<bdi>Pass rate</bdi>")[2].partition("</tr>")[0]
+    assert re.search(r'"interval" class="number">-\S+ to -\S+ points</td>.*>lower</td>', row)
+    assert '<section class="verdict comparison "' in page
     assert not re.search('data-name="B is" class="(bad|good)"', page)
     columns = pages.get("/side-by-side?run=run-b&run=run-a").text
     assert f"<bdi>run-a</bdi>: higher in pass rate {chance}</strong>. {caution}" in columns
@@ -1007,8 +1007,15 @@ def test_a_comparison_draws_every_difference_and_leads_to_its_samples(
     assert "Back to" not in pages.get("/runs/run-b/samples/0").text
     assert 'id="row-2"' in pages.get("/compare?a=run-a&b=run-b&change=same").text
     assert "The dashed line is the mean; the band is its 95% interval" in page
-    assert "from -0.125 to +0.125</figcaption>" in page
-    assert "The chart reaches from -0.250 to +0.250." in page
+    ends = re.search(r'<div class="ends">(<small><a.*?)</div>', page)
+    assert ends is not None
+    assert re.findall(r"</a> (\S+?)<", ends[1]) == ["-0.125", "+0.125"]
+    # The interval of the mean is wider than the bars; both fit.
+    assert re.findall(r'height="([^"]+)" class="(?:part low|part high|good-side)', page)[:3] == [
+        "152",
+        "58.5",
+        "58.5",
+    ]
     assert "Overall</bdi>: the true difference lies between " in page
     # Each other metric that isn't clearly different has its reason.
     _, _, unclear = page.partition("<p>Not clearly different: ")
@@ -1326,10 +1333,12 @@ def test_runs_with_different_samples_are_compared_over_those_that_both_have(
     make_run([answered(f"s{n}") for n in range(2)], judge, rubric=RUBRIC, run_id="run-b")
     page = pages.get("/compare?a=run-a&b=run-b").text
     row = page.partition("<bdi>Pass rate</bdi>")[2].partition("</tr>")[0]
-    assert re.findall(r">([^<>]+)</td>", row) == ["100.0%", "100.0%", "0.0 points", "the same"]
-    assert "means over those with a score in both, by the means of votes." in page
+    interval = "-69.3 to +69.3 points"
+    cells = ["100.0%", "100.0%", "0.0 points", interval, "the same"]
+    assert re.findall(r">([^<>]+)</td>", row) == cells
+    assert "Values over the 2 samples in both runs." in page
+    assert "decided over all samples of each run, not only those in both" in page
     columns = pages.get("/side-by-side?run=run-a&run=run-b").text
-    assert "not tested" not in page  # a gated metric of other samples can't be compared
     what = "run-a has 4 samples with 1 vote each, run-b has 2 samples with 1 vote each"
     assert f"{what}; each difference is over the samples shared with the first run" in columns
     assert "75.0%" in columns
@@ -1407,7 +1416,8 @@ def test_compared_outputs_are_laid_out_as_markdown_without_power(
     page = pages.get(path).text
     assert "<p><strong>No</strong> &lt;b&gt;way&lt;/b&gt;</p>" in page
     assert '<div class="output" dir="auto">Plain.</div>' in page
-    assert page.count("too different from the other response, or too long, to mark words") == 1
+    note = "No words are marked: in 1 of the 1 response below, too little is the same"
+    assert page.count(note) == 1
     assert 'class="fold"' not in page
     make_run([answered("s1", "word " * 400)], changed, rubric=RUBRIC, run_id="run-c")
     assert pages.get(path.replace("run-b", "run-c")).text.count('class="fold"') == 1

@@ -163,10 +163,11 @@ def _ends(made: PairedComparison) -> tuple[float, ...]:
 
 
 def _axis(diff: RunDiff, charted: MetricDifference) -> Axis:
-    """Return the axis of the samples' differences; all small differences get the same axis."""
-    least = _LEAST_SHOWN * _spans(diff)[charted.metric]
-    every = (diff.ranked[0][0], diff.ranked[-1][0], *_ends(charted.comparison))
-    return Axis(low=min(-least, *every), high=max(least, *every), bounded=False)
+    """Return the axis of the samples' differences; it is longer if all of them are small."""
+    every = (0.0, diff.ranked[0][0], diff.ranked[-1][0], *_ends(charted.comparison))
+    low, high = min(every), max(every)
+    room = max(0.0, _LEAST_SHOWN * _spans(diff)[charted.metric] - (high - low)) / 2
+    return Axis(low=low - room, high=high + room, bounded=False)
 
 
 _MOST_RUNS: Final = 8
