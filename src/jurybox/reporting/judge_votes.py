@@ -86,7 +86,7 @@ class Opinion(msgspec.Struct, frozen=True, kw_only=True):
 def opinions_of(votes: Iterable[StatedVote]) -> dict[tuple[str, str], list[Opinion]]:
     """Return the distinct explanations by response (empty if one was judged) and criterion.
 
-    The winners of a pair are under an empty criterion. Equal words about A or B are distinct if
+    The most common come first; the winners of a pair are under an empty criterion. Equal words about A or B are distinct if
     they were said about different responses.
     """
     found: dict[tuple[str, str], dict[tuple[str, bool], Opinion]] = {}
@@ -99,7 +99,10 @@ def opinions_of(votes: Iterable[StatedVote]) -> dict[tuple[str, str], list[Opini
             shown = show_vote(verdict)
             shown = f"prefers {shown}" if vote.first and shown != "tie" else shown
             same.setdefault(key, Opinion(reasoning=why, votes=[])).votes.append((vote, shown))
-    return {about: list(opinions.values()) for about, opinions in found.items()}
+    return {
+        about: sorted(opinions.values(), key=lambda each: -len(each.votes))
+        for about, opinions in found.items()
+    }
 
 
 def votes_on(procedure: Procedure, record: SampleRecord) -> list[StatedVote]:

@@ -69,6 +69,7 @@ _WORDS: Final = {
     "evaluator_model_version": "judges' versions",
     "evaluator_prompt_template_version_or_hash": "judges' prompt",
     "latency_e2e_ms": "latency (ms)",
+    "latency_model_ms": "model latency (ms)",
     "win_rate": "win rate of response A",
     "right": "agreement with people's labels",
 }

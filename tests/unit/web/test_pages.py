@@ -239,7 +239,7 @@ def test_a_search_finds_what_judges_and_reviewers_say(
 def test_a_sample_begins_with_its_outcome(pages: PagesClient) -> None:
     page = pages.get("/runs/run-a/samples/3").text
     assert page.index("<strong>Fails</strong>") < page.index("<h2>Task</h2>")
-    assert "Fails: <code>accuracy &gt;= 3</code>, it is 2" in page
+    assert "<li>Fails: Accuracy is 2 and has to be at least 3</li>" in page
     assert '<a class="quiet" href="#jury"><bdi>Accuracy</bdi> 2</a>' in page
     assert page.count("Muddled.") == page.count("Muddled.", page.index("Requests and replies")) + 1
     assert "Votes on a scale from 1 to 5: 2." in page
@@ -308,7 +308,9 @@ def test_a_sample_shows_what_was_said(pages: PagesClient) -> None:
     for text in ("Task s3", "answer 3", "Muddled.", "accuracy &gt;= 3", "fails", "Requests and"):
         assert text in page
     metrics = dict(re.findall(r'title="(\w+)">[^<]*</th><td class="number">([^<]*)<', page))
-    assert metrics["overall"] == "0.375"
+    assert page.count("overall 0.375") == 1
+    assert metrics["total_score"] == "5"
+    assert "overall" not in metrics
     assert "." not in metrics["input_tokens"]
     raw = pages.get("/runs/run-a/samples/3/text/reply-0")
     assert raw.headers["content-type"] == "text/plain; charset=utf-8"

@@ -10,6 +10,7 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from jurybox.documents.numbers import exact, metric_value, rounding_misleads, short
 from jurybox.engine.records import (
     ExchangeRow,
     ReviewRow,
@@ -20,7 +21,7 @@ from jurybox.engine.records import (
 )
 from jurybox.judging.flow import Failure, ModelReply
 from jurybox.reporting.judge_votes import opinions_of, votes_on
-from jurybox.reporting.metric_text import plain_words
+from jurybox.reporting.metric_text import metric_title, plain_words, required_value, ruled_title
 from jurybox.reporting.reasons import why_unsure
 from jurybox.reporting.release import read_reviews, sample_decision, settled_words
 from jurybox.reporting.run_changes import ChangeFilter
@@ -34,9 +35,10 @@ from jurybox.reporting.stored import (
 )
 from jurybox.review.reviews import REVIEW, ActiveReviews, Review, active_rows, read_review
 from jurybox.rubric.document.criteria import scenario_texts
+from jurybox.rubric.metrics import Comparison
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Response as Answered
-from jurybox.scoring.sample_result import KINDS
+from jurybox.scoring.sample_result import KINDS, RuleOutcome
 from jurybox.storage.store import Store
 from jurybox.text_format import cut, short_id
 from jurybox.web.app_state import AppState, Pending, soon
@@ -117,6 +119,7 @@ def sample_page(
         votes = votes_on(procedure_of(run), record)
     responses = _responses(record)
     titles = {each.id: each.name for each in rubric.criteria}
+    overall = record.scores.get(rubric.overall_name)
     scenario = record.inputs.scenario
     review_rows = place.store.reviews_of(run.id, number)
     active = read_reviews(run, review_rows)
@@ -143,7 +146,9 @@ def sample_page(
             for name in titles
         }
         | {"": [each.verdict.winner for each in reviews if each.verdict.winner is not None]},
-        "overall": record.scores.get(rubric.overall_name),
+        "overall": None if overall is None else metric_value(rubric.overall_name, overall),
+        "rules": [*_rules(record, rubric)],
+        "measures": [*_measures(record, rubric)],
         "decision": _decision(rubric, record, reviews),
         "reviewed": settled_words(record.result.review_reasons, reviews),
         "replies": _replies(record),
@@ -208,6 +213,28 @@ def _responses(record: SampleRecord) -> list[ComparedText]:
         ComparedText(name=name, response=each, part=part, most=_MARKED, beside=other * short)
         for name, each, part, other in (("Response A", first, a, b), ("Response B", second, b, a))
     ]
+
+
+def _rules(record: SampleRecord, rubric: Rubric) -> Iterator[tuple[str, str, str, RuleOutcome]]:
+    """Yield each pass rule: its metric's title, what it requires, and the value as text."""
+    criteria = {each.id for each in rubric.criteria}
+    for each in record.result.rules:
+        rule, value = Comparison.parse(each.rule), each.value
+        if value is not None and rounding_misleads(value, rule.number):
+            text = exact(value)
+        else:
+            text = short(value) if rule.name in criteria else metric_value(rule.name, value)
+        yield ruled_title(rule.name, rubric), required_value(rule), text, each
+
+
+def _measures(record: SampleRecord, rubric: Rubric) -> Iterator[tuple[str, str, str]]:
+    """Yield the name, title and value of each metric that the page doesn't show elsewhere."""
+    elsewhere = {rubric.overall_name, *(each.id for each in rubric.criteria)}
+    for name, value in {**record.result.metrics, **record.result.components}.items():
+        if value is not None and name not in elsewhere:
+            whole = name == "total_score" or name.endswith("_tokens")
+            text = short(value) if whole else metric_value(name, value)
+            yield name, metric_title(name, rubric), text
 
 
 def _decision(rubric: Rubric, record: SampleRecord, reviews: Sequence[Review]) -> str | None:
