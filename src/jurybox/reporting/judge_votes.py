@@ -86,8 +86,8 @@ class Opinion(msgspec.Struct, frozen=True, kw_only=True):
 def opinions_of(votes: Iterable[StatedVote]) -> dict[tuple[str, str], list[Opinion]]:
     """Return the distinct explanations by response (empty if one was judged) and criterion.
 
-    The most common come first; the winners of a pair are under an empty criterion. Equal words about A or B are distinct if
-    they were said about different responses.
+    The most common come first, and the winners of a pair are under an empty criterion. Equal words
+    about A or B are distinct if they are about different responses.
     """
     found: dict[tuple[str, str], dict[tuple[str, bool], Opinion]] = {}
     for vote in votes:

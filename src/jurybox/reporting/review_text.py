@@ -80,7 +80,8 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         """How often the judge and people agree, in words; empty if nothing can be compared."""
         part = self.flagged if self.random.agreement is None else self.random
         criteria = () if part.agreement is None else part.agreement.criteria
-        compared = [each for each in criteria if each.exact.value is not None][:4]
+        scored = [each for each in criteria if each.exact.value is not None]
+        compared = scored[:4]
         kind = "flagged" if self.random.agreement is None else "random"
         hard = " Flagged samples are the hard ones." if self.random.agreement is None else ""
         if not compared:  # on a continuous scale, scores are rarely the same
@@ -102,10 +103,15 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         fewest, most = min(each.n for each in compared), max(each.n for each in compared)
         samples = f"{fewest:,} to {most:,}" if fewest < most else f"{most:,}"
         by = f"some with the {what}s of several people"
-        # Of every sample, so that none is left out by a criterion that someone found unclear.
-        shared = [each.ceiling.n for each in compared if each.ceiling and each.labels == 2 * each.n]
-        if part.samples in shared:
+        # What someone found unclear has fewer labels.
+        rest = [
+            each.criterion
+            for each in scored
+            if not (each.ceiling and each.ceiling.n == part.samples and each.labels == 2 * each.n)
+        ]
+        if len(rest) < len(scored):
             by = f"each {'judged' if pairs else 'scored'} by 2 people"
+            by += f", though not always on {joined(rest)}" if rest else ""
         case = f": {samples} {kind} samples, {by}"
         return f"{who} the same {what} as people {', '.join(same)}{case if several else ''}.{hard}"
 

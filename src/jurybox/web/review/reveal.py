@@ -14,10 +14,12 @@ from jurybox.reporting.release import settled_words
 from jurybox.review.reviews import JudgedSample, Revealed, Review, ReviewCase
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Response
+from jurybox.text_format import joined
 from jurybox.web.review.form import SAFETY
 
 _NOTHING: Final = "-"
 _SAME: Final = "same"
+_OTHER: Final = {"A": "B", "B": "A"}
 _UNCLEAR: Final = "unclear"
 _MANY: Final = 4
 _CONCERNS: Final = {True: "yes", False: "no", None: _UNCLEAR, msgspec.UNSET: _NOTHING}
@@ -85,7 +87,7 @@ class VerdictReveal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _named(titles: Sequence[str]) -> str:
-    return ", ".join(titles) if len(titles) < _MANY else f"{len(titles)} criteria"
+    return joined(titles) if len(titles) < _MANY else f"{len(titles)} criteria"
 
 
 def compared(revealed: Revealed, mine: Review, rubric: Rubric) -> VerdictReveal:
@@ -94,6 +96,9 @@ def compared(revealed: Revealed, mine: Review, rubric: Rubric) -> VerdictReveal:
     pair = mine.verdict.is_pair
     winners = [review.verdict.winner for review in everybody]
     lines = [_line("Winner", judged.winner, winners)]
+    if revealed.order == "BA" and mine.verdict.winner in _OTHER:
+        yours = f"{mine.verdict.winner} (your {_OTHER[mine.verdict.winner]})"
+        lines = [msgspec.structs.replace(lines[0], mine=yours)]
     if not pair:
         lines = list(_score_lines(judged, everybody, rubric))
     return VerdictReveal(
@@ -232,8 +237,7 @@ def _responses(case: ReviewCase, *, swapped: bool) -> Iterator[TextPart]:
         name = f"response-{letter}" if letter else "response"
         title = f"Response {letter.upper()}".strip()
         if swapped:
-            other = "B" if letter == "a" else "A"
-            title = f"Response {other}, shown to you as {letter.upper()}"
+            title = f"Response {_OTHER[letter.upper()]}, shown to you as {letter.upper()}"
         error = None if response.answered else _why_missing(response)
         yield TextPart(name=name, title=title, text=response.text, error=error)
 

@@ -82,8 +82,13 @@ def test_a_plain_sentence_comes_before_the_numbers() -> None:
         "The judge gives the same score as people on tone in 25% of cases (4 of 16), on wit in 25%"
         " (4 of 16): 10 to 12 random samples, some with the scores of several people."
     )
-    both = part(tone | {"labels": 24, "ceiling": PEOPLE | {"n": 12}}, samples=12)
-    assert said(random=both).sentence.endswith(": 12 random samples, each scored by 2 people.")
+    every = tone | {"labels": 24, "ceiling": PEOPLE | {"n": 12}}
+    sentence = said(random=part(every, samples=12)).sentence
+    assert sentence.endswith(": 12 random samples, each scored by 2 people.")
+    # Someone found the wit of a sample unclear.
+    less = every | {"criterion": "wit", "labels": 23, "ceiling": PEOPLE | {"n": 11}}
+    sentence = said(random=part(every, less, samples=12)).sentence
+    assert sentence.endswith(", each scored by 2 people, though not always on wit.")
     assert NOTHING.sentence == ""
 
 

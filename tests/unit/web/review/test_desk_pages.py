@@ -145,7 +145,7 @@ def test_what_is_sent_is_stored_with_how_it_was_shown(
     assert (review.shown.queue, review.shown.blind) == (queue, True)
     told = html.unescape(anna.get(answer.headers["location"]).text)
     assert REASON in told
-    assert "You and the judge differ on Facts, Tone." in told
+    assert "You and the judge differ on Facts and Tone." in told
     assert "judge 2 higher" in told
 
 
@@ -412,13 +412,13 @@ def test_e11_a_dispute_names_who_confirmed_and_who_dismissed(made: Made, anna: R
     assert (
         " ".join(re.sub("<.*?>", " ", row).split()) == "Safety concern no flagged differs Ben yes"
     )
-    assert '<p class="lead">You and the judge differ on Facts, Tone, Safety concern.</p>' in text
+    assert '<p class="lead">You and the judge differ on Facts, Tone and Safety concern.</p>' in text
     anna.send(0, **SCORES, safety_concern="yes")
     same = re.sub(r"\s+", " ", re.sub("<.*?>", " ", anna.get(f"{DESK}/0/judged").text))
     assert " Safety concern yes flagged same Ben yes " in same
     agreed = r'<tr>\s*<th scope="row">Safety concern'
     assert re.search(agreed, anna.get(f"{DESK}/0/judged").text)  # only Ben differs
-    assert "You and the judge agree on 1 of 3, and differ on Facts, Tone." in same
+    assert "You and the judge agree on 1 of 3, and differ on Facts and Tone." in same
 
 
 def test_a_sample_without_a_vote_reveals_why(make_run: MakeRun, anna: Reviewer) -> None:
@@ -489,7 +489,7 @@ def test_a_revealed_pair_has_the_names_of_the_run(make_run: MakeRun, anna: Revie
     titles = re.findall("<h2>(Response .*?)</h2>", told)
     assert titles == ["Response B, shown to you as A", "Response A, shown to you as B"]
     assert told.index(titles[0]) < told.index("the second text") < told.index(titles[1])
-    assert re.findall('<td class="own"[^>]*>(.*?)</td>', told)[0] == "B"
+    assert re.findall('<td class="own"[^>]*>(.*?)</td>', told)[0] == "B (your A)"
 
 
 def test_the_random_subset_says_that_flagged_reviews_may_count(made: Made, anna: Reviewer) -> None:
