@@ -117,14 +117,20 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def conclusion(self) -> tuple[str, str]:
-        """Whether the judge can be relied on, in words, and the tone of these words.
+        """Whether the judge can be relied on and why, in words, and the tone of these words."""
+        said, why, tone = self.concluded
+        return ": ".join(filter(None, (said, why))), tone
+
+    @property
+    def concluded(self) -> tuple[str, str, str]:
+        """Whether the judge can be relied on, why not, and the tone of these words.
 
         A judge that agrees beyond chance can still score too high. Such a judge isn't to be relied
         on if a gate shows it, or if the agreement isn't proven.
         """
         agreed, tone = self._beyond_chance
         if not self.biased:
-            return agreed, tone
+            return agreed, "", tone
         sides: dict[str, list[str]] = {}
         for name, by in self.biased:
             sides.setdefault("higher" if by > 0 else "lower", []).append(name)
@@ -133,8 +139,9 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         lost = sum(not passes for passes in self.changed_gates.values())
         more = f"{counted(lost, 'more gate')} {'fails' if lost == 1 else 'fail'}"
         grave = tone != "passes" or bool(self.changed_gates)
-        found = f"{whose}: they are {are}" + (f". Corrected, {more}" if lost else "")
-        return (f"Don't rely on {found}", "fails") if grave else (f"Correct {found}", "waits")
+        why = f"they are {are}" + (f". Corrected, {more}" if lost else "")
+        said, tone = ("Don't rely on", "fails") if grave else ("Correct", "waits")
+        return f"{said} {whose}", why, tone
 
     @property
     def _beyond_chance(self) -> tuple[str, str]:

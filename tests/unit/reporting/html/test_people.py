@@ -145,6 +145,7 @@ def test_the_conclusion_names_the_weakest_and_the_biased_criterion() -> None:
     found = msgspec.structs.replace(found, changed_gates={"wit_mean >= 3": False})
     failed = f"Don't rely on {scores}. Corrected, 1 more gate fails"
     assert found.conclusion == (failed, "fails")
+    assert found.concluded[0] == "Don't rely on this judge's scores"  # short enough for a heading
 
 
 def test_a_quality_level_says_what_people_make_of_it(
@@ -198,6 +199,21 @@ def test_too_few_samples_are_nothing_to_rely_on(made: Callable, report: Callable
     text = report(made("calm"), people=said())
     # The flagged pairs, and people among themselves; not the twelve of the random subset.
     assert text.count("too few to rely on") == 2
+
+
+def test_a_bias_has_no_interval_if_its_samples_are_too_few(
+    made: Callable, report: Callable
+) -> None:
+    bias = {"value": 0.06, "interval": ENDS, "direction": "undecided", "sentence": ""}
+    texts = [
+        report(made("judged"), people=said(random=part(TONE | {"n": n, "bias": bias}, samples=n)))
+        for n in (12, 5)
+    ]
+    for text, interval in zip(texts, (True, False), strict=True):
+        assert ("Judge minus people (95%)</th>" in text) is interval
+        cell = text.partition('data-name="judge minus people">')[2].partition("</td>")[0]
+        assert cell.startswith("0.06")
+        assert ("<small" in cell) is interval
 
 
 def test_where_nobody_judged_the_rules_stand_against_people(
