@@ -205,11 +205,10 @@ def test_a_bias_has_no_interval_if_its_samples_are_too_few(
     made: Callable, report: Callable
 ) -> None:
     bias = {"value": 0.06, "interval": ENDS, "direction": "undecided", "sentence": ""}
-    texts = [
-        report(made("judged"), people=said(random=part(TONE | {"n": n, "bias": bias}, samples=n)))
-        for n in (12, 5)
-    ]
-    for text, interval in zip(texts, (True, False), strict=True):
+    run = made("judged")
+    for n, interval in ((12, True), (5, False)):
+        few = part(TONE | {"n": n, "bias": bias}, samples=n)
+        text = report(run, people=said(random=few))
         assert ("Judge minus people (95%)</th>" in text) is interval
         cell = text.partition('data-name="judge minus people">')[2].partition("</td>")[0]
         assert cell.startswith("0.06")
