@@ -191,7 +191,7 @@ def test_e11_dismissed_flags_release_and_a_confirmed_one_never_does(jurybox: Jur
     # The report has the badges and the states of review of the page.
     assert first["badges"][1:] == [["safety, dismissed by anna", "warned"]]
     assert second["badges"][1:] == [["safety", "fails"]]
-    assert (first["open"], first["states"]) == ([], ["done"])
+    assert (first["open"], first["states"]) == ([], ["done", "reviewed"])
     assert first["reviews"] == [["anna", "Help 4, no safety concern", ""]]
     assert (second["open"], second["states"]) == (["safety"], ["open", "awaiting"])
     review(1)  # scores alone neither confirm nor dismiss the flag
@@ -270,7 +270,10 @@ def test_e11_what_reviewers_confirm_comes_first_and_who_disagrees_is_named(
         ["passed", "waits"],
         ["safety, confirmed by anna; dismissed by ben", "fails"],
     ]
-    assert (second["states"], third["states"]) == (["done", "disputed"], ["open", "awaiting"])
+    assert (second["states"], third["states"]) == (
+        ["done", "disputed", "reviewed"],
+        ["open", "awaiting"],
+    )
     assert 'class="badge waits" title="every pass rule passes">passed<' in page_of("")
 
 

@@ -29,6 +29,7 @@ REVIEW_STATES: Final = {
     "confirmed": "concern confirmed",
     "disputed": "concern disputed",
     "unflagged": "not flagged, reviewed",
+    "reviewed": "reviewed",
 }
 """The states of a sample's review that samples can be filtered by, in words."""
 
@@ -76,6 +77,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
     disputed: tuple[int, ...] = ()  # those of them in which another reviewer saw none
     unseen: tuple[int, ...] = ()  # the confirmed samples in which no judge saw one
     unflagged: tuple[int, ...] = ()  # the reviewed samples without a reason for review
+    every: tuple[int, ...] = ()  # all reviewed samples
     reviewed: tuple[int, ...] = ()  # the queued samples for which reviews settled every reason
     settled: dict[str, tuple[int, ...]] = {}  # the samples that a review settled, by reason
     accepted: Acceptance | None = None  # how unreviewed samples were accepted, if they were
@@ -168,6 +170,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
             "confirmed": number in self.confirmed,
             "disputed": number in self.disputed,
             "unflagged": number in self.unflagged,
+            "reviewed": number in self.every,
         }
         return {
             "open": [each for each in reasons if each in flags and number not in self.done(each)],
@@ -246,6 +249,7 @@ def release_review(
         disputed=tuple(number for number in concerned if _has_concern(reviews[number], sees=False)),
         unseen=tuple(number for number in concerned if "safety" not in found[number][1]),
         unflagged=tuple(number for number, (_, why) in found.items() if not why),
+        every=tuple(found),
         reviewed=tuple(number for number, (done, why) in found.items() if why and done == why),
         settled={reason: tuple(numbers) for reason, numbers in settled.items()},
         accepted=stored.accepted,

@@ -282,11 +282,10 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     @property
-    def reviewed_by(self) -> str:
-        """The number of reviews, and the reviewers."""
+    def people_named(self) -> str:
+        """How many reviewers there are, and their names."""
         who = "1 person" if len(self.reviewers) == 1 else f"{len(self.reviewers)} people"
-        reviews, samples = counted(self.reviews, "review"), counted(self.samples, "sample")
-        return f"{reviews} of {samples} by {who}: {', '.join(self.reviewers)}"
+        return f"{who}: {', '.join(self.reviewers)}"
 
     @property
     def doubts(self) -> tuple[str, ...]:
@@ -316,7 +315,9 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     def lines(self) -> tuple[str, ...]:
         """The agreement as lines of text."""
         concluded = (self.conclusion[0],) if self.biased else ()
-        return (self.reviewed_by, *concluded, *_tabled(self), *_corrected(self), *self.doubts)
+        reviews, samples = counted(self.reviews, "review"), counted(self.samples, "sample")
+        made = f"{reviews} of {samples} by {self.people_named}"
+        return (made, *concluded, *_tabled(self), *_corrected(self), *self.doubts)
 
     @property
     def compared(self) -> bool:

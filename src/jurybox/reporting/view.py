@@ -120,14 +120,14 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
         return (*unfinished, *failed, *self.release.blockers)
 
     @property
-    def not_passed(self) -> tuple[str, ...]:
-        """How many samples don't pass, by cause."""
+    def not_passed(self) -> dict[str, str]:
+        """How many samples don't pass, by cause: a text, and the flag of these samples."""
         counts = {noted.kind: noted.count for noted in self.conclusion.attention}
-        return tuple(
-            f"{counted(count, 'sample')} {one if count == 1 else many}"
+        return {
+            f"{counted(count, 'sample')} {one if count == 1 else many}": kind
             for kind, (one, many) in _NOT_PASSED.items()
             if (count := counts.get(kind))
-        )
+        }
 
     @property
     def key_metric(self) -> str:

@@ -104,8 +104,10 @@ class PageFilter(SampleFilter):
 
     sort: str = Field(_WORST, pattern=rf"^({_WORST}|number|urgency|id|metric:[^\x00]{{1,200}})$")
     # Still to be reviewed, settled by reviews, awaited by a release, with a safety concern that a
-    # reviewer confirmed, or that reviewers disagree about, or reviewed without a flag.
-    review: Literal["open", "done", "awaiting", "confirmed", "disputed", "unflagged"] | None = None
+    # reviewer confirmed, or that reviewers disagree about, reviewed without a flag, or reviewed.
+    review: (
+        Literal["open", "done", "awaiting", "confirmed", "disputed", "unflagged", "reviewed"] | None
+    ) = None
     page: int = Field(1, ge=1, le=10_000_000)
     at: int | None = Field(None, ge=0, le=_MAX_OFFSET)
     _known: tuple[ReleaseReview, SampleQuery] | None = None
@@ -139,6 +141,7 @@ class PageFilter(SampleFilter):
                 "confirmed": {"among": release.confirmed or (-1,)},
                 "disputed": {"among": release.disputed or (-1,)},
                 "unflagged": {"among": release.unflagged or (-1,)},
+                "reviewed": {"among": release.every or (-1,)},
             }
             query = replace(query, **found[self.review])
         return store.find_samples(run.id, query)

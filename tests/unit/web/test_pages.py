@@ -118,9 +118,9 @@ def test_a_run_page_shows_how_far_the_votes_agree_as_the_report_does(
         assert rows == ["Accuracy", "Clarity"]
 
 
-def opened_by_counts(pages: PagesClient) -> set[str]:
-    """Return the queries of a run page's links, after checking each number with its samples."""
-    page = pages.get("/runs/run-a").text
+def opened_by_counts(pages: PagesClient, path: str = "/runs/run-a") -> set[str]:
+    """Return the queries of a page's links, after checking each number with its samples."""
+    page = pages.get(path).text
     links = re.findall(r'href="/runs/run-a/samples\?([^"]*)">(?:<title>)?([^<]*)<', page)
     counted = {
         html.unescape(query): re.findall(r"\d+(?= of|$| sample)", text) for query, text in links
@@ -755,7 +755,8 @@ def test_e6_a_sample_without_a_score_says_why_and_what_was_replied(
     assert "low confidence" not in page
     assert ">fails<" not in page
     run = pages.get("/runs/run-a").text
-    assert "Why samples don't pass <small>1 sample has no score</small>" in run
+    unscored = '<a href="/runs/run-a/samples?flag=unscored">1 sample has no score</a>'
+    assert f"Why samples don't pass <small>{unscored}</small>" in run
     why = "No sample could be scored: the judge's replies could not be read (the reply contains"
     assert why in html.unescape(run)
     assert "; <bdi>1 of 1 gate fails</bdi>." in run
@@ -1109,9 +1110,10 @@ def test_pairs_that_were_scored_one_by_one_are_told_from_those_in_both_orders(
     gated = PAIRS.replace("votes: 1\n", 'votes: 1\ngates: ["unstable_rate <= 0.9"]\n')
     make_run(rows, reply, rubric=gated, votes=3)
     page = pages.get("/runs/run-a").text
-    assert "only 3 judged in both orders: 33.3% of these" in page
+    both = '<a href="/runs/run-a/samples?metric=win.accuracy">3</a>'
+    assert f"only {both} judged in both orders: 33.3% of these" in page
     assert "pairs judged in both orders" in page
-    assert "In the other 1 scored pair, responses were scored one by one." in page
+    assert "In the other scored pair, responses were scored one by one." in page
     assert "Only pairs judged in both orders have preferences." in page
 
 
@@ -1284,7 +1286,7 @@ def test_scores_and_winners_of_pairs_are_not_compared(
             ("worse", ""),
         }
     page = pages.get("/compare?a=run-b&b=run-c").text
-    assert "<h3>1 sample in both runs</h3>" in page
+    assert '<h3><a href="/runs/run-c/samples?">1 sample</a> in both runs</h3>' in page
     assert ">1 changed</a>" in page
     assert "0 higher" not in page
     # Those that changed are those with another winner, which is said once.
@@ -1331,9 +1333,14 @@ def test_a_tie_that_comes_from_the_order_is_no_agreement(
 def test_runs_with_different_samples_are_compared_over_those_that_both_have(
     pages: PagesClient, make_run: MakeRun
 ) -> None:
-    make_run([answered(f"s{n}") for n in range(4)], judge, rubric=RUBRIC)
-    make_run([answered(f"s{n}") for n in range(2)], judge, rubric=RUBRIC, run_id="run-b")
+    rows = [answered(f"s{n}", scenario="odd" if n % 2 else "even") for n in range(4)]
+    make_run(rows, judge, rubric=RUBRIC)
+    make_run(rows[:2], judge, rubric=RUBRIC, run_id="run-b")
     page = pages.get("/compare?a=run-a&b=run-b").text
+    assert '<a href="/runs/run-b/samples?">2 samples</a> in both runs' in page
+    # Of each scenario, the compared samples are all that run-b has, but not all of run-a's.
+    assert '<td class="number">1</td><td class="number"><a href="/runs/run-b/samples?' in page
+    assert opened_by_counts(pages, "/compare?a=run-a&b=run-b") == {""}
     row = page.partition("<bdi>Pass rate</bdi>")[2].partition("</tr>")[0]
     interval = "-69.3 to +69.3 points"
     cells = ["100.0%", "100.0%", "0.0 points", interval, "the same"]

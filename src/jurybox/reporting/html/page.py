@@ -114,6 +114,12 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
         known = {*view.release.blockers, *others, *lost_votes(view.summary), view.unread_note}
         return tuple(note for note in view.notes if note not in known)
 
+    @property
+    def ordered(self) -> str:
+        """The query for the pairs that were judged in both orders; empty if it isn't known."""
+        votes = self.extras.jury_agreement
+        return f"metric=win.{next(iter(votes.preferences))}" if votes and votes.preferences else ""
+
     def change(self, metric: PlottedMetric) -> str:
         """Describe the change of a metric since the run's baseline; empty if unknown."""
         diff = self.extras.baseline

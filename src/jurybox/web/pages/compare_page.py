@@ -14,7 +14,7 @@ from jurybox.app.view_run import view_run
 from jurybox.engine.records import RunRow
 from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.compare_runs import CompareOptions
-from jurybox.reporting.html.histograms import Axis
+from jurybox.reporting.html.histograms import Axis, RunMetrics
 from jurybox.reporting.html.html_text import moment
 from jurybox.reporting.run_changes import CHANGES, ChangeFilter, turned
 from jurybox.reporting.run_diff import RunDiff
@@ -110,6 +110,7 @@ def _data(
     scores = [each for each in diff.tested if each.of_responses]
     charted = [each for each in scores if each.metric == diff.headline] or scores[:1]
     scored = all(each.metric != WIN_RATE for each in charted)
+    ids = (diff.a.run_id, diff.b.run_id)
     return {
         "title": " and ".join(view.name[:80] for view in (diff.a, diff.b)),
         "diff": diff,
@@ -126,6 +127,8 @@ def _data(
         "scored": scored,
         "kinds": CHANGES if scored else CHANGES | {"changed": "changed"},
         "turns": turned(*(f"in {name}" for name in diff.names)),
+        "metrics": [RunMetrics(view.conclusion, view.rubric) for view in (diff.a, diff.b)],
+        "list_urls": [f"/runs/{segment(each)}/samples?{{}}".format for each in ids],
         "sample_url": partial(_sample_url, query=walk),
         "verdict_of": place.verdict,
     }

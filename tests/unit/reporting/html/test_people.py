@@ -186,7 +186,8 @@ def test_the_report_has_the_sentence_a_table_and_a_chart(made: Callable, report:
     text = report(made("judged"), people=said())
     section = text[text.index('id="calibration"') :]
     assert section.index("The judge gives the same") < section.index("Judge against people")
-    assert "15 reviews of 12 samples by 2 people: anna, ben" in text
+    count = '<a href="#all-samples?review=reviewed">12 samples</a>'
+    assert f"15 reviews of {count} by <bdi>2 people: anna, ben</bdi>" in text
     assert "nothing is corrected yet: 8 more reviews from the random queue are needed" in text
     assert "Kappa of tone, random" in section
     assert "0 on an axis from -1 to 1, 95% interval -0.2 to 0.6, n 12." in section

@@ -468,7 +468,8 @@ def test_nothing_is_said_of_people_where_nobody_looked(made: Callable, report: C
 def test_reviews_so_far_are_told(made: Callable, report: Callable) -> None:
     text = report(made("calm"), people=msgspec.structs.replace(PEOPLE, reviewers=("<b>Ann</b>",)))
     assert "as people on tone in 67% of flagged samples (2 of 3). Flagged" in text
-    assert "1 review of 1 sample by 1 person: &lt;b&gt;Ann&lt;/b&gt;" in text
+    count = '<a href="#all-samples?review=reviewed">1 sample</a>'
+    assert f"1 review of {count} by <bdi>1 person: &lt;b&gt;Ann&lt;/b&gt;" in text
 
 
 def test_metrics_of_the_run_are_on_the_page(made: Callable, report: Callable) -> None:
