@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from jurybox.reporting.html.html_render import environment as report_environment
-from jurybox.reporting.html.markdown_text import harmless
+from jurybox.reporting.html.markdown_text import harmless, unmarked
 from jurybox.reporting.stored import run_title
 from jurybox.text_format import cut
 from jurybox.web.app_state import app_state_of
@@ -45,11 +45,16 @@ def highlight(text: str, wanted: str) -> Markup:
     return Markup(re.sub(pattern, mark, html, flags=re.IGNORECASE))  # noqa: S704 - all is escaped
 
 
-def excerpt(text: str, wanted: str) -> str:
-    """Return the beginning of a text, or the part around the searched words."""
+def excerpt(text: str, wanted: str, *, plain: bool = False) -> str:
+    """Return the beginning of a text, or the part around the searched words.
+
+    ``plain`` removes Markdown syntax, which needs the text's lines.
+    """
     at = text.casefold().find(wanted.casefold()) if wanted else 0
     start = max(0, at - _BEFORE) if at + len(wanted) > _LONGEST else 0
-    return cut("..." * (start > 0) + text[start:], _LONGEST)
+    part = text[start:]
+    part = unmarked(part[: 8 * _LONGEST]) if plain else part
+    return cut("..." * (start > 0) + part, _LONGEST)
 
 
 @cache

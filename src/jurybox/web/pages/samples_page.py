@@ -10,7 +10,7 @@ from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from jurybox.documents.numbers import decimals_of, metric_value
+from jurybox.documents.numbers import decimals_of, metric_value, short
 from jurybox.engine.records import Facets, RunRow
 from jurybox.reporting.attention import UNREMARKABLE, SampleCard, card
 from jurybox.reporting.judge_votes import judge_replies
@@ -74,7 +74,8 @@ def samples_page(
     except msgspec.DecodeError as error:
         raise damaged(run, error) from None
     scores = [SAMPLE_SCORE] if rubric.components else []
-    scores += [rubric.overall_name, *(each.id for each in rubric.criteria)]
+    criteria = [each.id for each in rubric.criteria]
+    scores += [rubric.overall_name, *criteria]
     columns = [name for name in scores if name in there][:_MOST_COLUMNS]
     columns += [_LATENCY] if _LATENCY in there else []
     values = {column: [row.metrics.get(column) for row in rows] for column in columns}
@@ -94,7 +95,10 @@ def samples_page(
         "columns": columns,
         # As many as the longest number of a column needs, so that points are below each other.
         "decimals": {
-            name: max(decimals_of(metric_value(name, each)) for each in [0, *some])
+            name: max(
+                decimals_of(short(each) if name in criteria else metric_value(name, each))
+                for each in [0, *some]
+            )
             for name, some in values.items()
         },
         "compared": any(row.facets.winner for row in rows),
