@@ -50,6 +50,9 @@ def test_a_page_is_fit_to_be_seen(page: Page, served: Server, stage: Stage, name
         assert chart["y"] + chart["height"] <= LOWEST
         for line in page.get_by_label("Metrics of both runs").locator("tr").all():
             assert line.evaluate("line => line.clientHeight") < TWO_LINES
+        page.goto(f"{served.url}/compare")  # to choose the runs
+        page.set_viewport_size(NARROW)
+        assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
     for table in page.locator(".outputs .document table").all():  # no column is cut off
         assert table.evaluate("table => table.scrollWidth <= table.parentElement.clientWidth")
 

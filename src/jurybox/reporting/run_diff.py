@@ -116,20 +116,11 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
 
     def outcome(self, tested: MetricDifference) -> str:
         """Return whether B is higher or lower than A in a metric, in words."""
-        if self.comparable(tested):
-            # With the same replies, no difference is due to chance.
-            moved = tested.comparison.difference if self.only_rescored else None
-            if moved:
-                return "higher" if moved > 0 else "lower"
-            lone = zip((tested.only_in_a, tested.only_in_b), self.names, strict=True)
-            some = [f"{n:,} have it only in {name}" for n, name in lone if n]
-            if not some or tested.comparison.differing:
-                return tested.outcome
-            same = f"the same in the {tested.comparison.n:,} that both have"
-            return "; ".join((same, *some))
-        sides = zip(self.names, (tested.only_in_b, tested.only_in_a), strict=True)
-        lacking = [f"{counted(n, 'sample')} without it in {name}" for name, n in sides if n]
-        return ": ".join(("not comparable", *filter(None, (", ".join(lacking),))))
+        if not self.comparable(tested):
+            return "not comparable"
+        # With the same replies, no difference is due to chance.
+        moved = tested.comparison.difference if self.only_rescored else None
+        return ("higher" if moved > 0 else "lower") if moved else tested.outcome
 
     @property
     def tone(self) -> Literal["fails", "passes", ""]:
@@ -220,13 +211,8 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
             return "inputs, replies and results are identical, by hash"
         if not self.same_rubric:
             return "differ in every sample, because each result names its rubric"
-        many = self.counts.identical_records
-        have = (
-            f"{counted(many, 'sample')} {'has' if many == 1 else 'have'}"
-            if many
-            else "no sample has"
-        )
-        return f"{have} identical inputs, replies and results in both runs, by hash"
+        many = f"{self.counts.identical_records:,} of {counted(self.counts.in_both, 'sample')}"
+        return f"inputs, replies and results are identical in {many}, by hash"
 
     def cautions(self) -> Iterator[str]:
         """Yield what a reader should know first: what differs but the scores, and runs' notes."""
@@ -374,19 +360,21 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         return "one run scores single responses, and the other picks the better of two"
 
     @property
-    def explained(self) -> MetricDifference | None:
-        """The overall score if no metric differs by more than chance; else None.
+    def leading(self) -> MetricDifference | None:
+        """The overall score, or else the win rate or the first score; None if none is comparable."""
+        scores = (each for each in self._ordered if each.of_responses and not each.is_share)
+        return next(filter(self.comparable, scores), None)
 
-        It is None too if a run was only rescored, because no difference is due to chance, or has no
-        scores.
-        """
+    @property
+    def explained(self) -> MetricDifference | None:
+        """The leading metric if none differs by more than chance, and chance plays a part."""
         clear = any(each.comparison.verdict != "undecided" for each in self._ordered)
-        if clear or self.only_rescored or self.unscored_runs:
-            return None
-        scores = [each for each in self._ordered if each.of_responses and self.comparable(each)]
-        return next(
-            (each for each in scores if each.metric == self.headline), next(iter(scores), None)
-        )
+        return None if clear or not self.by_chance else self.leading
+
+    @property
+    def by_chance(self) -> bool:
+        """Whether differences may be due to chance; not of runs only rescored, or without scores."""
+        return not (self.only_rescored or self.unscored_runs)
 
     @property
     def _ordered(self) -> list[MetricDifference]:
@@ -402,9 +390,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
 
     def doubts(self) -> Iterator[tuple[str, str]]:
         """Yield the metrics that aren't clearly different and not `explained`, with the reason."""
-        if self.only_rescored or self.unscored_runs:
-            return
-        for each in self._ordered:
+        for each in self._ordered if self.by_chance else ():
             made = each.comparison
             unclear = made.differing and made.verdict == "undecided" and self.comparable(each)
             if unclear and each != self.explained:

@@ -107,9 +107,8 @@ def _data(
     spans = list(_spans(diff).values())
     far = [max(map(abs, _ends(each.comparison))) for each in diff.tested]
     reach = max((end / span for end, span in zip(far, spans, strict=True)), default=0.0) or 1.0
-    scores = [each for each in diff.tested if each.of_responses]
-    charted = [each for each in scores if each.metric == diff.headline] or scores[:1]
-    scored = all(each.metric != WIN_RATE for each in charted)
+    charted = diff.leading
+    scored = charted is None or charted.metric != WIN_RATE
     ids = (diff.a.run_id, diff.b.run_id)
     return {
         "title": " and ".join(view.name[:80] for view in (diff.a, diff.b)),
@@ -123,7 +122,7 @@ def _data(
         "reach": reach,
         "axes": [Axis(low=-reach * span, high=reach * span, bounded=False) for span in spans],
         "charted": charted,
-        "axis": _axis(diff, charted[0]) if charted and diff.ranked else None,
+        "axis": _axis(diff, charted) if charted and diff.ranked else None,
         "scored": scored,
         "kinds": CHANGES if scored else CHANGES | {"changed": "changed"},
         "turns": turned(*(f"in {name}" for name in diff.names)),
