@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 
@@ -12,6 +13,7 @@ _LONGEST = 60
 # Above 0.62, the similarity of `assert` and `dataset`, and of `--model` and `--help`.
 _ALIKE = 0.65
 _SELECTORS = ("\U000e0100", "\U000e01ef")
+_UNUSUAL = re.compile("[^ -~]")
 
 
 def closest(name: str, known: Iterable[str], alike: float = _ALIKE) -> str | None:
@@ -51,10 +53,12 @@ def visible(text: str, *, kept: str = "", mark: Callable[[str], str] = _marked) 
     """
     if text.isprintable() and (text.isascii() or max(text) < _SELECTORS[0]):
         return text
-    return "".join(
-        char if _is_seen(char) or char in kept or _joins(text, index) else mark(char)
-        for index, char in enumerate(text)
-    )
+
+    def shown(found: re.Match[str]) -> str:
+        char = found[0]
+        return char if _is_seen(char) or char in kept or _joins(text, found.start()) else mark(char)
+
+    return _UNUSUAL.sub(shown, text)
 
 
 def visible_json(text: str) -> str:
