@@ -223,10 +223,11 @@ def numbered_card(store: Store, run: RunRow, number: int, metric: str = "") -> S
     """Return the card of a sample, by its number."""
     reviews = read_reviews(run, store.reviews_of(run.id, number)).every
     with reading(run):
-        return card(SampleRecord(_numbered(store, run, number)), rubric_of(run), metric, reviews)
+        return card(SampleRecord(numbered(store, run, number)), rubric_of(run), metric, reviews)
 
 
-def _numbered(store: Store, run: RunRow, number: int) -> SampleRow:
+def numbered(store: Store, run: RunRow, number: int) -> SampleRow:
+    """Return a sample by its number; a missing one is an error."""
     sample = store.sample(run.id, number)
     if sample is None:
         raise damaged(run, f"sample number {number} is missing")
@@ -285,7 +286,7 @@ def every_concern(store: Store, view: RunView, listed: int) -> tuple[Concern, ..
     }
 
     def places(numbers: Sequence[int]) -> tuple[SamplePlace, ...]:
-        samples = [_numbered(store, run, number) for number in numbers[:listed]]
+        samples = [numbered(store, run, number) for number in numbers[:listed]]
         return tuple(
             SamplePlace(id=each.sample_id, repeat=each.repeat, number=each.number)
             for each in samples

@@ -5,7 +5,7 @@ import hashlib
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -19,11 +19,10 @@ from jurybox.documents.numbers import (
     metric_change,
     metric_value,
     short,
-    shown,
     written_value,
 )
 from jurybox.engine.records import RunRow, facets_of, in_order
-from jurybox.reporting.attention import UNREMARKABLE, Attention, card
+from jurybox.reporting.attention import UNREMARKABLE, Attention, card, numbered
 from jurybox.reporting.html.charts import HistogramLayout, px, within
 from jurybox.reporting.html.histograms import WHOLE, Axis
 from jurybox.reporting.html.html_text import (
@@ -45,7 +44,7 @@ from jurybox.reporting.html.panels import (
     with_lost_votes,
 )
 from jurybox.reporting.html.run_verdict import Verdict, verdict_of
-from jurybox.reporting.judge_votes import Opinion, judge_replies, opinions_of, votes_on
+from jurybox.reporting.judge_votes import judge_replies, opinions_of, votes_on
 from jurybox.reporting.metric_text import (
     between,
     causes_of,
@@ -70,7 +69,7 @@ from jurybox.review.selection import FEWEST
 from jurybox.scoring.sample_result import FLAGS, NEEDS_REVIEW, flag_names
 from jurybox.statistics.jury_agreement import JuryAgreement, JuryCounter
 from jurybox.storage.store import Store
-from jurybox.text_format import counted, cut, short_id, visible
+from jurybox.text_format import counted, short_id, visible
 
 if TYPE_CHECKING:
     from jinja2 import BaseLoader, Environment, Template
@@ -104,7 +103,18 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
     def near(value: float) -> str:
         return metric_value("", round(value, 3) + 0.0)  # an estimate this close to zero is zero
 
-    own = (between, change, cost_of, counted, dollars, exact, gate_margin, gate_value, json)
+    own = (
+        between,
+        change,
+        cost_of,
+        counted,
+        dollars,
+        exact,
+        gate_margin,
+        gate_value,
+        harmless,
+        json,
+    )
     own += (metric, metric_title, moment, near, p_value, percent, plain_words, prose, px, ranked)
     own += (relabeled, rendered, rules_text, seen, sentence, short, short_id, unmarked, visible)
     own += (whole, written_value)
@@ -195,11 +205,7 @@ def own_template(name: str) -> "Template":
 
 LARGEST: Final = 20_000_000
 """The maximum size of all samples in bytes, compressed."""
-_LONGEST: Final = 20_000
-_LONGEST_REASON: Final = 200
-_LONGEST_READ: Final = 1000
 _MOST_LAID_OUT: Final = 500  # rendering the Markdown of more would take too long
-_MOST_DOTS: Final = 30
 _GZIP: Final = 16 + zlib.MAX_WBITS
 
 
@@ -216,15 +222,14 @@ class PackedSamples(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def packed_samples(store: Store, view: RunView, headline: str) -> PackedSamples:
-    """Return all samples of a run, each with its headline score."""
+    """Return all samples of a run, each with its headline score, the worst first."""
     packer = zlib.compressobj(9, wbits=_GZIP)
     pieces, size, count = list[bytes](), 0, 0
     found = Counter[str]()
     with reading(view.row):
         for sample in _samples(store, view, headline):
-            # `Markup` is a subclass of str
-            line = msgspec.json.encode(sample, enc_hook=str)
             found.update((*sample["states"], *sample["flags"]))
+            line = msgspec.json.encode(sample)
             pieces.append(packer.compress((b",\n" if count else b"[") + line))
             size += len(pieces[-1])
             count += 1
@@ -245,111 +250,39 @@ def packed_samples(store: Store, view: RunView, headline: str) -> PackedSamples:
 
 
 def _samples(store: Store, view: RunView, headline: str) -> Iterator[dict[str, Any]]:
-    from jurybox.reporting.html.markdown_text import rendered, unmarked
-
+    """Yield each sample's card, with what the sample can be found and sorted by."""
+    whole_card = cast("Any", own_template("panels/cards.html").module).whole_card
+    vote_dots = lru_cache(1000)(cast("Any", own_template("charts.html").module).vote_dots)
     titles = {each.id: each.name for each in view.rubric.criteria}
-    few = plan_of(view.row).samples <= _MOST_LAID_OUT
+    plain = plan_of(view.row).samples > _MOST_LAID_OUT
     procedure = procedure_of(view.row)
     reviews = by_number(read_reviews(view.row, store.reviews(view.run_id)).every)
-    order = store.sorted_numbers(view.run_id, view.worst_first)
-    places = {number: place for place, number in enumerate(order)}
-    for row in store.samples(view.run_id):
-        record = SampleRecord(row, in_order(row, store.exchanges_of(row.run_id, row.number)))
-        own = reviews.get(row.number, ())
-        sample, facets = card(record, view.rubric, headline, own), facets_of(row)
-
-        def laid_out(text: str, *, swapped: bool = False) -> tuple[str, str | None]:
-            left = len(text) - _LONGEST
-            note = f"\n\n{counted(left, 'more character')} omitted." if left > 0 else ""
-            text = text[:_LONGEST] + note
-            text, html = visible(text, kept="\n\t"), rendered(text) if few else None
-            return text, relabeled(html or whole(text)) if swapped else html
-
+    for number in list(store.sorted_numbers(view.run_id, view.worst_first)):
+        row = numbered(store, view.row, number)
+        record = SampleRecord(row, in_order(row, store.exchanges_of(row.run_id, number)))
+        own, facets = reviews.get(number, ()), facets_of(row)
         flags = flag_names(facets.flags)
-        texts = [("task", sample.task)]
-        texts += [(f"earlier, {turn.role}", turn.content) for turn in record.inputs.messages]
-        texts += [("context", record.inputs.context)] if record.inputs.context else []
-        texts += [("scenario", facets.scenario)] if facets.scenario else []
-        texts += [(each.label, each.error or each.text) for each in sample.answers]
-        texts += [("reference", sample.reference)] if sample.reference else []
-        reasons = (*dangers_of(record), *other_reasons(record, titles))
-        texts += [(each.about, each.text) for each in reasons]
-        if record.inputs.metadata:
-            texts.append(("metadata", msgspec.json.encode(record.inputs.metadata).decode()))
-        opinions = opinions_of(votes_on(procedure, record))
+        html = whole_card(
+            card(record, view.rubric, headline, own),
+            record,
+            reasons=(*dangers_of(record), *other_reasons(record, titles)),
+            opinions=opinions_of(votes_on(procedure, record)),
+            titles=titles,
+            reviews=own,
+            replies=list(judge_replies(record.exchanges)),
+            vote_dots=vote_dots,
+            plain=plain,
+        )
         yield {
-            "number": sample.number,
-            "place": places[sample.number],
-            "id": visible(sample.id) + (f" (repeat {sample.repeat})" if sample.repeat else ""),
-            "score": sample.value,
-            "shown": metric_value(headline, sample.value),
-            "passed": sample.passed,
-            "failed": visible(sample.failed),
-            "why": visible(cut(unmarked(sample.main_reason[:_LONGEST_READ]), _LONGEST_REASON)),
-            "badges": [(visible(each.text), each.tone) for each in sample.badges],
-            "flags": {*flags, *(("safety",) if row.number in view.release.concerned else ())},
-            **view.release.of_sample(row.number, flags),
+            "number": number,
+            "flags": {*flags, *(("safety",) if number in view.release.concerned else ())},
+            **view.release.of_sample(number, flags),
             "scenario": facets.scenario,
             "demographic": facets.demographic,
             "winner": facets.winner,
             "metrics": msgspec.Raw(facets.metrics.encode()),
-            "texts": [(visible(title), *laid_out(text)) for title, text in texts],
-            "criteria": [
-                (
-                    visible(name),
-                    *result,
-                    [(visible(by), *laid_out(why, swapped=swapped)) for by, why, swapped in said],
-                )
-                for name, *result, said in _criteria(record, opinions, titles)
-            ],
-            "reviews": [
-                (visible(each.reviewer), visible(said), laid_out(each.comment)[0])
-                for each, said in ((each, each.verdict.in_words(titles)) for each in own)
-            ],
-            "replies": [
-                (visible(judges), laid_out(text)[0])
-                for judges, text in judge_replies(record.exchanges)
-            ],
+            "card": str(html),
         }
-
-
-def _criteria(
-    record: SampleRecord,
-    opinions: Mapping[tuple[str, str], Sequence[Opinion]],
-    titles: Mapping[str, str],
-) -> Iterator[tuple[str, str, str, str, list[tuple[str, str, bool]]]]:
-    """Yield each criterion with its score, its votes as HTML, its confidence, and its opinions.
-
-    An opinion is given as the votes in words, the reasoning that they share, and whether this was
-    written about swapped responses.
-    """
-    report = record.report
-    if report is None:
-        return
-    dots = cast("Any", own_template("charts.html").module).vote_dots
-    pair = report.method == "pairwise"
-
-    def said(side: str, name: str, otherwise: str = "") -> list[tuple[str, str, bool]]:
-        found = opinions.get((side, name), ())
-        return [(each.in_words, each.reasoning, each.swapped) for each in found] or [
-            ("", otherwise, False)
-        ]
-
-    if pair:
-        won = dots("the better response", report.winner_votes[:_MOST_DOTS])
-        yield "The better response", report.winner or "none", won, "", said("", "")
-    sides = {side: scored.criteria for side, scored in (report.responses or {}).items()}
-    for side, criteria in (sides or {"": report.criteria}).items():
-        for each in criteria:
-            given = () if report.judge_fallback else each.votes[:_MOST_DOTS]
-            if report.judge_fallback:
-                drawn = "none could be read; this is the fallback score"
-            else:
-                drawn = dots(each.id, given, None if pair else each.scale) if given else ""
-            score = each.preference or ("-" if each.score is None else shown(each.score))
-            name = titles.get(each.id, each.id) + (side and f" of {side}")
-            why = "" if report.judge_fallback else each.reasoning
-            yield name, score, drawn, each.confidence if given else "", said(side, each.id, why)
 
 
 def html_report(view: RunView, attention: Attention, store: Store, more: Mapping[str, Any]) -> str:

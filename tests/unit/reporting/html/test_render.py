@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from html import unescape
 from html.parser import HTMLParser
 from typing import TypeVar
 from xml.etree import ElementTree as ET
@@ -38,12 +39,14 @@ from jurybox.reporting.view import finished_view
 from jurybox.review.reviews import HumanVerdict
 from jurybox.statistics.estimates import Estimate, Interval
 from jurybox.statistics.jury_agreement import CriterionVotes, JudgeDissent, JuryAgreement
+from verdicts import preferred
 
 HOSTILE = (
     "</style></title><script>alert(1)</script><img src=x onerror=alert(1)>\"'>"
     "<svg/onload=alert(2)><a href=javascript:alert(3)>\u202e\u2066\x00\x07{{ 7 * 7 }}{% if %}"
 )
 T = TypeVar("T")
+CRITERIA = ("correctness", "completeness", "soundness", "clarity", "usefulness")
 KINDS = ["judged", "repeated", "calm", "unfinished", "empty", "rules", "pairs"]
 VOID = {"meta", "link", "br", "img", "input"}
 OURS = {
@@ -163,61 +166,85 @@ def test_a_page_asks_for_nothing_and_runs_its_own_script_alone(
     assert f"script-src 'sha256-{digest}'" in policy
 
 
+def packed_in(text: str) -> list[dict]:
+    """Return the samples in a report."""
+    (packed,) = re.findall(r"data-samples>([^<]*)</script>", text)
+    return json.loads(gzip.decompress(base64.b64decode(packed)))
+
+
+def samples_of(run: object) -> list[dict]:
+    """Return a run's samples as a report has them."""
+    packed = html_render.packed_samples(run.store, run.view, "overall_quality")
+    return json.loads(gzip.decompress(base64.b64decode(packed.data)))
+
+
+def cells(card: str) -> list[list[str]]:
+    """Return the cells of a card's criteria as HTML: name, score, votes, confidence, reasoning."""
+    rows = re.findall(r"<tr>(.*?)</tr>", card.partition("<tbody>")[2], re.DOTALL)
+    return [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL) for row in rows]
+
+
 def test_all_samples_are_inside(made: Callable, report: Callable) -> None:
     run = made("judged")
-    text = report(run)
-    packed = re.search(r"data-samples>([^<]*)</script>", text)[1]
-    samples = json.loads(gzip.decompress(base64.b64decode(packed)))
-    stored = [row.number for row in run.store.samples(run.row.id)]
-    assert [each["number"] for each in samples] == stored
-    texts = {title: text for title, text, _ in samples[0]["texts"]}
-    assert {"task", "response"} <= {*texts}
-    name, score, votes, confidence, opinions = samples[0]["criteria"][0]
-    assert (name, score, confidence) == ("Accuracy", "2", "moderate")
+    samples = packed_in(report(run))
+    assert [each["number"] for each in samples] == [2, 3, 1, 0]  # the worst first
+    card = samples[-1]["card"]
+    outline(card)
+    assert re.findall(r"<dt[^>]*>(\w+)</dt>", card)[:2] == ["task", "response"]
+    name, score, votes, confidence, opinions = cells(card)[0]
+    assert (name, score, confidence) == ("<bdi>Accuracy</bdi>", "2", "moderate")
     assert "<desc>Votes on a scale from 0 to 2: 2.</desc>" in votes
-    assert [by for by, *_ in opinions] == ["python/judges:one: 2"]
+    assert re.findall(r'<small class="muted">(.*?)</small>', opinions) == ["python/judges:one: 2"]
+    # The criteria share a reasoning, which is given once.
+    assert "as for <bdi>Accuracy</bdi>" in cells(card)[1][-1]
+    assert card.partition("<details class=")[2].count("Right.") <= 3
 
 
 def test_every_judge_explains_its_votes_and_a_fallback_score_is_no_vote(
     make_run: Callable, row: Callable
 ) -> None:
-    def first_criterion(run: object) -> list:
-        packed = html_render.packed_samples(run.store, run.view, "overall_quality")
-        (sample,) = json.loads(gzip.decompress(base64.b64decode(packed.data)))
-        return sample["criteria"][0]
-
-    said = '{"accuracy_score": %s, "faithfulness_score": 2, "rationale": "%s"}'
-    replies = iter([said % (2, "Right."), said % (1, "**Vague.**"), said % (2, "Right.")])
+    text = '{"accuracy_score": %s, "faithfulness_score": 2, "rationale": "%s"}'
+    replies = iter([text % (2, "Right."), text % (1, "**Vague.**"), text % (2, "Right.")])
     run = make_run([row("a", "x")], lambda _: next(replies), votes=3)
-    _, _, votes, confidence, opinions = first_criterion(run)
+    _, _, votes, confidence, opinions = cells(samples_of(run)[0]["card"])[0]
     assert "<desc>Votes on a scale from 0 to 2: 2, 1, 2.</desc>" in votes
     assert votes.count("<circle") == 3
     assert confidence == "moderate"
-    assert [(by, text) for by, text, _ in opinions] == [
-        ("python/judges:one: 2 (2 votes)", "Right."),
-        ("python/judges:one: 1", "**Vague.**"),
-    ]
-    assert "<strong>Vague.</strong>" in opinions[1][2]
+    first, second = opinions.split("<small")[1:]
+    assert ">python/judges:one: 2 (2 votes)</small>" in first
+    assert ">Right.<" in first
+    assert ">python/judges:one: 1</small>" in second
+    assert "<strong>Vague.</strong>" in second
     run = make_run([row("a")], lambda _: "no idea", rubric="companion", run_id="run-f")
-    _, _, votes, confidence, opinions = first_criterion(run)
+    _, _, votes, confidence, opinions = cells(samples_of(run)[0]["card"])[0]
     assert (votes, confidence) == ("none could be read; this is the fallback score", "")
-    assert opinions == [["", "", None]]
+    assert opinions.strip() == ""
     # What can't be read explains no score: the rules' reasons come first.
     *rules, last = reasons_of(SampleRecord(run.store.sample(run.row.id, 0)))
     assert rules
     assert (last.about, last.text) == ("the judge's reply could not be read", "no idea")
 
 
+def test_hidden_characters_are_shown_in_the_words_of_a_judge_that_saw_a_pair_swapped(
+    make_run: Callable, row: Callable
+) -> None:
+    def judge(_: str) -> str:
+        return preferred("A", CRITERIA, f"A is better. {HOSTILE}")
+
+    run = make_run([row("p", response_b=row("b").response)], judge, rubric="general")
+    card = samples_of(run)[0]["card"]
+    outline(card)
+    assert '<span class="relabeled" data-here="B">A</span> is better.' in card
+    assert not set("\u202e\u2066\x00\x07") & set(card)
+
+
 def test_a_pair_shows_its_winner_with_what_each_judge_saw_first(made: Callable) -> None:
-    run = made("pairs")
-    packed = html_render.packed_samples(run.store, run.view, "overall_quality")
-    sample = json.loads(gzip.decompress(base64.b64decode(packed.data)))[0]
-    name, _, votes, _, opinions = sample["criteria"][0]
+    name, _, votes, _, opinions = cells(samples_of(made("pairs"))[0]["card"])[0]
     judge = "python/judges:one"
     by = f"{judge}: prefers A; {judge}, shown swapped: prefers B"
-    assert name == "The better response"
+    assert name == "<bdi>The better response</bdi>"
     assert "<desc>Votes on a scale from A over a tie to B: tie.</desc>" in votes
-    assert [each[0] for each in opinions] == [by]
+    assert re.findall("<small[^>]*>(.*?)</small>", opinions) == [by]
 
 
 def test_every_reply_of_the_judges_is_inside(make_run: Callable, row: Callable) -> None:
@@ -230,10 +257,9 @@ def test_every_reply_of_the_judges_is_inside(make_run: Callable, row: Callable) 
         ]
     )
     run = make_run([row("a", "x")], lambda _: next(replies), votes=3)
-    packed = html_render.packed_samples(run.store, run.view, "overall_quality")
-    (sample,) = json.loads(gzip.decompress(base64.b64decode(packed.data)))
-    texts = [text for _, text in sample["replies"]]
-    assert texts == [
+    (sample,) = samples_of(run)
+    _, _, below = sample["card"].partition("The judges' replies")
+    assert [unescape(each) for each in re.findall("<dd[^>]*>(.*?)</dd>", below, re.DOTALL)] == [
         'accuracy_score: 2\nfaithfulness_score: 2\nrationale: It says "hold".',
         "accuracy_score: 2\nfaithfulness_score: 1\nrationale: No duration.",
         "I can't decide this.",
@@ -244,15 +270,11 @@ def test_samples_inside_are_laid_out_as_markdown_without_power(
     make_run: Callable, row: Callable
 ) -> None:
     answer = row("a", "**Yes** <b>sir</b>", context="Be brief.", metadata={"region": "north"})
-    run = make_run([answer], None, rubric="companion")
-    packed = html_render.packed_samples(run.store, run.view, "overall_quality")
-    (sample,) = json.loads(gzip.decompress(base64.b64decode(packed.data)))
-    texts = {title: (text, html) for title, text, html in sample["texts"]}
-    assert texts["response"] == (
-        "**Yes** <b>sir</b>",
-        "<p><strong>Yes</strong> &lt;b&gt;sir&lt;/b&gt;</p>\n",
-    )
-    assert (texts["context"][0], texts["metadata"][0]) == ("Be brief.", '{"region":"north"}')
+    (sample,) = samples_of(make_run([answer], None, rubric="companion"))
+    texts = dict(re.findall(r"<dt[^>]*>(.*?)</dt><dd[^>]*>(.*?)</dd>", sample["card"], re.DOTALL))
+    assert texts["response"] == "<p><strong>Yes</strong> &lt;b&gt;sir&lt;/b&gt;</p>\n"
+    assert texts["context"] == "Be brief."
+    assert unescape(texts["metadata"]) == '{"region":"north"}'
 
 
 def test_the_line_of_a_sample_has_its_reason_without_the_marks_of_markdown(
@@ -261,10 +283,9 @@ def test_the_line_of_a_sample_has_its_reason_without_the_marks_of_markdown(
     """E15: a row of the report is read at first sight, as on the pages."""
     reply = {"accuracy_score": 0, "faithfulness_score": 1, "rationale": "**Wrong**: `a` < b."}
     text = report(make_run([row("a", "x")], lambda _: json.dumps(reply)))
-    packed = re.search(r"data-samples>([^<]*)</script>", text)[1]
-    (sample,) = json.loads(gzip.decompress(base64.b64decode(packed)))
-    assert sample["why"] == "Accuracy 0, Faithfulness 1: Wrong: a < b."
-    assert ": Wrong: a &lt; b." in re.search(r'"card-why">(.*?)</summary>', text, re.DOTALL)[1]
+    for each in (text, packed_in(text)[0]["card"]):
+        line = re.search(r'"card-why">(.*?)</summary>', each, re.DOTALL)[1]
+        assert "Accuracy 0, Faithfulness 1: Wrong: a &lt; b." in line
 
 
 def test_too_many_samples_for_one_file_are_left_out_and_it_says_so(
@@ -436,6 +457,10 @@ def test_hostile_samples_are_shown_as_they_were_written(
     assert "<script>alert(4)</script>" in "".join(read.said)
     assert "980,000 more characters omitted." in text
     assert len(text) < 1_000_000
+    for each in packed_in(text):
+        card = outline(each["card"])
+        assert "<script>alert(4)</script>" in "".join(card.said)
+        assert not set("\u202e\u2066\x00\x07") & set(each["card"])
 
 
 def test_an_unfinished_run_says_so(made: Callable, report: Callable) -> None:

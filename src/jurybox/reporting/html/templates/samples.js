@@ -1,20 +1,20 @@
 "use strict";
-// Lists the samples in the report, some at a time.
+// Finds samples in the report, and shows their cards, some at a time.
 (async () => {
   const section = document.getElementById("all-samples");
-  const packed = section.querySelector("[data-samples]").textContent;
-  const list = section.querySelector("[data-list]");
-  const status = section.querySelector("[role=status]");
-  const search = section.querySelector("input");
-  const only = section.querySelector("select");
-  const more = section.querySelector("button");
-  const asked = section.querySelector("[data-asked]");
+  const part = (selector) => section.querySelector(selector);
+  const list = part("[data-list]");
+  const status = part("[role=status]");
+  const search = part("input");
+  const only = part("select");
+  const more = part("button");
+  const asked = part("[data-asked]");
+  const paper = part("[data-paper]");
   const page = 25;
-  const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
+  const bytes = Uint8Array.from(atob(part("[data-samples]").textContent), (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const samples = JSON.parse(await new Response(stream).text());
   // The worst first, as in the viewer.
-  samples.sort((a, b) => a.place - b.place);
+  const samples = JSON.parse(await new Response(stream).text());
   let query = new URLSearchParams();
   let found = samples;
   let shown = 0;
@@ -25,67 +25,46 @@
 
   const plain = (name) => [...only.options].find((each) => each.value === name)?.dataset.words ?? name.replaceAll("_", " ");
 
-  function element(name, text, kind) {
-    const made = document.createElement(name);
-    if (text !== undefined) made.textContent = text;
-    if (kind) made.className = kind;
-    return made;
-  }
-
-  // HTML that our own renderer made from Markdown; it lets no tag in a text through.
-  function laidOut(html, name) {
-    const made = element(name, undefined, "document");
-    made.innerHTML = html;
-    return made;
-  }
+  // The words of a card that differ between samples, in lowercase.
+  const characters = { amp: "&", lt: "<", gt: ">", quot: '"', "#34": '"', "#39": "'" };
+  const words = (sample) => sample.words ??= sample.card.replace(/<(\w+) data-label[^]*?<\/\1>|<[^>]*>/g, "")
+    .replace(/&(amp|lt|gt|quot|#34|#39);/g, (_, name) => characters[name]).toLowerCase();
+  const says = (part) => part.textContent.toLowerCase().includes(wanted);
 
   function card(sample) {
-    const made = element("details", undefined, "card");
-    made.id = `sample-${sample.number}`;
-    const summary = element("summary");
-    const winner = sample.winner && (sample.winner === "tie" ? "tie" : `${sample.winner} wins`);
-    if (sample.score !== null || winner) summary.append(element("span", sample.score === null ? winner : sample.shown, "card-value"), " ");
-    summary.append(element("span", sample.id, "card-name"), " ");
-    for (const [text, tone] of sample.badges) summary.append(element("span", text, `badge ${tone}`), " ");
-    for (const [title, text, html] of sample.texts.filter(([each]) => /^(task|response( [AB])?)$/.test(each))) {
+    const holder = document.createElement("template");
+    // Our own templates made this HTML; they let no tag in a text through.
+    holder.innerHTML = sample.card;
+    const made = holder.content.firstElementChild;
+    const line = made.querySelector("summary");
+    const reason = line.querySelector(".card-why");
+    for (const part of made.querySelectorAll(".texts > div")) {
+      const [title, text] = [part.firstChild.textContent, part.lastChild.textContent];
       const side = / [AB]$/.test(title) ? `${title.slice(-1)}: ` : "";
-      const words = html === null ? text : laidOut(html, "span").textContent;
-      summary.append(element("span", side + words.slice(0, 160) + (words.length > 160 ? "…" : ""), "card-why"));
+      if (title !== "reference") add(line, side + text.slice(0, 160) + (text.length > 160 ? "…" : ""), reason);
     }
-    if (sample.failed) summary.append(element("span", `fails ${sample.failed}`, "card-why bad"));
-    if (sample.why) summary.append(element("span", sample.why, "card-why"));
-    const found = wanted && !summary.textContent.toLowerCase().includes(wanted) && passage(sample);
-    if (found) summary.append(element("span", found, "card-why"));
-    mark(summary);
-    made.append(summary);
-    made.addEventListener("toggle", () => addTexts(made, sample));
+    if (wanted !== "") point(made, line);
     return made;
   }
 
-  // Every text that the search looks at, with its title.
-  function everything(sample) {
-    return [
-      ["id", sample.id],
-      ...sample.texts,
-      ...sample.criteria.flatMap(([name, score, , , opinions]) =>
-        opinions.flatMap(([by, why]) => [[`votes on ${name}`, by], [`${name} ${score}`, why]])),
-      ...sample.reviews.flatMap(([name, verdict, comment]) => [[name, verdict], [name, comment]]),
-      ...sample.replies.map(([name, reply]) => [`reply of ${name}`, reply]),
-    ];
+  function add(line, text, before = null) {
+    const made = document.createElement("span");
+    made.className = "card-why";
+    made.textContent = text;
+    line.insertBefore(made, before);
   }
 
-  const matching = (sample) => everything(sample).find(([, text]) => text.toLowerCase().includes(wanted));
-
-  // The words around the first match in a text that is folded away.
-  function passage(sample) {
-    const [title, text] = matching(sample) ?? ["", ""];
-    const at = text.toLowerCase().indexOf(wanted);
-    return title && `${title}: ${at > 60 ? "…" : ""}${text.slice(Math.max(at - 60, 0), at + wanted.length + 60)}`;
-  }
-
-  function mark(root) {
-    if (wanted === "") return;
-    const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  // Marks the searched words, and quotes the words around them if the card's line lacks them.
+  function point(made, line) {
+    const part = says(line) ? null : [...made.querySelectorAll("dd, small, td:not([data-label])")].find(says);
+    if (part) {
+      const text = part.textContent;
+      const at = text.toLowerCase().indexOf(wanted);
+      const title = part.closest("tr, dl > div").firstElementChild.textContent;
+      add(line, `${title}: ${at > 60 ? "…" : ""}${text.slice(Math.max(at - 60, 0), at + wanted.length + 60)}`);
+    }
+    for (const folded of made.querySelectorAll("details")) folded.open = says(folded);
+    const walker = document.createTreeWalker(made, NodeFilter.SHOW_TEXT);
     const nodes = [];
     while (walker.nextNode()) nodes.push(walker.currentNode);
     for (let node of nodes) {
@@ -94,82 +73,11 @@
       for (let at = node.data.toLowerCase().indexOf(wanted); at >= 0; at = node.data.toLowerCase().indexOf(wanted)) {
         const hit = node.splitText(at);
         node = hit.splitText(wanted.length);
-        const made = element("mark");
-        hit.replaceWith(made);
-        made.append(hit);
+        const mark = document.createElement("mark");
+        hit.replaceWith(mark);
+        mark.append(hit);
       }
     }
-  }
-
-  function addTexts(made, sample) {
-    if (made.querySelector("dl")) return;
-    const side = element("dl", undefined, "vote-reasoning side texts");
-    const rest = element("dl", undefined, "vote-reasoning side");
-    for (const [title, text, html] of sample.texts) {
-      const body = html === null ? element("dd", text, "whole-text") : laidOut(html, "dd");
-      const beside = /^(task|response( [AB])?|reference)$/.test(title);
-      const group = element("div");
-      group.append(element("dt", title), body);
-      (beside ? side : rest).append(group);
-    }
-    const parts = [side, rest, criteria(sample), reviews(sample), replies(sample)].filter((part) => part.hasChildNodes());
-    parts.forEach(mark);
-    made.append(...parts);
-  }
-
-  // A table that becomes a list on a narrow screen; a cell is a text or an element.
-  function table(names, rows) {
-    const made = element("table", undefined, "upright vote-reasoning");
-    if (rows.length === 0) return made;
-    const head = made.createTHead().insertRow();
-    for (const name of names) head.append(element("th", name));
-    const body = made.createTBody();
-    for (const cells of rows) {
-      const row = body.insertRow();
-      cells.forEach((cell, at) => {
-        const part = element(at ? "td" : "th");
-        if (at) part.dataset.name = names[at].toLowerCase();
-        part.append(cell);
-        row.append(part);
-      });
-    }
-    return made;
-  }
-
-  function criteria(sample) {
-    // Criteria that share a reasoning show it once.
-    const seen = new Map();
-    const result = sample.winner === null ? "Score" : "Winner";
-    return table(["Criterion", result, "Votes", "Confidence", "Reasoning"], sample.criteria.map(([name, score, votes, sure, opinions]) => {
-      const why = element("div");
-      for (const [by, text, html] of opinions) {
-        const first = seen.get(text);
-        if (first === undefined && text !== "") seen.set(text, name);
-        if (by) why.append(element("small", by, "muted"));
-        why.append(first !== undefined ? element("p", `as for ${first}`) : html === null ? element("p", text, "whole-text") : laidOut(html, "div"));
-      }
-      return [name, score, laidOut(votes, "div"), element("span", sure, { high: "good", moderate: "warn", low: "bad" }[sure]), why];
-    }));
-  }
-
-  function reviews(sample) {
-    return table(["Reviewer", "Verdict", "Comment"], sample.reviews);
-  }
-
-  function replies(sample) {
-    // The table above has the reasoning already, so paper doesn't repeat it.
-    const made = element("details", undefined, `vote-reasoning${sample.criteria.length ? " unprinted" : ""}`);
-    if (sample.replies.length === 0) return made;
-    made.append(element("summary", "The judges' replies"));
-    const list = element("dl", undefined, "side");
-    for (const [name, reply] of sample.replies) {
-      const group = element("div");
-      group.append(element("dt", name), element("dd", reply, "whole-text"));
-      list.append(group);
-    }
-    made.append(list);
-    made.open = wanted !== "" && sample.replies.some(([, reply]) => reply.toLowerCase().includes(wanted));
-    return made;
   }
 
   function showMore() {
@@ -219,7 +127,7 @@
     asked.querySelector("strong").textContent = described();
     found = samples.filter((sample) => meets(sample) &&
       (only.value === "" || sample.flags.includes(only.value) || sample.states.includes(only.value)) &&
-      (wanted === "" || matching(sample)));
+      (wanted === "" || words(sample).includes(wanted)));
     const [, sorted] = (query.get("sort") ?? "").split(":");
     if (sorted) found.sort((a, b) => (b.metrics[sorted] ?? -Infinity) - (a.metrics[sorted] ?? -Infinity));
     list.replaceChildren();
@@ -238,11 +146,10 @@
       section.scrollIntoView();
       return;
     }
-    const number = Number(/^#sample-(\d+)$/.exec(location.hash)?.[1] ?? NaN);
-    const sample = samples.find((each) => each.number === number);
+    const sample = samples.find((each) => location.hash === `#sample-${each.number}`);
     if (!sample) return;
-    if (!document.getElementById(`sample-${number}`)) list.prepend(card(sample));
-    const target = document.getElementById(`sample-${number}`);
+    const target = document.getElementById(`sample-${sample.number}`) ?? card(sample);
+    if (!target.isConnected) list.prepend(target);
     target.open = true;
     target.scrollIntoView();
   }
@@ -256,14 +163,14 @@
   more.addEventListener("click", showMore);
   addEventListener("beforeprint", () => {
     while (shown < Math.min(found.length, printed)) showMore();
-    const failing = found.slice(0, shown).filter((sample) => sample.passed !== true).slice(0, printedWhole);
-    for (const sample of failing) addTexts(document.getElementById(`sample-${sample.number}`), sample);
-    const paper = section.querySelector("[data-paper]");
+    const cards = [...list.children];
+    const failing = cards.filter((each) => !each.querySelector("summary .passes")).slice(0, printedWhole);
+    for (const each of cards) each.classList.toggle("brief", !each.open && !failing.includes(each));
     paper.hidden = false;
-    paper.textContent = `${shown.toLocaleString("en")} of ${found.length.toLocaleString("en")} samples are printed, the worst first; the texts of ${failing.length} that don't pass are included.`;
+    paper.textContent = `${shown.toLocaleString("en")} of ${found.length.toLocaleString("en")} samples are printed, the worst first, ${failing.length} of them with their texts.`;
   });
   addEventListener("afterprint", () => {
-    section.querySelector("[data-paper]").hidden = true;
+    paper.hidden = true;
   });
   addEventListener("hashchange", follow);
   section.querySelector(".filters").hidden = false;
