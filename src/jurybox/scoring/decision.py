@@ -93,11 +93,7 @@ class _Explainer(msgspec.Struct, frozen=True):
         several = len(self.scenarios) > 1
         if rule.name == LOWEST_SCENARIO:
             if several and not both:
-                where, scenario = self._where(self.overall)
-                sentence = f"every scenario averages {_bound(rule)}{where}"
-                yield DecisionReason(
-                    sentence=sentence, score=self.rubric.overall_name, scenario=scenario
-                )
+                yield self._reason(self.overall, f"every scenario averages {_bound(rule)}")
         elif rule.name == self.overall and several and both:
             yield self._line(rule.name, f", and every scenario {_bound(rule)}", rule)
         elif rule.name != LOWEST_MEAN or lowest is None:
@@ -138,20 +134,18 @@ class _Explainer(msgspec.Struct, frozen=True):
         """Yield a line on the criterion with the lowest mean."""
         lowest = _lowest_of(self.means, self.metrics)
         if lowest is not None:
-            line = self._line(lowest, "")
-            sentence = f"the weakest criterion: {line.sentence}"
-            yield msgspec.structs.replace(line, sentence=sentence)
+            yield self._line(lowest, "", head="the weakest criterion: ")
 
-    def _line(self, name: str, tail: str, rule: Comparison | None = None) -> DecisionReason:
-        value = self._shown(self.metrics.get(name), rule)
+    def _line(
+        self, name: str, tail: str, rule: Comparison | None = None, head: str = ""
+    ) -> DecisionReason:
+        value, title = self._shown(self.metrics.get(name), rule), self.title
         if name not in (*self.means, self.overall):
-            return DecisionReason(sentence=f"{self.title(name)} is {value}{tail}")
-        score, (where, scenario) = name.removesuffix(_MEAN), self._where(name)
-        sentence = f"{self.title(score)} averages {value}{tail}{where}"
-        return DecisionReason(sentence=sentence, score=score, scenario=scenario)
+            return DecisionReason(sentence=f"{title(name)} is {value}{tail}")
+        return self._reason(name, f"{head}{title(name.removesuffix(_MEAN))} averages {value}{tail}")
 
-    def _where(self, name: str) -> tuple[str, str]:
-        """Return the end of a line: in which scenarios a metric is lowest; and which, if one."""
+    def _reason(self, name: str, words: str) -> DecisionReason:
+        """Return a reason that ends with the scenarios in which a mean is lowest, and its value."""
         known = {
             scenario: round(value, _COMPARED)
             for scenario, metrics in self.scenarios.items()
@@ -160,11 +154,12 @@ class _Explainer(msgspec.Struct, frozen=True):
         lowest = min(known.values(), default=None)
         there = [scenario for scenario, value in known.items() if value == lowest]
         if len(there) == len(self.scenarios) > 1:
-            return "; the same in every scenario", ""
+            there, words = [], f"{words}; the same in every scenario"
         named = ", ".join(there[:_MOST_NAMED])
         more = f" and {left} more" if (left := len(there) - _MOST_NAMED) > 0 else ""
-        where = f"; lowest in {named}{more} ({self._shown(lowest)})" if there else ""
-        return where, there[0] if len(there) == 1 else ""
+        words += f"; lowest in {named}{more} ({self._shown(lowest)})" if there else ""
+        alone = there[0] if len(there) == 1 else ""
+        return DecisionReason(sentence=words, score=name.removesuffix(_MEAN), scenario=alone)
 
     def _shown(self, value: float | None, rule: Comparison | None = None) -> str:
         return "unknown" if value is None else self.format(value, rule and rule.number)
