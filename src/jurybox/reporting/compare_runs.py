@@ -9,6 +9,7 @@ import heapq
 import math
 import sys
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
+from itertools import zip_longest
 from operator import itemgetter
 from typing import Any, Final, cast
 
@@ -91,12 +92,8 @@ def sample_pairs(
     Both runs are read in parallel. A sample waits for its counterpart, so memory grows with the
     distance between their positions, which is zero for reruns of one dataset.
     """
-    sides = (_sides(store, one, clusters), _sides(store, other, clusters))
     waiting: tuple[dict[Key, StoredSide], dict[Key, StoredSide]] = ({}, {})
-    while True:
-        found = [next(side, None) for side in sides]
-        if found == [None, None]:
-            break
+    for found in zip_longest(_sides(store, one, clusters), _sides(store, other, clusters)):
         for at, side in enumerate(found):
             if side is None:
                 continue

@@ -35,7 +35,6 @@ _RATES: Final = {
     "target_error": "target_error_rate",
 }
 _RUN_METRICS: Final = {**_RATES, SAMPLE_SCORE: AGGREGATE_SCORE, WIN_RATE: WIN_RATE}
-_TONES: Final = {"bad": "worse", "good": "better"}
 _LONGEST: Final = 60
 
 
@@ -115,20 +114,19 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         return bool(tested.comparison.n) and (tested.of_failures or not self.unscored_runs)
 
     def outcome(self, tested: MetricDifference) -> str:
-        """Return whether B is higher or lower than A in a metric, in words."""
+        """Return whether B is better or worse than A in a metric, or higher or lower, in words."""
         if not self.comparable(tested):
             return "not comparable"
         # With the same replies, no difference is due to chance.
         moved = tested.comparison.difference if self.only_rescored else None
-        return ("higher" if moved > 0 else "lower") if moved else tested.outcome
+        known = ("higher" if moved > 0 else "lower") if moved else tested.outcome
+        return {"bad": "worse", "good": "better"}.get(self.tone_of(tested), known)
 
     @property
     def tone(self) -> Literal["fails", "passes", ""]:
         """Whether the comparison is a regression or a gain; empty if neither, or not known."""
-        if not self.same_rubric:
-            return ""
-        gained = any(each.gained for each in self.tested)
-        return "fails" if self.regressions else "passes" if gained else ""
+        tones = {self.tone_of(each) for each in self.tested}
+        return "fails" if "bad" in tones else "passes" if "good" in tones else ""
 
     def tone_of(self, tested: MetricDifference | None) -> Literal["bad", "good", ""]:
         """Return whether a metric got significantly worse or better; empty if not known."""
@@ -313,7 +311,9 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
                 parts.append(self._newly_scored(each, names))
             elif each.comparison.verdict != "undecided":
                 name = self.name_of(each, titled=titled)
-                found.setdefault(self._word(each), []).append(in_sentence(name) if titled else name)
+                found.setdefault(self.outcome(each), []).append(
+                    in_sentence(name) if titled else name
+                )
         if found:
             than = f" than {names[0]} in" if lettered else " in"
             differs = (f"{what}{than} {joined(metrics)}" for what, metrics in found.items())
@@ -339,9 +339,6 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         """Return the name of a tested metric for a sentence."""
         name = _RATES.get(tested.metric, tested.metric)
         return metric_title(name, self.b.rubric) if titled else name
-
-    def _word(self, tested: MetricDifference) -> str:
-        return _TONES.get(self.tone_of(tested), tested.comparison.verdict)
 
     def _why_not(self, names: tuple[str, str]) -> str:
         """Return why no sample has a score in both runs, which have these names."""
