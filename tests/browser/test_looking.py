@@ -150,6 +150,7 @@ def test_a_report_holds_all_samples_and_finds_them_without_a_server(
     expect(status).to_have_text("24 samples")
     page.pdf()
     page.emulate_media(media="print")
+    expect(page.locator("#all-samples .filters, nav").filter(visible=True)).to_have_count(0)
     cards = page.locator("#all-samples .card")
     failing = cards.filter(has_not=page.locator(".passes"))
     assert failing.count() == failing.locator("dl.texts:visible").count() > 0
