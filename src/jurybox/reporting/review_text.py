@@ -20,12 +20,6 @@ from jurybox.text_format import counted, joined
 _DECIMALS: Final = 4
 
 
-def gated_metric(name: str, rubric: Rubric) -> str:
-    """Return the name in gates of a metric that people's labels correct."""
-    pairs = {POINTS_OF_B: WIN_RATE, PASSING_RATE: PASSING_RATE}
-    return pairs.get(name) or rubric.mean_of(name)
-
-
 class SubsetAgreement(msgspec.Struct, frozen=True, kw_only=True):
     """The judges' agreement with people on some samples; None if nothing can be compared."""
 
@@ -252,7 +246,9 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
             if each.metric == POINTS_OF_B:
                 judge, best = (_of_a(one) for one in (mean.judge, mean.corrected))
                 mean = replace(mean, judge=judge, corrected=best)
-            found[gated_metric(each.metric, rubric)] = replace(each, mean=mean)
+            rates = {POINTS_OF_B: WIN_RATE, PASSING_RATE: PASSING_RATE}
+            name = rates.get(each.metric) or rubric.mean_of(each.metric)
+            found[name] = replace(each, mean=mean)
         return found
 
     def titled(self, rubric: Rubric) -> "ReviewAgreement":
