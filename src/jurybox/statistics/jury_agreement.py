@@ -1,7 +1,8 @@
 """How far the votes of a jury agree, by criterion and by judge."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import msgspec
 
@@ -9,8 +10,11 @@ from jurybox.judging.evaluation_report import EvaluationReport
 from jurybox.judging.formats.reply_format import Side
 from jurybox.judging.protocol import Seat
 from jurybox.scoring.evaluate_sample import Procedure
+from jurybox.scoring.sample_result import POINTS, WIN
 from jurybox.statistics.estimates import Interval
 from jurybox.statistics.intervals import wilson
+
+_SIDES: Final[dict[float, Side]] = {1 - POINTS[side]: side for side in ("A", "tie", "B")}
 
 
 class JudgeDissent(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,13 +66,14 @@ def voters(panel: Sequence[Seat], report: EvaluationReport) -> list[str]:
 
 
 class JuryCounter:
-    """Counts agreeing votes report by report."""
+    """Counts agreeing votes sample by sample."""
 
     def __init__(self, procedure: Procedure, repeats: int) -> None:
         """Count the votes of a procedure's judges, in all repeats."""
         self._repeats = repeats
         self._panel = procedure.judging.panel(procedure.judges, procedure.votes).seats
-        self._judges = tuple(dict.fromkeys(seat.judge for seat in self._panel))
+        judges = tuple(dict.fromkeys(seat.judge for seat in self._panel))
+        self.judges = judges if len(judges) > 1 else ()  # one judge differs from no other
         self._order = [each.id for each in procedure.judging.rubric.criteria]
         self._several: Counter[str] = Counter()
         self._agree: Counter[str] = Counter()
@@ -77,18 +82,22 @@ class JuryCounter:
         self._differs: Counter[tuple[str, str]] = Counter()
         self._preferences: dict[str, Counter[Side]] = {}
 
-    def add(self, report: EvaluationReport) -> None:
-        """Count one sample; with two responses, votes agree only if they agree on both."""
-        for each in report.criteria:
-            if each.preference is not None:
-                self._preferences.setdefault(each.id, Counter())[each.preference] += 1
+    def add(self, metrics: Mapping[str, float]) -> None:
+        """Count one sample by its `vote_metrics`, which may be among others."""
+        for metric, value in metrics.items():
+            kind, _, name = metric.partition(".")
+            if name and kind == WIN:
+                self._preferences.setdefault(name, Counter())[_SIDES[value]] += 1
+            elif name:
+                self._several[name] += 1
+                self._agree[name] += value == 1
+                self._undecided[name] += value == 0
+
+    def add_judges(self, report: EvaluationReport) -> None:
+        """Count whose votes on one sample differ from the majority."""
         given = report.voted()
         judges = voters(self._panel, report) if given else []
         for name, reports in given.items():
-            agreement = min(each.agreement for each in reports)
-            self._several[name] += 1
-            self._agree[name] += agreement == 1
-            self._undecided[name] += agreement == 0
             for each in reports:
                 # If a vote on one of two responses is lost, it is unknown whose votes remain.
                 if each.majority is not None and len(each.votes) == len(judges):
@@ -100,13 +109,12 @@ class JuryCounter:
         """Return the counts; None if no sample has several votes or a preference."""
         if not (self._several or self._preferences):
             return None
-        judges = self._judges if len(self._judges) > 1 else ()
         names = dict.fromkeys((*self._order, *self._several))
-        criteria = [self._criterion(name, judges) for name in names if self._several[name]]
+        criteria = [self._criterion(name) for name in names if self._several[name]]
         preferences = {name: dict(counts) for name, counts in self._preferences.items()}
-        return JuryAgreement(judges=judges, criteria=tuple(criteria), preferences=preferences)
+        return JuryAgreement(judges=self.judges, criteria=tuple(criteria), preferences=preferences)
 
-    def _criterion(self, name: str, judges: Sequence[str]) -> CriterionVotes:
+    def _criterion(self, name: str) -> CriterionVotes:
         n, agree = self._several[name], self._agree[name]
         return CriterionVotes(
             criterion=name,
@@ -118,6 +126,6 @@ class JuryCounter:
                 JudgeDissent(
                     judge=each, votes=self._votes[name, each], differs=self._differs[name, each]
                 )
-                for each in judges
+                for each in self.judges
             ),
         )

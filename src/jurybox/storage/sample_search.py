@@ -86,6 +86,7 @@ class Groups(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _SAFETY: Final = FLAGS["safety"]
+_FEW: Final = 10_000
 _MOST_URGENT: Final = 1 + max(kind.urgency for kind in (KINDS | MARKS).values())
 
 
@@ -108,6 +109,8 @@ class Finder:
         if cases:
             self._urgency = f"CASE {' '.join(cases)} ELSE urgency END"
         self._filters, self._values = self._conditions()
+        # The `+` keeps SQLite from using the index of flags if another filter is narrower.
+        self._counted = f"+{self._flags}" if self._filters else self._flags
         if query.search:
             matching = query.matching
             if matching is None:
@@ -123,8 +126,7 @@ class Finder:
     def page(self) -> SamplePage:
         """Return the requested page."""
         query = self._query
-        # The `+` keeps SQLite from using the index of flags if another filter is narrower.
-        flags = f"+{self._flags}" if self._filters else self._flags
+        flags = self._counted
         statement = f"SELECT {flags}, count(*) FROM facets WHERE {self._where} GROUP BY {flags}"
         counts = self._reader.rows(tuple[int, int], statement, self._values)
         total = sum(count for _, count in counts)
@@ -139,7 +141,8 @@ class Finder:
             limit = min(query.limit, total - query.offset)
             after = total - query.offset - limit
             backward = after < query.offset
-            statement = f"{self._in_order(backward=backward)} LIMIT ? OFFSET ?"
+            order = self._in_order(backward=backward, few=total < _FEW)
+            statement = f"{order} LIMIT ? OFFSET ?"
             values = (*self._values, limit, after if backward else query.offset)
             numbers = self._reader.rows(tuple[int], statement, values)
             numbers = numbers[::-1] if backward else numbers
@@ -196,8 +199,11 @@ class Finder:
             name=metric if NAME.fullmatch(metric.replace(".", "_")) else ""
         )
 
-    def _in_order(self, *, backward: bool = False) -> str:
-        """Return a statement for the numbers in the requested or the reverse order."""
+    def _in_order(self, *, backward: bool = False, few: bool = False) -> str:
+        """Return a statement for the numbers in the requested or the reverse order.
+
+        A ``few`` are sorted, because an index in that order has mostly others.
+        """
         query = self._query
         up, down = ("DESC", "ASC") if backward else ("ASC", "DESC")
         direction = down if query.descending else up
@@ -206,7 +212,8 @@ class Finder:
         elif query.sort_metric is not None:
             nulls = "FIRST" if query.missing_first != backward else "LAST"
             then = f", urgency {down}, {LOSSES} {up}" if query.missing_first else ""
-            by = f"{self._number(query.sort_metric)} {direction} NULLS {nulls}{then}, number {up}"
+            metric = f"{'+' if few else ''}{self._number(query.sort_metric)}"
+            by = f"{metric} {direction} NULLS {nulls}{then}, number {up}"
             if query.missing_first and query.concerned:
                 by = f"CASE WHEN {_in(query.concerned)} THEN 0 ELSE 1 END {up}, {by}"
         elif query.sort == "urgency":

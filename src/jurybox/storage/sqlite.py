@@ -128,7 +128,8 @@ class SqliteDatabase(BaseDatabase[SqliteSession]):
     indexes = (f"CREATE INDEX facets_by_overall ON facets (run_id, {worst})",)
     like = "LIKE"
     numbers = "json_group_array(number)"
-    among = "number IN (SELECT value FROM json_each(?))"
+    # The `+` keeps it from looking up one row after another, which takes longer if all match.
+    among = "+number IN (SELECT value FROM json_each(?))"
     tables = _TABLES
     is_shared = False  # a file with other tables belongs to another program
     elsewhere = "name another file with --store"

@@ -68,6 +68,7 @@ from jurybox.review.reviews import by_number
 from jurybox.review.selection import FEWEST
 from jurybox.scoring.sample_result import FLAGS, NEEDS_REVIEW, flag_names
 from jurybox.statistics.jury_agreement import JuryAgreement, JuryCounter
+from jurybox.storage.sample_search import SampleQuery
 from jurybox.storage.store import Store
 from jurybox.text_format import counted, short_id, visible
 
@@ -323,14 +324,15 @@ def jury_agreement(store: Store, run: RunRow) -> JuryAgreement | None:
     None if no sample has several votes or two responses.
     """
     procedure = procedure_of(run)
-    if not procedure.judges:
+    ordered = SampleQuery(any_flags=("stable", "unstable"), limit=1)
+    several = bool(procedure.judges) and procedure.votes > 1
+    if not (several or store.find_samples(run.id, ordered).total):
         return None
     counter = JuryCounter(procedure, plan_of(run).repeats)
     with reading(run):
-        for row in store.samples(run.id):
-            report = SampleRecord(row).report
-            if report is not None:
-                if procedure.votes <= 1 and report.method != "pairwise":
-                    return None
-                counter.add(report)
+        for each in store.facets(run.id):
+            counter.add(each.values())
+        for row in store.samples(run.id) if counter.judges else ():
+            if (report := SampleRecord(row).report) is not None:
+                counter.add_judges(report)
     return counter.agreement()
