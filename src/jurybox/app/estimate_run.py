@@ -398,10 +398,12 @@ def _part(desk: ReviewDesk, found: Sequence[GoldCase]) -> SubsetAgreement:
 
 
 def _compared(desk: ReviewDesk, found: Sequence[GoldCase]) -> Agreement | None:
-    from jurybox.calibration.judge_comparison import compare
+    from jurybox.calibration.judge_comparison import Options, compare
 
     labeled = [case for case in found if case.gold.scores or case.gold.winners]
-    return compare(labeled, desk.rubric) if labeled else None
+    # A page lists every difference.
+    options = Options(worst=len(labeled))
+    return compare(labeled, desk.rubric, options) if labeled else None
 
 
 def _cases(desk: ReviewDesk, reviews: Mapping[int, Sequence[Review]]) -> dict[int, GoldCase]:

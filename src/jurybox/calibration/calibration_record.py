@@ -33,6 +33,7 @@ class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
 
     sample_id: str
     people: float | str  # one label, or the labels of several people
+    labels: dict[str, float | str] = {}  # the same by person
     judge: float | str | None
     distance: float = 0.0  # the mean over people's labels, as a share of the scale
     number: int | None = None  # the sample's number, if it is in a run
@@ -71,6 +72,11 @@ class CriterionAgreement(msgspec.Struct, frozen=True, kw_only=True):
     confusion: Confusion | None = None
     worst: tuple[Disagreement, ...] = ()
     note: str | None = None  # warnings about interpreting kappa
+
+    @property
+    def alike(self) -> str:
+        """How many of people's labels the judge gave too."""
+        return f"{round((self.exact.value or 0) * self.labels):,} of {self.labels:,}"
 
 
 class Agreement(msgspec.Struct, frozen=True, kw_only=True):

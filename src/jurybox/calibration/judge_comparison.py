@@ -166,9 +166,13 @@ def confusion_of(
 def _worst(
     cases: Sequence[GoldCase], name: str, scale: Scale, most: int
 ) -> tuple[Disagreement, ...]:
-    """Return the cases on which people and judge differ, largest difference first."""
-    apart = [(case, _apart(case, name, scale)) for case in cases]
-    differing = [(case, share) for case, share in apart if share > 0]
+    """Return the cases in which the judge's score isn't everyone's, largest difference first."""
+    differing = [
+        (case, _apart(case, name, scale))
+        for case in cases
+        if {scale.nearest(each) for each in case.labels(name).values()}
+        != {scale.nearest(case.judged(name) or 0.0)}
+    ]
     differing.sort(key=lambda each: (-each[1], each[0].id))
     return tuple(_disagreement(case, name, share) for case, share in differing[:most])
 
@@ -182,13 +186,15 @@ def _apart(case: GoldCase, name: str, scale: Scale) -> float:
 
 def _disagreement(case: GoldCase, name: str, share: float) -> Disagreement:
     pair, verdict = name == WINNER, case.verdict
-    labels = tuple((case.gold.winners if pair else case.gold.scores[name]).values())
+    given = case.gold.winners if pair else case.gold.scores[name]
+    labels = tuple(given.values())
     reasons = [f"{criterion}: {text}" for criterion, text in verdict.reasoning.items()]
     return Disagreement(
         sample_id=case.id,
         number=case.number,
         distance=share,
         people=labels[0] if len(labels) == 1 else ", ".join(map(show_vote, labels)),
+        labels={**given},
         judge=verdict.winner if pair else verdict.scores.get(name),
         judge_reasoning=" ".join(reasons) if pair else verdict.reasoning.get(name) or "",
         people_reasoning=case.comment(name),

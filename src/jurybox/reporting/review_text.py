@@ -89,7 +89,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         of = " of cases" if several else f" of {kind} samples"
         same = [
             ("" if pairs else f"on {each.criterion} ") + f"in {100 * (each.exact.value or 0):.0f}%"
-            f"{of if each is compared[0] else ''} ({_alike(each)})"
+            f"{of if each is compared[0] else ''} ({each.alike})"
             for each in compared
         ]
         who = "The rules give" if self.by_rules else f"The judge {'makes' if pairs else 'gives'}"
@@ -283,6 +283,16 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         who = "1 person" if len(self.reviewers) == 1 else f"{len(self.reviewers)} people"
         return f"{who}: {', '.join(self.reviewers)}"
 
+    def differences(self, part: str) -> list[tuple[str, calibration_record.Disagreement]]:
+        """Return the random or flagged samples whose labels differ, with the criterion.
+
+        The farthest apart come first, by the width of their scale.
+        """
+        agreement = (self.flagged if part == "flagged" else self.random).agreement
+        criteria = () if agreement is None else agreement.criteria
+        found = [(each.criterion, one) for each in criteria for one in each.worst]
+        return sorted(found, key=lambda each: -each[1].distance)
+
     @property
     def doubts(self) -> tuple[str, ...]:
         """Warnings about missing and uncounted reviews."""
@@ -383,11 +393,6 @@ def _agreement(each: calibration_record.CriterionAgreement, *, by_rules: bool) -
         who = "rules" if by_rules else "judge"
         text = f"{text}, {who} minus people {_ranged(bias, with_method=True)}"
     return f"{each.criterion}: {text} {_count(each.n, each.labels)}"
-
-
-def _alike(each: calibration_record.CriterionAgreement) -> str:
-    """Return how many of people's labels the judge gave too."""
-    return f"{round((each.exact.value or 0) * each.labels):,} of {each.labels:,}"
 
 
 def _same(share: float | None) -> str:

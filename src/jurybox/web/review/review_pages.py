@@ -4,10 +4,11 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from io import BytesIO
-from typing import Annotated, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from fastapi import Query
+from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
@@ -19,6 +20,7 @@ from jurybox.errors import InputError
 from jurybox.judging.safety import SafetyFinding
 from jurybox.reporting.export_rows import write_json_lines
 from jurybox.reporting.release import flag_outcome
+from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.stored import SampleRecord, plan_of, reading, run_title
 from jurybox.review.review_input import read_reviewer
 from jurybox.review.reviews import ORDERS, REVIEW, Circumstances, ReviewCase, read_review
@@ -42,6 +44,16 @@ from jurybox.wiring import DEFAULT_STORE
 
 _CONFLICT: Final = 409
 _LISTED: Final = 50
+_DIFFERENCES: Final = 25
+
+
+class DifferencesAsked(BaseModel):
+    """Which differences between people and the judge the agreement page lists."""
+
+    part: Literal["random", "flagged"] = "random"
+    criterion: str = ""  # its title; empty for every criterion
+    people: bool = False  # only where people differ from each other too
+    page: int = Field(1, ge=1, le=1_000_000)
 
 
 def name_page(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
@@ -64,14 +76,18 @@ def take_name(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
     return RedirectResponse(address(desk, queue=queue_of(request)), 303)
 
 
-def agreement_page(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
+def agreement_page(
+    request: Request, desk: TheDesk, place: PlaceOf, asked: Annotated[DifferencesAsked, Query()]
+) -> Response:
     """Show the agreement of judges and reviewers, and the corrected metrics."""
     found = place.agreement(desk.run).result()
+    found = None if found is None else found.titled(desk.rubric)
     data = {
         "title": f"Agreement {run_title(desk.run, desk.store)[:80]}",
         "run": desk.run,
         "base": address(desk),
-        "agreement": None if found is None else found.titled(desk.rubric),
+        "agreement": found,
+        "differ": None if found is None else _differences(found, asked),
         "gates": {str(each): each for each in desk.rubric.gates},
         "counts": Counter(each.reviewer for each in desk.reviews()),
         "rubric": desk.rubric,
@@ -79,6 +95,27 @@ def agreement_page(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
         "commands": _commands(desk.run, place.store_name),
     }
     return page_response(request, "review/agreement.html", data)
+
+
+def _differences(found: ReviewAgreement, asked: DifferencesAsked) -> dict[str, Any]:
+    """Return a page of the samples on which the judge and people differ."""
+    if found.random.agreement is None:
+        asked = asked.model_copy(update={"part": "flagged"})
+    every = found.differences(asked.part)
+    split = [each for each in every if len({*each[1].labels.values()}) > 1]
+    shown = split if asked.people else every
+    rows = [each for each in shown if asked.criterion in {"", each[0]}]
+    page = min(asked.page - 1, max(0, len(rows) - 1) // _DIFFERENCES)
+    first = page * _DIFFERENCES
+    return {
+        "asked": asked,
+        "page": page + 1,
+        "total": len(rows),
+        "rows": rows[first : first + _DIFFERENCES],
+        "more": first + _DIFFERENCES < len(rows),
+        "by_criterion": Counter(name for name, _ in shown),
+        "by_people": sum(asked.criterion in {"", name} for name, _ in split),
+    }
 
 
 def _commands(run: RunRow, store: str) -> dict[str, str]:

@@ -470,9 +470,35 @@ def test_agreement_counts_each_label(made: Made, anna: Reviewer) -> None:
     for number, who, facts, tone in ((2, "Anna", 3, 1), (2, "Ben", 3, 5), (1, "Anna", 1, 3)):
         given = {"scores": {"facts": facts, "tone": tone}}
         desk(made).submit(number, who, given, shown=Circumstances(queue="flagged"))
-    told = html.unescape(anna.get(f"{DESK}/agreement").text)
+    told = html.unescape(re.sub("<[^>]*>", "", anna.get(f"{DESK}/agreement").text))
     assert "on Facts in 0% of cases (0 of 3), on Tone in 33% (1 of 3): 2 flagged samples" in told
     assert "each of their labels is compared with the judge" in told
+
+
+def test_the_samples_on_which_judge_and_people_differ_are_listed_farthest_apart_first(
+    make_run: MakeRun, anna: Reviewer
+) -> None:
+    made = make_run([answered(f"s{number}") for number in range(40)], judge, rubric=RUBRIC)
+    # The judge gives facts 4 and tone 3.
+    given = [(0, "Anna", 4, 3), (1, "Anna", 2, 3), (1, "Ben", 1, 3), (2, "Anna", 4, 5)]
+    for number, who, facts, tone in (*given, *((n, "Anna", 5, 3) for n in range(3, 33))):
+        scores = {"scores": {"facts": facts, "tone": tone}}
+        desk(made).submit(number, who, scores, "Two.", shown=Circumstances(queue="flagged"))
+
+    def listed(query: str = "") -> list[tuple[str, ...]]:
+        row = r'/samples/(\d+)">.*?criterion">(\w+)<.*?"number">(\d)<.*?people">(.*?)</td>'
+        found = re.findall(row, anna.get(f"{DESK}/agreement{query}").text, re.DOTALL)
+        return [(*each, re.sub("<[^>]*>", "", people)) for *each, people in found]
+
+    assert listed()[:2] == [("1", "Facts", "4", "Anna 2, Ben 1"), ("2", "Tone", "3", "Anna 5")]
+    assert (len(listed()), len(listed("?page=2")), len(listed("?page=99"))) == (25, 7, 7)
+    (link,) = re.findall(r'\(<a href="([^"]*)">33 of 34</a>\)', anna.last.text)
+    assert listed(html.unescape(link).partition("/agreement")[2].partition("#")[0]) == [
+        ("2", "Tone", "3", "Anna 5")
+    ]
+    assert listed("?people=true") == [("1", "Facts", "4", "Anna 2, Ben 1")]
+    assert "Because the judge says so." in anna.last.text
+    assert "Anna: Two. Ben: Two." in anna.last.text
 
 
 def test_a_revealed_pair_has_the_names_of_the_run(make_run: MakeRun, anna: Reviewer) -> None:
