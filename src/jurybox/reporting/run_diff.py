@@ -358,7 +358,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def leading(self) -> MetricDifference | None:
-        """The overall score, or else the win rate or the first score; None if none is comparable."""
+        """The overall score, else the win rate or the first score; None if none is comparable."""
         scores = (each for each in self._ordered if each.of_responses and not each.is_share)
         return next(filter(self.comparable, scores), None)
 
@@ -370,7 +370,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def by_chance(self) -> bool:
-        """Whether differences may be due to chance; not of runs only rescored, or without scores."""
+        """Whether differences may be chance; not of runs only rescored, or without scores."""
         return not (self.only_rescored or self.unscored_runs)
 
     @property
