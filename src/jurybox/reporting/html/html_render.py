@@ -33,7 +33,6 @@ from jurybox.reporting.html.html_text import (
     relabeled,
     seen,
     sentence,
-    whole,
 )
 from jurybox.reporting.html.page import Extras, RunPage, run_page
 from jurybox.reporting.html.panels import (
@@ -118,7 +117,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
     )
     own += (metric, metric_title, moment, near, p_value, percent, plain_words, prose, px, ranked)
     own += (relabeled, rendered, rules_text, seen, sentence, short, short_id, unmarked, visible)
-    own += (whole, written_value)
+    own += (written_value,)
     made = Environment(
         # For all templates, because an unescaped value is a vulnerability.
         autoescape=True,
