@@ -1354,6 +1354,23 @@ def test_runs_with_different_samples_are_compared_over_those_that_both_have(
     assert "+25 points" not in columns
 
 
+def test_an_interval_over_some_samples_stands_by_the_difference_of_these(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    rows = [answered(f"s{n}") for n in range(6)]
+    make_run(rows, judge, rubric=RUBRIC)
+
+    def silent(prompt: str) -> str:
+        return "no verdict" if "Task s0" in prompt else str(judge(prompt))
+
+    make_run(rows, silent, rubric=RUBRIC, run_id="run-b")
+    page = pages.get("/compare?a=run-a&b=run-b").text
+    row = page.partition("<bdi>Pass rate</bdi>")[2].partition("</tr>")[0]
+    assert '">-16.7 points</td>' in row
+    assert re.search(r'points<br><small class="muted">of 0.0 points, n 5</small></td>', row)
+    assert "with n, the difference and interval of the samples that have a value in both" in page
+
+
 def test_a_gated_metric_that_is_not_tested_is_compared_too(
     pages: PagesClient, make_run: MakeRun
 ) -> None:
