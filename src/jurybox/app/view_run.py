@@ -33,6 +33,7 @@ from jurybox.text_format import listed
 from jurybox.wiring import find_run, open_run_store, read_prices
 
 if TYPE_CHECKING:
+    from jurybox.reporting.reports import ReportFormat
     from jurybox.reporting.review_text import ReviewAgreement
     from jurybox.reporting.run_diff import RunDiff
 
@@ -104,6 +105,19 @@ def around_as_data(view: RunView, store: Store) -> dict[str, Any]:
         "calibration": calibration_as_data(view, store),
         "baseline": None if diff is None else diff.in_short("a"),
     }
+
+
+def report_parts(view: RunView, store: Store, form: "ReportFormat") -> dict[str, object]:
+    """Return what a report in a format has besides the run; reading it takes time."""
+    if form == "json":
+        return around_as_data(view, store)
+    more: dict[str, object] = {}
+    if form != "junit":
+        more["people"] = reviewer_agreement(view, store)
+    if form == "html":
+        more["calibration"] = calibration_of_run(view, store)
+        more["baseline"] = baseline_diff(view, store)
+    return more
 
 
 def baseline_diff(view: RunView, store: Store) -> "RunDiff | None":

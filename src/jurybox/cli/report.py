@@ -2,13 +2,7 @@
 
 import click
 
-from jurybox.app.view_run import (
-    around_as_data,
-    baseline_diff,
-    calibration_of_run,
-    reviewer_agreement,
-    view_run,
-)
+from jurybox.app.view_run import report_parts, view_run
 from jurybox.cli.options import option, stored_run
 from jurybox.cli.output import check_output, output_file, print_written, say
 from jurybox.engine.records import RunRow
@@ -41,15 +35,7 @@ def command(store: Store, run: RunRow, output: str) -> None:
     check_output(output)
     form = "md" if output == "-" else report_format(output)
     view = view_run(run, store)
-    # Only some formats show these, and reading them takes time.
-    more: dict[str, object] = {}
-    if form == "json":
-        more = around_as_data(view, store)
-    elif form != "junit":
-        more["people"] = reviewer_agreement(view, store)
-    if form == "html":
-        more["calibration"] = calibration_of_run(view, store)
-        more["baseline"] = baseline_diff(view, store)
+    more = report_parts(view, store, form)
     with output_file(output) as file:
         write_report(file, form, view, store, more)
     have = view.summary["samples"]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from jurybox.documents.numbers import compared_value
-from jurybox.engine.records import RunRow, SampleRow, facets_of
+from jurybox.engine.records import RunRow, facets_of
 from jurybox.reporting.metric_text import headline, plain_words
 from jurybox.reporting.reasons import (
     Reason,
@@ -17,7 +17,7 @@ from jurybox.reporting.reasons import (
     reasons_of,
 )
 from jurybox.reporting.release import read_reviews, settled_words
-from jurybox.reporting.stored import SampleRecord, damaged, reading, rubric_of
+from jurybox.reporting.stored import SampleRecord, numbered, reading, rubric_of
 from jurybox.reporting.view import RunView
 from jurybox.review.reviews import Review
 from jurybox.rubric.metrics import SAMPLES
@@ -224,14 +224,6 @@ def numbered_card(store: Store, run: RunRow, number: int, metric: str = "") -> S
     reviews = read_reviews(run, store.reviews_of(run.id, number)).every
     with reading(run):
         return card(SampleRecord(numbered(store, run, number)), rubric_of(run), metric, reviews)
-
-
-def numbered(store: Store, run: RunRow, number: int) -> SampleRow:
-    """Return a sample by its number; a missing one is an error."""
-    sample = store.sample(run.id, number)
-    if sample is None:
-        raise damaged(run, f"sample number {number} is missing")
-    return sample
 
 
 def worst_samples(store: Store, view: RunView, most: int) -> tuple[SampleCard, ...]:

@@ -17,7 +17,7 @@ from jurybox.engine.records import ExchangeRow, RunRow, SampleRow, in_order, rea
 from jurybox.errors import InputError
 from jurybox.reporting.output_file import whole_folder
 from jurybox.reporting.release import read_reviews, sample_decision
-from jurybox.reporting.stored import SampleRecord, reading, rubric_of
+from jurybox.reporting.stored import SampleRecord, numbered, reading, rubric_of
 from jurybox.review.reviews import Review, by_number
 from jurybox.rubric.metrics import SAMPLE_SCORE, TOTAL_SCORE
 from jurybox.rubric.rubric_model import Rubric
@@ -249,11 +249,20 @@ def export_writer(name: str) -> Write:
 
 
 def export_run(
-    store: Store, run: RunRow, file: BinaryIO, write: Write, *, raw: bool = False
+    store: Store,
+    run: RunRow,
+    file: BinaryIO,
+    write: Write,
+    *,
+    raw: bool = False,
+    numbers: Iterable[int] | None = None,
 ) -> int:
-    """Write a run's samples, and count them; ``raw`` adds every request and reply."""
+    """Write a run's samples, or those with these numbers, and count them.
+
+    ``raw`` adds every request and reply of all samples.
+    """
     shape = export_shape(run, raw=raw)
-    return write(file, shape.columns, exported_rows(store, run, shape))
+    return write(file, shape.columns, exported_rows(store, run, shape, numbers))
 
 
 def export_parts(store: Store, run: RunRow, folder: Path, *, raw: bool = False) -> int:
@@ -271,9 +280,12 @@ def export_parts(store: Store, run: RunRow, folder: Path, *, raw: bool = False) 
 
 
 def exported_rows(
-    store: Store, run: RunRow, shape: ExportShape | None = None
+    store: Store,
+    run: RunRow,
+    shape: ExportShape | None = None,
+    numbers: Iterable[int] | None = None,
 ) -> Iterator[ExportedRow]:
-    """Yield a run's samples as rows."""
+    """Yield a run's samples, or those with these numbers, as rows."""
     shape = shape or export_shape(run)
     reviews = by_number(read_reviews(run, store.reviews(run.id)).every)
     with reading(run):
@@ -282,7 +294,8 @@ def exported_rows(
                 if each.sample is not None:
                     yield shape.row(each.sample, each.exchanges, reviews.get(each.number, ()))
         else:
-            for sample in store.samples(run.id):
+            some = (numbered(store, run, number) for number in numbers or ())
+            for sample in store.samples(run.id) if numbers is None else some:
                 yield shape.row(sample, (), reviews.get(sample.number, ()))
 
 

@@ -176,6 +176,14 @@ def read_record(run: RunRow, row: SampleRow, exchanges: Sequence[ExchangeRow]) -
         return record
 
 
+def numbered(store: Store, run: RunRow, number: int) -> SampleRow:
+    """Return a sample by its number; a missing one is an error."""
+    sample = store.sample(run.id, number)
+    if sample is None:
+        raise damaged(run, f"sample number {number} is missing")
+    return sample
+
+
 def find_record(store: Store, run: RunRow, sample_id: str, repeat: int | None) -> SampleRecord:
     """Return a sample of a run, by default in its first stored repeat."""
     found = store.find_sample(run.id, sample_id, repeat)

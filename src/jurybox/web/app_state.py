@@ -92,6 +92,8 @@ class AppState:
         self._worker = ThreadPoolExecutor(1, "jurybox-samples")
         # A search waits for none of these; the database does most of its work.
         self._searcher = ThreadPoolExecutor(1, "jurybox-search")
+        # No page waits for a download, and a large one takes its time.
+        self.downloads = ThreadPoolExecutor(1, "jurybox-downloads")
 
     def kept(
         self,

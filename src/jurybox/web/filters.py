@@ -122,8 +122,12 @@ class PageFilter(SampleFilter):
 
     def find(self, store: Store, run: RunRow, *, offset: int, limit: int) -> SamplePage:
         """Return up to ``limit`` matching samples, starting at ``offset``."""
+        return store.find_samples(run.id, self.query_for(store, run, offset=offset, limit=limit))
+
+    def query_for(self, store: Store, run: RunRow, **part: int) -> SampleQuery:
+        """Return the query to the store of a run, with its reviews."""
         asked = self.chosen(lambda: store.groups(run.id))
-        query = asked.query(rubric_of(run).overall_name, offset=offset, limit=limit)
+        query = asked.query(rubric_of(run).overall_name, **part)
         release, order = self._reviewed(store, run)
         query = replace(query, concerned=order.concerned, settled=release.calm)
         query = replace(query, matching=self._matching)
@@ -144,7 +148,7 @@ class PageFilter(SampleFilter):
                 "reviewed": {"among": release.every or (-1,)},
             }
             query = replace(query, **found[self.review])
-        return store.find_samples(run.id, query)
+        return query
 
     def _reviewed(self, store: Store, run: RunRow) -> tuple[ReleaseReview, SampleQuery]:
         """Return a run's reviews and its worst-first query, reading them once per page."""

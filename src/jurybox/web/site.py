@@ -18,6 +18,7 @@ from jurybox.web.app_state import AppState, ServeSettings
 from jurybox.web.error_pages import HANDLERS
 from jurybox.web.pages import (
     compare_page,
+    downloads,
     rubrics_page,
     run_page,
     runs_page,
@@ -44,6 +45,8 @@ _SHOWN: Final = {
     "/rubrics": rubrics_page.rubrics_page,
     "/rubrics/{rubric}": rubrics_page.rubric_page,
     "/runs/{run}": run_page.page_of_run,
+    "/runs/{run}/report.html": downloads.report_file,
+    "/runs/{run}/samples.{form}": downloads.samples_file,
     "/runs/{run}/panels": run_page.run_fragment,
     "/runs/{run}/rubric": rubrics_page.rubric_of_run,
     "/runs/{run}/rubric/text": rubrics_page.rubric_text,

@@ -22,7 +22,7 @@ from jurybox.documents.numbers import (
     written_value,
 )
 from jurybox.engine.records import RunRow, facets_of, in_order
-from jurybox.reporting.attention import UNREMARKABLE, Attention, card, numbered
+from jurybox.reporting.attention import UNREMARKABLE, Attention, card
 from jurybox.reporting.html.charts import HistogramLayout, px, within
 from jurybox.reporting.html.histograms import WHOLE, Axis
 from jurybox.reporting.html.html_text import (
@@ -61,7 +61,7 @@ from jurybox.reporting.reasons import dangers_of, other_reasons
 from jurybox.reporting.release import REVIEW_STATES, read_reviews
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.run_diff import RunDiff
-from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
+from jurybox.reporting.stored import SampleRecord, numbered, plan_of, procedure_of, reading
 from jurybox.reporting.view import RunView
 from jurybox.review.reviews import by_number
 from jurybox.review.selection import FEWEST

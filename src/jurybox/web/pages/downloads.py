@@ -1,0 +1,77 @@
+"""Files to download: the report on a run, and its samples as rows."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from functools import partial
+from tempfile import TemporaryFile
+from typing import Annotated, BinaryIO, Final, Literal
+
+from fastapi import Query
+from starlette.responses import Response, StreamingResponse
+
+from jurybox.app.view_run import report_parts, view_run
+from jurybox.reporting.export_rows import export_run, export_writer
+from jurybox.reporting.reports import write_report
+from jurybox.web.app_state import AppState
+from jurybox.web.filters import PageFilter
+from jurybox.web.lookup import PlaceOf, TheRun
+from jurybox.web.template_engine import segment
+
+_AT_ONCE: Final = 1 << 16
+
+
+async def report_file(run: TheRun, place: PlaceOf) -> Response:
+    """Answer with the report on a run, as `jurybox report` writes it."""
+
+    def write(file: BinaryIO) -> None:
+        view = view_run(run, place.store)
+        write_report(file, "html", view, place.store, report_parts(view, place.store, "html"))
+
+    return await _written(place, f"{run.id}.html", "text/html", write)
+
+
+async def samples_file(
+    run: TheRun,
+    form: Literal["jsonl", "csv"],
+    asked: Annotated[PageFilter, Query()],
+    place: PlaceOf,
+) -> Response:
+    """Answer with the matching samples in the page's order, as `jurybox export` writes them."""
+
+    def write(file: BinaryIO) -> None:
+        if asked.search:
+            place.matching(run, asked.search).result()
+            asked.is_searched(place, run)
+        numbers = place.store.sorted_numbers(run.id, asked.query_for(place.store, run))
+        export_run(place.store, run, file, export_writer(f"samples.{form}"), numbers=[*numbers])
+
+    kind = "text/csv" if form == "csv" else "application/jsonl"
+    return await _written(place, f"{run.id}.{form}", kind, write)
+
+
+async def _written(
+    place: AppState, name: str, kind: str, write: Callable[[BinaryIO], object]
+) -> Response:
+    """Answer with a file once it is complete: what can't be read is an error, not a short file."""
+
+    def make() -> BinaryIO:
+        file = TemporaryFile()  # noqa: SIM115 - closed when it is sent
+        try:
+            write(file)
+        except BaseException:
+            file.close()
+            raise
+        return file
+
+    file = await asyncio.wrap_future(place.downloads.submit(make))
+    headers = {
+        "Content-Disposition": f'attachment; filename="{segment(name)}"',
+        "Content-Length": str(file.tell()),
+    }
+    file.seek(0)
+    return StreamingResponse(_sent(file), headers=headers, media_type=f"{kind}; charset=utf-8")
+
+
+def _sent(file: BinaryIO) -> Iterator[bytes]:
+    with file:
+        yield from iter(partial(file.read, _AT_ONCE), b"")
