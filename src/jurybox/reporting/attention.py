@@ -23,7 +23,7 @@ from jurybox.review.reviews import Review
 from jurybox.rubric.metrics import SAMPLES
 from jurybox.rubric.rubric_model import Band, Rubric
 from jurybox.sample import Response
-from jurybox.scoring.sample_result import FIRST, KINDS, MARKS, Noted, flag_names
+from jurybox.scoring.sample_result import FIRST, KINDS, MARKS, flag_names
 from jurybox.storage.sample_search import SampleQuery
 from jurybox.storage.store import Store
 from jurybox.text_format import counted, cut
@@ -60,7 +60,7 @@ _NEVER_SETTLED: Final = frozenset({"unscored"})
 
 
 class Concern(msgspec.Struct, frozen=True, kw_only=True):
-    """A reason to look at samples: how many still need a look, and the first of them.
+    """A reason to look at samples: how many still need a look, and the worst of them.
 
     ``reviewed`` counts the samples with the same reason that reviews have settled.
     """
@@ -266,8 +266,8 @@ def concerns_of(store: Store, view: RunView, listed: int = FIRST) -> tuple[Conce
 def every_concern(store: Store, view: RunView, listed: int) -> tuple[Concern, ...]:
     """Return every reason to look at a run's samples; a sample may have several reasons.
 
-    What reviewers confirmed comes first. If a review settled a sample's reason, the sample is not
-    listed under that reason.
+    What reviewers confirmed comes first. The worst ``listed`` samples of each reason are named. If
+    a review settled a sample's reason, the sample is not listed under that reason.
     """
     run, release = view.row, view.release
     settled = {kind: done for kind, done in release.decided.items() if kind not in _NEVER_SETTLED}
@@ -277,25 +277,23 @@ def every_concern(store: Store, view: RunView, listed: int) -> tuple[Concern, ..
         for noted in view.conclusion.attention
     }
 
-    def places(numbers: Sequence[int]) -> tuple[SamplePlace, ...]:
-        samples = [numbered(store, run, number) for number in numbers[:listed]]
+    def places(**wanted: tuple[int | str, ...]) -> tuple[SamplePlace, ...]:
+        query = msgspec.structs.replace(
+            view.worst_first, settled=release.calm, limit=listed, **wanted
+        )
+        rows = store.find_samples(run.id, query).rows if listed else ()
         return tuple(
-            SamplePlace(id=each.sample_id, repeat=each.repeat, number=each.number)
-            for each in samples
+            SamplePlace(id=row.sample_id, repeat=row.repeat, number=row.number) for row in rows
         )
 
-    def first(noted: Noted) -> Sequence[int]:
-        done = settled.get(noted.kind, ())
-        if not done and len(noted.first) >= min(noted.count, listed):
-            return noted.first
-        query = SampleQuery(flags=(noted.kind,), without=done, limit=listed)
-        return [row.number for row in store.find_samples(run.id, query).rows]
-
-    by_reviewers = {"confirmed": sorted(release.confirmed), "disputed": sorted(release.disputed)}
+    by_reviewers = {"confirmed": release.confirmed, "disputed": release.disputed}
     return (
         *(
             Concern(
-                kind=kind, meaning=_REVIEWERS[kind], count=len(numbers), samples=places(numbers)
+                kind=kind,
+                meaning=_REVIEWERS[kind],
+                count=len(numbers),
+                samples=places(among=numbers),
             )
             for kind, numbers in by_reviewers.items()
             if numbers
@@ -306,7 +304,7 @@ def every_concern(store: Store, view: RunView, listed: int) -> tuple[Concern, ..
                 meaning=KINDS[noted.kind].meaning,
                 count=left[noted.kind],
                 reviewed=len(settled.get(noted.kind, ())),
-                samples=places(first(noted)),
+                samples=places(flags=(noted.kind,), without=settled.get(noted.kind, ())),
             )
             for noted in view.conclusion.attention
             if noted.kind in KINDS and left[noted.kind] > 0

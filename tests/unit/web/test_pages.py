@@ -100,10 +100,33 @@ def test_every_address_answers(pages: PagesClient, said: list[str]) -> None:
 def test_a_run_page_leads_to_its_samples(pages: PagesClient) -> None:
     page = pages.get("/runs/run-a").text
     assert 'href="/runs/run-a/samples"' in page
-    assert 'href="/runs/run-a/samples/3?flag=failed&amp;sort=number&amp;at=0"' in page
+    assert 'href="/runs/run-a/samples/3?flag=failed&amp;at=0"' in page
     assert "accuracy_mean &gt;= 3" in page
     assert '<a href="/runs/run-a/samples?metric=accuracy">7</a>' in page
     assert " of 7 samples" in pages.get("/runs/run-a/samples?metric=accuracy").text
+
+
+def test_a_run_page_names_the_worst_samples_of_a_reason_in_the_order_of_their_list(
+    make_run: MakeRun, pages: PagesClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def judge(prompt: str) -> str:
+        place = next(n for n in range(8) if f"Task s{n}" in prompt)
+        return scored({"accuracy": 2 - place % 2, "clarity": 3}, WHY)
+
+    make_run([answered(f"s{n}", f"answer {n}") for n in range(8)], judge, rubric=RUBRIC)
+    link = r'/samples/(\d)\?flag=failed&amp;at=(\d)"'
+    worst = [("1", "0"), ("3", "1"), ("5", "2"), ("7", "3"), ("0", "4")]
+    named = re.findall(link, pages.get("/runs/run-a").text)
+    assert named == worst
+    assert re.findall(link, pages.get("/runs/run-a/samples?flag=failed").text)[:5] == worst
+
+    # Of a large run, they follow once they are known.
+    monkeypatch.setattr("jurybox.web.pages.run_page._MANY", 0)
+    assert re.findall(link, pages.get("/runs/run-a").text) == worst
+    monkeypatch.setattr("jurybox.web.pages.run_page.soon", lambda *_: Pending())
+    late = pages.get("/runs/run-a").text
+    assert re.findall(link, late) == []
+    assert 'data-version="finished-8-pending"' in late
 
 
 def test_a_run_page_shows_how_far_the_votes_agree_as_the_report_does(

@@ -1,6 +1,6 @@
 """The page of a run: the report's panels with links, updated while the run is in progress."""
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from starlette.requests import Request
@@ -10,7 +10,7 @@ from jurybox.app.view_run import calibration_of_run, view_run
 from jurybox.calibration.bias_results import BiasMetric
 from jurybox.engine.records import RunRow
 from jurybox.errors import JuryboxError
-from jurybox.reporting.attention import concerns_of
+from jurybox.reporting.attention import Concern, concerns_of
 from jurybox.reporting.html.html_render import vote_metrics
 from jurybox.reporting.html.page import Extras, run_page
 from jurybox.reporting.html.panels import with_lost_votes
@@ -20,6 +20,9 @@ from jurybox.statistics.jury_agreement import JuryAgreement
 from jurybox.web.app_state import PATIENCE, AppState, Pending, soon
 from jurybox.web.lookup import PlaceOf, TheRun
 from jurybox.web.template_engine import page_response, segment
+
+_MANY: Final = 10_000
+"""With more samples, finding the worst takes longer than a page should."""
 
 
 def page_of_run(request: Request, run: TheRun, place: PlaceOf) -> Response:
@@ -41,20 +44,32 @@ def warm_newest(place: AppState) -> None:
 
 def _data(run: RunRow, place: AppState) -> dict[str, Any]:
     view = view_run(run, place.store)
-    base, extras = f"/runs/{segment(run.id)}", _extras(view, run, place)
+    base, (concerns, pending) = f"/runs/{segment(run.id)}", _concerns(view, run, place)
+    extras = _extras(view, run, place)
+    pending = pending or extras.pending
     return {
         "title": f"Run {run_title(run, place.store)[:80]}",
         "run": run,
         "base": base,
-        "page": run_page(view, concerns_of(place.store, view), extras=extras),
+        "page": run_page(view, concerns, extras=extras),
         "sample_url": f"{base}/samples/{{}}".format,
         "list_url": f"{base}/samples?{{}}".format,
         "served": True,
         "live": view.status == "running",
-        "pending": extras.pending,
+        "pending": pending,
         # An incomplete page has a different version than the complete one.
-        "version": f"{view.status}-{view.summary['samples']}{'-pending' if extras.pending else ''}",
+        "version": f"{view.status}-{view.summary['samples']}{'-pending' if pending else ''}",
     }
+
+
+def _concerns(view: RunView, run: RunRow, place: AppState) -> tuple[tuple[Concern, ...], bool]:
+    """Return what needs attention, and whether the worst samples of it will follow."""
+    if run.status != "finished" or view.planned <= _MANY:
+        return concerns_of(place.store, view), False
+    made = place.kept("concerns", lambda: concerns_of(place.store, view), run)
+    found = soon(made, PATIENCE / 3)
+    is_late = isinstance(found, Pending)
+    return concerns_of(place.store, view, 0) if is_late else found, is_late
 
 
 def _extras(view: RunView, run: RunRow, place: AppState) -> Extras:
