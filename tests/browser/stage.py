@@ -175,6 +175,11 @@ def _row(number: int, *, pairs: bool) -> dict[str, Any]:
         "input_tokens": 40 + number,
         "output_tokens": 12 + number % 5,
     }
+    if number == 3:
+        said = ("Be *brief*.", "My lamp blinks.", "Then it **waits**. Does it hum?")
+        roles = ("system", "user", "assistant")
+        turns = [{"role": role, "content": text} for role, text in zip(roles, said, strict=True)]
+        row["messages"] = turns
     if number == 9:
         table = ("| plan | seats | price | months | users |", "| - | -: | -: | -: | -: |")
         row["response"] += "\n\n" + "\n".join((*table, "| Free | 1 | 0 | 1 | 2 |"))

@@ -59,6 +59,22 @@ def test_samples_are_read_by_keyboard_alone(page: Page, served: Server, stage: S
     expect(page.locator("tbody mark").first).to_have_text("Question 11:")
 
 
+def test_a_conversation_is_unfolded_and_read_as_written(
+    page: Page, served: Server, stage: Stage
+) -> None:
+    page.goto(f"{served.url}/runs/{stage.runs['desk']}/samples/3")
+    turns = page.locator(".messages > div")
+    expect(turns.filter(visible=True)).to_have_text([re.compile("^2 user"), re.compile("^3 assi")])
+    page.get_by_text("1 older message").click()
+    expect(turns.filter(visible=True)).to_have_count(3)
+    switch = page.get_by_label("as written")
+    expect(turns.nth(2).locator("strong")).to_be_visible()
+    switch.check()
+    expect(turns.nth(2).locator("strong")).to_be_hidden()
+    expect(turns.nth(0)).to_contain_text("Be *brief*.")
+    expect(turns.nth(1)).to_contain_text("My lamp blinks.")
+
+
 def test_once_a_run_is_chosen_the_button_that_compares_is_in_sight(
     page: Page, served: Server
 ) -> None:

@@ -24,7 +24,6 @@ _UNCLEAR: Final = "unclear"
 _MANY: Final = 4
 _CONCERNS: Final = {True: "yes", False: "no", None: _UNCLEAR, msgspec.UNSET: _NOTHING}
 _WITHOUT_SCORE: Final = ("unscored", "target_error")  # flags that say that a score is missing
-_MOST_TURNS: Final = 50
 _LONGEST_TROUBLE: Final = 500
 _TITLES: Final = {
     "scenario_text": "What this scenario tests",
@@ -224,8 +223,6 @@ def parts_of(case: ReviewCase, *, revealed: bool = False) -> tuple[TextPart, ...
 
 
 def _parts(case: ReviewCase) -> Iterator[TextPart]:
-    for place, turn in enumerate(case.messages[-_MOST_TURNS:]):
-        yield TextPart(name=f"turn-{place}", title=f"Earlier, {turn.role}", text=turn.content)
     for name in _TITLES:
         if (text := getattr(case, name)) is not None:
             yield TextPart(name=name, title=_TITLES[name], text=text)

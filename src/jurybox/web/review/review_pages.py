@@ -260,7 +260,9 @@ def undo(visit: TheVisit) -> Response:
 
 def text_page(visit: TheVisit, number: Number, part: str) -> Response:
     """Show the full text of a part that was cut on the page."""
-    found = {each.name: each.text for each in parts_of(_case(visit, number))}
+    case = _case(visit, number)
+    found = {each.name: each.text for each in parts_of(case)}
+    found |= {f"message-{place}": turn.content for place, turn in enumerate(case.messages)}
     if part not in found:
         raise PageError(404)
     return text_response(found[part])

@@ -1,5 +1,7 @@
 """The pages of the queue, asked without a browser: what they show, keep back, take and refuse."""
 
+import base64
+import gzip
 import html
 import json
 import re
@@ -10,10 +12,11 @@ import pytest
 
 from jurybox.app.estimate_run import review_agreement
 from jurybox.app.review_desk import ReviewDesk
+from jurybox.reporting.html.html_render import packed_samples
 from jurybox.reporting.stored import plan_of
 from jurybox.review.reviews import Circumstances
 from jurybox.review.selection import assigned, pair_order
-from jurybox.sample import Response, Row
+from jurybox.sample import Response, Row, Turn
 from jurybox.web.app_state import Pending
 from pages_client import PagesClient
 from stored_runs import Made, MakeRun, answered
@@ -246,6 +249,39 @@ def test_a_long_text_is_cut_and_can_be_seen_whole(
     assert len(anna.last.text) < 60_000
     address = re.search(r'href="([^"]+/text/response)"', anna.last.text)[1]
     assert anna.pages.get(address).text == "y" * 1_000_000
+
+
+def test_a_long_conversation_follows_the_response_wherever_it_is_read(
+    make_run: MakeRun, anna: Reviewer
+) -> None:
+    roles = ("system", *("user", "assistant") * 27)
+    turns = [Turn(role=role, content=f"*Turn* {n}.") for n, role in enumerate(roles, start=1)]
+    turns[10] = Turn(role="user", content="z" * 30_000)
+    made = make_run([answered("s", messages=tuple(turns))], judge, rubric=RUBRIC)
+    anna.name("Anna")
+    packed = packed_samples(made.store, made.view, "overall").data
+    report = json.loads(gzip.decompress(base64.b64decode(packed)))[0]["card"]
+    sample = anna.get("/runs/run-a/samples/0").text
+    form = anna.get(f"{DESK}/0").text
+    for page in (form, sample, report):
+        before, _, rest = page.partition("Earlier conversation <small>55 messages</small>")
+        assert "Task s" in before
+        assert "fine" in before
+        assert "5 messages before these are left out" in rest
+        folded, _, last = rest.partition("<dt data-label>54 ")
+        assert re.findall(r"<dt data-label>(\d+ \w+)</dt>", folded) == [
+            f"{n} {turn.role}" for n, turn in enumerate(turns, start=1) if 6 <= n <= 53
+        ]
+        assert folded.count("<details>") == folded.count("</details>") == 1
+        assert "<em>Turn</em> 55." in last
+    assert "jurybox show" in sample
+    assert "jurybox show" not in form  # it would show the judge's verdict
+    for page in (form, sample):
+        assert page.count("as written</label>") == 1
+        address = re.search(r'href="([^"]+/text/message-10)"', page)[1]
+        assert anna.pages.get(address).text == "z" * 30_000
+    found = anna.get("/runs/run-a/samples/0?search=turn*+20").text
+    assert "<details open><summary data-label>48 older messages" in found
 
 
 def test_what_is_unclear_is_collected_for_the_authors_of_the_rubric(
