@@ -274,6 +274,7 @@ def test_a_long_conversation_follows_the_response_wherever_it_is_read(
         ]
         assert folded.count("<details>") == folded.count("</details>") == 1
         assert "<em>Turn</em> 55." in last
+    assert "<input" not in report
     assert "jurybox show" in sample
     assert "jurybox show" not in form  # it would show the judge's verdict
     for page in (form, sample):
