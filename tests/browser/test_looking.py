@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from stage import JURYBOX, Server, Stage, rows, run, running, write_suite
@@ -100,6 +101,27 @@ def test_the_keys_go_on_to_the_next_page_and_back(
     page.keyboard.press("k")
     expect(page.get_by_role("status")).to_contain_text("1 to 50 of 51 samples")
     expect(page.get_by_role("link", name="q49", exact=True)).to_be_focused()
+
+
+@pytest.mark.parametrize(
+    "path", ["/compare?a={desk}&b={kinder}", "/side-by-side?run={desk}&run={kinder}"]
+)
+def test_compared_outputs_are_read_by_keyboard(
+    page: Page, served: Server, stage: Stage, path: str
+) -> None:
+    page.goto(served.url + path.format(**stage.runs))
+    samples = page.locator("table.outputs tbody th a:visible")
+    for key in ("j", "j", "k"):
+        page.keyboard.press(key)
+    expect(samples.nth(0)).to_be_focused()
+    name = samples.nth(1).text_content()
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name=f"Sample {name}", exact=True)).to_be_visible()
+    page.get_by_role("link", name="Back to the comparison").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(
+        re.compile("compared|side by side")
+    )
 
 
 def test_the_page_of_a_run_follows_it(

@@ -653,6 +653,22 @@ def test_runs_side_by_side_can_be_exchanged_for_others(
     assert offered == [("run-c", ""), ("run-b", " checked"), ("run-a", " checked")]
 
 
+def test_twenty_five_samples_side_by_side_are_on_a_page(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    for name, other in (("run-a", judge), ("run-b", changed)):
+        make_run([answered(f"s{n}") for n in range(26)], other, rubric=RUBRIC, run_id=name)
+    path = "/side-by-side?run=run-a&run=run-b"
+    page, last = (pages.get(f"{path}&page={n}&written=true").text for n in (1, 9))
+    assert (page.count('<tr id="row-'), last.count('<tr id="row-')) == (25, 1)
+    address = f"{path}&page=2#outputs".replace("&", "&amp;")
+    assert f'rel="next" href="{address.replace("page", "written=true&amp;page")}"' in page
+    assert f'href="{address}">Render Markdown' in last
+    number = re.findall(r'<tr id="row-(\d+)">', last)[0]
+    opened = pages.get(f"/runs/run-b/samples/{number}?beside=run-a&beside=run-b&page=2").text
+    assert f'href="{path.replace("&", "&amp;")}&amp;page=2#row-{number}"' in opened
+
+
 def test_a_trend_leaves_out_runs_by_another_rubric_or_without_a_score(
     pages: PagesClient, make_run: MakeRun
 ) -> None:
@@ -1481,6 +1497,7 @@ def test_the_words_that_differ_are_marked_in_what_is_laid_out(
     make_run([answered("s1", other)], changed, rubric=RUBRIC, run_id="run-b")
     page = pages.get(path).text
     assert '<strong><mark class="b">blue one</mark></strong> button twice &amp; wait.' in page
-    assert '**<mark class="b">blue one</mark>** button' in page  # as written
+    written = pages.get(f"{path}&written=true").text
+    assert '**<mark class="b">blue one</mark>** button' in written
     assert '<strong><mark class="a">red</mark></strong> button' in page
     assert '<mark class="a">Dotted</mark> words are only in' in page

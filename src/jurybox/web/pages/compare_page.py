@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeVar
 from urllib.parse import urlencode
 
 from fastapi import Query
@@ -29,6 +29,8 @@ from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import PlaceOf, known_run
 from jurybox.web.template_engine import page_response, segment, waiting_page
 
+T = TypeVar("T")
+Page = Annotated[int, Query(ge=1, le=1_000_000)]
 SIZE: Final = 25
 
 _RUNS: Final = 100
@@ -44,7 +46,8 @@ def compare_page(  # noqa: PLR0913, PLR0917 - those of the query
     a: str = "",
     b: str = "",
     change: ChangeFilter | Literal[""] = "",
-    page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
+    page: Page = 1,
+    written: Literal["true", ""] = "",
 ) -> Response:
     """Answer with a comparison, or with a form to choose runs.
 
@@ -68,7 +71,7 @@ def compare_page(  # noqa: PLR0913, PLR0917 - those of the query
         diff = soon(place.comparison(rows[0], rows[1]), _PATIENCE)
         if isinstance(diff, Pending):
             return _comparing(request, _TWO)
-        data |= _data(place, rows, diff, change or None, page)
+        data |= _data(place, rows, diff, change or None, page) | {"written": written}
     return page_response(request, "compare.html", data)
 
 
@@ -84,8 +87,8 @@ def _data(
     if only == "changed" and diff.counts.other_winner == diff.counts.changed:
         only = "other_winner"  # the same samples
     every = diff.listed_changes(only)
-    page = min(page, max(1, math.ceil(len(every) / SIZE)))
-    changes = [*changed_outputs(place.store, diff, every[(page - 1) * SIZE : page * SIZE])]
+    shown, pages = _paged(every, page)
+    page, changes = pages["page"], [*changed_outputs(place.store, diff, shown)]
     query = partial(list_query, rows[0].id, rows[1].id)
     walk = "?" + query(only or "", page)
     listed = {each.number for _, shown in changes for each in shown.outputs[1:] if each}
@@ -115,9 +118,8 @@ def _data(
         "diff": diff,
         "only": only,
         "changes": changes,
-        "page": page,
+        **pages,
         "listed": len(every),
-        "more": page * SIZE < len(every),
         "address": address,
         "reach": reach,
         "axes": [Axis(low=-reach * span, high=reach * span, bounded=False) for span in spans],
@@ -142,6 +144,12 @@ def list_query(a: str, b: str, change: str, page: int) -> str:
 def page_of(place: int) -> int:
     """Return the page with the sample at a place in the list."""
     return place // SIZE + 1
+
+
+def _paged(every: Sequence[T], page: int) -> tuple[Sequence[T], dict[str, int]]:
+    """Return what a list has on a page, or on its last one, and the page's place."""
+    page = min(page, max(1, math.ceil(len(every) / SIZE)))
+    return every[(page - 1) * SIZE : page * SIZE], {"page": page, "more": page * SIZE < len(every)}
 
 
 def _choices(store: Store) -> list[tuple[str, str]]:
@@ -173,11 +181,15 @@ def _axis(diff: RunDiff, charted: MetricDifference) -> Axis:
 
 
 _MOST_RUNS: Final = 8
-_MOST_SAMPLES: Final = 100
+_MOST_SAMPLES: Final = 250
 
 
 def side_by_side_page(
-    request: Request, place: PlaceOf, run: Annotated[list[str], Query(default_factory=list)]
+    request: Request,
+    place: PlaceOf,
+    run: Annotated[list[str], Query(default_factory=list)],
+    page: Page = 1,
+    written: Literal["true", ""] = "",
 ) -> Response:
     """Answer with the runs in the address, in their order."""
     names = list(dict.fromkeys(run))
@@ -194,12 +206,17 @@ def side_by_side_page(
     compared = soon(place.kept("side by side", compare, *rows), _PATIENCE)
     if isinstance(compared, Pending):
         return _comparing(request, len(rows))
-    walk = "?" + urlencode({"beside": names}, doseq=True)
+    shown, pages = _paged(compared.samples, page)
+    walk = "?" + urlencode({"beside": names, "page": pages["page"]}, doseq=True)
     data: dict[str, Any] = {
         "title": "Side by side",
         "runs": _choices(place.store),
         "chosen": names,
+        "address": "/side-by-side?" + urlencode({"run": names}, doseq=True),
         "compared": compared,
+        "shown": shown,
+        **pages,
+        "written": written,
         "sample_url": partial(_sample_url, query=walk),
         "verdict_of": place.verdict,
     }

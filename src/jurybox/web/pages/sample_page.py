@@ -77,7 +77,8 @@ class SampleAddress(PageFilter):
         found = store.find_sample(last, row.sample_id, row.repeat) if last else None
         anchor = "" if found is None else f"#row-{found.number}"
         if self.beside:
-            return f"/side-by-side?{urlencode({'run': self.beside}, doseq=True)}{anchor}"
+            query = urlencode({"run": self.beside, "page": self.page}, doseq=True)
+            return f"/side-by-side?{query}{anchor}"
         query = list_query(self.a, self.b, self.change, self.page)
         return f"/compare?{query}{anchor}" if self.a and self.b else None
 

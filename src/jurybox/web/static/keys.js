@@ -1,30 +1,34 @@
 "use strict";
 // Keys: j and k move between samples, / searches; Enter opens the link that has the focus.
 (() => {
-  const rows = [...document.querySelectorAll("tbody th[scope=row] a")];
+  // The first link of each row that isn't folded away.
+  const table = document.querySelector("table.samples, table.outputs");
+  const rows = () => [...document.querySelectorAll(":is(.samples, .outputs) > tbody > tr")]
+    .filter((row) => row.checkVisibility())
+    .map((row) => row.querySelector("th[scope=row] a"));
   const link = (rel) => document.querySelector(`a[rel=${rel}]`);
 
   function move(step) {
-    const here = rows.indexOf(document.activeElement);
-    const further = here >= 0 && !rows[here + step] && link(step > 0 ? "next" : "prev");
+    const every = rows();
+    const here = every.indexOf(document.activeElement);
+    const further = here >= 0 && !every[here + step] && link(step > 0 ? "next" : "prev");
     if (further) return location.assign(`${further.href.split("#")[0]}#${step > 0 ? "first" : "last"}`);
-    const to = rows[Math.min(Math.max(here + step, 0), rows.length - 1)];
+    const to = every[Math.min(Math.max(here + step, 0), every.length - 1)];
     to.focus();
-    to.scrollIntoView({ block: "nearest" });
+    to.closest("tr").scrollIntoView({ block: "nearest" });
   }
 
   // A page that was opened by a key starts at its nearest row.
-  ({ "#first": rows[0], "#last": rows[rows.length - 1] })[location.hash]?.focus();
+  ({ "#first": rows()[0], "#last": rows().at(-1) })[location.hash]?.focus();
 
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.target.closest("input, textarea, select")) return;
-    const table = document.querySelector("table.samples");
     if (event.key === "/" && document.getElementById("search")) {
       document.getElementById("search").focus();
     } else if (event.key === "j" || event.key === "k") {
       const next = event.key === "j";
-      if (table && rows.length) move(next ? 1 : -1);
+      if (table && rows().length) move(next ? 1 : -1);
       else if (!table && link(next ? "next" : "prev")) link(next ? "next" : "prev").click();
       else return;
     } else return;
