@@ -76,6 +76,26 @@ def test_a_conversation_is_unfolded_and_read_as_written(
     expect(turns.nth(1)).to_contain_text("My lamp blinks.")
 
 
+def test_a_command_is_copied_by_keyboard(page: Page, served: Server, stage: Stage) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    run_id = stage.runs["desk"]
+    page.goto(f"{served.url}/runs/{run_id}")
+    copy = page.get_by_role("button", name=f"copy jurybox verify {run_id}")
+    copy.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name=f"copied jurybox verify {run_id}")).to_be_focused()
+    assert page.evaluate("navigator.clipboard.readText()") == f"jurybox verify {run_id}"
+
+
+def test_a_browser_without_a_clipboard_offers_no_copy(
+    page: Page, served: Server, stage: Stage
+) -> None:
+    page.add_init_script("Object.defineProperty(Navigator.prototype, 'clipboard', {value: null})")
+    page.goto(f"{served.url}/runs/{stage.runs['desk']}")
+    expect(page.locator("code[data-copy]").first).to_be_visible()
+    expect(page.get_by_role("button", name="copy")).to_have_count(0)
+
+
 def test_once_a_run_is_chosen_the_button_that_compares_is_in_sight(
     page: Page, served: Server
 ) -> None:

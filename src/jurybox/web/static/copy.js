@@ -1,0 +1,25 @@
+"use strict";
+// Adds a button behind each command and id that copies it, if the browser allows that.
+(() => {
+  if (!navigator.clipboard) return;
+
+  function add(code) {
+    const [button, about] = [document.createElement("button"), document.createElement("span")];
+    const label = document.createTextNode("copy");
+    about.textContent = ` ${code.textContent}`;
+    about.className = "unseen";
+    Object.assign(button, { type: "button", className: "copy" }).append(label, about);
+    button.setAttribute("aria-live", "polite");
+    button.addEventListener("click", () => {
+      navigator.clipboard.writeText(code.textContent).then(() => { label.data = "copied"; }, () => button.remove());
+    });
+    button.addEventListener("blur", () => { label.data = "copy"; });
+    code.after(" ", button);
+  }
+
+  const addAll = () => document.querySelectorAll("code[data-copy]:not(:has(+ .copy))").forEach(add);
+  addAll();
+  // A run in progress replaces its panels.
+  const run = document.getElementById("run");
+  if (run) new MutationObserver(addAll).observe(run, { childList: true });
+})();
