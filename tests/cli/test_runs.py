@@ -87,8 +87,8 @@ def test_samples_that_need_a_person_are_named_first(jurybox: Callable, run_id: s
     lines = jurybox("show", run_id).out.splitlines()
     assert lines[0] == "release ready  no: 2 of 4 gates fail"
     assert lines[lines.index("look at") + 1] == (
-        "  failed, 6 samples: a pass rule fails: planet, novel,"
-        " planet (repeat 1), novel (repeat 1), planet (repeat 2) and 1 more"
+        "  failed, 6 samples: a pass rule fails: planet, planet (repeat 1),"
+        " planet (repeat 2), novel, novel (repeat 1) and 1 more"
     )
 
 
