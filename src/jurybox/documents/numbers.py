@@ -78,20 +78,27 @@ def rounded(value: float) -> float:
     return round(value, 1 if abs(value) >= _IN_THOUSANDS else _SHORT)
 
 
+def count_text(value: int | None) -> str:
+    """Format a count, with its thousands separated."""
+    return MISSING if value is None else f"{value:,}"
+
+
 def metric_value(name: str, value: float | None) -> str:
     """Format a metric with the decimals of its kind, so that columns align.
 
     A rate is in percent with one decimal, and a score has three. A time and a number of tokens
-    have one, but none from 100, and nothing has any from 1000; counts have none.
+    have one, but none from 100, and nothing has any from 1000; counts have none. Thousands of
+    counts and of tokens are separated.
     """
     if value is None:
         return MISSING
     if name.endswith("_rate"):
         return f"{100 * rounded(value):.1f}%"
     if isinstance(value, int):
-        return str(value)
+        return count_text(value)
     if name.endswith("_ms") or "tokens" in name or abs(value) >= _IN_THOUSANDS:
-        return f"{value:.{0 if abs(value) >= _WHOLE else 1}f}"
+        separator = "," if "tokens" in name else ""
+        return f"{value:{separator}.{0 if abs(value) >= _WHOLE else 1}f}"
     # A small value has two digits, unless it is too small for the precision of comparisons.
     if rounded(value):
         return f"{value:.3f}"

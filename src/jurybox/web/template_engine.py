@@ -62,7 +62,7 @@ def environment() -> Environment:
     """Return the template environment of all pages: the report's, with our own templates."""
     made = report_environment([PackageLoader("jurybox.web", "templates")])
     cast("dict[str, Any]", made.filters).update(
-        {"segment": segment, "count": "{:,}".format, "highlight": highlight, "excerpt": excerpt}
+        {"segment": segment, "highlight": highlight, "excerpt": excerpt}
     )
     return made
 

@@ -125,6 +125,8 @@ def test_halves_are_rounded_up_as_people_do(value: float, decimals: int, rounded
         ("latency_e2e_ms", 14.135, "14.1"),
         ("latency_e2e_ms", 3010.4, "3010"),
         ("total_tokens_mean", 31.0, "31.0"),
+        ("total_tokens_mean", 1234.0, "1,234"),
+        ("samples", 12000, "12,000"),
         ("samples", 12, "12"),
         ("overall_mean", None, "-"),
     ],

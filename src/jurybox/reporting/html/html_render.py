@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from jurybox.calibration.bias_results import BiasMetric
 from jurybox.documents.numbers import (
+    count_text,
     dollars,
     exact,
     metric_change,
@@ -130,7 +131,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         lstrip_blocks=True,
     )
     filters = cast("dict[str, Any]", made.filters)
-    filters |= {each.__name__: each for each in own}
+    filters |= {each.__name__: each for each in own} | {"count": count_text}
     known = cast("dict[str, Any]", made.globals)
     known |= {
         "fewest": FEWEST,
