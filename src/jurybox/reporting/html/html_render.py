@@ -122,6 +122,8 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
     made = Environment(
         # For all templates, because an unescaped value is a vulnerability.
         autoescape=True,
+        # A package that is updated under a running server must not mix new templates with old code.
+        auto_reload=False,
         undefined=StrictUndefined,
         loader=ChoiceLoader([*loaders, PackageLoader(_PACKAGE, _TEMPLATES)]),
         # Invisible characters become visible in texts that no filter has processed.
