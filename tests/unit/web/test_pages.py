@@ -437,7 +437,7 @@ def test_a_stopped_run_promises_nothing_and_says_how_to_go_on(
     assert "Fine for users" not in page
     assert "Good" not in page
     assert '<span class="badge">passes so far</span>' in page
-    assert "<code>jurybox resume <bdi>run-a</bdi></code>" in page
+    assert "<code data-copy>jurybox resume <bdi>run-a</bdi></code>" in page
     assert ">jurybox resume run-a</code>" in pages.get("/").text
     make_run(rows, best, rubric=rubric, run_id="run-b")
     assert "Fine for users" in pages.get("/runs/run-b").text
@@ -1180,7 +1180,7 @@ def test_stopped_runs_have_a_filter(make_run: MakeRun, pages: PagesClient) -> No
 
 def test_an_empty_store_and_a_missing_run_name_the_command(pages: PagesClient) -> None:
     for path in ("/", "/compare"):
-        assert "<code>jurybox run suite.yaml</code> runs it." in pages.get(path).text
+        assert "<code data-copy>jurybox run suite.yaml</code> runs it." in pages.get(path).text
     assert "<code>jurybox runs</code> lists them" in pages.get("/runs/nothing").text
 
 
