@@ -746,7 +746,10 @@ def test_a_rescored_run_is_called_by_its_source_and_rubric(
 def test_the_points_of_a_trend_lead_to_their_runs(pages: PagesClient, make_run: MakeRun) -> None:
     for name in ("run-a", "run-b"):
         make_run([answered("s1")], judge, rubric=RUBRIC, run_id=name)
-    assert re.search(r"last&nbsp;<strong>\d\.\d{3}</strong>", pages.get("/").text)
+    page = pages.get("/").text
+    assert re.search(r"last <strong>\d\.\d{3}</strong>", page)
+    ends = re.findall(r"axis is from (\d\.?\d*) to (\d\.?\d*)\.", page)[0]
+    assert f"<small>{ends[1]}</small><small>{ends[0]}</small>" in page
     trend = pages.get("/").text.partition('class="chart trend"')[2].partition("</svg>")[0]
     assert re.findall(r'<a href="(.*?)" .*?><title>(.*?)</title>', trend) == [
         ("/runs/run-a", "run-a: 0.625"),
