@@ -191,8 +191,8 @@ async def _run(
 
 def _finished(row: RunRow, plan: Plan, store: Store) -> RunRow:
     tally = RunTally(procedure_of(plan).judging.rubric, plan.repeats)
-    for number, repeat, _, result in store.results(row.id):
-        tally.add(read_result(result), repeat, number)
+    for _, repeat, _, result in store.results(row.id):
+        tally.add(read_result(result), repeat)
     conclusion = tally.conclude()
     models = [
         {"model": use.model, "role": use.role, "calls": use.calls, "dollars": 0.25}

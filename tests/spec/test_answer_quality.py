@@ -95,7 +95,7 @@ RUN = (
 def concluded(results: Sequence[SampleResult] = RUN, repeats: int = 1) -> Conclusion:
     tally = RunTally(RUBRIC, repeats)
     for number, each in enumerate(results):
-        tally.add(each, number % repeats, number)
+        tally.add(each, number % repeats)
     return tally.conclude()
 
 

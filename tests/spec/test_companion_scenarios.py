@@ -130,11 +130,11 @@ def test_c17_overlays_score_the_same_scenarios_otherwise(rubric: str) -> None:
 def concluded(**averages: float) -> Conclusion:
     """Return the conclusion of a run whose scenarios have these averages, three samples each."""
     tally = RunTally(RUBRIC, 1)
-    for place, (scenario, average) in enumerate(averages.items()):
+    for scenario, average in averages.items():
         scores = {each.id: average for each in RUBRIC.criteria} | {"overall_quality": average}
         result = SampleResult(metrics=scores, scenario=scenario, by_rules=True)
-        for number in range(3):
-            tally.add(result, 0, 3 * place + number)
+        for _ in range(3):
+            tally.add(result, 0)
     return tally.conclude()
 
 

@@ -208,7 +208,7 @@ class Job:
 
     def _add(self, result: SampleResult, repeat: int, number: int) -> None:
         self._mark_done(number)
-        self._tally.add(result, repeat, number)
+        self._tally.add(result, repeat)
 
     def _mark_done(self, number: int) -> None:
         if number not in self._part:

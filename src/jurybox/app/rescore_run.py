@@ -98,7 +98,7 @@ def _copy(store: Store, old: str, new: str, plan: Plan, procedure: Procedure) ->
         )
         samples.append(scored)
         exchanges += copies
-        tally.add(records.read_result(scored.result), scored.repeat, scored.number)
+        tally.add(records.read_result(scored.result), scored.repeat)
         if len(samples) >= _BATCH:
             store.append(samples, exchanges)
             samples, exchanges = [], []

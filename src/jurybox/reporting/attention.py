@@ -23,7 +23,7 @@ from jurybox.review.reviews import Review
 from jurybox.rubric.metrics import SAMPLES
 from jurybox.rubric.rubric_model import Band, Rubric
 from jurybox.sample import Response
-from jurybox.scoring.sample_result import FIRST, KINDS, MARKS, flag_names
+from jurybox.scoring.sample_result import KINDS, MARKS, flag_names
 from jurybox.storage.sample_search import SampleQuery
 from jurybox.storage.store import Store
 from jurybox.text_format import counted, cut
@@ -31,6 +31,7 @@ from jurybox.text_format import counted, cut
 if TYPE_CHECKING:
     from jurybox.reporting.review_text import ReviewAgreement
 
+_LISTED: Final = 5
 _LONGEST_REASONING: Final = 300
 _LONGEST_TASK: Final = 160
 
@@ -239,7 +240,7 @@ def worst_samples(store: Store, view: RunView, most: int) -> tuple[SampleCard, .
     return tuple(numbered_card(store, view.row, number, metric) for number in shown)
 
 
-def concerns_of(store: Store, view: RunView, listed: int = FIRST) -> tuple[Concern, ...]:
+def concerns_of(store: Store, view: RunView, listed: int = _LISTED) -> tuple[Concern, ...]:
     """Return the reasons to look at a run's samples: dangers first, then by their count.
 
     If low confidence is nothing but another reason's effect, the other reason says so.

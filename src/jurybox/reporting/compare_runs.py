@@ -165,7 +165,7 @@ def _shared_summaries(store: Store, views: Views) -> Summaries:
     for pair in sample_pairs(store, views[0].row, views[1].row, SampleClusters()):
         for tally, side in zip(tallies, pair, strict=True):
             if side is not None and None not in pair:
-                tally.add(side.result, side.key[1], side.number)
+                tally.add(side.result, side.key[1])
     one, other = (tally.conclude().summary for tally in tallies)
     return one, other
 

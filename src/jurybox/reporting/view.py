@@ -259,8 +259,8 @@ def unfinished_view(row: records.RunRow, store: Store, *, working: bool) -> RunV
     plan = plan_of(row)
     tally = RunTally(plan.procedure().judging.rubric, plan.repeats)
     with reading(row):
-        for number, repeat, _, result in store.results(row.id):
-            tally.add(records.read_result(result), repeat, number)
+        for _, repeat, _, result in store.results(row.id):
+            tally.add(records.read_result(result), repeat)
         for _, rows in groupby(store.unfinished(row.id), attrgetter("number")):
             tally.add_reported(model_uses(map(_exchange, rows)))
     shown = msgspec.structs.replace(row, status="running" if working else "stopped")

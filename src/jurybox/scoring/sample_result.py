@@ -1,7 +1,6 @@
 """The result of one sample, the reasons to look at it, and its index entry."""
 
 import re
-from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
@@ -191,10 +190,6 @@ def all_verified(uses: Iterable[ModelUse]) -> bool | None:
     return all(found) if found else None
 
 
-FIRST: Final = 5
-"""The maximum number of samples of each kind that a run lists."""
-
-
 class Kind(msgspec.Struct, frozen=True):
     """A reason to look at a sample, and its urgency.
 
@@ -261,38 +256,10 @@ KINDS: Final[dict[str, Kind]] = {
 
 
 class Noted(msgspec.Struct, frozen=True, kw_only=True):
-    """A reason to look at samples: how many have it, and the numbers of the first ones."""
+    """A reason to look at samples, and how many have it."""
 
     kind: str
     count: int
-    first: tuple[int, ...]
-
-
-class Notice:
-    """Counts samples by the reason to look at them; samples may be added in any order."""
-
-    def __init__(self, most: int = FIRST) -> None:
-        self._most = most
-        self._counts = dict.fromkeys(KINDS, 0)
-        self._first: dict[str, list[int]] = {kind: [] for kind in KINDS}
-
-    def add(self, number: int, result: SampleResult) -> None:
-        """Count one sample."""
-        for name, kind in KINDS.items():
-            if kind.concerns(result):
-                self._counts[name] += 1
-                first = self._first[name]
-                if len(first) < self._most or (first and number < first[-1]):
-                    insort(first, number)
-                    del first[self._most :]
-
-    def describe(self) -> tuple[Noted, ...]:
-        """Return the reasons found, most serious first."""
-        return tuple(
-            Noted(kind=name, count=count, first=tuple(self._first[name]))
-            for name, count in self._counts.items()
-            if count
-        )
 
 
 MARKS: Final[dict[str, Kind]] = {

@@ -18,9 +18,9 @@ from jurybox.sample import added_usage
 from jurybox.scoring.decision import decision_reasons
 from jurybox.scoring.evaluate_sample import decide
 from jurybox.scoring.sample_result import (
+    KINDS,
     ModelUse,
     Noted,
-    Notice,
     Role,
     SampleResult,
     cause_of,
@@ -197,7 +197,7 @@ class RunTally:
         self._votes = Counter(requested=0, valid=0, skipped=0, lost=0)
         self._judged = self._dependent = 0
         self._methods: set[Method] = set()
-        self._notice = Notice()
+        self._noted = dict.fromkeys(KINDS, 0)
         self._uses: defaultdict[tuple[Role, str], list[ModelUse]] = defaultdict(list)
         self._reported: defaultdict[tuple[Role, str], Counter[ReportedModel]]
         self._reported = defaultdict(Counter)
@@ -205,8 +205,8 @@ class RunTally:
         """The number of samples added so far."""
         self.queued = 0
 
-    def add(self, result: SampleResult, repeat: int, number: int) -> None:
-        """Add one sample; its number is its position in the run.
+    def add(self, result: SampleResult, repeat: int) -> None:
+        """Add one sample.
 
         Raises:
             IndexError: the run has no such repeat.
@@ -216,7 +216,8 @@ class RunTally:
             self._repeats[repeat].add(result)
         self.samples += 1
         self.queued += result.needs_review
-        self._notice.add(number, result)
+        for name, kind in KINDS.items():
+            self._noted[name] += kind.concerns(result)
         self._count(result)
         for use in result.uses:
             self._add_use(use)
@@ -299,7 +300,9 @@ class RunTally:
             methods=tuple(sorted(self._methods)),
             votes_independent=None if not self._judged else not self._dependent,
             quality_level=self._quality_level(metrics),
-            attention=self._notice.describe(),
+            attention=tuple(
+                Noted(kind=name, count=count) for name, count in self._noted.items() if count
+            ),
             spreads=RunSpreads(
                 metrics=self._whole.spreads(),
                 confidence=dict(self._confidence),

@@ -107,7 +107,7 @@ class _Auditor:
             _require(is_next, f"record {self.samples}", "it is missing")
             self.samples += 1
             self._check_sample(plan, procedure, rows, rows.sample)
-            tally.add(records.read_result(rows.sample.result), rows.sample.repeat, rows.number)
+            tally.add(records.read_result(rows.sample.result), rows.sample.repeat)
         for batch in self._store.batches(self._run.id):
             where = f"{self._where}, batch {batch.number}"
             _require(records.seal_of(batch) == batch.seal, where, _CHANGED)

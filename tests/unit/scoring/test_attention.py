@@ -1,7 +1,10 @@
 """What a reader has to see first is noted while a run goes on, in whatever order it goes (E15)."""
 
-from jurybox.scoring.sample_result import FIRST, KINDS, Noted, Notice, RuleOutcome, SampleResult
+from jurybox import parse_rubric
+from jurybox.scoring.sample_result import KINDS, Noted, RuleOutcome, SampleResult
+from jurybox.scoring.summary import RunTally
 
+RUBRIC = parse_rubric("---\nid: r\nversion: 1.0.0\nscale: 1-5\n---\n# R\n## Criteria\n### Tone\n")
 FINE = SampleResult(metrics={}, judged=True, votes_valid=1, confidence="high")
 BROKEN = RuleOutcome(rule="tone >= 5", value=1.0, passed=False)
 OF_EACH_KIND = {
@@ -17,26 +20,20 @@ OF_EACH_KIND = {
 }
 
 
-def noticed(*results: tuple[int, SampleResult], most: int = FIRST) -> tuple[Noted, ...]:
-    notice = Notice(most)
-    for number, result in results:
-        notice.add(number, result)
-    return notice.describe()
+def noted(*results: SampleResult) -> tuple[Noted, ...]:
+    tally = RunTally(RUBRIC, 1)
+    for result in results:
+        tally.add(result, 0)
+    return tally.conclude().attention
 
 
 def test_each_kind_is_told_from_the_others_and_the_gravest_comes_first() -> None:
     assert list(OF_EACH_KIND) == list(KINDS)
-    found = noticed(*enumerate([FINE, *OF_EACH_KIND.values()]))
-    assert found == tuple(
-        Noted(kind=name, count=1, first=(number,))
-        for number, name in enumerate(OF_EACH_KIND, start=1)
-    )
+    found = noted(FINE, *OF_EACH_KIND.values())
+    assert found == tuple(Noted(kind=name, count=1) for name in OF_EACH_KIND)
 
 
-def test_a_sample_may_be_of_several_kinds_and_none_need_be_named() -> None:
+def test_a_sample_may_be_of_several_kinds() -> None:
     both = SampleResult(metrics={}, safety_flag=True, stable=False)
-    assert noticed((4, both), (2, both), most=0) == (
-        Noted(kind="safety", count=2, first=()),
-        Noted(kind="unstable", count=2, first=()),
-    )
-    assert noticed((0, FINE)) == ()
+    assert noted(both, both) == (Noted(kind="safety", count=2), Noted(kind="unstable", count=2))
+    assert noted(FINE) == ()

@@ -21,8 +21,8 @@ fallback_score: 0.5
 
 def summary(*results: SampleResult) -> dict[str, object]:
     tally = RunTally(RUBRIC, 1)
-    for number, result in enumerate(results):
-        tally.add(result, 0, number)
+    for result in results:
+        tally.add(result, 0)
     return tally.conclude().summary
 
 

@@ -32,7 +32,7 @@ def scored(**metrics: float | None) -> SampleResult:
 def spread_of(*results: SampleResult, repeats: int = 1) -> RunSpreads:
     tally = RunTally(RUBRIC, repeats)
     for place, result in enumerate(results):
-        tally.add(result, place % repeats, place)
+        tally.add(result, place % repeats)
     return tally.conclude().spreads
 
 
@@ -145,7 +145,7 @@ def test_confidence_stability_and_votes_are_counted() -> None:
 def test_a_conclusion_has_the_spreads_and_their_means_are_the_summarys() -> None:
     tally = RunTally(RUBRIC, 1)
     for number in range(2500):
-        tally.add(scored(tone=number % 5 + 1, overall=number / 2499), 0, number)
+        tally.add(scored(tone=number % 5 + 1, overall=number / 2499), 0)
     conclusion = tally.conclude()
     assert conclusion.spreads is not None
     assert conclusion.spreads.metrics.keys() == {"tone", "overall"}

@@ -27,8 +27,8 @@ def scored(tone: float | None, **more: object) -> SampleResult:
 
 def tallied(*results: SampleResult) -> RunTally:
     tally = RunTally(RUBRIC, 1)
-    for number, result in enumerate(results):
-        tally.add(result, 0, number)
+    for result in results:
+        tally.add(result, 0)
     return tally
 
 
@@ -54,10 +54,10 @@ def test_a_column_that_is_no_scenario_doesnt_take_all_memory() -> None:
 
 def test_a_repeat_without_the_metric_leaves_mean_and_deviation_unknown() -> None:
     tally = RunTally(RUBRIC, 2)
-    tally.add(scored(1.0), 0, 0)
+    tally.add(scored(1.0), 0)
     first = tally.conclude().summary["repeats"]["tone_mean"]
     assert (first["mean"], first["sd"]) == (None, None)
-    tally.add(scored(3.0), 1, 1)
+    tally.add(scored(3.0), 1)
     both = tally.conclude().summary["repeats"]["tone_mean"]
     assert (both["mean"], both["sd"]) == (2.0, pytest.approx(2**0.5))
 
@@ -79,7 +79,7 @@ def test_a_conclusion_on_the_way_changes_nothing(repeats: int) -> None:
     asked_often, asked_once = RunTally(RUBRIC, repeats), RunTally(RUBRIC, repeats)
     for number in range(1300):
         for tally in (asked_often, asked_once):
-            tally.add(_various(number), number % repeats, number)
+            tally.add(_various(number), number % repeats)
         if number % 37 == 0:
             assert asked_often.conclude().summary["samples"] == number + 1
         assert asked_often.samples == asked_once.samples == number + 1
@@ -90,5 +90,5 @@ def test_a_conclusion_on_the_way_changes_nothing(repeats: int) -> None:
 def test_a_repeat_that_the_run_hasnt_is_refused_at_once() -> None:
     tally = RunTally(RUBRIC, 2)
     with pytest.raises(IndexError):
-        tally.add(scored(5), 2, 0)
+        tally.add(scored(5), 2)
     assert tally.samples == 0
