@@ -249,20 +249,11 @@ def export_writer(name: str) -> Write:
 
 
 def export_run(
-    store: Store,
-    run: RunRow,
-    file: BinaryIO,
-    write: Write,
-    *,
-    raw: bool = False,
-    numbers: Iterable[int] | None = None,
+    store: Store, run: RunRow, file: BinaryIO, write: Write, *, raw: bool = False
 ) -> int:
-    """Write a run's samples, or those with these numbers, and count them.
-
-    ``raw`` adds every request and reply of all samples.
-    """
+    """Write a run's samples, and count them; ``raw`` adds every request and reply."""
     shape = export_shape(run, raw=raw)
-    return write(file, shape.columns, exported_rows(store, run, shape, numbers))
+    return write(file, shape.columns, exported_rows(store, run, shape))
 
 
 def export_parts(store: Store, run: RunRow, folder: Path, *, raw: bool = False) -> int:

@@ -10,7 +10,7 @@ from fastapi import Query
 from starlette.responses import Response, StreamingResponse
 
 from jurybox.app.view_run import report_parts, view_run
-from jurybox.reporting.export_rows import export_run, export_writer
+from jurybox.reporting.export_rows import export_shape, export_writer, exported_rows
 from jurybox.reporting.reports import write_report
 from jurybox.web.app_state import AppState
 from jurybox.web.filters import PageFilter
@@ -43,7 +43,9 @@ async def samples_file(
             place.matching(run, asked.search).result()
             asked.is_searched(place, run)
         numbers = place.store.sorted_numbers(run.id, asked.query_for(place.store, run))
-        export_run(place.store, run, file, export_writer(f"samples.{form}"), numbers=[*numbers])
+        shape = export_shape(run)
+        rows = exported_rows(place.store, run, shape, [*numbers])
+        export_writer(f"samples.{form}")(file, shape.columns, rows)
 
     kind = "text/csv" if form == "csv" else "application/jsonl"
     return await _written(place, f"{run.id}.{form}", kind, write)
