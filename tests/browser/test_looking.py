@@ -74,6 +74,11 @@ def test_a_conversation_is_unfolded_and_read_as_written(
     expect(turns.nth(2).locator("strong")).to_be_hidden()
     expect(turns.nth(0)).to_contain_text("Be *brief*.")
     expect(turns.nth(1)).to_contain_text("My lamp blinks.")
+    switch.blur()
+    page.keyboard.press("End")
+    expect(page.get_by_role("heading", name="Sample q3")).to_be_in_viewport()
+    page.keyboard.press("r")
+    expect(page.get_by_label("Name", exact=True)).to_be_visible()
 
 
 def test_a_command_is_copied_by_keyboard(page: Page, served: Server, stage: Stage) -> None:
@@ -118,6 +123,13 @@ def test_the_keys_go_on_to_the_next_page_and_back(
         page.keyboard.press("j")
     expect(page.get_by_role("status")).to_contain_text("51 to 51 of 51 samples")
     expect(page.get_by_role("link", name="q50", exact=True)).to_be_focused()
+    for key in ("u", "Escape"):  # to the row from which a sample was opened
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", name="Sample q50")).to_be_visible()
+        page.wait_for_load_state()
+        page.keyboard.press(key)
+        expect(page.get_by_role("status")).to_contain_text("51 to 51 of 51 samples")
+        expect(page.get_by_role("link", name="q50", exact=True)).to_be_focused()
     page.keyboard.press("k")
     expect(page.get_by_role("status")).to_contain_text("1 to 50 of 51 samples")
     expect(page.get_by_role("link", name="q49", exact=True)).to_be_focused()

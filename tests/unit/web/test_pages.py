@@ -320,6 +320,7 @@ def test_a_sample_has_neighbors_among_those_that_were_asked_for(pages: PagesClie
     assert 'rel="prev" href="/runs/run-a/samples/1?scenario=odd&amp;sort=number&amp;at=0"' in page
     assert 'rel="next" href="/runs/run-a/samples/5?scenario=odd&amp;sort=number&amp;at=2"' in page
     assert "2 of 3" in page
+    assert 'href="/runs/run-a/samples?scenario=odd&amp;sort=number#row-3">Back to the list' in page
     alone = pages.get("/runs/run-a/samples/0").text
     assert 'rel="prev"' not in alone
     assert 'rel="next" href="/runs/run-a/samples/1"' in alone
@@ -820,8 +821,7 @@ def test_an_unreadable_reply_beside_rules_is_no_vote_and_no_reasoning(
     assert "Trust & boundaries</bdi>" in head
     assert "<bdi>overall_quality" not in head
     assert "the judge's reply could not be read</span>" in head
-    assert "0 of 1 votes" in head
-    assert "confidence," not in head
+    assert "<dt>Votes</dt><dd>0 of 1</dd>" in page
     assert "the weighted mean" not in page
     assert "so 0.5 is the rubric's fallback score, not the judge's; the rules score the" in page
     assert '<div class="text code" dir="auto">**no** score</div>' in page
@@ -1049,7 +1049,7 @@ def test_a_comparison_draws_every_difference_and_leads_to_its_samples(
         assert f'rel="next" href="{after}"' in opened
         number = re.findall(r"samples/(\d+)", place)[0]
         assert f'/compare?a=run-a&b=run-b&change=#row-{number}">Back to the comparison' in opened
-    assert "Back to" not in pages.get("/runs/run-b/samples/0").text
+    assert "Back to the comparison" not in pages.get("/runs/run-b/samples/0").text
     assert 'id="row-2"' in pages.get("/compare?a=run-a&b=run-b&change=same").text
     assert "The dashed line is the mean; the band is its 95% interval" in page
     ends = re.search(r'<div class="ends">(<small><a.*?)</div>', page)

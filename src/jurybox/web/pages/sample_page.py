@@ -43,7 +43,7 @@ from jurybox.storage.store import Store
 from jurybox.text_format import cut, short_id
 from jurybox.web.app_state import AppState, Pending, soon
 from jurybox.web.error_pages import PageError
-from jurybox.web.filters import PageFilter
+from jurybox.web.filters import SIZE, PageFilter
 from jurybox.web.lookup import PlaceOf, TheRecord, TheRun, known_run
 from jurybox.web.pages.compare_page import list_query, page_of
 from jurybox.web.template_engine import page_response, segment, text_response
@@ -279,7 +279,7 @@ def neighbors(place: AppState, run: RunRow, number: int, asked: PageFilter) -> N
     """Return a sample's neighbors in the filtered list, or by number if it isn't in one."""
     store, first, total = place.store, 0, 0
     numbers: Sequence[int] = ()
-    query = asked.address()
+    query = asked.address(page=None if asked.at is None else asked.at // SIZE + 1)
     if asked.at is not None and asked.is_searched(place, run):
         first = max(0, asked.at - 1)
         page = asked.find(store, run, offset=first, limit=3)

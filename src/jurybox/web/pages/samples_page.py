@@ -23,12 +23,11 @@ from jurybox.scoring.sample_result import FLAGS, KINDS, MARKS, NEEDS_REVIEW
 from jurybox.storage.sample_search import SamplePage, SampleQuery
 from jurybox.storage.store import Store
 from jurybox.text_format import cut
-from jurybox.web.filters import PageFilter, option
+from jurybox.web.filters import SIZE, PageFilter, option
 from jurybox.web.lookup import PlaceOf, TheRun
 from jurybox.web.pages.sample_page import texts_of
 from jurybox.web.template_engine import excerpt, page_response, segment, waiting_page
 
-SIZE: Final = 50
 _MOST_COLUMNS: Final = 8
 _LATENCY: Final = "latency_e2e_ms"
 _LONGEST: Final = 140

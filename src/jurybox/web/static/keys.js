@@ -1,5 +1,6 @@
 "use strict";
-// Keys: j and k move between samples, / searches; Enter opens the link that has the focus.
+// Keys: j and k move between samples, / searches; Enter opens the link that has the focus. Other
+// links name their keys.
 (() => {
   // The first link of each row that isn't folded away.
   const table = document.querySelector("table.samples, table.outputs");
@@ -31,7 +32,11 @@
       if (table && rows().length) move(next ? 1 : -1);
       else if (!table && link(next ? "next" : "prev")) link(next ? "next" : "prev").click();
       else return;
-    } else return;
+    } else {
+      const named = document.querySelector(`a[data-keys~="${CSS.escape(event.key)}"]`);
+      if (!named) return;
+      named.click();
+    }
     event.preventDefault();
   });
 })();
