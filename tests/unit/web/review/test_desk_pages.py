@@ -495,7 +495,7 @@ def test_the_agreement_leads_to_labels_and_to_a_command_that_calibrates_on_them(
     plan = plan_of(made.row)
     judges = " ".join(f"--judge {name}" for name in plan.judges)
     command = f"jurybox calibrate --rubric {plan.rubric.origin} --gold gold.jsonl {judges}"
-    assert f"<code>{command} --store 'the store'</code>" in told
+    assert f"<code data-copy>{command} --store 'the store'</code>" in told
     assert "since one person has reviewed" in told
     assert f'href="{DESK}/gold.jsonl"' in told
     (label,) = map(json.loads, anna.pages.get(f"{DESK}/gold.jsonl").text.splitlines())
