@@ -389,16 +389,17 @@ def test_e11_e15_every_count_is_of_what_is_still_open_and_opens_as_many_samples(
             assert f" of {number} sample" in opened, (path, text)
             shown.setdefault(path, []).append(text)
     assert shown == {
-        "/": ["3", "3 before release"],
+        "/": ["3 samples need a review before a release (safety)", "3", "3 before release"],
         "/runs/run-a": [
             "3 samples waiting",
             "3 samples need a review before a release (safety)",
             *("safety 3", "3 of 4 samples still to be reviewed", "3 samples", "safety 3"),
             "safety 1",
+            "1 sample",
         ],
         "/runs/run-a/samples": ["to review 3", "flagged, reviewed 1"],
     }
-    concern = f"/runs/run-a/samples/1{'?review=open&flag=safety&sort=number&at=0'}"
+    concern = f"/runs/run-a/samples/1{'?review=open&flag=safety&at=0'}"
     assert html.escape(concern) in anna.get("/runs/run-a").text
     assert ">1 of 3<" in anna.get(concern).text
     listed = anna.get("/runs/run-a/samples").text
@@ -587,7 +588,7 @@ def test_the_headline_says_that_reviews_are_being_compared(
     desk(made).submit(1, "Ben", GIVEN, shown=Circumstances(queue="random"))
     monkeypatch.setattr("jurybox.web.pages.run_page.soon", lambda *_: Pending())
     headline = anna.get("/runs/run-a").text.partition('class="tiles"')[2].partition("</section>")[0]
-    assert "what votes, reviews and other runs say about them will follow" in headline
+    assert "what other runs and reviews say about them will follow" in headline
 
 
 def test_the_end_of_the_queue_says_what_is_true(made: Made, anna: Reviewer) -> None:
