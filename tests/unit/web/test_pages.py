@@ -1409,7 +1409,7 @@ def test_an_interval_over_some_samples_stands_by_the_difference_of_these(
     page = pages.get("/compare?a=run-a&b=run-b").text
     row = page.partition("<bdi>Pass rate</bdi>")[2].partition("</tr>")[0]
     assert '">-16.7 points</td>' in row
-    assert re.search(r'points<br><small class="muted">of 0.0 points, n 5</small></td>', row)
+    assert re.search(r'points <small class="muted">of 0.0 points, n 5</small></td>', row)
     assert "with n, the difference and interval of the samples that have a value in both" in page
 
 
