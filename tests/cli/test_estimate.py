@@ -64,6 +64,7 @@ def test_the_json_form_has_everything(jurybox: Callable, run: Path) -> None:
         "overall",
         "accuracy_score",
         "faithfulness_score",
+        "pass_rate",
     ]
     assert {"mean", "rate", "unscored"} <= data["estimates"][1].keys()
     accuracy = data["estimates"][1]["mean"]
