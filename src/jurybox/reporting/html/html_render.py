@@ -283,7 +283,7 @@ def _samples(store: Store, view: RunView, headline: str) -> Iterator[dict[str, A
         )
         yield {
             "number": number,
-            "flags": {*flags, *(("safety",) if number in view.release.concerned else ())},
+            "flags": sorted({*flags, *(["safety"] if number in view.release.concerned else [])}),
             **view.release.of_sample(number, flags),
             "scenario": facets.scenario,
             "demographic": facets.demographic,

@@ -188,6 +188,9 @@ def test_all_samples_are_inside(made: Callable, report: Callable) -> None:
     run = made("judged")
     samples = packed_in(report(run))
     assert [each["number"] for each in samples] == [2, 3, 1, 0]  # the worst first
+    for each in samples:  # so that two reports on a run have the same bytes
+        assert each["flags"] == sorted(each["flags"])
+    assert any(len(each["flags"]) > 2 for each in samples)
     card = samples[-1]["card"]
     outline(card)
     assert re.findall(r"<dt[^>]*>(\w+)</dt>", card)[:2] == ["task", "response"]
