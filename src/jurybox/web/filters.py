@@ -19,8 +19,7 @@ from jurybox.storage.store import Store
 from jurybox.web.app_state import AppState, Pending, soon
 from jurybox.web.lookup import ANY_TEXT
 
-SIZE: Final = 50
-"""The number of samples on a page."""
+SIZE: Final = 50  # samples on a page
 _MAX_NAME: Final = 300
 _MAX_OFFSET: Final = 1_000_000_000
 _DIGEST: Final = "sha256:"

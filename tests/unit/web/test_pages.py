@@ -310,6 +310,28 @@ def test_samples_are_filtered_only_by_what_they_have(pages: PagesClient) -> None
 
 
 @pytest.mark.usefixtures("made")
+def test_a_score_that_fails_a_rule_is_marked_in_its_column(pages: PagesClient) -> None:
+    page = pages.get("/runs/run-a/samples").text
+    failing = re.findall(r'data-name="(\w+)" class="number bad">([^<]*)<', page)
+    assert failing == [("Accuracy", "2")]
+
+
+def test_latency_is_a_column_where_there_is_room_or_it_is_used(
+    make_run: MakeRun, pages: PagesClient
+) -> None:
+    rubric = f"{RUBRIC}### Tone\n### Care\n"
+    criteria = ("accuracy", "clarity", "tone", "care")
+    said = scored(dict.fromkeys(criteria, 4), dict.fromkeys(criteria, "Right."))
+    make_run([answered("s", ms=100.0)], lambda _: said, rubric=rubric)
+    ruled = rubric.replace('"]\ngates', '", "latency_e2e_ms <= 900"]\ngates')
+    make_run([answered("s", ms=100.0)], lambda _: said, rubric=ruled, run_id="run-b")
+    column = ">latency (ms)</a>"
+    assert column not in pages.get("/runs/run-a/samples").text
+    assert column in pages.get("/runs/run-a/samples?metric=latency_e2e_ms&low=1").text
+    assert column in pages.get("/runs/run-b/samples").text
+
+
+@pytest.mark.usefixtures("made")
 def test_a_sample_opened_by_itself_says_where_it_is_in_the_run(pages: PagesClient) -> None:
     assert "<span>3 of 7</span>" in pages.get("/runs/run-a/samples/2").text
 

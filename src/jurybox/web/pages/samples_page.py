@@ -76,8 +76,10 @@ def samples_page(
     criteria = [each.id for each in rubric.criteria]
     scores += [rubric.overall_name, *criteria]
     columns = [name for name in scores if name in there][:_MOST_COLUMNS]
-    columns += [_LATENCY] if _LATENCY in there else []
-    values = {column: [row.metrics.get(column) for row in rows] for column in columns}
+    # Latency is a column if the rubric uses it, if it is asked for, or where there is room.
+    used = (rubric.pass_rules, rubric.gates, rubric.metrics, rubric.components, asked)
+    if _LATENCY in there and ("latency_e2e" in str(used) or len(columns) < _MOST_COLUMNS // 2):
+        columns.append(_LATENCY)
     voted = sorted(name for name in there if "." in name)
     data: dict[str, Any] = {
         "title": f"Samples of {run_title(run, place.store)[:80]}",
@@ -96,9 +98,9 @@ def samples_page(
         "decimals": {
             name: max(
                 decimals_of(short(each) if name in criteria else metric_value(name, each))
-                for each in [0, *some]
+                for each in [0, *(row.metrics.get(name) for row in rows)]
             )
-            for name, some in values.items()
+            for name in columns
         },
         "compared": any(row.facets.winner for row in rows),
         "rubric": rubric,
