@@ -208,6 +208,14 @@ def test_a_report_holds_all_samples_and_finds_them_without_a_server(
         offered = "" if flag is None else flag[1]
         shown = only.locator(f"option[value='{offered}']").count()
         expect(only).to_have_value(offered if shown else "")
+    # What is asked for is named as in the report, not as in addresses.
+    for asked, words in {
+        "agreement.tone&high=0": "Only no majority on Tone",
+        "win.tone&low=1&high=1": "Only response A better on Tone",
+        "tone&low=2": "Only Tone >= 2",
+    }.items():
+        page.evaluate("asked => { location.hash = `all-samples?metric=${asked}`; }", asked)
+        expect(page.locator("[data-asked] strong")).to_have_text(words)
     page.get_by_role("link", name="show all").click()
     expect(status).to_have_text("24 samples")
     page.get_by_role("link", name="q5").first.click()

@@ -23,7 +23,8 @@
   const printed = 500;
   const printedWhole = 50;
 
-  const plain = (name) => [...only.options].find((each) => each.value === name)?.dataset.words ?? name.replaceAll("_", " ");
+  const named = JSON.parse(asked.dataset.words);
+  const plain = (name) => [...only.options].find((each) => each.value === name)?.dataset.words ?? named[name] ?? name.replaceAll("_", " ");
 
   // The words of a card that differ between samples, in lowercase.
   const characters = { amp: "&", lt: "<", gt: ">", quot: '"', "#34": '"', "#39": "'" };
@@ -109,16 +110,21 @@
   }
 
   function described() {
-    const conditions = [];
+    const asks = (name) => query.get(name) ?? "";
+    const metric = plain(asks("metric"));
+    const meant = named[`${asks("metric")}=${asks("low")},${asks("high")}`];
+    const conditions = meant ? [meant] : [];
     for (const [name, value] of query) {
+      if (meant && ["low", "high"].includes(name)) continue;
       if (name === "flag" || name === "review") conditions.push(plain(value));
-      else if (name === "high") conditions.push(`${query.get("metric")} <= ${value}`);
-      else if (name === "below") conditions.push(`${query.get("metric")} < ${value}`);
-      else if (name === "above") conditions.push(`${query.get("metric")} > ${value}`);
-      else if (name === "low") conditions.push(`${query.get("metric")} >= ${value}`);
+      else if (name === "high") conditions.push(`${metric} <= ${value}`);
+      else if (name === "below") conditions.push(`${metric} < ${value}`);
+      else if (name === "above") conditions.push(`${metric} > ${value}`);
+      else if (name === "low") conditions.push(`${metric} >= ${value}`);
       else if (name !== "metric" && name !== "sort" && name !== "descending") conditions.push(`${name} ${value}`);
     }
-    return conditions.length ? `Only ${conditions.join(", ")}` : `By ${query.get("sort")?.split(":")[1]}, the highest first`;
+    if (conditions.length) return `Only ${conditions.join(", ")}`;
+    return query.has("sort") ? `By ${plain(asks("sort").split(":")[1])}, the highest first` : `Only with ${metric}`;
   }
 
   function find() {
