@@ -76,11 +76,6 @@ class SampleOutputs(msgspec.Struct, frozen=True, kw_only=True):
         """Whether a reviewer sees a safety concern in a run."""
         return any(each is not None and each.concern for each in self.outputs)
 
-    @property
-    def rewritten(self) -> bool:
-        """Whether the runs have different responses to the sample."""
-        return len({(each.response, each.other) for each in self.outputs if each is not None}) > 1
-
 
 class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
     """Several runs; ``differences`` has a comparison of each other run with the first.

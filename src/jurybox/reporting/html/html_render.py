@@ -185,12 +185,7 @@ def side_by_side_html(
         return verdict_of(view, people.get(view.run_id))
 
     return _whole_file(
-        "side_by_side_report.html",
-        compared=compared,
-        shown=compared.samples,
-        written=None,
-        sample_url=None,
-        verdict_of=verdict,
+        "side_by_side_report.html", compared=compared, sample_url=None, verdict_of=verdict
     )
 
 
