@@ -113,6 +113,7 @@ class _SampleValues:
         self._cluster = cluster
         self._judge: dict[str, dict[Key, list[float]]] = {}
         self._passes: dict[Key, list[float]] = {}
+        self._unlabeled: set[Key] = set()  # the samples with a repeat that no one's scores cover
         self.by_number = labels.reviewed is not None
         self.planned = plan.samples if self.by_number else plan.dataset.used
         self.by_rules = False
@@ -148,29 +149,35 @@ class _SampleValues:
             values[POINTS_OF_B] = POINTS[result.winner]
         if self._rubric.pass_rules and result.passed is not None:
             values[PASSING_RATE] = float(result.passed)
-            self._passes.setdefault(key, []).extend(self._passed(key, result))
+            passed = self._passed(key, result)
+            if passed is None:
+                self._unlabeled.add(key)
+            else:
+                self._passes.setdefault(key, []).append(passed)
         for name, value in values.items():
             if value is not None:
                 self._judge.setdefault(name, {}).setdefault(key, []).append(value)
 
-    def _passed(self, key: Key, result: SampleResult) -> Iterator[float]:
-        """Yield whether a response passes by each person's scores, if they cover every rule.
+    def _passed(self, key: Key, result: SampleResult) -> float | None:
+        """Return the share of people whose scores let a response pass; None if it isn't known.
 
-        Each person counts on their own, so the rate doesn't depend on how many score a sample.
+        A person whose scores don't cover every rule isn't counted.
         """
         given = self._given.get(key)
         if result.target_error is not None:
             if given is not None or key in self._drawn:
-                yield 0.0  # without a response, it fails by anyone's scores
-            else:
-                self.never_labeled.add(key)
-            return
+                return 0.0  # without a response, it fails by anyone's scores
+            self.never_labeled.add(key)
+            return None
         scores = {} if given is None else given.scores
-        for who in sorted({who for each in scores.values() for who in each}):
-            own = {name: each[who] for name, each in scores.items() if who in each}
-            passed = passes_with(self._rubric, own, result)
-            if passed is not None:
-                yield float(passed)
+        outcomes = [
+            passes_with(
+                self._rubric, {name: by[who] for name, by in scores.items() if who in by}, result
+            )
+            for who in {who for by in scores.values() for who in by}
+        ]
+        known = [passed for passed in outcomes if passed is not None]
+        return sum(known) / len(known) if known else None
 
     def judge(self, name: str) -> dict[Key, float]:
         """Return the judge's values of a metric, by sample."""
@@ -179,7 +186,8 @@ class _SampleValues:
     def people(self, name: str) -> dict[Key, float]:
         """Return people's values of a metric, by sample."""
         if name == PASSING_RATE:
-            return _means(self._passes)
+            # The repeats of a sample count as one, so it has a label only if each has.
+            return _means(self._passes, without=self._unlabeled)
         given = {key: human_value(self._rubric, gold, name) for key, gold in self.gold.items()}
         return {key: value for key, value in given.items() if value is not None}
 
@@ -238,8 +246,10 @@ def _corrections(
         )
 
 
-def _means(values: Mapping[Key, Sequence[float]]) -> dict[Key, float]:
-    return {key: math.fsum(each) / len(each) for key, each in values.items() if each}
+def _means(
+    values: Mapping[Key, Sequence[float]], without: Collection[Key] = ()
+) -> dict[Key, float]:
+    return {key: math.fsum(each) / len(each) for key, each in values.items() if key not in without}
 
 
 def _all_labeled(

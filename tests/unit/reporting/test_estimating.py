@@ -2,16 +2,19 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
 from jurybox.app.estimate_run import RunCorrections, RunLabels, estimate
 from jurybox.app.gold_sets import row_labels
 from jurybox.calibration.gold import Gold
+from jurybox.engine.records import SampleRow
 from jurybox.errors import InputError
 from jurybox.sample import Response
-from jurybox.statistics.corrected import CorrectedMetric
+from jurybox.statistics.corrected import CorrectedMean, CorrectedMetric
 from verdicts import preferred
 
 YES_OR_NO = """---
@@ -157,6 +160,29 @@ def test_a_response_that_is_missing_passes_by_no_one_s_scores(passing: Callable)
     mean = found(made, gold=gold)["pass_rate"].mean
     assert mean.corrected.value is None
     assert "counts samples without a response, and they have no label" in mean.sentence
+
+
+def test_a_repeat_without_a_response_counts_as_much_as_one_that_several_people_scored(
+    make_run: Callable, row: Callable
+) -> None:
+    good = json.dumps({"right": 4, "rationale": "Because."})
+    rows = [row(f"s{number}") for number in range(12)]
+    made = make_run(rows, lambda _: good, rubric=PASSING, repeats=2)
+
+    def samples(run_id: str) -> Iterator[SampleRow]:
+        for each in made.store.samples(run_id):
+            result = {**json.loads(each.result), "target_error": "no answer", "passed": False}
+            yield replace(each, result=json.dumps(result)) if each.repeat else each
+
+    def rate(**by: int) -> CorrectedMean | None:
+        gold = {f"s{number}": Gold(scores={"right": by}) for number in range(12)}
+        asked = estimate(SimpleNamespace(samples=samples), made.row, RunLabels(gold=gold))
+        return next((each.mean for each in asked.estimates if each.metric == "pass_rate"), None)
+
+    two = rate(anna=4, ben=4)
+    assert (two.human.value, two.human.n) == (0.5, 12)
+    # Who scored nothing that the rules name says nothing about the other repeat.
+    assert rate() is None
 
 
 def test_a_pass_rate_that_too_few_reviews_settle_isnt_corrected(passing: Callable) -> None:
