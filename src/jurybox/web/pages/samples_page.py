@@ -72,9 +72,8 @@ def samples_page(
         there = {name for row in some for name in row.values()}
     except msgspec.DecodeError as error:
         raise damaged(run, error) from None
-    scores = [SAMPLE_SCORE] if rubric.components else []
     criteria = [each.id for each in rubric.criteria]
-    scores += [rubric.overall_name, *criteria]
+    scores = [SAMPLE_SCORE, rubric.overall_name, *criteria]
     columns = [name for name in scores if name in there][:_MOST_COLUMNS]
     # Latency is a column if the rubric uses it, if it is asked for, or where there is room.
     used = (rubric.pass_rules, rubric.gates, rubric.metrics, rubric.components, asked)
