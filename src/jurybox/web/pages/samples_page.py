@@ -17,9 +17,9 @@ from jurybox.reporting.judge_votes import judge_replies
 from jurybox.reporting.release import REVIEW_STATES, read_reviews
 from jurybox.reporting.stored import SampleRecord, damaged, rubric_of, run_title
 from jurybox.review.reviews import Review
-from jurybox.rubric.metrics import SAMPLE_SCORE
+from jurybox.rubric.metrics import SAMPLE_SCORE, Comparison
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.scoring.sample_result import FLAGS, KINDS, MARKS, NEEDS_REVIEW
+from jurybox.scoring.sample_result import FLAGS, KINDS, MARKS, NEEDS_REVIEW, unmet
 from jurybox.storage.sample_search import SamplePage, SampleQuery
 from jurybox.storage.store import Store
 from jurybox.text_format import cut
@@ -40,6 +40,7 @@ class SampleLine(msgspec.Struct, frozen=True, kw_only=True):
     address: str
     metrics: dict[str, float]
     card: SampleCard | None = None
+    fails: frozenset[str] = frozenset()  # the metrics whose pass rules fail
     elsewhere: tuple[str, str] = ("", "")  # a field with the searched words that the row lacks
 
 
@@ -75,9 +76,12 @@ def samples_page(
     criteria = [each.id for each in rubric.criteria]
     scores = [SAMPLE_SCORE, rubric.overall_name, *criteria]
     columns = [name for name in scores if name in there][:_MOST_COLUMNS]
-    # Latency is a column if the rubric uses it, if it is asked for, or where there is room.
-    used = (rubric.pass_rules, rubric.gates, rubric.metrics, rubric.components, asked)
-    if _LATENCY in there and ("latency_e2e" in str(used) or len(columns) < _MOST_COLUMNS // 2):
+    # Latency is a column if it is asked for, if a sample's result uses it, or where there is room.
+    used = {asked.metric, asked.sort.removeprefix("metric:")}
+    used |= {each.name for each in rubric.pass_rules} | {
+        each.of for each in rubric.components.values()
+    }
+    if _LATENCY in there and (_LATENCY in used or len(columns) < _MOST_COLUMNS // 2):
         columns.append(_LATENCY)
     voted = sorted(name for name in there if "." in name)
     data: dict[str, Any] = {
@@ -156,7 +160,8 @@ def _line(
             reviews = read_reviews(run, store.reviews_of(run.id, row.number)).every
             elsewhere = _elsewhere(store, record, reviews, wanted)
             shown = card(record, rubric, reviews=reviews)
-            return msgspec.structs.replace(line, card=shown, elsewhere=elsewhere)
+            fails = frozenset(Comparison.parse(each.rule).name for each in unmet(record.result))
+            return msgspec.structs.replace(line, card=shown, fails=fails, elsewhere=elsewhere)
     return line
 
 
