@@ -75,11 +75,13 @@ def incomplete_beta(a: float, b: float, x: float, y: float) -> float:
     """
     if x <= 0 or y <= 0:
         return float(y <= 0)
-    if x > (a + 1) / (a + b + 2):
-        return 1 - incomplete_beta(b, a, y, x)
+    mirrored = x > (a + 1) / (a + b + 2)
+    if mirrored:
+        a, b, x, y = b, a, y, x
     log_density = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
     log_density += a * math.log(x) + b * math.log(y)
-    return math.exp(log_density) * _beta_fraction(a, b, x) / a
+    share = math.exp(log_density) * _beta_fraction(a, b, x) / a
+    return 1 - share if mirrored else share
 
 
 def _beta_fraction(a: float, b: float, x: float) -> float:
