@@ -117,8 +117,10 @@ def corrected_mean(data: LabeledScores, *, level: float = 0.95) -> CorrectedMean
 
     With n labeled samples (people's ``y``, the judge's ``f``) and N others (``g``), it is
     ``mean(y - t f) + t mean(g)`` with ``t = cov(y, f) / ((1 + n/N) var(f and g))`` between 0 and 1.
-    It is unbiased for any judge. Its interval combines the intervals of the two means: each
-    half-width is the root of the sum of their squared half-widths. If the values have ends, so does
+    With a given ``t`` it is unbiased for any judge; since ``t`` is estimated from the same labels,
+    a few of them leave some of the judge's bias, far less than the interval's width. The interval
+    combines the intervals of the two means: each half-width is the root of the sum of their squared
+    half-widths. If the values have ends, so does
     ``y - t f``, and a judge that was right on every label isn't treated as infallible. If the
     interval of the labels alone isn't wider, the judge is left out: ``t`` is 0, and value and
     interval are those of the labels. Labels must be drawn at random from all samples.
