@@ -200,6 +200,16 @@ def test_a_gate_on_the_pass_rate_goes_by_people_s_scores_when_asked(
     assert '<small class="warn">fails corrected</small>' in written
 
 
+def test_the_overall_mean_is_corrected_if_the_rubric_has_another_name_for_it_too(
+    jurybox: Jurybox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run(monkeypatch, None, gates=["overall_mean >= 0.1"], metrics={"mine": "mean of overall"})
+    early = jurybox("gate", "last", "--accept-unreviewed", "--json", "--corrected")
+    assert early.json["corrected"] == [
+        "overall_mean isn't corrected yet: 10 more reviews from the random queue are needed"
+    ]
+
+
 def test_reviews_can_correct_no_gate_on_something_else(
     jurybox: Jurybox, monkeypatch: pytest.MonkeyPatch
 ) -> None:

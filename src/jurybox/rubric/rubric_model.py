@@ -290,7 +290,9 @@ class Rubric(RubricSettings, frozen=True, kw_only=True):
         return round(weighted_mean([each.weight for each in counting], shares), _DECIMALS)
 
     def mean_of(self, criterion_id: str) -> str:
-        """Return the name of a criterion's mean over a run: declared, or by default."""
+        """Return the name of a score's mean over a run: declared for a criterion, or by default."""
+        if criterion_id == self.overall_name:
+            return f"{criterion_id}_mean"
         declared = Statistic(by="mean", of=criterion_id)
         named = (name for name, formula in self.metrics.items() if formula == declared)
         return next(named, f"{criterion_id}_mean")

@@ -167,8 +167,7 @@ class MetricTally:
         self._rubric = rubric
         self._criteria = tuple(criterion.id for criterion in rubric.criteria)
         overall = rubric.overall_name
-        self._means = {name: rubric.mean_of(name) for name in self._criteria}
-        self._means[overall] = f"{overall}_mean"
+        self._means = {name: rubric.mean_of(name) for name in (*self._criteria, overall)}
         formulas = rubric.metrics.values()
         statistics = [each for each in formulas if isinstance(each, Statistic)]
         kept = {each.of for each in statistics if AGGREGATES[each.by].needs_all}

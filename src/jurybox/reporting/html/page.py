@@ -133,8 +133,10 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
         """Describe a metric as corrected by the run's reviews, or why it isn't; empty without."""
         people, name, view = self.extras.people, metric.name, self.view
         found = people.by_gated_metric(view.rubric, view.summary[SAMPLES]) if people else {}
+        if name == AGGREGATE_SCORE or not found:
+            return ""  # people score only some of an aggregate's components
         if name not in found:
-            return "not corrected: no review has all scores for it" if found else ""
+            return "not corrected: no review has all scores for it"
         mean = found[name].mean
         if mean.corrected.value is None or mean.corrected.interval is None:
             return f"not corrected by reviews: {mean.reason}" if mean.reason else ""

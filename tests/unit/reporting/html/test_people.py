@@ -167,6 +167,19 @@ def test_a_quality_level_says_what_people_make_of_it(
     assert quality_level(made.view, people).label == "Adequate"
 
 
+def test_an_aggregate_is_not_said_to_lack_reviews(
+    make_run: Callable, row: Callable, report: Callable
+) -> None:
+    good = '{"accuracy_score": 2, "faithfulness_score": 2, "rationale": "Because."}'
+    value = {"value": 0.41, "n": 20, "interval": ENDS}
+    mean = {"judge": value, "human": value, "corrected": value, "tuning": 0.0}
+    people = said(estimates=[{"metric": name, "mean": mean} for name in ("overall", "pass_rate")])
+    text = report(make_run([row("a")], lambda _: good), people=people)
+    assert "Aggregate score" in text
+    assert text.count("corrected by 20 reviewed samples: ") == 2
+    assert "not corrected: " not in text
+
+
 def test_a_judge_without_weight_makes_no_interval_narrower(
     made: Callable, report: Callable
 ) -> None:
