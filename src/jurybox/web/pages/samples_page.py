@@ -77,10 +77,9 @@ def samples_page(
     scores = [SAMPLE_SCORE, rubric.overall_name, *criteria]
     columns = [name for name in scores if name in there][:_MOST_COLUMNS]
     # Latency is a column if it is asked for, if a sample's result uses it, or where there is room.
-    used = {asked.metric, asked.sort.removeprefix("metric:")}
-    used |= {each.name for each in rubric.pass_rules} | {
-        each.of for each in rubric.components.values()
-    }
+    components = (each.of for each in rubric.components.values())
+    used = {*components, *(each.name for each in rubric.pass_rules), asked.metric}
+    used.add(asked.sort.removeprefix("metric:"))
     if _LATENCY in there and (_LATENCY in used or len(columns) < _MOST_COLUMNS // 2):
         columns.append(_LATENCY)
     voted = sorted(name for name in there if "." in name)
