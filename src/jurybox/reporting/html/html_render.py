@@ -104,21 +104,10 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
     def near(value: float) -> str:
         return metric_value("", round(value, 3) + 0.0)  # an estimate this close to zero is zero
 
-    own = (
-        between,
-        change,
-        cost_of,
-        counted,
-        dollars,
-        exact,
-        gate_margin,
-        gate_value,
-        harmless,
-        json,
-    )
-    own += (metric, metric_title, moment, near, p_value, percent, plain_words, prose, px, ranked)
-    own += (relabeled, rendered, rules_text, seen, sentence, short, short_id, unmarked, visible)
-    own += (written_value,)
+    own = (between, change, cost_of, counted, dollars, exact, gate_margin, gate_value, harmless)
+    own += (json, metric, metric_title, moment, near, p_value, percent, plain_words, prose, px)
+    own += (ranked, relabeled, rendered, rules_text, seen, sentence, short, short_id, unmarked)
+    own += (visible, written_value)
     made = Environment(
         # For all templates, because an unescaped value is a vulnerability.
         autoescape=True,

@@ -31,24 +31,18 @@ def seen(text: object, most: int = NAME) -> Markup:
 
 
 def prose(text: str) -> Markup:
-    """Return the beginning of a text, with the rest expandable."""
-    if len(text) <= _SHORT:
-        return whole(text)
-    return Markup('<details class="long"><summary><bdi>{}</bdi></summary>{}</details>').format(
-        visible(cut(text, _SHORT)), whole(text)
-    )
-
-
-def whole(text: str) -> Markup:
-    """Return a text with its lines, up to a limit; the rest is counted."""
+    """Return a text with its lines, up to a limit; a long one is folded after its beginning."""
     body = Markup('<div class="prose" dir="auto">{}</div>').format(
         visible(text[:_WHOLE].replace("\r\n", "\n"), kept="\n")
     )
-    left = len(text) - _WHOLE
-    if left <= 0:
+    if len(text) > _WHOLE:
+        note = counted(len(text) - _WHOLE, "more character")
+        body += Markup('<p class="left-out">{} omitted.</p>').format(note)
+    if len(text) <= _SHORT:
         return body
-    note = counted(left, "more character")
-    return body + Markup('<p class="left-out">{} omitted.</p>').format(note)
+    return Markup('<details class="long"><summary><bdi>{}</bdi></summary>{}</details>').format(
+        visible(cut(text, _SHORT)), body
+    )
 
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*Z", re.ASCII)

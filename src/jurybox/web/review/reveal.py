@@ -13,7 +13,6 @@ from jurybox.reporting.metric_text import plain_words
 from jurybox.reporting.release import settled_words
 from jurybox.review.reviews import JudgedSample, Revealed, Review, ReviewCase
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.sample import Response
 from jurybox.text_format import joined
 from jurybox.web.review.form import SAFETY
 
@@ -219,13 +218,12 @@ def _notes(revealed: Revealed, everybody: tuple[Review, ...], *, pair: bool) -> 
 
 def parts_of(case: ReviewCase, *, revealed: bool = False) -> tuple[TextPart, ...]:
     """Return the displayed parts of a case; ``revealed`` names two responses as in the run."""
-    return *_parts(case), *_responses(case, swapped=revealed and case.order == "BA")
-
-
-def _parts(case: ReviewCase) -> Iterator[TextPart]:
-    for name in _TITLES:
-        if (text := getattr(case, name)) is not None:
-            yield TextPart(name=name, title=_TITLES[name], text=text)
+    around = (
+        TextPart(name=name, title=title, text=text)
+        for name, title in _TITLES.items()
+        if (text := getattr(case, name)) is not None
+    )
+    return *around, *_responses(case, swapped=revealed and case.order == "BA")
 
 
 def _responses(case: ReviewCase, *, swapped: bool) -> Iterator[TextPart]:
@@ -235,9 +233,6 @@ def _responses(case: ReviewCase, *, swapped: bool) -> Iterator[TextPart]:
         title = f"Response {letter.upper()}".strip()
         if swapped:
             title = f"Response {_OTHER[letter.upper()]}, shown to you as {letter.upper()}"
-        error = None if response.answered else _why_missing(response)
+        why = (response.error or "it came too late")[:_LONGEST_TROUBLE]
+        error = None if response.answered else why
         yield TextPart(name=name, title=title, text=response.text, error=error)
-
-
-def _why_missing(response: Response) -> str:
-    return (response.error or "it came too late")[:_LONGEST_TROUBLE]
