@@ -13,16 +13,25 @@ from typing import Any, BinaryIO, Final, Literal
 
 import msgspec
 
-from jurybox.engine.records import ExchangeRow, RunRow, SampleRow, in_order, read_result, text_hash
+from jurybox.engine.records import (
+    ExchangeRow,
+    RunRow,
+    SampleRow,
+    facets_of,
+    in_order,
+    read_result,
+    text_hash,
+)
 from jurybox.errors import InputError
+from jurybox.reporting.metric_text import plain_words
 from jurybox.reporting.output_file import whole_folder
-from jurybox.reporting.release import read_reviews, sample_decision
+from jurybox.reporting.release import is_settled, read_reviews, sample_decision
 from jurybox.reporting.stored import SampleRecord, numbered, reading, rubric_of
 from jurybox.review.reviews import Review, by_number
 from jurybox.rubric.metrics import SAMPLE_SCORE, TOTAL_SCORE
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Response, Row
-from jurybox.scoring.sample_result import SampleResult, sent_parameters
+from jurybox.scoring.sample_result import SampleResult, flag_names, sent_parameters
 from jurybox.storage.store import Store
 from jurybox.text_format import visible_json
 
@@ -72,8 +81,10 @@ _JUDGED: Final[Columns] = {
     "safety_findings": "json",
     "response_findings": "json",
     "needs_review": "boolean",
+    "reviewed": "boolean",
     "review_reasons": "json",
     "passed": "boolean",
+    "outcome": "text",
     "rules": "json",
     "decision": "text",
     "recorded_decision": "text",
@@ -94,6 +105,7 @@ _PARTS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _DEFAULTS: Final[ExportedRow] = msgspec.to_builtins(
     msgspec.structs.asdict(SampleResult(metrics={}))
 )
+_OUTCOMES: Final = ("target_error", "unscored", "failed", "passed")
 _REPORTED: Final = (
     "overall_by_votes",
     "winner_votes",
@@ -146,6 +158,9 @@ class ExportShape:
         values |= {name: metrics.get(name) for name in _MEASURES}
         values |= {new: metrics.get(name) for name, new in self._scores.items()}
         values |= {new: components.get(name) for name, new in self._components.items()}
+        flags = flag_names(facets_of(sample).flags)
+        values["outcome"] = next((plain_words(each) for each in _OUTCOMES if each in flags), None)
+        values["reviewed"] = is_settled(flags, reviews)
         values["recorded_decision"] = result.decision
         values["decision"] = sample_decision(self._rubric, result, reviews)
         values["record_sha256"] = sample.record_sha256

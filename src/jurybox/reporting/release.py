@@ -274,12 +274,22 @@ def _settled_by_sample(
     """Return, for each sample, the reasons that reviews settled, and all reasons for review."""
     facets = store.reviewed_facets(run.id) if reviews else {}
     flags = {number: each.flags for number, each in facets.items()}
-    return {number: _settled_reasons(flags.get(number, 0), own) for number, own in reviews.items()}
+    return {
+        number: _settled_reasons(flag_names(flags.get(number, 0)), own)
+        for number, own in reviews.items()
+    }
 
 
-def _settled_reasons(known: int, reviews: Sequence[Review]) -> tuple[set[str], set[str]]:
-    flags = set(flag_names(known))
-    reasons = flags.intersection(_REASONS) if NEEDS_REVIEW in flags else set[str]()
+def is_settled(flags: Collection[str], reviews: Sequence[Review]) -> bool:
+    """Return whether a sample is reviewed, and no reason for review of its flags is left open."""
+    done, reasons = _settled_reasons(flags, reviews)
+    return bool(reviews) and done == reasons
+
+
+def _settled_reasons(
+    flags: Collection[str], reviews: Sequence[Review]
+) -> tuple[set[str], set[str]]:
+    reasons = set(flags).intersection(_REASONS) if NEEDS_REVIEW in flags else set[str]()
     return {each for each in reasons if _settled(each, reviews)}, reasons
 
 

@@ -14,9 +14,11 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import Response
 
+from jurybox.engine.records import RunRow
 from jurybox.reporting.html.html_render import environment as report_environment
 from jurybox.reporting.html.markdown_text import harmless, unmarked
 from jurybox.reporting.stored import run_title
+from jurybox.storage.store import Store
 from jurybox.text_format import cut
 from jurybox.web.app_state import app_state_of
 
@@ -29,6 +31,13 @@ _BEFORE: Final = 30
 def segment(text: object) -> str:
     """Return a text as one path segment, with slashes escaped."""
     return quote(str(text), safe="")
+
+
+def saved_as(run: RunRow, store: Store, *words: object, ending: str) -> dict[str, str]:
+    """Return the header with a file's name: the run's name, and the words that are given."""
+    parts = (run_title(run, store)[:80], *(str(word)[:40] for word in words if word is not None))
+    name = re.sub(r"[^\w.]+", "-", "-".join(filter(None, parts))).strip("-.")
+    return {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name + ending)}"}
 
 
 def highlight(text: str, wanted: str) -> Markup:

@@ -4,12 +4,16 @@ import csv
 import io
 import json
 from contextlib import closing
+from urllib.parse import unquote
 
 import msgspec
 import pytest
 
+from jurybox.app.review_desk import ReviewDesk
 from jurybox.engine.records import SampleRow
 from jurybox.reporting.export_rows import exported_rows
+from jurybox.review.reviews import Circumstances
+from jurybox.sample import Response, Row
 from pages_client import PagesClient
 from stored_runs import Made, MakeRun, answered
 from verdicts import scored
@@ -42,7 +46,7 @@ def test_the_samples_on_a_page_are_downloaded_as_export_writes_them_in_the_pages
     listed = pages.get("/runs/run-a/samples?flag=failed").text
     assert 'download these 2 as <a href="/runs/run-a/samples.jsonl?flag=failed">JSON' in listed
     sent = pages.get("/runs/run-a/samples.jsonl?flag=failed")
-    assert sent.headers["content-disposition"] == 'attachment; filename="run-a.jsonl"'
+    assert sent.headers["content-disposition"].endswith("''run-a-failed-2.jsonl")
     rows = [json.loads(line) for line in sent.text.splitlines()]
     with closing(exported_rows(made.store, made.row)) as every:
         written = {each["id"]: json.loads(msgspec.json.encode(each)) for each in every}
@@ -53,6 +57,36 @@ def test_the_samples_on_a_page_are_downloaded_as_export_writes_them_in_the_pages
     assert len(pages.get("/runs/run-a/samples.jsonl").text.splitlines()) == 7
     assert pages.get("/runs/run-a/samples.parquet").status_code == 404
     assert pages.get("/runs/run-a/samples.csv?flag=none").status_code == 400
+
+
+def test_a_file_counts_outcomes_and_samples_to_review_as_the_page_does(
+    make_run: MakeRun, pages: PagesClient
+) -> None:
+    def judge(prompt: str) -> str:
+        if "Task s2" in prompt:
+            return "no verdict"
+        concerns = ["a danger"] if "Task s4" in prompt or "Task s5" in prompt else []
+        return scored({"accuracy": 2 if "Task s1" in prompt else 4}, concerns=concerns)
+
+    lost = Row(id="s3", task="Task s3", response=Response(text="", error="HTTP 500"))
+    rows = [lost if n == 3 else answered(f"s{n}", f"answer {n}") for n in range(6)]
+    made = make_run(rows, judge, rubric=RUBRIC, suite="dé/mo", name="Wärme: neu?")
+    given = {"scores": {"accuracy": 4}, "safety_concern": False}
+    ReviewDesk(made.store, made.row).submit(4, "Anna", given, shown=Circumstances())
+
+    sent = pages.get("/runs/run-a/samples.csv?sort=number")
+    assert unquote(sent.headers["content-disposition"]).endswith("''Wärme-neu-6.csv")
+    found = [*csv.DictReader(io.StringIO(sent.text))]
+    outcomes = ["passed", "failed", "not scored", "no response", "passed", "passed"]
+    assert [each["outcome"] for each in found] == outcomes
+    assert [each["passed"] for each in found] == ["true", *["false"] * 3, "true", "true"]
+    assert [each["reviewed"] for each in found] == [*["false"] * 4, "true", "false"]
+    still = sum(each["needs_review"] == "true" != each["reviewed"] for each in found)
+    listed = pages.get("/runs/run-a/samples").text
+    assert f">to review <small>{still}</small>" in listed
+    sent = pages.get("/runs/run-a/samples.csv?review=open&flag=unscored&search=s2")
+    name = unquote(sent.headers["content-disposition"])
+    assert name.endswith("''Wärme-neu-not-scored-to-review-s2-1.csv")
 
 
 def test_a_sample_that_cannot_be_read_is_an_error_and_not_a_shorter_file(
@@ -71,7 +105,7 @@ def test_a_sample_that_cannot_be_read_is_an_error_and_not_a_shorter_file(
 def test_the_report_on_a_run_is_downloaded(pages: PagesClient) -> None:
     assert '<a href="/runs/run-a/report.html">' in pages.get("/runs/run-a").text
     sent = pages.get("/runs/run-a/report.html")
-    assert sent.headers["content-disposition"] == 'attachment; filename="run-a.html"'
+    assert sent.headers["content-disposition"] == "attachment; filename*=UTF-8''run-a-report.html"
     assert int(sent.headers["content-length"]) == len(sent.content)
     assert sent.text.startswith("<!DOCTYPE html>")
     assert "data-samples>" in sent.text

@@ -11,11 +11,13 @@ from starlette.responses import Response, StreamingResponse
 
 from jurybox.app.view_run import report_parts, view_run
 from jurybox.reporting.export_rows import export_shape, export_writer, exported_rows
+from jurybox.reporting.metric_text import plain_words
+from jurybox.reporting.release import REVIEW_STATES
 from jurybox.reporting.reports import write_report
 from jurybox.web.app_state import AppState
 from jurybox.web.filters import PageFilter
 from jurybox.web.lookup import PlaceOf, TheRun
-from jurybox.web.template_engine import segment
+from jurybox.web.template_engine import saved_as
 
 _AT_ONCE: Final = 1 << 16
 
@@ -23,11 +25,12 @@ _AT_ONCE: Final = 1 << 16
 async def report_file(run: TheRun, place: PlaceOf) -> Response:
     """Answer with the report on a run, as `jurybox report` writes it."""
 
-    def write(file: BinaryIO) -> None:
+    def write(file: BinaryIO) -> dict[str, str]:
         view = view_run(run, place.store)
         write_report(file, "html", view, place.store, report_parts(view, place.store, "html"))
+        return saved_as(run, place.store, "report", ending=".html")
 
-    return await _written(place, f"{run.id}.html", "text/html", write)
+    return await _written(place, "text/html", write)
 
 
 async def samples_file(
@@ -38,38 +41,37 @@ async def samples_file(
 ) -> Response:
     """Answer with the matching samples in the page's order, as `jurybox export` writes them."""
 
-    def write(file: BinaryIO) -> None:
+    def write(file: BinaryIO) -> dict[str, str]:
         if asked.search:
             place.matching(run, asked.search).result()
             asked.is_searched(place, run)
         numbers = place.store.sorted_numbers(run.id, asked.query_for(place.store, run))
         shape = export_shape(run)
         rows = exported_rows(place.store, run, shape, [*numbers])
-        export_writer(f"samples.{form}")(file, shape.columns, rows)
+        count = export_writer(f"samples.{form}")(file, shape.columns, rows)
+        chosen = (*map(plain_words, asked.flag), REVIEW_STATES.get(asked.review or ""))
+        words = (*chosen, asked.scenario, asked.demographic, asked.search, count)
+        return saved_as(run, place.store, *words, ending=f".{form}")
 
     kind = "text/csv" if form == "csv" else "application/jsonl"
-    return await _written(place, f"{run.id}.{form}", kind, write)
+    return await _written(place, kind, write)
 
 
 async def _written(
-    place: AppState, name: str, kind: str, write: Callable[[BinaryIO], object]
+    place: AppState, kind: str, write: Callable[[BinaryIO], dict[str, str]]
 ) -> Response:
     """Answer with a file once it is complete: what can't be read is an error, not a short file."""
 
-    def make() -> BinaryIO:
+    def make() -> tuple[BinaryIO, dict[str, str]]:
         file = TemporaryFile()  # noqa: SIM115 - closed when it is sent
         try:
-            write(file)
+            return file, write(file)
         except BaseException:
             file.close()
             raise
-        return file
 
-    file = await asyncio.wrap_future(place.downloads.submit(make))
-    headers = {
-        "Content-Disposition": f'attachment; filename="{segment(name)}"',
-        "Content-Length": str(file.tell()),
-    }
+    file, named = await asyncio.wrap_future(place.downloads.submit(make))
+    headers = {**named, "Content-Length": str(file.tell())}
     file.seek(0)
     return StreamingResponse(_sent(file), headers=headers, media_type=f"{kind}; charset=utf-8")
 

@@ -39,7 +39,7 @@ from jurybox.web.review.form import (
 from jurybox.web.review.reveal import compared, parts_of
 from jurybox.web.review.review_session import REVIEWER, TheDesk, TheVisit, Visit, address, queue_of
 from jurybox.web.security import form_of
-from jurybox.web.template_engine import page_response, text_response
+from jurybox.web.template_engine import page_response, saved_as, text_response
 from jurybox.wiring import DEFAULT_STORE
 
 _CONFLICT: Final = 409
@@ -133,7 +133,7 @@ def gold_file(desk: TheDesk) -> Response:
     """Answer with the reviewed samples and their labels, as `jurybox export --gold` writes them."""
     file = BytesIO()
     write_json_lines(file, {}, gold_rows(desk)[0])
-    headers = {"Content-Disposition": 'attachment; filename="gold.jsonl"'}
+    headers = saved_as(desk.run, desk.store, "labels", ending=".jsonl")
     return Response(file.getvalue(), media_type="application/jsonl", headers=headers)
 
 

@@ -501,7 +501,9 @@ def test_the_agreement_leads_to_labels_and_to_a_command_that_calibrates_on_them(
     assert f"<code data-copy>{command} --store 'the store'</code>" in told
     assert "since one person has reviewed" in told
     assert f'href="{DESK}/gold.jsonl"' in told
-    (label,) = map(json.loads, anna.pages.get(f"{DESK}/gold.jsonl").text.splitlines())
+    sent = anna.pages.get(f"{DESK}/gold.jsonl")
+    assert sent.headers["content-disposition"].endswith("''run-a-labels.jsonl")
+    (label,) = map(json.loads, sent.text.splitlines())
     assert label["gold"] == {"facts": {"Anna": 2}, "tone": {"Anna": 5}}
 
 
