@@ -513,7 +513,9 @@ def test_agreement_counts_each_label(made: Made, anna: Reviewer) -> None:
         given = {"scores": {"facts": facts, "tone": tone}}
         desk(made).submit(number, who, given, shown=Circumstances(queue="flagged"))
     told = html.unescape(re.sub("<[^>]*>", "", anna.get(f"{DESK}/agreement").text))
-    assert "on Facts in 0% of cases (0 of 3), on Tone in 33% (1 of 3): 2 flagged samples" in told
+    facts, tone = "0 of 3; 2 samples differ", "1 of 3; 1 sample differs"
+    said = f"on Facts in 0% of cases ({facts}), on Tone in 33% ({tone}): 2 flagged samples"
+    assert said in told
     assert "each of their labels is compared with the judge" in told
 
 
@@ -534,13 +536,51 @@ def test_the_samples_on_which_judge_and_people_differ_are_listed_farthest_apart_
 
     assert listed()[:2] == [("1", "Facts", "4", "Anna 2, Ben 1"), ("2", "Tone", "3", "Anna 5")]
     assert (len(listed()), len(listed("?page=2")), len(listed("?page=99"))) == (25, 7, 7)
-    (link,) = re.findall(r'\(<a href="([^"]*)">33 of 34</a>\)', anna.last.text)
+    (link,) = re.findall(r'\(33 of 34; <a href="([^"]*)">1 sample differs</a>\)', anna.last.text)
+    (same,) = re.findall(r'<a href="([^"]*)" aria-label="1 sample with [^>]*>1</a>', anna.last.text)
+    assert same == link
     assert listed(html.unescape(link).partition("/agreement")[2].partition("#")[0]) == [
         ("2", "Tone", "3", "Anna 5")
     ]
     assert listed("?people=true") == [("1", "Facts", "4", "Anna 2, Ben 1")]
     assert "Because the judge says so." in anna.last.text
     assert "Anna: Two. Ben: Two." in anna.last.text
+
+
+def test_every_count_of_differences_opens_as_many_also_where_people_differ_too(
+    make_run: MakeRun, anna: Reviewer
+) -> None:
+    made = make_run([answered(f"s{number}") for number in range(40)], judge, rubric=RUBRIC)
+    # The judge gives facts 4 and tone 3. Anna and Ben differ on facts of 30 samples, on tone of 3.
+    for number in range(40):
+        for who, facts, tone in (("Anna", 5, 2), ("Ben", 5 - (number < 30), 2 - (number < 3))):
+            scores = {"scores": {"facts": facts, "tone": tone}}
+            desk(made).submit(number, who, scores, shown=Circumstances(queue="random"))
+
+    def rows(address: str) -> int:
+        """Count the rows of a list and of the pages that follow."""
+        table = anna.get(address).text.partition('id="differ"')[2]
+        following = re.search(r'<a rel="next" href="([^"]*)"', table)
+        found = len(re.findall(r'<td data-name="criterion">', table))
+        return found + (rows(html.unescape(following[1])) if following else 0)
+
+    def counts(query: str) -> dict[str, int]:
+        """Return the counts that keep the query, once each opens as many rows."""
+        page = anna.get(f"{DESK}/agreement?{query}").text
+        (chips,) = re.findall(r'<nav class="facets".*?</nav>', page, re.DOTALL)
+        found = re.findall(r'<a href="([^"]*)"[^>]*>([^<]*)(?: <small>(\d+)</small>)?</a>', chips)
+        kept = [each for each in found if each[1] != "people differ too"]
+        assert all(query in html.unescape(address) for address, _, _ in kept)
+        counted = {words: int(count) for _, words, count in kept if count}
+        assert {words: rows(html.unescape(address)) for address, words, _ in kept} == {
+            "random samples": sum(counted.values()),
+            "flagged samples": sum(counted.values()),
+            "every criterion": sum(counted.values()),
+        } | counted
+        return counted
+
+    assert counts("") == {"Facts": 40, "Tone": 40}
+    assert counts("people=true") == {"Facts": 30, "Tone": 3}
 
 
 def test_a_revealed_pair_has_the_names_of_the_run(make_run: MakeRun, anna: Reviewer) -> None:
