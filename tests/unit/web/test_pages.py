@@ -834,6 +834,35 @@ def test_e6_a_sample_without_a_score_says_why_and_what_was_replied(
     assert page.count('<label class="hint"><input type="checkbox"> show all of it</label>') >= 1
 
 
+WEIGHTED = re.compile(r">weight ([\d.]+)%</small>.*?\">([\d.]+)", re.DOTALL)
+OVERALL = re.compile(r'<th scope="row">Overall</th><td data-name="score"[^>]*>([\d.]+)')
+
+
+def test_the_overall_score_follows_from_what_a_page_shows(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    weighted = RUBRIC.replace("votes: 1", "votes: 1\nweights: {accuracy: 3}")
+    make_run([answered("s3")], judge, rubric=weighted)
+    page = pages.get("/runs/run-a/samples/0").text
+    shown = [(float(share), float(score)) for share, score in WEIGHTED.findall(page)]
+    assert shown == [(75.0, 2.0), (25.0, 3.0)]
+    overall = sum(share / 100 * (score - 1) / 4 for share, score in shown)
+    assert OVERALL.findall(page) == [f"{overall:.3f}"]
+
+
+def test_the_overall_score_by_rules_follows_from_what_a_page_shows(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    joke = "# Joke 1\n\n- Why did the chicken cross the road?\n\n- To get to the other side.\n"
+    make_run([answered("s1", joke, task="A joke?")], lambda _: "Score: 0.9", rubric="companion")
+    page = pages.get("/runs/run-a/samples/0").text
+    shown = [(float(share), float(score)) for share, score in WEIGHTED.findall(page)]
+    assert [share for share, _ in shown] == [15.0, 20.0, 20.0, 25.0, 10.0, 10.0]
+    overall = sum(share / 100 * score for share, score in shown)
+    assert OVERALL.findall(page) == [f"{overall:.3f}"]
+    assert overall != sum(score for _, score in shown) / 6
+
+
 def test_an_unreadable_reply_beside_rules_is_no_vote_and_no_reasoning(
     pages: PagesClient, make_run: MakeRun
 ) -> None:
@@ -844,7 +873,8 @@ def test_an_unreadable_reply_beside_rules_is_no_vote_and_no_reasoning(
     assert "<bdi>overall_quality" not in head
     assert "the judge's reply could not be read</span>" in head
     assert "<dt>Votes</dt><dd>0 of 1</dd>" in page
-    assert "the weighted mean" not in page
+    judged = page[page.index('id="jury"') : page.index('id="trace"')]
+    assert "weight" not in judged
     assert "so 0.5 is the rubric's fallback score, not the judge's; the rules score the" in page
     assert '<div class="text code" dir="auto">**no** score</div>' in page
 

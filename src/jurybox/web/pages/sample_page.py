@@ -38,6 +38,7 @@ from jurybox.rubric.document.criteria import scenario_texts
 from jurybox.rubric.metrics import Comparison
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Response as Answered
+from jurybox.scoring.evaluate_sample import demographic_of
 from jurybox.scoring.sample_result import KINDS, RuleOutcome
 from jurybox.storage.store import Store
 from jurybox.text_format import cut, short_id
@@ -117,7 +118,9 @@ def sample_page(
     with reading(run):
         texts = dict(texts_of(record, _MOST_EXCHANGES))
         exchanges = [_exchange(each) for each in record.exchanges[:_MOST_EXCHANGES]]
-        votes = votes_on(procedure_of(run), record)
+        procedure = procedure_of(run)
+        votes = votes_on(procedure, record)
+    own = procedure.overlays.get(demographic_of(record.inputs) or "", procedure)
     responses = _responses(record)
     titles = {each.id: each.name for each in rubric.criteria}
     overall = record.scores.get(rubric.overall_name)
@@ -140,6 +143,7 @@ def sample_page(
         "reasons": {name: kind.meaning for name, kind in KINDS.items()}
         | ({} if record.report is None else {"low_confidence": why_unsure(record.report, titles)}),
         "titles": titles,
+        "weights": {each.id: each.weight for each in own.judging.rubric.criteria},
         "people": {
             name: [
                 score for each in reviews if (score := each.verdict.scores.get(name)) is not None
