@@ -254,6 +254,7 @@ def _described(
 ) -> Iterator[tuple[ReviewRow, str, str]]:
     """Yield each review with its verdict in words, and whether it counts for agreement."""
     kept, counted = active_rows(rows), {each.id: each.verdict for each in active.blind}
+    before: set[str] = set()  # who has reviewed it already, and was shown the judge's verdict
     for row in rows:
         if row.action != REVIEW:
             yield row, "(takes a review back)", ""
@@ -263,12 +264,11 @@ def _described(
         elif row not in kept:
             yield row, _verdict(row, titles), "no: taken back"
         else:
-            seen = not read_review(row).shown.blind
-            yield (
-                row,
-                _verdict(row, titles),
-                "no: after seeing the judge" if seen else "no: replaced",
-            )
+            shown = read_review(row).shown
+            picked = shown.queue == "picked" and row.reviewer not in before
+            why = "picked, not given by a queue" if picked else "after seeing the judge"
+            yield row, _verdict(row, titles), f"no: {'replaced' if shown.blind else why}"
+        before.add(row.reviewer)
 
 
 def _verdict(row: ReviewRow, titles: Mapping[str, str]) -> str:

@@ -198,8 +198,7 @@ def submit(visit: TheVisit, number: Number) -> Response:
     shown = Circumstances(
         queue=visit.queue,
         order=order if order in ORDERS else case.order,
-        # A reviewer who picks a sample comes from its page, which shows the judges' verdict.
-        blind=visit.queue != "picked",
+        blind=case.blind,
     )
     try:
         verdict = given_verdict(form, visit.desk.rubric, pair=case.is_pair)
@@ -228,6 +227,9 @@ def judged_page(visit: TheVisit, number: Number) -> Response:
         flagged=flagged,
         waits=flagged and not flag_outcome((revealed.mine, *revealed.others)),
         given={**given_fields(case.mine.as_data()), "comment": case.comment},
+        counts=(number, visit.reviewer)
+        in {(each.number, each.reviewer) for each in visit.desk.reviews(blind=True)},
+        picked=revealed.mine.shown.queue == "picked",
         basis=_basis(visit, case),
         compared=compared(revealed, revealed.mine, visit.desk.rubric),
         next_link=visit.link(after=case.number),
@@ -287,9 +289,11 @@ def _ask_name(
 
 def _case(visit: Visit, number: int) -> ReviewCase:
     try:
-        return visit.desk.case(number, visit.reviewer, queue=visit.queue)
+        case = visit.desk.case(number, visit.reviewer, queue=visit.queue)
     except InputError as error:
         raise PageError(404, error.problem, error.hint) from None
+    # A reviewer who picks a sample comes from its page, which shows the judges' verdict.
+    return msgspec.structs.replace(case, blind=case.blind and visit.queue != "picked")
 
 
 def _form(

@@ -726,6 +726,7 @@ def test_a_sample_page_says_of_each_review_whether_it_counts(
     first.undo("ben")
     first.submit(0, "cleo", {"scores": dict.fromkeys(both)}, shown=blind)
     first.submit(0, "dora", {"scores": both}, shown=seen)
+    first.submit(0, "eve", {"scores": both}, shown=Circumstances(queue="random", blind=False))
     page = pages.get("/runs/run-a/samples/0").text
     found = re.findall(r'<bdi>(\w+)</bdi></th>.*?data-name="counts">([^<]*)<', page)
     assert found == [
@@ -734,8 +735,28 @@ def test_a_sample_page_says_of_each_review_whether_it_counts(
         ("ben", "no: taken back"),
         ("ben", ""),
         ("cleo", "no: unclear"),
-        ("dora", "no: after seeing the judge"),
+        ("dora", "no: picked, not given by a queue"),
+        ("eve", "no: after seeing the judge"),
     ]
+
+
+def test_a_picked_sample_says_before_and_after_scoring_that_it_counts_in_no_metric(
+    made: Made, anna: Reviewer
+) -> None:
+    anna.name("Anna")
+    why = "counts in no metric: the sample was picked, not given by a queue"
+    assert why in anna.get(f"{DESK}/1").text
+    revealed = anna.get(anna.send(1, **SCORES).headers["location"]).text
+    assert f"Your review {why}." in revealed
+    assert desk(made).reviews(blind=True) == ()
+    # What a queue gave counts, also after a decision on its flag, made on the page of the sample.
+    assert "no metric" not in anna.get(f"{DESK}/2?queue=random").text
+    assert "no metric" not in anna.get(anna.send(2, **SCORES).headers["location"]).text
+    anna.get(f"{DESK}/2/judged")
+    decided = anna.send(2, **SCORES, safety_concern="no")
+    assert "no metric" not in anna.get(decided.headers["location"]).text
+    again = html.unescape(anna.get(f"{DESK}/2?queue=random&again=1").text)
+    assert "counts in no metric: you may have seen the judge's verdict" in again
 
 
 def test_a_page_reads_the_reviews_of_a_run_once(
