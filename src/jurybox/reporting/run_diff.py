@@ -441,7 +441,8 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     def rows(self) -> Iterator[tuple[MetricDifference | None, MetricPair]]:
         """Yield each metric over the shared samples with its test; a gate's metric may have none.
 
-        If a run has no scores, only what is tested is listed.
+        Scores and wins have the means that were tested, so that a difference and its interval
+        belong together. If a run has no scores, only what is tested is listed.
         """
         known = {each.metric: each for each in self.shared}
         tests = {self._run_metric(each): each for each in self._ordered}
@@ -450,7 +451,11 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
             pair = known.get(name)
             if pair is not None and (pair.a, pair.b) != (None, None):
                 test = tests.get(name)
-                if test is not None or pair.difference is not None:
+                if test is not None and not test.is_share and pair.difference is not None:
+                    made = test.comparison
+                    a, b, apart = made.mean_a, made.mean_b, made.difference
+                    yield test, msgspec.structs.replace(pair, a=a, b=b, difference=apart)
+                elif test is not None or pair.difference is not None:
                     yield test, pair
 
     def verdicts(self) -> Iterator[tuple[str, str]]:

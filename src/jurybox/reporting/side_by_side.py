@@ -16,7 +16,7 @@ from jurybox.reporting.run_changes import SampleChange
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.stored import SampleRecord, reading
 from jurybox.reporting.view import RunView
-from jurybox.statistics.metric_differences import recorded_score, rescaled
+from jurybox.statistics.metric_differences import recorded_score, rescaled, score_of
 from jurybox.storage.store import Store
 from jurybox.text_format import counted, cut
 
@@ -27,8 +27,9 @@ _LONGEST_REASON = 400
 class TargetOutput(msgspec.Struct, frozen=True, kw_only=True):
     """One run's result for a sample; ``number`` is the sample's position in the run.
 
-    ``score`` is the recorded score, which the majority of votes gave and pass rules use. ``safety``
-    is what reviewers decided on a safety concern, empty if nothing, and None without a concern.
+    ``score`` is the recorded score, which the majority of votes gave and pass rules use;
+    ``by_votes`` is the mean of the votes, by which samples are compared. ``safety`` is what
+    reviewers decided on a safety concern, empty if nothing, and None without a concern.
     """
 
     number: int
@@ -36,6 +37,7 @@ class TargetOutput(msgspec.Struct, frozen=True, kw_only=True):
     other: str | None  # the response B of a pair
     winner: str | None
     score: float | None
+    by_votes: float | None
     passed: bool | None
     scored: bool  # false if no judge gave a valid vote, or the target failed
     failed: str  # the pass rules that fail
@@ -56,7 +58,7 @@ class TargetOutput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SampleOutputs(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample in all runs; ``apart`` is highest minus lowest score, None without scores."""
+    """A sample in all runs; ``apart`` is highest minus lowest score by votes, None without."""
 
     id: str
     repeat: int
@@ -98,9 +100,11 @@ class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
             yield f"{name} against {self.names[0]}", diff
 
     def difference(self, metric: str, run: int) -> float | None:
-        """Return a run's value of a metric minus the first run's; None if not comparable."""
+        """Return how far a run is from the first in a metric, as tested; None if not comparable."""
         diff = self.differences[run - 1] if run else None
-        pairs = () if diff is None or not diff.compared else diff.shared
+        if diff is None or not diff.compared:
+            return None
+        pairs = (*(pair for _, pair in diff.rows()), *diff.shared)
         return next((each.difference for each in pairs if each.metric == metric), None)
 
     def tone(self, metric: str, run: int) -> str:
@@ -217,7 +221,7 @@ def _outputs(
         None if row is None else _output(store, row, view, headline)
         for row, view in zip(found, views, strict=True)
     )
-    scores = (None if each is None else each.score for each in outputs)
+    scores = (None if each is None else each.by_votes for each in outputs)
     known = [score for score in scores if score is not None]
     return SampleOutputs(
         id=sample.sample_id,
@@ -243,6 +247,7 @@ def _output(store: Store, row: SampleRow, view: RunView, headline: str | None) -
         other=None if other is None else other.text,
         winner=result.winner,
         score=recorded_score(result, headline or ""),
+        by_votes=score_of(result, headline or ""),
         passed=record.passed,
         scored=result.evaluator_error is None and result.target_error is None,
         failed=failed_rules(record),

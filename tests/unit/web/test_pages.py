@@ -1134,14 +1134,17 @@ def test_a_compared_sample_has_the_score_by_which_it_passed(
     for path in ("/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"):
         page = pages.get(path).text
         assert len(re.findall(r'class="badge passes"[^>]*>passed</span> <strong>0.625<', page)) == 2
-    # Values are those of the run's page. Samples change by the mean of their votes (E9), here
-    # though not by the majority.
+        # Samples change by the mean of their votes (E9), here though not by the majority.
+        apart = '(by votes 0.5 → 0.625, <span class="good">+0.125</span>)'
+        assert f'0.625</strong> <small class="muted">{apart}</small>' in page
+    assert re.search(r'">\+0.125</small> <small class="muted">by votes</small></td>', page)
     page = pages.get("/compare?a=run-a&b=run-b").text
     view, _, folded = page.partition('id="tested"')
+    # In a row, the values and the interval are those of the difference.
+    row = view.partition("<tbody>")[2].partition("</tr>")[0]
+    assert re.findall(r'class="number">([^<]+)</td>', row) == ["0.500", "0.625", "+0.125"]
+    assert "tested scores and wins are means of votes instead of the majority&#39;s" in page
     assert ">1 higher</a>" in view
-    # A row has the same difference as the chart.
-    apart = '(by votes 0.5 → 0.625, <span class="good">+0.125</span>)'
-    assert f'0.625</strong> <small class="muted">{apart}</small>' in view
     assert ">Accuracy 4 → 4 (votes 3 → 4)</small>" in view
     assert '<td data-name="B - A" class="number">+0.125</td>' in folded
     assert "Metric (mean of votes)" in folded
@@ -1439,7 +1442,7 @@ def test_runs_with_different_samples_are_compared_over_those_that_both_have(
     interval = "-69.3 to +69.3 points"
     cells = ["100.0%", "100.0%", "0.0 points", interval, "the same"]
     assert re.findall(r">([^<>]+)</td>", row) == cells
-    assert "Values over the 2 samples in both runs." in page
+    assert "Values over the 2 samples in both runs; tested scores" in page
     assert "decided over all samples of each run, not only those in both" in page
     columns = pages.get("/side-by-side?run=run-a&run=run-b").text
     what = "run-a has 4 samples with 1 vote each, run-b has 2 samples with 1 vote each"
@@ -1462,7 +1465,11 @@ def test_an_interval_over_some_samples_stands_by_the_difference_of_these(
     row = page.partition("<bdi>Pass rate</bdi>")[2].partition("</tr>")[0]
     assert '">-16.7 points</td>' in row
     assert re.search(r'points <small class="muted">of 0.0 points, n 5</small></td>', row)
-    assert "with n, the difference and interval of the samples that have a value in both" in page
+    assert "with n, over the samples that have a value in both" in page
+    # Side by side, a mean over fewer samples says how many, and which have none.
+    columns = pages.get("/side-by-side?run=run-a&run=run-b").text
+    assert '(n <a href="/runs/run-b/samples?metric=accuracy">5</a>)' in columns
+    assert '(<a href="/runs/run-b/samples?flag=unscored">1 sample</a>)' in columns
 
 
 def test_a_gated_metric_that_is_not_tested_is_compared_too(

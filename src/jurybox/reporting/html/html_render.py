@@ -25,7 +25,7 @@ from jurybox.documents.numbers import (
 from jurybox.engine.records import RunRow, facets_of, in_order
 from jurybox.reporting.attention import UNREMARKABLE, Attention, card
 from jurybox.reporting.html.charts import HistogramLayout, px, within
-from jurybox.reporting.html.histograms import WHOLE, Axis
+from jurybox.reporting.html.histograms import WHOLE, Axis, RunMetrics
 from jurybox.reporting.html.html_text import (
     marked,
     moment,
@@ -173,9 +173,9 @@ def side_by_side_html(
     def verdict(view: RunView) -> Verdict:
         return verdict_of(view, people.get(view.run_id))
 
-    return _whole_file(
-        "side_by_side_report.html", compared=compared, sample_url=None, verdict_of=verdict
-    )
+    metrics = [RunMetrics(view.conclusion, view.rubric) for view in compared.runs]
+    data = {"compared": compared, "metrics": metrics, "sample_url": None, "verdict_of": verdict}
+    return _whole_file("side_by_side_report.html", **data)
 
 
 def _whole_file(template: str, **data: object) -> str:

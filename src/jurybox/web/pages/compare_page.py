@@ -214,6 +214,7 @@ def side_by_side_page(
         "chosen": names,
         "address": "/side-by-side?" + urlencode({"run": names}, doseq=True),
         "compared": compared,
+        "metrics": [RunMetrics(view.conclusion, view.rubric) for view in compared.runs],
         "shown": shown,
         **pages,
         "written": written,
