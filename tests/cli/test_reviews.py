@@ -70,7 +70,7 @@ def test_show_and_the_reports_tell_how_the_judges_stand_with_people(jurybox: Jur
     assert "by 2 people: anna, ben" in shown
     assert "judge against people, random subset, clarity: the same in 0%, kappa " in shown
     assert "judge against people, flagged, clarity: the same in 0%" in shown
-    assert "people among themselves, clarity: the same in 100%" in shown
+    assert "people among themselves, random subset, clarity: the same in 100%" in shown
     assert "clarity: corrected by " in shown
     assert "would halve the interval" in shown or "can't halve the interval" in shown
     people = jurybox("show", "last", "--json").json["people"]

@@ -231,8 +231,16 @@ def test_people_are_held_against_each_other(desk: ReviewDesk) -> None:
     people = found.people["clarity"]
     assert (people.people, people.n) == (2, 7)
     assert people.exact == pytest.approx(6 / 7)
+    # A flagged sample outside of the random subset doesn't count beside the judge's agreement.
+    subset = desk.subset_of(desk.active_reviews()).reviewed
+    outside = next(number for number in (3, 13, 23) if number not in subset)
+    for name in ("anna", "ben"):
+        desk.submit(outside, name, scores(2), shown=Circumstances(queue="flagged"))
+    found = review_agreement(desk)
+    assert found.people["clarity"] == people
     assert 0 < people.alpha.value < 1
-    assert any(line.startswith("people among themselves, clarity: ") for line in found.lines)
+    among = "people among themselves, random subset, clarity: "
+    assert any(line.startswith(among) for line in found.lines)
 
 
 def test_what_was_said_with_the_verdict_in_sight_counts_in_no_metric(desk: ReviewDesk) -> None:

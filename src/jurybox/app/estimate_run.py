@@ -329,11 +329,7 @@ def review_agreement(desk: ReviewDesk) -> ReviewAgreement | None:
     found = _cases(desk, by_number(blind))
     flagged = {each.number for each in blind if each.queued}
     random = _part(desk, [found[number] for number in found if number in part.reviewed])
-    # Comparing reviewers with each other doubles the time, so it is done only if there are several
-    # reviewers.
-    whole = random.agreement if len(found) == random.samples else None
-    if whole is None and len({each.reviewer for each in blind}) > 1:
-        whole = _compared(desk, list(found.values()))
+    queued = _part(desk, [found[number] for number in found if number in flagged])
     counted = {each.id for each in blind}
     agreed = ReviewAgreement(
         reviews=len(every),
@@ -341,12 +337,8 @@ def review_agreement(desk: ReviewDesk) -> ReviewAgreement | None:
         reviewers=tuple(sorted({each.reviewer for each in every})),
         open=sum(each.id not in counted for each in every),
         random=random,
-        flagged=_part(desk, [found[number] for number in found if number in flagged]),
-        people={
-            each.criterion: each.ceiling
-            for each in (() if whole is None else whole.criteria)
-            if each.ceiling is not None
-        },
+        flagged=queued,
+        people=random.ceilings or queued.ceilings,
         skipped=part.skipped,
         unsure=part.unsure,
         **part.counts(),

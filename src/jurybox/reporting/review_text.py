@@ -26,6 +26,12 @@ class SubsetAgreement(msgspec.Struct, frozen=True, kw_only=True):
     samples: int
     agreement: calibration_record.Agreement | None = None
 
+    @property
+    def ceilings(self) -> dict[str, calibration_record.Ceiling]:
+        """How far people agree with each other on these samples, by criterion."""
+        criteria = () if self.agreement is None else self.agreement.criteria
+        return {each.criterion: each.ceiling for each in criteria if each.ceiling is not None}
+
 
 class UnclearCase(msgspec.Struct, frozen=True, kw_only=True):
     """A sample that a reviewer could not score with the current rubric."""
@@ -50,7 +56,8 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     open: int  # reviews made after seeing the judges' verdict, which count in no metric
     random: SubsetAgreement  # on the random subset, which represents the whole run
     flagged: SubsetAgreement  # on the flagged samples, which represent only themselves
-    # How far people agree with each other, by criterion, on samples with several reviews.
+    # How far people agree with each other, by criterion, on those samples of the random subset that
+    # have several reviews; without any, on flagged ones.
     people: dict[str, calibration_record.Ceiling]
     drawn: int  # how many samples the random subset has so far; ``skipped`` of them have no review
     skipped: int
@@ -213,7 +220,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
             again = "keep reviewing, since this server gives each sample to several reviewers"
         if not self.people:
             one = len(self.reviewers) == 1
-            alone = "one person has reviewed" if one else "no sample has blind scores by two people"
+            alone = "one person has reviewed" if one else "no sample that counts has two reviewers"
             yield f"how far people agree with each other isn't known, since {alone}: {again}"
         same = [each.criterion for each in self._known if each.kappa.value is None]
         if same:
@@ -351,9 +358,10 @@ def _tabled(found: ReviewAgreement) -> Iterator[str]:
     for where, part in (("random subset", found.random), ("flagged", found.flagged)):
         for each in () if part.agreement is None else part.agreement.criteria:
             yield f"{against}, {where}, {_agreement(each, by_rules=found.by_rules)}"
+    where = "random subset" if found.random.ceilings else "flagged"
     for name, each in found.people.items():
         both = f"{_same(each.exact)}alpha {_ranged(each.alpha)}"
-        yield f"people among themselves, {name}: {both} {_count(each.n)}"
+        yield f"people among themselves, {where}, {name}: {both} {_count(each.n)}"
 
 
 def _missing(found: ReviewAgreement, overlap: int = 1) -> Iterator[str]:

@@ -196,7 +196,8 @@ def test_one_review_is_no_plural() -> None:
 
 
 def test_the_report_has_the_sentence_a_table_and_a_chart(made: Callable, report: Callable) -> None:
-    text = report(made("judged"), people=said())
+    run = made("judged")
+    text = report(run, people=said())
     section = text[text.index('id="calibration"') :]
     assert section.index("The judge gives the same") < section.index("Judge against people")
     count = '<a href="#all-samples?review=reviewed">12 samples</a>'
@@ -207,6 +208,9 @@ def test_the_report_has_the_sentence_a_table_and_a_chart(made: Callable, report:
     assert "Kappa (95%)" in section
     assert "Judge minus people</th>" in section  # which has no interval here
     assert "2.2e-16" not in text
+    both = part(TONE | {"ceiling": PEOPLE}, samples=12)
+    text = report(run, people=said(random=both, flagged=both))
+    assert 'People among themselves <small class="muted">on the same random samples<' in text
 
 
 def test_too_few_samples_are_nothing_to_rely_on(made: Callable, report: Callable) -> None:
