@@ -114,12 +114,15 @@ def why_failed(result: SampleResult) -> str | None:
 
 def why_unsure(report: EvaluationReport, titles: Mapping[str, str]) -> str:
     """Return why a report's confidence is low; ``titles`` has the titles of the criteria."""
-    sides = [scored.criteria for scored in (report.responses or {}).values()] or [report.criteria]
-    criteria = [each for some in sides for each in some]
-    split = [titles.get(each.id, each.id) for each in criteria if _is_split(each.votes)]
+    split = [
+        titles.get(each.id, each.id) + (f" of response {side}" if side else "")
+        for side, scored in (report.responses or {"": report}).items()
+        for each in scored.criteria
+        if _is_split(each.votes)
+    ]
     split += ["the winner"] if _is_split(report.winner_votes) else []
     if split:
-        return f"the votes on {', '.join(dict.fromkeys(split))} have no majority"
+        return f"the votes on {', '.join(split)} have no majority"
     if report.judge_fallback:
         return "a reply could not be read, so the rubric's fallback score is used"
     return "most votes change with the order of the responses"
