@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from jurybox.calibration import calibration_record
 from jurybox.documents.numbers import shown
-from jurybox.reporting.metric_text import metric_title
+from jurybox.reporting.metric_text import metric_title, plain_words
 from jurybox.review.selection import FEWEST, needed_line
-from jurybox.rubric.metrics import PASSING_RATE, WIN_RATE
+from jurybox.rubric.metrics import PASSING_RATE, WIN_RATE, Comparison
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import POINTS_OF_B
 from jurybox.statistics.corrected import CorrectedMetric
@@ -137,10 +137,11 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
             sides.setdefault("higher" if by > 0 else "lower", []).append(name)
         are = " and ".join(f"{way} than people's on {joined(on)}" for way, on in sides.items())
         whose = "the rules' scores" if self.by_rules else "this judge's scores"
-        lost = sum(not passes for passes in self.changed_gates.values())
-        more = f"{counted(lost, 'more gate')} {'fails' if lost == 1 else 'fail'}"
+        lost = [gate for gate, passes in self.changed_gates.items() if not passes]
+        change = f"{counted(len(lost), 'gate')} {'changes' if len(lost) == 1 else 'change'}"
+        names = joined([plain_words(Comparison.parse(each).name) for each in lost])
         grave = tone != "passes" or bool(self.changed_gates)
-        why = f"they are {are}" + (f". Corrected, {more}" if lost else "")
+        why = f"they are {are}" + (f". Corrected, {change} to failed: {names}" if lost else "")
         said, tone = ("Don't rely on", "fails") if grave else ("Correct", "waits")
         return f"{said} {whose}", why, tone
 
@@ -220,7 +221,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
             again = "keep reviewing, since this server gives each sample to several reviewers"
         if not self.people:
             one = len(self.reviewers) == 1
-            alone = "one person has reviewed" if one else "no sample that counts has two reviewers"
+            alone = "one person has reviewed" if one else "no scores that count are by two people"
             yield f"how far people agree with each other isn't known, since {alone}: {again}"
         same = [each.criterion for each in self._known if each.kappa.value is None]
         if same:

@@ -3,8 +3,8 @@
 // links name their keys.
 (() => {
   // The first link of each row that isn't folded away.
-  const table = document.querySelector("table.samples, table.outputs");
-  const rows = () => [...document.querySelectorAll(":is(.samples, .outputs) > tbody > tr")]
+  const table = document.querySelector("table.samples, table.outputs, table.cases");
+  const rows = () => [...document.querySelectorAll(":is(.samples, .outputs, .cases) > tbody > tr")]
     .filter((row) => row.checkVisibility())
     .map((row) => row.querySelector("th[scope=row] a"));
   const link = (rel) => document.querySelector(`a[rel=${rel}]`);

@@ -143,7 +143,7 @@ def test_the_conclusion_names_the_weakest_and_the_biased_criterion() -> None:
     assert alone.beyond_chance == "The agreement is still more than chance (kappa: 0.300)"
     assert found.lines[1] == found.conclusion[0]
     found = msgspec.structs.replace(found, changed_gates={"wit_mean >= 3": False})
-    failed = f"Don't rely on {scores}. Corrected, 1 more gate fails"
+    failed = f"Don't rely on {scores}. Corrected, 1 gate changes to failed: wit mean"
     assert found.conclusion == (failed, "fails")
     assert found.concluded[0] == "Don't rely on this judge's scores"  # short enough for a heading
 

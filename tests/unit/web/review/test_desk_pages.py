@@ -495,16 +495,22 @@ def test_the_agreement_leads_to_labels_and_to_a_command_that_calibrates_on_them(
     anna.name("Anna")
     anna.send(0, **SCORES)
     told = html.unescape(anna.get(f"{DESK}/agreement").text)
-    plan = plan_of(made.row)
-    judges = " ".join(f"--judge {name}" for name in plan.judges)
-    command = f"jurybox calibrate --rubric {plan.rubric.origin} --gold gold.jsonl {judges}"
-    assert f"<code data-copy>{command} --store 'the store'</code>" in told
+    assert "jurybox calibrate" not in told  # on a single label
+    assert told.count("people always give the same") == 2
+    assert "Kappa of Facts" not in told
     assert "since one person has reviewed" in told
     assert f'href="{DESK}/gold.jsonl"' in told
     sent = anna.pages.get(f"{DESK}/gold.jsonl")
     assert sent.headers["content-disposition"].endswith("''run-a-labels.jsonl")
     (label,) = map(json.loads, sent.text.splitlines())
     assert label["gold"] == {"facts": {"Anna": 2}, "tone": {"Anna": 5}}
+    for number in range(1, 10):
+        desk(made).submit(number % 4, f"r{number}", GIVEN, shown=Circumstances(queue="flagged"))
+    plan = plan_of(made.row)
+    judges = " ".join(f"--judge {name}" for name in plan.judges)
+    command = f"jurybox calibrate --rubric {plan.rubric.origin} --gold gold.jsonl {judges}"
+    told = html.unescape(anna.get(f"{DESK}/agreement").text)
+    assert f"<code data-copy>{command} --store 'the store'</code>" in told
 
 
 def test_agreement_counts_each_label(made: Made, anna: Reviewer) -> None:
