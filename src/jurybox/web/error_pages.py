@@ -1,5 +1,6 @@
 """Error responses, which reveal only what the user needs to know."""
 
+import re
 import traceback
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -63,7 +64,11 @@ def answer_to(request: Request, error: Exception) -> Response:
         body = {"problem": refusal.problem, "hint": refusal.hint, "where": refusal.where}
         response = json_response({"error": body}, refusal.status)
     else:
-        data = {"refusal": refusal, "title": HTTPStatus(refusal.status).phrase}
+        where = f"{refusal.where[:200]}: " if refusal.where else ""
+        problem = refusal.problem if where else refusal.problem[:1].upper() + refusal.problem[1:]
+        title = f"{where}{problem[:500]}"
+        run = getattr(request.state, "run", None)  # if the address names one that exists
+        data = {"refusal": refusal, "title": title.replace("`", ""), "heading": title, "run": run}
         response = page_response(request, "error.html", data, refusal.status)
     response.headers.update(refusal.headers)
     return response
@@ -91,7 +96,20 @@ def _refusal(request: Request, error: Exception) -> PageError:
             return PageError(500)
 
 
-_TAKE_OUT: Final = "remove it from the address, or go to the list of runs"
+_TAKE_OUT: Final = "remove it from the address"
+_NOT_ALLOWED: Final = "`{input}` isn't an allowed value"
+_PROBLEMS: Final = {
+    "bool_parsing": "`{input}` is neither true nor false",
+    "extra_forbidden": "there is no such parameter",
+    "finite_number": "`{input}` isn't a number",
+    "float_parsing": "`{input}` isn't a number",
+    "greater_than_equal": "`{input}` is less than {ge}",
+    "int_parsing": "`{input}` isn't a whole number",
+    "less_than_equal": "`{input}` is more than {le}",
+    "literal_error": _NOT_ALLOWED,
+    "missing": "it is missing",
+    "string_pattern_mismatch": _NOT_ALLOWED,
+}
 
 
 def _invalid(error: RequestValidationError, hint: str) -> PageError:
@@ -99,10 +117,19 @@ def _invalid(error: RequestValidationError, hint: str) -> PageError:
     part, *names = first["loc"]
     if part == "path":
         return PageError(404)
-    problem: str = first["msg"]
-    if first["type"] == "string_pattern_mismatch":
-        problem = f"`{str(first['input'])[:80]}` isn't an allowed value"
-    return PageError(400, problem, hint, ".".join(map(str, names)))
+    context: dict[str, Any] = first.get("ctx", {})
+    written = _PROBLEMS.get(first["type"])
+    given = {**context, "input": str(first["input"])[:80]}
+    problem = first["msg"] if written is None else written.format_map(given)
+    # Of a pattern, only a list of words can be read by people.
+    words = re.fullmatch(r"\^\(([a-z_|]+)(\|metric:.*)?\)\$", context.get("pattern", ""))
+    if words:
+        more = ["metric:NAME"] if words[2] else []
+        hint = f"use one of {', '.join((*words[1].split('|'), *more))}"
+    elif "expected" in context:
+        hint = f"use {context['expected']}"
+    where = ".".join(name for name in names if isinstance(name, str))
+    return PageError(400, problem, hint, where)
 
 
 HANDLERS: Final[Mapping[Any, Any]] = dict.fromkeys(

@@ -3,9 +3,11 @@
 from typing import Annotated, Final
 
 from fastapi import Depends, Path
+from starlette.requests import Request
 
-from jurybox.engine.records import RunRow
+from jurybox.engine.records import RunRow, SampleRow
 from jurybox.reporting.stored import SampleRecord, read_record
+from jurybox.storage.store import Store
 from jurybox.web.app_state import AppState, app_state_of
 from jurybox.web.error_pages import PageError
 
@@ -31,19 +33,33 @@ def known_run(place: AppState, name: str) -> RunRow:
     return row
 
 
+def known_sample(store: Store, run: RunRow, number: int) -> SampleRow:
+    """Return a sample by its number.
+
+    Raises:
+        PageError: there is no such sample.
+
+    """
+    row = store.sample(run.id, number)
+    if row is None:
+        raise PageError(404, "the run has no such sample", "look at the list of its samples")
+    return row
+
+
 def _run(
-    run: Annotated[str, Path(min_length=1, max_length=200, pattern=ANY_TEXT)], place: PlaceOf
+    request: Request,
+    run: Annotated[str, Path(min_length=1, max_length=200, pattern=ANY_TEXT)],
+    place: PlaceOf,
 ) -> RunRow:
-    return known_run(place, run)
+    request.state.run = known_run(place, run)  # an error page links to it
+    return request.state.run
 
 
 TheRun = Annotated[RunRow, Depends(_run)]
 
 
 def _record(run: TheRun, number: Number, place: PlaceOf) -> SampleRecord:
-    row = place.store.sample(run.id, number)
-    if row is None:
-        raise PageError(404, "the run has no such sample", "look at the table of its samples")
+    row = known_sample(place.store, run, number)
     return read_record(run, row, place.store.exchanges_of(run.id, row.number))
 
 

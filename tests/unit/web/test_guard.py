@@ -261,7 +261,7 @@ def test_a_fault_of_ours_tells_nothing(
     assert page.status_code == 500
     assert "secret" not in page.text
     assert "Traceback" not in page.text
-    assert "something went wrong here" in page.text
+    assert "Something went wrong here" in page.text
     assert any("secret path" in line for line in said)
 
 

@@ -291,6 +291,30 @@ def test_long_ids_are_cut_in_the_middle(make_run: MakeRun, pages: PagesClient) -
 
 
 @pytest.mark.usefixtures("made")
+@pytest.mark.parametrize(
+    ("query", "chip", "left"),
+    [
+        ("scenario=zz", "scenario zz", ""),
+        ("metric=nope&low=1&flag=failed", "score nope", "?flag=failed"),
+    ],
+)
+def test_a_name_that_no_sample_has_is_named_and_can_be_taken_out(
+    pages: PagesClient, query: str, chip: str, left: str
+) -> None:
+    page = pages.get(f"/runs/run-a/samples?{query}").text
+    assert f"No sample matches: <bdi>{chip}</bdi> is in no sample of this run" in page
+    assert f'<a href="/runs/run-a/samples{left}" aria-current="true"><bdi>{chip}</bdi>' in page
+    value = chip.rsplit(maxsplit=1)[-1]
+    assert f'<option value="{value}" selected>{value}</option>' in page
+
+
+@pytest.mark.usefixtures("made")
+def test_a_range_that_is_the_wrong_way_around_is_named(pages: PagesClient) -> None:
+    page = pages.get("/runs/run-a/samples?low=0.9&high=0.1").text
+    assert "No sample matches: from 0.9 is above to 0.1; remove" in page
+
+
+@pytest.mark.usefixtures("made")
 def test_where_nothing_matches_what_was_chosen_can_be_taken_out(pages: PagesClient) -> None:
     page = pages.get("/runs/run-a/samples?flag=safety&flag=failed&review=awaiting").text
     assert "No sample matches all filters" in page
@@ -418,9 +442,41 @@ def test_a_question_that_makes_no_sense_is_refused(pages: PagesClient) -> None:
         refused = pages.get(f"/api/runs/run-a/samples?{query}")
         assert refused.status_code == 400
         assert set(refused.json()["error"]) == {"problem", "hint", "where"}
-    page = pages.get("/runs/run-a/samples?sort=x").text
-    assert "<code>x</code> isn&#39;t an allowed value" in page
-    assert "pattern" not in page
+    for query, problem, hint in (
+        (
+            "sort=x",
+            "sort: x isn't an allowed value",
+            "Use one of worst, number, urgency, id, metric:",
+        ),
+        (
+            "flag=failed&flag=no",
+            "flag: no isn't an allowed value",
+            "Use one of safety, forged_prompt,",
+        ),
+        ("winner=C", "winner: C isn't an allowed value", "Use 'A', 'B', 'tie' or 'any'."),
+        ("low=abc", "low: abc isn't a number", "Remove it from the address."),
+        ("page=0", "page: 0 is less than 1", "Remove it from the address."),
+    ):
+        page = pages.get(f"/runs/run-a/samples?{query}").text
+        told = html.unescape(re.sub("<[^>]*>", "", page))
+        assert f"\n{problem}\n{hint}" in told
+        assert f"<title>{html.escape(problem, quote=False)}" in page.replace("&#39;", "'")
+        for address in ("/runs/run-a", "/runs/run-a/samples"):
+            assert f'<a href="{address}">' in page
+        assert "pattern" not in page
+
+
+@pytest.mark.usefixtures("made")
+def test_a_missing_page_says_what_is_missing_and_links_only_to_what_exists(
+    pages: PagesClient,
+) -> None:
+    for path in ("samples/99", "review/99", "review/99/judged"):
+        page = pages.get(f"/runs/run-a/{path}")
+        assert (page.status_code, "<h1><bdi>The run has no such sample" in page.text) == (404, True)
+        assert '<a href="/runs/run-a/samples">Its samples</a>' in page.text
+    page = pages.get("/runs/none/samples").text
+    assert "<h1><bdi>none: there is no such run" in page
+    assert "Its samples" not in page
 
 
 def test_a_run_that_goes_on_is_watched(

@@ -83,6 +83,9 @@ def samples_page(
     if _LATENCY in there and (_LATENCY in used or len(columns) < _MOST_COLUMNS // 2):
         columns.append(_LATENCY)
     voted = sorted(name for name in there if "." in name)
+    # What is asked for is chosen in the form, even if no shown sample has it.
+    offered = there | {asked.metric}
+    measures = (*scores, "judge_score", _LATENCY, "total_tokens", *voted, asked.metric)
     data: dict[str, Any] = {
         "title": f"Samples of {run_title(run, place.store)[:80]}",
         "run": run,
@@ -107,11 +110,8 @@ def samples_page(
         "compared": any(row.facets.winner for row in rows),
         "rubric": rubric,
         "overall": rubric.overall_name,
-        "names": [
-            name
-            for name in (*scores, "judge_score", _LATENCY, "total_tokens", *voted)
-            if name in there
-        ],
+        "names": [name for name in dict.fromkeys(measures) if name and name in offered],
+        "unknown": {} if found.rows else _unknown(store, run, asked),
         "flags": {name: kind.meaning for name, kind in (KINDS | MARKS).items()},
         "review_states": REVIEW_STATES,
         **_facets(store, run, asked, found),
@@ -143,6 +143,17 @@ def _facets(store: Store, run: RunRow, asked: PageFilter, found: SamplePage) -> 
     return {
         "counts": {name: counts[name] for name in FLAGS if counts.get(name) or name in asked.flag},
         "states": {name: number for name, number in states.items() if number},
+    }
+
+
+def _unknown(store: Store, run: RunRow, asked: PageFilter) -> dict[str, str]:
+    """Return the names in a filter that no sample of the run has, by their kind."""
+    query = asked.query_for(store, run)
+    names = {kind: getattr(query, kind) for kind in ("scenario", "demographic", "metric")}
+    return {
+        kind: name
+        for kind, name in names.items()
+        if name and not store.find_samples(run.id, SampleQuery(**{kind: name}, limit=1)).total
     }
 
 

@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.reporting.stored import run_title
 from jurybox.review.reviews import QUEUES, Queue
-from jurybox.web.lookup import PlaceOf, TheRun
+from jurybox.web.lookup import PlaceOf, TheRun, known_sample
 from jurybox.web.security import form_of
 from jurybox.web.template_engine import page_response, segment
 
@@ -94,6 +94,9 @@ def _visit(request: Request, desk: TheDesk) -> Visit:
     queue = queue_of(request, "picked" if "number" in request.path_params else "flagged")
     reviewer: str | None = request.session.get(REVIEWER)
     if reviewer is None:
+        number: str = request.path_params.get("number", "")
+        if number.isdecimal():
+            known_sample(desk.store, desk.run, int(number[:15]))
         raise HTTPException(303, headers={"Location": address(desk, "/name", queue=queue)})
     return Visit(request=request, desk=desk, reviewer=reviewer, queue=queue)
 
