@@ -241,12 +241,16 @@ def worst_samples(store: Store, view: RunView, most: int) -> tuple[SampleCard, .
 
 
 def concerns_of(store: Store, view: RunView, listed: int = _LISTED) -> tuple[Concern, ...]:
-    """Return the reasons to look at a run's samples: dangers first, then by their count.
+    """Return the reasons to look at a run's samples: dangers, what doesn't pass, then by count.
 
     If low confidence is nothing but another reason's effect, the other reason says so.
     """
+
+    def rank(kind: str) -> int:
+        return 0 if kind in _DANGERS else 1 if kind == "failed" or kind in _NO_SCORE else 2
+
     every = every_concern(store, view, listed)
-    every = tuple(sorted(every, key=lambda each: (each.kind not in _DANGERS, -each.count)))
+    every = tuple(sorted(every, key=lambda each: (rank(each.kind), -each.count)))
     if view.none_scored:
         # A few samples with another reason hide that none has a score.
         return tuple(sorted(every, key=lambda each: each.kind not in _NO_SCORE))

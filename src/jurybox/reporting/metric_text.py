@@ -11,6 +11,7 @@ from jurybox.documents.numbers import (
     dollars,
     exact,
     metric_change,
+    rounded,
     rounding_misleads,
     written_value,
 )
@@ -180,12 +181,14 @@ def gate_value(gate: GateOutcome) -> str:
 
 
 def gate_margin(gate: GateOutcome) -> str:
-    """Return the margin by which a gate passes; negative if it fails."""
+    """Return the margin by which a gate passes, from its value as shown; negative if it fails."""
     rule = Comparison.parse(gate.gate)
     apart = rule.margin(gate.value)
-    if gate.value is not None and rounding_misleads(gate.value, rule.number):
-        return exact(apart) + _unit_of(gate)
-    return metric_change(rule.name, apart) + _unit_of(gate)
+    if gate.value is not None and not rounding_misleads(gate.value, rule.number):
+        near = rule.margin(rounded(gate.value))
+        if not apart or (near and rounded(near)):
+            return metric_change(rule.name, near) + _unit_of(gate)
+    return exact(apart) + _unit_of(gate)
 
 
 def _unit_of(gate: GateOutcome) -> str:

@@ -1,6 +1,7 @@
 """The reasons for a sample's verdict."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 
 import msgspec
 
@@ -77,7 +78,11 @@ def main_reason(record: SampleRecord, rubric: Rubric, reviews: Sequence[Review] 
     if result.target_error is not None or result.evaluator_error is not None:
         return why_failed(result) or ""
     titles = {each.id: each.name for each in rubric.criteria}
-    found = reasons_of(record, titles)
+    # The reason for a winner is the criterion with the most weight that it won.
+    criteria = () if record.report is None or result.winner == "tie" else record.report.criteria
+    won = [each for each in criteria if each.preference and each.preference == result.winner]
+    deciding = sorted(won, key=attrgetter("weight"), reverse=True)[:1]
+    found = (*_of_criteria(deciding, "", titles), *reasons_of(record, titles))
     return next((f"{each.about}: {each.text}" for each in found if each.text), "")
 
 

@@ -174,6 +174,19 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
         return self.conclusion.review["queued"]
 
     @property
+    def unscored(self) -> int:
+        """How many samples have no valid vote, if it is most of them; else 0."""
+        lacking = round((self.summary.get("unscored_rate") or 0) * self.summary["samples"])
+        return lacking if lacking > self.summary["samples"] / 2 else 0
+
+    @property
+    def unscorable(self) -> int:
+        """How many of the queued samples only lack a score, if this is due to a broken judge."""
+        reasons: dict[str, int] = self.conclusion.review["reasons"]
+        others = sum(count for reason, count in reasons.items() if reason != "unscored")
+        return max(0, self.queued - others) if self.unscored else 0
+
+    @property
     def level(self) -> Band | None:
         """The overall score's band without rounding, and its meaning if the run can be released."""
         overall: float | None = self.summary.get(f"{self.rubric.overall_name}_mean")
@@ -350,7 +363,7 @@ def _notes(
     notes: list[str] = []
     have = conclusion.summary["samples"]
     if row.status != "finished":
-        notes.append(f"not finished: {have} of {plan.samples} samples")
+        notes.append(f"not finished: {have:,} of {plan.samples:,} samples")
     for model, versions in conclusion.reported.items():
         if len({each.version for each in versions}) > 1:
             listed = ", ".join(f"{each.version} ({each.samples} samples)" for each in versions)

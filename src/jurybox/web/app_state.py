@@ -154,10 +154,8 @@ class AppState:
             people = soon(self.agreement(view.row), patience)
         except JuryboxError:
             people = Pending()  # the run's own page says what is damaged
-        if not isinstance(people, Pending):
-            return verdict_of(view, people)
-        word = f"{verdict.word}, reviews not yet compared"
-        return msgspec.structs.replace(verdict, word=word, tone="waits")
+        pending = isinstance(people, Pending)
+        return verdict_of(view, None if pending else people, pending=pending)
 
     def comparison(self, one: RunRow, other: RunRow) -> "Future[RunDiff]":
         """Compare two runs."""

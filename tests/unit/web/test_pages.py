@@ -14,12 +14,13 @@ import pytest
 
 from jurybox.app.rescore_run import rescore_run
 from jurybox.app.review_desk import ReviewDesk
-from jurybox.app.view_run import reviewer_agreement
+from jurybox.app.view_run import reviewer_agreement, view_run
 from jurybox.judging.flow import Failure
 from jurybox.reporting import view
 from jurybox.reporting.attention import gather
 from jurybox.reporting.compare_runs import CompareOptions
 from jurybox.reporting.html.html_render import html_report, side_by_side_html
+from jurybox.reporting.html.page import Extras, run_page
 from jurybox.reporting.side_by_side import side_by_side
 from jurybox.reporting.view import finished_view, listed_run
 from jurybox.review.reviews import HumanVerdict
@@ -1222,13 +1223,20 @@ def test_too_few_scores_to_decide_come_before_the_gates_that_fail(
 
     gates = '["accuracy_mean >= 3", "pass_rate >= 0.9", "unscored_rate <= 0.1"]'
     rubric = RUBRIC.replace('["accuracy_mean >= 3"]', gates).replace("gates:", f"{BANDS}gates:")
-    make_run([answered(f"s{n}") for n in range(4)], unreadable, rubric=rubric)
+    make_run([answered(f"s{n}", scenario="one") for n in range(4)], unreadable, rubric=rubric)
     page = pages.get("/runs/run-a").text
+    scored = 'samples?scenario=one&amp;metric=overall">1 scored</a>'
+    assert scored in page
     why = "3 of 4 samples could not be scored: the judge&#39;s replies could not be read"
     assert f'flag=unscored"><bdi>{why}' in page
     assert "repair the judge and run the suite again" in page
     assert "2 of 3 gates fail" in page
-    assert "Poor, by 1 of 4 samples" in page
+    assert '<span class="tile-value"><bdi>Poor</bdi></span>' in page
+    assert 'by <a href="/runs/run-a/samples?metric=overall">1 of 4 samples</a></span>' in page
+    # Reviews can't replace the missing scores, so none are asked for.
+    waiting = 'review=open&amp;flag=unscored">3</a> wait for a repaired judge'
+    assert page.count(waiting) == 2
+    assert "<small>3 for a repaired judge</small>" in pages.get("/").text
     # What praises a run is left out, and votes are told from samples.
     assert "Fine for users" not in page
     assert (
@@ -1260,14 +1268,33 @@ def test_pairs_that_were_scored_one_by_one_are_told_from_those_in_both_orders(
         for n in range(3)
     ]
     rows += [msgspec.structs.replace(rows[0], id="r0", reference="the reference")]
-    gated = PAIRS.replace("votes: 1\n", 'votes: 1\ngates: ["unstable_rate <= 0.9"]\n')
+    gated = PAIRS.replace("votes: 1\n", 'votes: 1\ngates: ["unstable_rate <= 0.5"]\n')
     make_run(rows, reply, rubric=gated, votes=3)
     page = pages.get("/runs/run-a").text
     both = '<a href="/runs/run-a/samples?metric=win.accuracy">3</a>'
     assert f"only {both} judged in both orders: 33.3% of these" in page
+    assert "; 33.3% of the 3 pairs judged in both orders)" in page
     assert "pairs judged in both orders" in page
-    assert "In the other scored pair, responses were scored one by one." in page
+    assert "In the other scored pair, each response was rated alone, and the better rating" in page
     assert "Only pairs judged in both orders have preferences." in page
+
+
+def test_a_pair_is_listed_with_the_criterion_that_decided_it(
+    make_run: MakeRun, pages: PagesClient
+) -> None:
+    def reply(prompt: str) -> str:
+        first = prompt.index("better answer") < prompt.index("worse answer")
+        side = "A" if first else "B"
+        return preferred(side, {"accuracy": "tie", "clarity": side}, WHY)
+
+    make_run(
+        [answered("s1", "better answer", response_b=Response(text="worse answer"))],
+        reply,
+        rubric=PAIRS,
+    )
+    page = pages.get("/runs/run-a/samples").text
+    assert "Clarity A: Muddled." in page
+    assert "Accuracy tie" not in page
 
 
 def test_a_reason_leads_to_its_samples_sorted_by_its_score(
@@ -1311,7 +1338,11 @@ def test_a_verdict_that_reviews_cast_doubt_on_is_marked_everywhere(
     for path in ("/", "/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"):
         badges = re.findall(r'class="badge (waits|passes)"[^>]*>(Ship.*?)<', pages.get(path).text)
         assert sorted(badges) == [("passes", "Ship"), ("waits", "Ship, but see reviews")], path
+    late = run_page(view_run(made.row, made.store), (), extras=Extras(pending=True))
+    assert (late.verdict.word, late.verdict.tone) == ("Ship, reviews not yet compared", "waits")
     run = pages.get("/runs/run-a").text
+    relied = run.partition('id="gates"')[0]
+    assert 'href="#calibration">Don&#39;t rely on this judge&#39;s scores</a>.' in relied
     assert ">Ship, but see reviews</h2>" in run
     assert "reviews cast doubt on this verdict: corrected by them, accuracy mean is 1.000" in run
     views = [finished_view(row, made.store) for row in made.store.runs()]
@@ -1341,6 +1372,7 @@ def test_reviews_that_fail_more_gates_support_a_verdict_not_to_ship(
     assert ", so chance isn&#39;t excluded)" in run
     assert "fails corrected</small>" in run
     assert "corrected 2.333</small>" in run
+    assert '<small class="bad">corrected -0.667</small>' in run
     assert "not corrected by reviews</small>" in run
     assert run.count("not corrected by reviews</small>") == 1
     assert ", which includes the threshold</small>" in run

@@ -3,10 +3,10 @@
 The caller passes in content that needs samples, such as the worst ones and their reasoning.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -112,6 +112,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
         view = self.view
         others = (each.sentence for each in view.release.elsewhere)
         known = {*view.release.blockers, *others, *lost_votes(view.summary), view.unread_note}
+        known.add(f"re-scored from the replies of run {view.derived_from}")  # in the page's head
         return tuple(note for note in view.notes if note not in known)
 
     @property
@@ -184,7 +185,23 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def level(self) -> Band | None:
         """The quality level, with what people's reviews make of it."""
-        return quality_level(self.view, self.extras.people)
+        level = quality_level(self.view, self.extras.people)
+        if level is None or not (self.extras.pending and self.view.release.every):
+            return level
+        who = "rules" if "rules" in self.view.conclusion.methods else "judge"
+        return msgspec.structs.replace(level, label=f"{level.label} by the {who}")
+
+    def scored(self, group: Mapping[str, Any]) -> int:
+        """Return how many samples of a group have a score."""
+        known: dict[str, int] = self.view.summary["n"]
+        overall = known.get(f"{self.view.rubric.overall_name}_mean") or known.get(WIN_RATE)
+
+        def rated(of: Mapping[str, Any]) -> int:
+            lacking = (of.get("unscored_rate") or 0) + (of.get("target_error_rate") or 0)
+            return round(of[SAMPLES] * (1 - lacking))
+
+        # Rules give a score also where judges give none.
+        return rated(group) if rated(self.view.summary) == overall else group[SAMPLES]
 
     @property
     def calm(self) -> bool:
@@ -205,7 +222,7 @@ def run_page(view: RunView, concerns: Sequence[Concern], *, extras: Extras = NO_
         reported.add(UNSTABLE_RATE)
     return RunPage(
         view=view,
-        verdict=verdict_of(view, extras.people),
+        verdict=verdict_of(view, extras.people, pending=extras.pending),
         concerns=tuple(concerns),
         headlines=_headlines(view, rubric, estimates),
         failures=tuple(_failure(*each, view) for each in failures_of(summary)),

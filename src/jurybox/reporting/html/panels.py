@@ -68,6 +68,11 @@ class Gauge(msgspec.Struct, frozen=True, kw_only=True):
         interval = self.metric.interval
         return interval is not None and interval.low <= self.rule.number <= interval.high
 
+    @property
+    def eventless(self) -> bool:
+        """Whether it is a rate without an event: only in large runs does this exclude chance."""
+        return self.close and self.rule.name.endswith("_rate") and not self.metric.value
+
 
 def gauge(gate: GateOutcome, rubric: Rubric, metrics: RunMetrics) -> Gauge:
     """Return a gate with the statistics of its metric."""

@@ -8,7 +8,7 @@ import msgspec
 
 from jurybox.documents.numbers import exact, metric_value, rounding_misleads, short
 from jurybox.reporting.html.histograms import RunMetrics
-from jurybox.reporting.html.panels import gauge
+from jurybox.reporting.html.panels import gauge, position_of
 from jurybox.reporting.metric_text import (
     gate_value,
     listed_counts,
@@ -71,13 +71,17 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         return "" if at == 0 else ". " if text[:1].isupper() else "; "
 
 
-def verdict_of(view: RunView, people: ReviewAgreement | None = None) -> Verdict:
+def verdict_of(
+    view: RunView, people: ReviewAgreement | None = None, *, pending: bool = False
+) -> Verdict:
     """Return whether a run can be released, and why; marked if there is doubt about it.
 
-    There is if no judge confirmed it, or if its reviews say otherwise.
+    There is if no judge confirmed it, or if its reviews say otherwise or aren't compared yet.
     """
     verdict = _with_other_reviews(_with_unread(view, _by_the_judge(view)), view.release)
-    doubts = [view.unconfirmed, "but see reviews" if doubted_by_reviews(view, people) else ""]
+    reviews = "but see reviews" if doubted_by_reviews(view, people) else ""
+    late = "reviews not yet compared" if pending and view.release.every else ""
+    doubts = [view.unconfirmed, reviews or late]
     if verdict.tone != "passes" or not any(doubts):
         return verdict
     word = ", ".join(filter(None, (verdict.word, *doubts)))
@@ -206,8 +210,7 @@ def _verdict(word: str, tone: str, *reasons: Iterable[Part]) -> Verdict:
 def _unscored(view: RunView) -> Iterator[Part]:
     """Yield why no sample has a score, or too few to decide; nothing if enough have one."""
     summary = view.summary
-    lacking = round((summary.get("unscored_rate") or 0) * summary[SAMPLES])
-    if view.none_scored or lacking > summary[SAMPLES] / 2:
+    if view.none_scored or view.unscored:
         errors: Mapping[str, int] = summary.get("evaluator_errors") or {}
         judges = {plain_words(cause): count for cause, count in errors.items()}
         systems: Mapping[str, int] = summary.get("target_errors") or {}
@@ -219,7 +222,7 @@ def _unscored(view: RunView) -> Iterator[Part]:
         of_judges, of_systems = causes
         of_judges += f" ({votes})" if votes and judges else ""
         why = "; ".join(filter(None, (of_judges, of_systems)))
-        which = f"{lacking:,} of {counted(summary[SAMPLES], 'sample')} could not"
+        which = f"{view.unscored:,} of {counted(summary[SAMPLES], 'sample')} could not"
         which = "no sample could" if view.none_scored else which
         yield f"{which} be scored: {why}", f"flag={flag}"
         what = "judge" if summary["unscored_rate"] else "system under test"
@@ -247,14 +250,16 @@ def _awaited(release: ReleaseReview) -> Iterator[Part]:
 
 def _unsure(view: RunView) -> Iterator[Part]:
     """Yield a note on gates that pass, but that chance may have decided."""
-    metrics = RunMetrics(view.conclusion, view.rubric)
+    metrics, ordered = RunMetrics(view.conclusion, view.rubric), position_of(view)
     unsure = list[str]()
     for each in (gauge(gate, view.rubric, metrics) for gate in view.gates):
         made, name = each.metric.interval, each.rule.name
-        # Without an event, chance is excluded only in large runs; the table of gates says so.
-        if made and each.close and (each.metric.value or not name.endswith("_rate")):
+        if made and each.close and not each.eventless:
             ends = f"{metric_value(name, made.low)} to {metric_value(name, made.high)}"
             ends += f", needs {required_value(each.rule)}"
+            if name == UNSTABLE_RATE and ordered and 0 < ordered.n < (each.metric.n or 0):
+                share = metric_value(name, ordered.unstable / ordered.n)
+                ends += f"; {share} of the {counted(ordered.n, 'pair')} judged in both orders"
             unsure.append(f"{ruled_title(name, view.rubric)} ({ends})")
     if unsure:
         yield f"Not certain yet: {joined(unsure)}", ""

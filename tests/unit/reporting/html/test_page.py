@@ -101,6 +101,25 @@ def test_gates_have_margins_and_say_where_chance_may_have_decided(
     failures = gates["faithfulness_failure_rate <= 0.05"]
     assert failures.metric.interval == wilson(0, 2)
     assert failures.close
+    assert failures.eventless
+
+
+@pytest.mark.parametrize(
+    ("gate", "value", "said"),
+    [
+        ("mean >= 0.6", 0.8175 - 1e-9, ("0.817", "+0.217")),
+        ("mean >= 0.6", 0.81751, ("0.818", "+0.218")),
+        ("pass_rate >= 0.85", 0.9375, ("93.8%", "+8.8 points")),
+        ("mean >= 0.6", 0.5996, ("0.5996", "-0.0004")),
+        ("mean >= 0.5997", 0.6004, ("0.600", "0.0007")),
+        ("mean > 0.6", 0.6, ("0.600", "0.000")),
+    ],
+)
+def test_a_margin_is_that_of_the_value_as_shown(
+    gate: str, value: float, said: tuple[str, str]
+) -> None:
+    outcome = GateOutcome(gate=gate, value=value, passed=True)
+    assert (gate_value(outcome), gate_margin(outcome)) == said
 
 
 def test_what_needs_attention_is_there(made: Callable, page: Callable) -> None:
