@@ -93,6 +93,8 @@ def test_the_json_form_has_everything(jurybox: Callable, runs: tuple[str, ...]) 
         "newly_passes": 0,
         "now_passes": 1,
         "other_winner": 0,
+        "moved_to_b": 0,
+        "moved_to_a": 0,
         "pairs": 0,
         "only_in_a": 0,
         "only_in_b": 0,

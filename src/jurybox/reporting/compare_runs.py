@@ -287,7 +287,8 @@ class _Changes:
         apart = None if pair is None else pair.difference
         if apart is None:
             apart = difference(win_of(one), win_of(other))
-        return msgspec.structs.replace(change, change=_kind(change, self.headline), apart=apart)
+        change = msgspec.structs.replace(change, apart=apart)
+        return msgspec.structs.replace(change, change=_kind(change, self.headline))
 
 
 def _wins_wanted(rubrics: Iterable[Rubric]) -> Wanted:
@@ -350,7 +351,7 @@ def _kind(change: run_changes.SampleChange, headline: str | None) -> run_changes
         case [True, False]:
             return "newly_scored"
         case _:
-            return "changed" if moved or change.flips() else "same"
+            return "changed" if moved or change.flips() or change.apart else "same"
 
 
 def _moved(pair: run_changes.MetricPair) -> bool:

@@ -16,7 +16,15 @@ from jurybox.text_format import as_text, cut
 ChangeKind = Literal[
     "lower", "no_longer_scored", "changed", "same", "unscored", "newly_scored", "higher"
 ]
-Turn = Literal["now_fails", "now_unscored", "newly_passes", "now_passes", "other_winner"]
+Turn = Literal[
+    "now_fails",
+    "now_unscored",
+    "newly_passes",
+    "now_passes",
+    "other_winner",
+    "moved_to_b",
+    "moved_to_a",
+]
 ChangeFilter = ChangeKind | Turn
 CHANGES: Final[dict[ChangeKind, str]] = {
     "lower": "lower",
@@ -34,6 +42,8 @@ TURNS: Final[dict[Turn, str]] = {
     "newly_passes": "had no score {a} and pass {b}",
     "now_passes": "failed {a} and pass {b}",
     "other_winner": "changed winner",
+    "moved_to_b": "moved to response B",
+    "moved_to_a": "moved to response A",
 }
 """How the verdict on samples can turn, in words; `{a}` and `{b}` are where."""
 RankedSample = tuple[float, SamplePlace]
@@ -100,10 +110,10 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
     """One sample that both runs have.
 
     ``change`` is how the sample changed as a whole: its score is `higher` or `lower`, it `changed`
-    otherwise (a different verdict with the same score), or it is the `same`. Without an overall
-    score in both, it is `no_longer_scored`, `newly_scored`, or `unscored` in both runs. Scores are
-    compared by the means of votes. ``apart`` is the difference that sorts samples: of the score,
-    or of the win of response A in pairs.
+    otherwise (another verdict with the same score, or other votes on a pair), or it is the `same`.
+    Without an overall score in both, it is `no_longer_scored`, `newly_scored`, or `unscored` in
+    both runs. Scores are compared by the means of votes. ``apart`` is the difference that sorts
+    samples: of the score, or of the win of response A in pairs.
     """
 
     id: str
@@ -128,7 +138,10 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
     def turned(self) -> tuple[Turn, ...]:
         """Return how the winner, or whether the sample passed, changed; empty if it didn't."""
         if None not in self.winner:
-            return () if self.winner[0] == self.winner[1] else ("other_winner",)
+            a, b = self.winner
+            to_a = b == "A" or (a == "B" and b == "tie")
+            moved: Turn = "moved_to_a" if to_a else "moved_to_b"
+            return () if a == b else ("other_winner", moved)
         match self.passed:
             case (True, False):
                 return ("now_fails",)
@@ -202,6 +215,8 @@ class ChangeCounts(msgspec.Struct, frozen=True, kw_only=True):
     newly_passes: int
     now_passes: int
     other_winner: int
+    moved_to_b: int
+    moved_to_a: int
     pairs: int
     only_in_a: int
     only_in_b: int

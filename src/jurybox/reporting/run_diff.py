@@ -110,13 +110,16 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         return not self.unscored_runs and any(each.of_responses for each in self.tested)
 
     def comparable(self, tested: MetricDifference) -> bool:
-        """Whether both runs measure a metric; a run without scores measures only failures."""
-        return bool(tested.comparison.n) and (tested.of_failures or not self.unscored_runs)
+        """Whether both runs measure a metric, most samples in both; failures always are."""
+        paired = tested.comparison.n
+        most = bool(paired) and tested.only_in_a + tested.only_in_b <= paired
+        return most and (tested.of_failures or not self.unscored_runs)
 
     def outcome(self, tested: MetricDifference) -> str:
         """Return whether B is better or worse than A in a metric, or higher or lower, in words."""
         if not self.comparable(tested):
-            return "not comparable"
+            n, both = tested.comparison.n, self.counts.in_both
+            return f"not comparable: {n:,} of {both:,} scored in both" if n else "not comparable"
         # With the same replies, no difference is due to chance.
         moved = tested.comparison.difference if self.only_rescored else None
         known = ("higher" if moved > 0 else "lower") if moved else tested.outcome
@@ -129,8 +132,13 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         return "fails" if "bad" in tones else "passes" if "good" in tones else ""
 
     def tone_of(self, tested: MetricDifference | None) -> Literal["bad", "good", ""]:
-        """Return whether a metric got significantly worse or better; empty if not known."""
-        if tested is None or not self.same_rubric:
+        """Return whether a metric got significantly worse or better; empty if not known.
+
+        With another rubric, only more failures are known to be worse.
+        """
+        if tested is None or not self.comparable(tested):
+            return ""
+        if not self.same_rubric and not (tested.of_failures and tested.regression):
             return ""
         return "bad" if tested.regression else "good" if tested.gained else ""
 
@@ -307,9 +315,11 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
             parts.append(f"no scores could be compared: {self._why_not(names)}")
         found: dict[str, list[str]] = {}
         for each in self._ordered:
-            if each.metric == UNSCORED and each.comparison.verdict == "lower":
-                parts.append(self._newly_scored(each, names))
-            elif each.comparison.verdict != "undecided":
+            if each.comparison.verdict == "undecided" or not self.comparable(each):
+                continue
+            if each.metric == UNSCORED:
+                parts.append(self._scoreless(each, names))
+            else:
                 name = self.name_of(each, titled=titled)
                 found.setdefault(self.outcome(each), []).append(
                     in_sentence(name) if titled else name
@@ -319,21 +329,30 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
             differs = (f"{what}{than} {joined(metrics)}" for what, metrics in found.items())
             said = f"{'; '.join(differs)} (by more than chance{level})"
             parts.append(f"{names[1]} is {said}" if lettered else said)
-        elif self.compared and self.identical:
-            parts.append("no difference: inputs, replies and results are identical in both runs")
-        elif self.compared:
-            why = f": no metric differs by more than chance{level}"
-            why = " between the samples with a score in both" if parts else why
-            parts.append(f"no clear difference{why}")
+        elif self.compared and (self.leading or not parts):
+            parts.append(self._equal(names, level, some=bool(parts)))
         if self.tone == "passes":
             parts.append("no regression")
         return "; ".join(parts)
 
-    def _newly_scored(self, tested: MetricDifference, names: tuple[str, str]) -> str:
-        """Return how many samples lack a score in each run, in words."""
-        a, b = (round(share * self.counts.in_both) for share in tested.shares or (0, 0))
-        every = f"{a:,} of {counted(self.counts.in_both, 'sample')} in {names[0]}"
-        return f"a score is missing for {every} and for {b:,} in {names[1]}"
+    def _equal(self, names: tuple[str, str], level: str, *, some: bool) -> str:
+        """Return that no metric differs; with ``some``, only of samples with a score in both."""
+        if self.identical:
+            return "no difference: inputs, replies and results are identical in both runs"
+        if not any(each.comparison.differing for each in self._ordered):
+            both = counted(self.counts.in_both, "sample")
+            return f"{joined(names)} are equal in every metric on the {both} in both"
+        if some:
+            return "no clear difference between the samples with a score in both"
+        return f"no clear difference: no metric differs by more than chance{level}"
+
+    def _scoreless(self, tested: MetricDifference, names: tuple[str, str]) -> str:
+        """Return how many samples lack a score in each run, in words, the run with more first."""
+        shares = zip(tested.shares or (0, 0), names, strict=True)
+        (fewer, one), (more, other) = sorted(shares, key=lambda each: each[0])
+        every = counted(self.counts.in_both, "sample")
+        lacking = f"{round(more * self.counts.in_both):,} of {every} in {other}"
+        return f"{lacking} could not be scored ({one}: {round(fewer * self.counts.in_both):,})"
 
     def name_of(self, tested: MetricDifference, *, titled: bool = False) -> str:
         """Return the name of a tested metric for a sentence."""
@@ -366,7 +385,8 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     def explained(self) -> MetricDifference | None:
         """The leading metric if none differs by more than chance, and chance plays a part."""
         clear = any(each.comparison.verdict != "undecided" for each in self._ordered)
-        return None if clear or not self.by_chance else self.leading
+        found = None if clear or not self.by_chance else self.leading
+        return found if found and found.comparison.differing else None
 
     @property
     def by_chance(self) -> bool:
@@ -451,8 +471,9 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
             pair = known.get(name)
             if pair is not None and (pair.a, pair.b) != (None, None):
                 test = tests.get(name)
-                if test is not None and not test.is_share and pair.difference is not None:
-                    made = test.comparison
+                by_votes = test is not None and not test.is_share and self.comparable(test)
+                made = test.comparison if test and by_votes else None
+                if made and pair.difference is not None:
                     a, b, apart = made.mean_a, made.mean_b, made.difference
                     yield test, msgspec.structs.replace(pair, a=a, b=b, difference=apart)
                 elif test is not None or pair.difference is not None:

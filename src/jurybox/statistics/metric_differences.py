@@ -17,6 +17,7 @@ from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Row
 from jurybox.scoring.sample_result import JUDGE_SCORE, POINTS_OF_B, SampleResult
 from jurybox.statistics.paired_comparison import PairedComparison, adjusted, compare_paired
+from jurybox.text_format import counted
 
 Wanted = Literal["higher", "lower", "neither"]
 """Which direction of a metric is better."""
@@ -147,7 +148,7 @@ class MetricDifference(msgspec.Struct, frozen=True, kw_only=True):
         """The verdict in words for readers."""
         made = self.comparison
         if not made.differing:
-            return "the same"
+            return f"equal on {counted(made.n, 'sample')}"
         return "not clearly different" if made.verdict == "undecided" else made.verdict
 
     @property

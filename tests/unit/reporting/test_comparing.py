@@ -305,10 +305,27 @@ def test_samples_that_judges_could_not_score_are_no_base_for_a_gain(
     both = compared(one, make_run(lost, crashed, rubric=RUBRIC, run_id="w"))
     passed = next(each for each in both.tested if each.metric == "passed")
     assert (passed.comparison.n, both.compared) == (1, False)
-    assert both.outcome(passed) == "not comparable"
-    assert passed.outcome == "the same"
+    assert both.outcome(passed) == "not comparable: 1 of 21 scored in both"
+    assert passed.outcome == "equal on 1 sample"
     labels = {each.id: Gold(scores={"accuracy": {"anna": 4.0}}) for each in rows}
     assert compared(scored, broken, gold=labels).judges_line() is None
+
+
+def test_a_judge_that_broke_is_worse_under_any_rubric(make_run: Callable, row: Callable) -> None:
+    rows = [row(f"s{n}", str(n)) for n in range(20)]
+
+    def nearly_mute(prompt: str) -> str | Failure:
+        return always(1)(prompt) if "Task s0" in prompt else crashed(prompt)
+
+    one = make_run(rows, always(4), rubric=RUBRIC, run_id="x")
+    other = RUBRIC.replace("version: 1", "version: 2")
+    diff = compared(one, make_run(rows, nearly_mute, rubric=other, run_id="y"))
+    assert not diff.same_rubric
+    assert diff.finding().endswith(": 19 of 20 samples in B could not be scored (A: 0)")
+    assert diff.tone == "fails"
+    outcomes = {each.metric: diff.outcome(each) for each in diff.tested}
+    assert outcomes.pop("unscored") == "worse"
+    assert {*outcomes.values()} == {"not comparable: 1 of 20 scored in both"}
 
 
 def test_samples_that_got_a_score_are_counted_as_such(make_run: Callable, row: Callable) -> None:
@@ -321,11 +338,11 @@ def test_samples_that_got_a_score_are_counted_as_such(make_run: Callable, row: C
     broken = make_run(rows, half, rubric=RUBRIC, run_id="x")
     diff = compared(broken, make_run(rows, always(4), rubric=RUBRIC, run_id="y"))
     assert diff.conclusion() == (
-        "a score is missing for 10 of 20 samples in A and for 0 in B; no clear difference between"
-        " the samples with a score in both"
+        "10 of 20 samples in A could not be scored (B: 0); no clear difference between the samples"
+        " with a score in both"
     )
     passed = next(each for each in diff.tested if each.metric == "passed")
-    assert (diff.outcome(passed), passed.comparison.n) == ("the same", 10)
+    assert (diff.outcome(passed), passed.comparison.n) == ("equal on 10 samples", 10)
     assert "passed" in diff.one_sided()[0, 10]
     assert diff.counts.newly_passes == 10
     assert diff.turns()["newly_passes"] == (10, "had no score in A and pass in B")

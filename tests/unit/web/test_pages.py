@@ -821,6 +821,10 @@ def test_a_rescored_run_is_called_by_its_source_and_rubric(
     changed = f'<a href="/compare?a=run-a&amp;b={run}&amp;change=now_fails#changed">'
     said = "the same replies, so all differences come from the rubric"
     assert f"<bdi>{said}</bdi>: {changed}1 passed before and fail now</a>." in page
+    page = pages.get(f"/compare?a=run-a&b={run}").text
+    assert f"{said[1:]}: 1 passed in A and fail in B</h2>" in page
+    assert "95% interval" not in page.partition('id="tested"')[0]
+    assert "<summary>The runs differ in <bdi>rubric</bdi></summary>" in page
 
 
 def test_the_points_of_a_trend_lead_to_their_runs(pages: PagesClient, make_run: MakeRun) -> None:
@@ -1475,8 +1479,8 @@ def test_scores_and_winners_of_pairs_are_not_compared(
     assert ">1 changed</a>" in page
     assert "0 higher" not in page
     # Those that changed are those with another winner, which is said once.
-    chips = re.findall(r">([a-z ]+ \d)</a>", page.partition('<nav class="facets"')[2])
-    assert chips == ["all that changed 1", "changed winner 1"]
+    chips = re.findall(r">([A-Za-z ]+ \d)</a>", page.partition('<nav class="facets"')[2])
+    assert chips == ["all that changed 1", "changed winner 1", "moved to response B 1"]
     assert "those that moved most to response B first</small>" in page
     chosen = pages.get("/compare?a=run-b&b=run-c&change=changed").text
     assert 'aria-current="true">changed winner 1</a>' in chosen
@@ -1493,6 +1497,23 @@ def test_scores_and_winners_of_pairs_are_not_compared(
         make_run([mute], decided, rubric=PAIRS, run_id=name)
     page = pages.get("/compare?a=run-d&b=run-e&change=unscored").text
     assert page.count(">not scored</span>") == 2
+
+
+def test_a_pair_with_other_votes_changed_though_its_winner_did_not(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    pair = answered("s0", "better answer", response_b=Response(text="worse answer"))
+    for name, first in (("run-a", "tie"), ("run-b", "A")):
+        sides = iter((first, "B" if first == "A" else first, *["tie"] * 4))
+
+        def voted(_: str, sides: Iterator[str] = sides) -> str:
+            return preferred(next(sides), ["accuracy", "clarity"], WHY)
+
+        make_run([pair], voted, rubric=PAIRS, votes=3, run_id=name)
+    page = pages.get("/compare?a=run-a&b=run-b").text
+    assert "+16.7 points" in page
+    assert ">all that changed 1</a>" in page
+    assert "0 changed winner" in page
 
 
 def test_a_tie_that_comes_from_the_order_is_no_agreement(
@@ -1527,9 +1548,9 @@ def test_runs_with_different_samples_are_compared_over_those_that_both_have(
     assert '<td class="number">1</td><td class="number"><a href="/runs/run-b/samples?' in page
     assert opened_by_counts(pages, "/compare?a=run-a&b=run-b") == {""}
     row = page.partition("<bdi>Pass rate</bdi>")[2].partition("</tr>")[0]
-    interval = "-69.3 to +69.3 points"
-    cells = ["100.0%", "100.0%", "0.0 points", interval, "the same"]
+    cells = ["100.0%", "100.0%", "0.0 points", "equal on 2 samples"]
     assert re.findall(r">([^<>]+)</td>", row) == cells
+    assert "A and B are equal in every metric on the 2 samples in both</h2>" in page
     assert "Values over the 2 samples in both runs; tested scores" in page
     assert "decided over all samples of each run, not only those in both" in page
     columns = pages.get("/side-by-side?run=run-a&run=run-b").text
@@ -1546,13 +1567,15 @@ def test_an_interval_over_some_samples_stands_by_the_difference_of_these(
     make_run(rows, judge, rubric=RUBRIC)
 
     def silent(prompt: str) -> str:
+        if "Task s1" in prompt:
+            return scored({"accuracy": 1, "clarity": 3}, WHY)
         return "no verdict" if "Task s0" in prompt else str(judge(prompt))
 
     make_run(rows, silent, rubric=RUBRIC, run_id="run-b")
     page = pages.get("/compare?a=run-a&b=run-b").text
-    row = page.partition("<bdi>Pass rate</bdi>")[2].partition("</tr>")[0]
-    assert '">-16.7 points</td>' in row
-    assert re.search(r'points <small class="muted">of 0.0 points, n 5</small></td>', row)
+    row = page.partition("<bdi>Pass rate</bdi></th>")[2].partition("</tr>")[0]
+    assert '">-33.3 points</td>' in row
+    assert re.search(r'points <small class="muted">of -20.0 points, n 5</small></td>', row)
     assert "with n, over the samples that have a value in both" in page
     # Side by side, a mean over fewer samples says how many, and which have none.
     columns = pages.get("/side-by-side?run=run-a&run=run-b").text
