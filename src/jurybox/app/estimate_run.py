@@ -365,10 +365,12 @@ def _unclear(desk: ReviewDesk, reviews: Sequence[Review]) -> Iterator[UnclearCas
         given = {"winner": each.verdict.winner} if each.verdict.is_pair else each.verdict.scores
         given = given | {"safety_concern": each.verdict.safety_concern}
         criteria = tuple(name for name, value in given.items() if value is None)
-        if criteria:
+        stored = desk.stored(each.number) if criteria else None
+        # Without a response there is nothing to score, and nothing unclear.
+        if stored and (each.verdict.is_pair or stored.responses.response.answered):
             yield UnclearCase(
                 number=each.number,
-                sample_id=desk.stored(each.number).id,
+                sample_id=stored.id,
                 reviewer=each.reviewer,
                 criteria=criteria,
                 comment=each.comment,

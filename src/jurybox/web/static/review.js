@@ -409,7 +409,7 @@
   });
 
   dropSent();
-  correcting = form !== null && open().length === 0;
+  correcting = open().length === 0 && groups.some((group) => !group.hasAttribute("data-optional"));
   const back = restore();
   if (back) {
     say(back, true);
