@@ -144,7 +144,7 @@ class ReviewDesk:
         others = Counter(number for number, reviewed_by in given if reviewed_by != name)
         enough = {number for number, count in others.items() if count >= self.overlap}
         known |= enough - undecided
-        queue = self.store.queued_numbers(self.run.id) if kind == "flagged" else self._random()
+        queue = self._queue(kind)
         while True:
             number = next_number(self._share(queue, name), known, after)
             more = others[number] if number in undecided else 0
@@ -159,9 +159,9 @@ class ReviewDesk:
         to, most = self.reviewers, self.overlap
         return (each for each in numbers if name in assigned(self.run.id, each, to, most))
 
-    def share_of_random(self, reviewer: str) -> frozenset[int]:
-        """Return the samples of the random queue that a reviewer may get."""
-        return frozenset(self._share(self._random(), read_reviewer(reviewer)))
+    def share(self, reviewer: str, kind: Queue) -> frozenset[int]:
+        """Return the samples of a queue that a reviewer may get."""
+        return frozenset(self._share(self._queue(kind), read_reviewer(reviewer)))
 
     def undecided(self, reviewer: str | None = None) -> frozenset[int]:
         """Return the samples that were reviewed but still wait for a decision on their flag.
@@ -193,7 +193,9 @@ class ReviewDesk:
             most=most,
         )
 
-    def _random(self) -> Sequence[int]:
+    def _queue(self, kind: Queue) -> Sequence[int]:
+        if kind == "flagged":
+            return self.store.queued_numbers(self.run.id)
         present = self._present()
         numbers = map(self.order.number, range(self.order.size))
         return [number for number in numbers if number in present]

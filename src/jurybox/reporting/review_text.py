@@ -151,6 +151,9 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         who = "The rules agree" if self.by_rules else "The judge agrees"
         known, proven = self._known, self._proven
         if not known:
+            if self.drawn and not self.needed and self.random.samples < FEWEST:
+                few = "All samples that count are reviewed, but too few to measure the agreement"
+                return few, "waits"
             return "Too few random samples are reviewed to rely on any number", "waits"
         if all(each.kappa.value is None for each in known):
             return "All scores are equal, so agreement can't be distinguished from chance", "waits"
@@ -218,7 +221,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         yield from _missing(self, overlap)
         again = "`jurybox serve --overlap 2` gives each sample to two reviewers"
         if overlap > 1:
-            again = "keep reviewing, since this server gives each sample to several reviewers"
+            again = "let others review too, as this server gives each sample to several reviewers"
         if not self.people:
             one = len(self.reviewers) == 1
             alone = "one person has reviewed" if one else "no scores that count are by two people"

@@ -23,11 +23,13 @@ from jurybox.reporting.release import flag_outcome
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.stored import SampleRecord, plan_of, reading, run_title
 from jurybox.review.review_input import read_reviewer
-from jurybox.review.reviews import ORDERS, REVIEW, Circumstances, ReviewCase, read_review
+from jurybox.review.reviews import ORDERS, REVIEW, Circumstances, Queue, ReviewCase, read_review
 from jurybox.web.app_state import AppState, app_state_of
 from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import LARGEST, Number, PlaceOf
 from jurybox.web.review.form import (
+    CONCERN,
+    SAFETY,
     SCORE,
     form_problem,
     given_fields,
@@ -82,6 +84,7 @@ def agreement_page(
     """Show the agreement of judges and reviewers, and the corrected metrics."""
     found = place.agreement(desk.run).result()
     found = None if found is None else found.titled(desk.rubric)
+    reviewer: str | None = request.session.get(REVIEWER)
     data = {
         "title": f"Agreement {run_title(desk.run, desk.store)[:80]}",
         "run": desk.run,
@@ -92,6 +95,8 @@ def agreement_page(
         "counts": Counter(each.reviewer for each in desk.reviews()),
         "rubric": desk.rubric,
         "overlap": place.overlap,
+        "samples": desk.order.size,
+        "left": reviewer is None or bool(_not_mine(desk, reviewer, "random")[2]),
         "commands": _commands(desk.run, place.store_name),
     }
     return page_response(request, "review/agreement.html", data)
@@ -157,26 +162,35 @@ def _last_page(visit: Visit, after: int | None) -> Response:
         return visit.go(f"/{later[0]}/judged", notice="undecided")
     view = view_run(visit.desk.run, visit.desk.store)
     mine = {each.number for each in visit.desk.reviews() if each.reviewer == visit.reviewer}
-
-    progress = visit.desk.progress(visit.reviewer)
-    done, own, every = progress.mine, progress.share, progress.queued
-    if visit.queue == "random":
-        share = visit.desk.share_of_random(visit.reviewer)
-        done, own, every = len(mine & share), len(share), progress.samples
+    progress = visit.desk.progress()
+    share, enough, taken = _not_mine(visit.desk, visit.reviewer, visit.queue)
 
     def named(numbers: Iterable[int]) -> list[tuple[int, str]]:
         return [(each, visit.desk.stored(each).id) for each in sorted(numbers)[:_LISTED]]
 
     return visit.page(
         "done",
-        done=done,
-        own=own,
-        every=every,
+        done=len(share) - len(enough) - len(taken),
+        own=len(share),
+        every=progress.queued if visit.queue == "flagged" else progress.samples,
+        enough=named(enough),
+        enough_count=len(enough),
+        taken=len(taken),
         others=[each for each in visit.desk.reviewers if each != visit.reviewer],
         left=named(left),
         disputed=named(mine.intersection(view.release.disputed)),
         verdict=app_state_of(visit.request).verdict(view),
     )
+
+
+def _not_mine(desk: ReviewDesk, reviewer: str, queue: Queue) -> tuple[frozenset[int], ...]:
+    """Return a reviewer's share of a queue, and its parts that others reviewed or have to."""
+    reviews, share = desk.reviews(), desk.share(reviewer, queue)
+    left = share.difference(each.number for each in reviews if each.reviewer == reviewer)
+    undecided = desk.undecided() if queue == "flagged" else frozenset[int]()
+    counts = Counter(each.number for each in reviews)
+    enough = {each for each in left - undecided if counts[each] >= desk.overlap}
+    return share, frozenset(enough), left - enough
 
 
 def case_page(visit: TheVisit, number: Number, again: str = "") -> Response:
@@ -207,7 +221,8 @@ def submit(visit: TheVisit, number: Number) -> Response:
         )
     except InputError as error:
         return _form(visit, case, form, error)
-    return visit.go(f"/{case.number}/judged", notice="saved")
+    notice = form.get(CONCERN, "saved") if "decision" in form else "saved"
+    return visit.go(f"/{case.number}/judged", notice=notice)
 
 
 def judged_page(visit: TheVisit, number: Number) -> Response:
@@ -229,6 +244,7 @@ def judged_page(visit: TheVisit, number: Number) -> Response:
         given={**given_fields(case.mine.as_data()), "comment": case.comment},
         counts=(number, visit.reviewer)
         in {(each.number, each.reviewer) for each in visit.desk.reviews(blind=True)},
+        safety=SAFETY,
         picked=revealed.mine.shown.queue == "picked",
         basis=_basis(visit, case),
         compared=compared(revealed, revealed.mine, visit.desk.rubric),

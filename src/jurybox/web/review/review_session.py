@@ -23,6 +23,8 @@ REVIEWER: Final = "reviewer"
 TITLES: Final[Mapping[Queue, str]] = {"flagged": "Flagged", "random": "Random subset"}
 _NOTICES: Final = {
     "saved": "Saved.",
+    "yes": "Saved: you confirmed the concern.",
+    "no": "Saved: you dismissed the concern.",
     "undone": "Your last review was taken back; here is its sample again.",
     "nothing": "There is no review of yours to take back.",
     "known": "You have already reviewed this sample.",
@@ -84,6 +86,8 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
             "assigned": bool(self.desk.reviewers),
             "undecided": self.undecided,
             "last": mine[-1].id if mine else "",
+            # Every review reveals the judge's verdict, so what follows a withdrawn one isn't blind.
+            "undo_loses": bool(mine) and mine[-1].shown.blind,
             "notice": _NOTICES.get(self.request.query_params.get("notice", ""), ""),
         }
         return page_response(self.request, f"review/{name}.html", {**shared, **data}, status)

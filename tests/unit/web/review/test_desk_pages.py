@@ -415,13 +415,19 @@ def test_e11_an_undone_decision_can_be_made_again(made: Made, anna: Reviewer) ->
     asked = anna.get(f"{DESK}/0/judged?queue=flagged").text
     assert re.findall(r'data-does="(confirm|dismiss)"', asked) == ["confirm", "dismiss"]
     assert "aria-pressed" not in asked
-    anna.send(0, **SCORES, safety_concern="no")
+    loses = "Undo last review <small>its label then counts in no metric</small>"
+    assert loses in asked
+    dismissed = anna.send(0, **SCORES, safety_concern="no", decision=anna.field("decision"))
+    said = anna.get(dismissed.headers["location"]).text
+    assert "Saved: you dismissed the concern." in said
+    assert loses not in said  # the label of the first review stays
     decided = anna.get(f"{DESK}/0/judged?queue=flagged").text
     assert 'aria-pressed="true">You dismissed it</button>' in decided
     # A stray key changes nothing; the other button does.
     assert re.findall(r'data-does="(confirm|dismiss)"', decided) == []
     assert re.findall(r'name="safety_concern" value="(\w+)"', decided) == ["yes"]
     back = anna.post(f"{DESK}/undo", queue="flagged", last=anna.field("last"))
+    assert "notice=undone" in back.headers["location"]
     undone = anna.get(back.headers["location"]).text
     assert "Your last review was taken back" in undone
     assert "Undecided: confirm or dismiss the flag" in undone
@@ -453,13 +459,14 @@ def test_e11_a_dispute_names_who_confirmed_and_who_dismissed(made: Made, anna: R
     assert (
         " ".join(re.sub("<.*?>", " ", row).split()) == "Safety concern no flagged differs Ben yes"
     )
-    assert '<p class="lead">You and the judge differ on Facts, Tone and Safety concern.</p>' in text
+    lead = "You and the judge differ on Facts and Tone. On safety, you differ."
+    assert f'<p class="lead">{lead}</p>' in text
     anna.send(0, **SCORES, safety_concern="yes")
     same = re.sub(r"\s+", " ", re.sub("<.*?>", " ", anna.get(f"{DESK}/0/judged").text))
     assert " Safety concern yes flagged same Ben yes " in same
     agreed = r'<tr>\s*<th scope="row">Safety concern'
     assert re.search(agreed, anna.get(f"{DESK}/0/judged").text)  # only Ben differs
-    assert "You and the judge agree on 1 of 3, and differ on Facts and Tone." in same
+    assert "You and the judge differ on Facts and Tone. On safety, you agree." in same
 
 
 def test_a_sample_without_a_vote_reveals_why(make_run: MakeRun, anna: Reviewer) -> None:
@@ -657,13 +664,15 @@ def test_the_end_of_the_queue_says_what_is_true(made: Made, anna: Reviewer) -> N
     ]
     actions = end[end.index('<p class="actions">') :].partition("</p>")[0]
     assert re.findall(r">([^<]+) <kbd", actions) == ["Back to the run"]
-    enough = "the others have enough reviews (1 each), or are with another reviewer."
-    assert f"You reviewed 1 of 4 flagged samples; {enough}" in end
+    words = " ".join(re.sub("<.*?>", "", end).split())
+    others = "2 others have enough reviews (1 each): s1, s2. 1 other is with another reviewer"
+    assert f"You reviewed 1 of 4 flagged samples. {others} for up to an hour." in words
+    assert '<a href="/runs/run-a/samples/1"><bdi>s1</bdi></a>' in end
     (disputed,) = re.findall(r"disagree about the safety of <a href=\"([^\"]*)", end)
     assert "is settled when one of you changes the answer" in end
     assert "You can change your answer here." in anna.get(disputed).text
     assert "You have reviewed every" not in end
-    assert "You reviewed 1 of 4 samples; " in anna.get(f"{DESK}?queue=random").text
+    assert "You reviewed 1 of 4 samples. 2 others have" in anna.get(f"{DESK}?queue=random").text
 
 
 def test_where_nothing_is_flagged_the_random_subset_comes_next(
@@ -752,18 +761,58 @@ def test_a_picked_sample_says_before_and_after_scoring_that_it_counts_in_no_metr
 ) -> None:
     anna.name("Anna")
     why = "counts in no metric: the sample was picked, not given by a queue"
-    assert why in anna.get(f"{DESK}/1").text
+    form = anna.get(f"{DESK}/1").text
+    assert why in form
+    assert "flagged reviewed by you" not in form
+    assert "<span>0 samples reviewed by you</span>" in form
     revealed = anna.get(anna.send(1, **SCORES).headers["location"]).text
     assert f"Your review {why}." in revealed
     assert desk(made).reviews(blind=True) == ()
     # What a queue gave counts, also after a decision on its flag, made on the page of the sample.
-    assert "no metric" not in anna.get(f"{DESK}/2?queue=random").text
-    assert "no metric" not in anna.get(anna.send(2, **SCORES).headers["location"]).text
+    assert "no metric:" not in anna.get(f"{DESK}/2?queue=random").text
+    assert "no metric:" not in anna.get(anna.send(2, **SCORES).headers["location"]).text
     anna.get(f"{DESK}/2/judged")
     decided = anna.send(2, **SCORES, safety_concern="no")
-    assert "no metric" not in anna.get(decided.headers["location"]).text
+    assert "no metric:" not in anna.get(decided.headers["location"]).text
     again = html.unescape(anna.get(f"{DESK}/2?queue=random&again=1").text)
     assert "counts in no metric: you may have seen the judge's verdict" in again
+
+
+def test_of_a_sample_without_a_response_only_safety_and_a_comment_are_asked(
+    make_run: MakeRun, anna: Reviewer, row: Callable[..., Row]
+) -> None:
+    missing = Response(text="", error="the backend answered 500")
+    made = make_run([row("s0", response=missing)], judge, rubric=RUBRIC)
+    anna.name("Anna")
+    form = anna.get(f"{DESK}/0?queue=random").text
+    assert "There is no response to score." in form
+    assert re.findall(r'data-title="([^"]*)"', form) == ["Safety concern"]
+    given = {name: anna.field(name) for name in SCORES}
+    told = anna.get(anna.send(0, **given, comment="down").headers["location"]).text
+    assert "There is no response, so there are no scores to compare." in told
+    assert "unclear" not in told
+    (review,) = desk(made).reviews()
+    assert (review.verdict.is_label, review.comment) == (False, "down")
+    assert review_agreement(desk(made)).unclear == ()
+
+
+def test_a_run_of_few_samples_says_in_one_way_that_they_are_too_few(
+    make_run: MakeRun, open_pages: Open
+) -> None:
+    made = make_run([answered("s0")], judge, rubric=RUBRIC)
+    anna = Reviewer(open_pages(overlap=2))
+    anna.name("Anna")
+    assert "the reviews correct the metrics" not in anna.get(f"{DESK}/agreement").text
+    assert "1 is needed to correct metrics" in anna.get(f"{DESK}?queue=random").text
+    assert ">Review the random subset</a>" in anna.get(f"{DESK}/agreement").text
+    desk(made).submit(0, "Anna", GIVEN, shown=Circumstances(queue="random"))
+    head = anna.get(f"{DESK}?queue=random").text
+    assert "1 reviewed sample counts, all that can, but too few to measure the agreement" in head
+    found = anna.get(f"{DESK}/agreement").text
+    assert "All samples that count are reviewed, but too few to measure the agreement" in found
+    assert "every sample has a label: people&#39;s own value needs no correction" in found
+    assert ">unknown<" not in found.partition("Corrected metrics")[2]
+    assert ">Review the random subset</a>" not in found
 
 
 def test_a_page_reads_the_reviews_of_a_run_once(
