@@ -744,6 +744,7 @@ def test_twenty_five_samples_side_by_side_are_on_a_page(
     address = f"{path}&page=2#outputs".replace("&", "&amp;")
     assert f'rel="next" href="{address.replace("page", "written=true&amp;page")}"' in page
     assert f'href="{address}">Render Markdown' in last
+    assert ("<span>1 to 25 of 26<" in page, "<span>26 to 26 of 26<" in last) == (True, True)
     number = re.findall(r'<tr id="row-(\d+)">', last)[0]
     opened = pages.get(f"/runs/run-b/samples/{number}?beside=run-a&beside=run-b&page=2").text
     assert f'href="{path.replace("&", "&amp;")}&amp;page=2#row-{number}"' in opened
@@ -1217,6 +1218,14 @@ def test_a_verdict_names_the_other_gates_that_fail(pages: PagesClient, make_run:
     make_run([answered("s1")], judge, rubric=rubric)
     names = "(clarity mean, overall mean, safety rate)"
     assert f"and 3 more gates fail {names}" in pages.get("/runs/run-a").text
+    # Where runs are compared, one reason is named, with how many gates fail besides.
+    rubric = RUBRIC.replace('["accuracy_mean >= 3"]', json.dumps(gates[:2]))
+    make_run([answered("s1")], judge, rubric=rubric, run_id="run-b")
+    rubric = RUBRIC.replace("accuracy_mean >= 3", "pass_rate >= 0.8")
+    make_run([answered("s1")], judge, rubric=rubric, run_id="run-c")
+    page = pages.get("/compare?a=run-b&b=run-c").text
+    assert "has to be at least 5, and 1 more gate fails." in page
+    assert "Every gate passes. Not certain yet: pass rate (" in page
 
 
 def test_too_few_scores_to_decide_come_before_the_gates_that_fail(

@@ -31,6 +31,7 @@ from jurybox.text_format import counted, joined
 Part = tuple[str, str]
 _MOST_REASONS: Final = 3
 _UNSTABLE: Final = "flag=unstable"
+_UNSURE: Final = "Not certain yet"
 _UNREAD: Final = ("flag=judge_fallback", "flag=unscored")
 
 
@@ -51,13 +52,18 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def main(self) -> Part:
-        """The reason that lists of runs show: the most important one, and how many gates fail."""
+        """The most important reason, how many gates fail, and whether chance may have decided."""
         last = self.tone == "waits" and self.parts[0][1] not in _UNREAD
         text, query = self.parts[-1 if last else 0]
         if self.failed_gates and query not in {"", _UNSTABLE}:
             fail = "fails" if self.failed_gates == 1 else "fail"
             text += f"; {counted(self.failed_gates, 'gate')} {fail}"
-        return text, query
+        elif self.failed_gates > 1 and "more gate" not in text:
+            many = self.failed_gates - 1
+            text += f", and {counted(many, 'more gate')} {'fails' if many == 1 else 'fail'}"
+        others = (*self.parts[1:], *self.more)
+        unsure = (each for each, _ in others if each.startswith(_UNSURE) and each != text)
+        return ". ".join((text, *unsure)), query
 
     @property
     def sentence(self) -> str:
@@ -262,7 +268,7 @@ def _unsure(view: RunView) -> Iterator[Part]:
                 ends += f"; {share} of the {counted(ordered.n, 'pair')} judged in both orders"
             unsure.append(f"{ruled_title(name, view.rubric)} ({ends})")
     if unsure:
-        yield f"Not certain yet: {joined(unsure)}", ""
+        yield f"{_UNSURE}: {joined(unsure)}", ""
 
 
 def _decided(view: RunView) -> Iterator[Part]:

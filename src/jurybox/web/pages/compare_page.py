@@ -149,7 +149,8 @@ def page_of(place: int) -> int:
 def _paged(every: Sequence[T], page: int) -> tuple[Sequence[T], dict[str, int]]:
     """Return what a list has on a page, or on its last one, and the page's place."""
     page = min(page, max(1, math.ceil(len(every) / SIZE)))
-    return every[(page - 1) * SIZE : page * SIZE], {"page": page, "more": page * SIZE < len(every)}
+    more = page * SIZE < len(every)
+    return every[(page - 1) * SIZE : page * SIZE], {"page": page, "more": more, "size": SIZE}
 
 
 def _choices(store: Store) -> list[tuple[str, str]]:
