@@ -92,6 +92,18 @@ def test_a_command_is_copied_by_keyboard(page: Page, served: Server, stage: Stag
     assert page.evaluate("navigator.clipboard.readText()") == f"jurybox verify {run_id}"
 
 
+def test_a_text_is_copied_as_it_is_not_as_it_is_laid_out(
+    page: Page, served: Server, stage: Stage
+) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    address = f"{served.url}/runs/{stage.runs['desk']}/samples/0"
+    page.goto(address)
+    page.get_by_role("button", name="copy Response").click()
+    expect(page.get_by_role("button", name="copied Response")).to_be_visible()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == page.request.get(f"{address}/text/response").text() != ""
+
+
 def test_a_browser_without_a_clipboard_offers_no_copy(
     page: Page, served: Server, stage: Stage
 ) -> None:

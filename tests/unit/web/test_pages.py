@@ -262,7 +262,7 @@ def test_a_search_finds_what_judges_and_reviewers_say(
 @pytest.mark.usefixtures("made")
 def test_a_sample_begins_with_its_outcome(pages: PagesClient) -> None:
     page = pages.get("/runs/run-a/samples/3").text
-    assert page.index("<strong>Fails</strong>") < page.index("<h2>Task</h2>")
+    assert page.index("<strong>Fails</strong>") < page.index(">Task</h2>")
     assert "<li>Fails: Accuracy is 2 and has to be at least 3</li>" in page
     assert '<a class="quiet" href="#jury"><bdi>Accuracy</bdi> 2</a>' in page
     assert page.count("Muddled.") == page.count("Muddled.", page.index("Requests and replies")) + 1

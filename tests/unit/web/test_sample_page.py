@@ -1,13 +1,15 @@
-"""What the page of one sample explains by itself."""
+"""What the pages of one sample and of rubrics explain by themselves."""
 
+import html
 import re
+import shlex
 from itertools import cycle
 
 import pytest
 
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.review.reviews import HumanVerdict
-from jurybox.sample import Response
+from jurybox.sample import Response, Turn
 from pages_client import PagesClient
 from stored_runs import MakeRun, answered
 from verdicts import preferred, scored
@@ -89,3 +91,50 @@ def test_a_missing_response_says_what_it_counts_as_and_what_to_do(
     assert '<div class="outcome waits">' in page
     scores = ", with the rubric's scores for a missing response" if given else ""
     assert f"<li>It counts as not passed{scores}. Repair the target and run" in page
+
+
+def test_links_to_neighbors_stay_in_their_places(pages: PagesClient, make_run: MakeRun) -> None:
+    make_run([answered("s1"), answered("s2")], judge, rubric=RUBRIC)
+    first, last = (pages.get(f"/runs/run-a/samples/{number}").text for number in (0, 1))
+    assert '<span class="off" aria-hidden="true">Previous' in first
+    assert '<span class="off" aria-hidden="true">Next' in last
+    assert first.count('class="off"') == last.count('class="off"') == 1
+
+
+def test_a_text_that_is_cut_has_one_fold_which_has_the_rest(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    make_run([answered("s1", "A *long* word. " * 700)], judge, rubric=RUBRIC)
+    page = pages.get("/runs/run-a/samples/0").text
+    fold = page.partition('<div class="fold">')[2].partition("show more</label></div>")[0]
+    assert "As written</summary>" in fold
+    assert "more characters: <a" in fold
+
+
+def test_a_long_conversation_names_the_command_that_prints_all(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    messages = tuple(Turn(role="user", content=f"m{n}") for n in range(60))
+    make_run([answered("it's 1", messages=messages)], judge, rubric=RUBRIC)
+    page = html.unescape(pages.get("/runs/run-a/samples/0").text)
+    (command,) = re.findall(r"<code data-copy>(.*?)</code> prints all", page)
+    assert shlex.split(command) == ["jurybox", "show", "run-a", "--sample", "it's 1"]
+
+
+def test_a_rubric_has_one_link_in_the_list_and_a_path_that_is_one(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    make_run([answered("s1")], judge, rubric=RUBRIC)
+    newer = RUBRIC.replace("1.2.0", "1.3.0")
+    make_run([answered("s1")], judge, rubric=newer, run_id="run-b")
+    rows = re.findall(r"<tr>.*?</tr>", pages.get("/rubrics").text)[1:]
+    links = [re.findall(r'href="([^"]*(?:rubric)[^"]*)"', row) for row in rows]
+    assert sorted(len(each) for each in links) == [1, 1]
+    assert {each for (each,) in links} > {"/rubrics/answers"}
+    paths = {
+        "/rubrics/answers": ["Rubrics", "Answers"],
+        "/runs/run-a/rubric": ["Runs", "run-a", "Rubric"],
+    }
+    for address, path in paths.items():
+        crumbs = pages.get(address).text.partition('<nav class="crumbs"')[2].partition("</nav>")[0]
+        assert re.findall(r"<bdi>(.*?)</bdi>", crumbs) == path

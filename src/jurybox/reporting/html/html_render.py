@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib import resources
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
@@ -122,7 +123,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         lstrip_blocks=True,
     )
     filters = cast("dict[str, Any]", made.filters)
-    filters |= {each.__name__: each for each in own} | {"count": count_text}
+    filters |= {each.__name__: each for each in own} | {"count": count_text, "shell": quote}
     known = cast("dict[str, Any]", made.globals)
     known |= {
         "fewest": FEWEST,

@@ -1,7 +1,10 @@
 "use strict";
-// Adds a button behind each command and id that copies it, if the browser allows that.
+// Adds a button behind each command and id that copies it, if the browser allows that. An element that
+// names an address gets one that copies the text there.
 (() => {
   if (!navigator.clipboard) return;
+
+  const told = ({ dataset: { copy }, textContent }) => (copy ? fetch(copy).then((answer) => answer.text()) : Promise.resolve(textContent));
 
   function add(code) {
     const [button, about] = [document.createElement("button"), document.createElement("span")];
@@ -11,13 +14,13 @@
     Object.assign(button, { type: "button", className: "copy" }).append(label, about);
     button.setAttribute("aria-live", "polite");
     button.addEventListener("click", () => {
-      navigator.clipboard.writeText(code.textContent).then(() => { label.data = "copied"; }, () => button.remove());
+      told(code).then((text) => navigator.clipboard.writeText(text)).then(() => { label.data = "copied"; }, () => button.remove());
     });
     button.addEventListener("blur", () => { label.data = "copy"; });
     code.after(" ", button);
   }
 
-  const addAll = () => document.querySelectorAll("code[data-copy]:not(:has(+ .copy))").forEach(add);
+  const addAll = () => document.querySelectorAll("[data-copy]:not(:has(+ .copy))").forEach(add);
   addAll();
   // A run in progress replaces its panels.
   const run = document.getElementById("run");
