@@ -531,6 +531,16 @@ def test_agreement_counts_each_label(made: Made, anna: Reviewer) -> None:
     said = f"on Facts in 0% of cases ({facts}), on Tone in 33% ({tone}): 2 flagged samples"
     assert said in told
     assert "each of their labels is compared with the judge" in told
+    # People gave facts 1 once and 3 twice, the judge always 4.
+    cells = re.findall(r"People (\d)</th>(.*?)</tr>", anna.last.text)
+    facts = [(given, re.findall(r'"number">(\d*)<', counts)) for given, counts in cells[:5]]
+    assert facts == [
+        ("1", ["", "", "", "1", ""]),
+        ("2", ["", "", "", "", ""]),
+        ("3", ["", "", "", "2", ""]),
+        ("4", ["", "", "", "", ""]),
+        ("5", ["", "", "", "", ""]),
+    ]
 
 
 def test_the_samples_on_which_judge_and_people_differ_are_listed_farthest_apart_first(
