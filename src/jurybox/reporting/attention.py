@@ -201,7 +201,7 @@ def card(
         value=result.metrics.get(metric),
         # Without pass rules, a sample neither passes nor fails, even if it has no score.
         passed=result.passed if result.rules else None,
-        failed=failed_rules(record),
+        failed=failed_rules(record, rubric),
         badges=badges_of(
             flag_names(facets_of(sample).flags), settled_words(result.review_reasons, reviews)
         ),

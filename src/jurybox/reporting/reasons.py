@@ -7,9 +7,15 @@ import msgspec
 
 from jurybox.documents.numbers import exact, shown
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
-from jurybox.reporting.metric_text import listed_counts, plain_words
+from jurybox.reporting.metric_text import (
+    listed_counts,
+    plain_words,
+    required_value,
+    ruled_title,
+)
 from jurybox.reporting.stored import SampleRecord
 from jurybox.review.reviews import JudgedSample, Review
+from jurybox.rubric.metrics import Comparison
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import KINDS, SampleResult, unmet
 
@@ -86,12 +92,13 @@ def main_reason(record: SampleRecord, rubric: Rubric, reviews: Sequence[Review] 
     return next((f"{each.about}: {each.text}" for each in found if each.text), "")
 
 
-def failed_rules(record: SampleRecord) -> str:
-    """Return the failed pass rules; empty for a sample without scores."""
+def failed_rules(record: SampleRecord, rubric: Rubric) -> str:
+    """Return the failed pass rules in words; empty for a sample without scores."""
     result = record.result
     if result.target_error is not None or result.evaluator_error is not None:
         return ""
-    return ", ".join(each.rule for each in unmet(result))
+    rules = (Comparison.parse(each.rule) for each in unmet(result))
+    return ", ".join(f"{ruled_title(each.name, rubric)} {required_value(each)}" for each in rules)
 
 
 def why_unscored(result: SampleResult) -> str:

@@ -250,7 +250,7 @@ def _output(store: Store, row: SampleRow, view: RunView, headline: str | None) -
         by_votes=score_of(result, headline or ""),
         passed=record.passed,
         scored=result.evaluator_error is None and result.target_error is None,
-        failed=failed_rules(record),
+        failed=failed_rules(record, view.rubric),
         reason=cut(main_reason(record, view.rubric, reviews), _LONGEST_REASON),
         safety=flag_outcome(reviews) if unsafe else None,
         concern=concern,

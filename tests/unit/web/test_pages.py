@@ -1082,10 +1082,15 @@ def test_every_row_that_a_flag_counts_has_its_badge(make_run: MakeRun, pages: Pa
     make_run([answered(f"s{n}") for n in range(4)], jury, rubric=RUBRIC, votes=3)
     page = pages.get("/runs/run-a/samples").text
     facets = re.findall(r'title="[^"]*">([a-z ]+) <small>(\d)</small></a>', page)
-    assert {"confidence not high", "low confidence", "lost votes"} <= {name for name, _ in facets}
+    assert {"moderate confidence", "low confidence", "lost votes"} <= {name for name, _ in facets}
     for name, count in facets:
         badges = len(re.findall(rf'class="badge [^>]*>{name}[<,]', page))
-        assert badges == (0 if name == "confidence not high" else int(count)), name
+        if name == "failed":  # the rule says it
+            badges = page.count(">fails: Accuracy at least 3<")
+        assert badges == (0 if name == "moderate confidence" else int(count)), name
+        if name.endswith(" confidence"):
+            split = pages.get(f"/runs/run-a/samples?flag=split&flag={name.replace(' ', '_')}").text
+            assert f'aria-current="true">{name} <small>{count}</small>' in split
     assert (
         "Needs review: the votes on Accuracy have no majority."
         in pages.get("/runs/run-a/samples/2").text

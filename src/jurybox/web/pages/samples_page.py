@@ -128,7 +128,11 @@ def _facets(store: Store, run: RunRow, asked: PageFilter, found: SamplePage) -> 
         changed = asked.model_copy(update=changes | {"sort": "number"})  # in no costly order
         return changed.find(store, run, offset=0, limit=1).total
 
-    counts = {name: found.flags[name] for name in found.flags if name not in UNREMARKABLE}
+    # Moderate confidence is named where there are several votes, of which one may be lost.
+    hidden = {*UNREMARKABLE, "split"} - (
+        {"moderate_confidence"} if found.flags.get("split") else set()
+    )
+    counts = {name: found.flags[name] for name in found.flags if name not in hidden}
     states = {"open": counts.pop(NEEDS_REVIEW, 0), "done": 0}
     if store.review_state(run.id):
         # Few samples are settled by reviews, so counting these is faster than counting open ones.
