@@ -230,6 +230,13 @@ def test_a_report_holds_all_samples_and_finds_them_without_a_server(
         expect(page.locator("[data-asked] strong")).to_have_text(words)
     page.get_by_role("link", name="show all").click()
     expect(status).to_have_text("24 samples")
+    # The keys are those of the viewer.
+    page.locator("h1").click()
+    for key in ("j", "j", "k", "j", "Enter"):
+        page.keyboard.press(key)
+    assert page.locator("#all-samples .card").nth(1).get_attribute("open") is not None
+    page.keyboard.press("/")
+    expect(page.get_by_label("Search")).to_be_focused()
     page.get_by_role("link", name="q5").first.click()
     shown = page.locator("#sample-5")
     expect(shown).to_contain_text("Answer one to question 5")

@@ -102,7 +102,8 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         who = "The rules give" if self.by_rules else f"The judge {'makes' if pairs else 'gives'}"
         what = "choice" if pairs else "score"
         fewest, most = min(each.n for each in compared), max(each.n for each in compared)
-        samples = f"{fewest:,} to {most:,}" if fewest < most else f"{most:,}"
+        samples = f"{fewest:,} to " * (fewest < most) + counted(most, f"{kind} sample")
+        hard = hard or (" These are too few to say." if most < FEWEST else "")
         by = f"some with the {what}s of several people"
         # What someone found unclear has fewer labels.
         rest = [
@@ -113,7 +114,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         if len(rest) < len(scored):
             by = f"each {'judged' if pairs else 'scored'} by 2 people"
             by += f", though not always on {joined(rest)}" if rest else ""
-        case = f": {samples} {kind} samples, {by}"
+        case = f": {samples}, {by}"
         return f"{who} the same {what} as people {', '.join(same)}{case if several else ''}.{hard}"
 
     @property

@@ -19,7 +19,7 @@ from jurybox.judging.flow import Failure
 from jurybox.reporting import view
 from jurybox.reporting.attention import gather
 from jurybox.reporting.compare_runs import CompareOptions
-from jurybox.reporting.html.html_render import html_report, side_by_side_html
+from jurybox.reporting.html.html_render import html_report, packed_samples, side_by_side_html
 from jurybox.reporting.html.page import Extras, run_page
 from jurybox.reporting.side_by_side import side_by_side
 from jurybox.reporting.view import finished_view, listed_run
@@ -1231,6 +1231,8 @@ def test_a_verdict_names_the_other_gates_that_fail(pages: PagesClient, make_run:
     page = pages.get("/compare?a=run-b&b=run-c").text
     assert "has to be at least 5, and 1 more gate fails." in page
     assert "Every gate passes. Not certain yet: pass rate (" in page
+    # The list of runs has room for the threshold.
+    assert re.search(r">[A-Z][^<>]* &lt; [^<>]*, 3 more</div>", pages.get("/").text)
 
 
 def test_too_few_scores_to_decide_come_before_the_gates_that_fail(
@@ -1305,7 +1307,7 @@ def test_a_pair_is_listed_with_the_criterion_that_decided_it(
         side = "A" if first else "B"
         return preferred(side, {"accuracy": "tie", "clarity": side}, WHY)
 
-    make_run(
+    made = make_run(
         [answered("s1", "better answer", response_b=Response(text="worse answer"))],
         reply,
         rubric=PAIRS,
@@ -1313,6 +1315,8 @@ def test_a_pair_is_listed_with_the_criterion_that_decided_it(
     page = pages.get("/runs/run-a/samples").text
     assert "Clarity A: Muddled." in page
     assert "Accuracy tie" not in page
+    packed = packed_samples(made.store, view_run(made.row, made.store), "overall")
+    assert ("A", "A wins", 1) in packed.filters
 
 
 def test_a_reason_leads_to_its_samples_sorted_by_its_score(
@@ -1340,6 +1344,7 @@ def test_stopped_runs_have_a_filter(make_run: MakeRun, pages: PagesClient) -> No
 def test_an_empty_store_and_a_missing_run_name_the_command(pages: PagesClient) -> None:
     for path in ("/", "/compare"):
         assert "<code data-copy>jurybox run suite.yaml</code> runs it." in pages.get(path).text
+    assert "<form" not in pages.get("/compare").text  # there is nothing to choose
     assert "<code>jurybox runs</code> lists them" in pages.get("/runs/nothing").text
 
 

@@ -218,10 +218,10 @@ def packed_samples(store: Store, view: RunView, headline: str) -> PackedSamples:
     """Return all samples of a run, each with its headline score, the worst first."""
     packer = zlib.compressobj(9, wbits=_GZIP)
     pieces, size, count = list[bytes](), 0, 0
-    found = Counter[str]()
+    found = Counter[str | None]()
     with reading(view.row):
         for sample in _samples(store, view, headline):
-            found.update((*sample["states"], *sample["flags"]))
+            found.update((*sample["states"], *sample["flags"], sample["winner"]))
             line = msgspec.json.encode(sample)
             pieces.append(packer.compress((b",\n" if count else b"[") + line))
             size += len(pieces[-1])
@@ -229,7 +229,8 @@ def packed_samples(store: Store, view: RunView, headline: str) -> PackedSamples:
             if size > LARGEST:
                 return PackedSamples(count=count, data="")
     pieces.append(packer.compress(b"]" if count else b"[]") + packer.flush())
-    names = REVIEW_STATES | {flag: plain_words(flag) for flag in FLAGS}
+    winners = {"A": "A wins", "B": "B wins", "tie": "tie"}
+    names = REVIEW_STATES | winners | {flag: plain_words(flag) for flag in FLAGS}
     hidden = {*UNREMARKABLE, NEEDS_REVIEW}
     return PackedSamples(
         count=count,

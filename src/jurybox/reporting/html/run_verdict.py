@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from jurybox.documents.numbers import exact, metric_value, rounding_misleads, short
+from jurybox.documents.numbers import exact, metric_value, rounding_misleads, short, written_value
 from jurybox.reporting.html.histograms import RunMetrics
 from jurybox.reporting.html.panels import gauge, position_of
 from jurybox.reporting.metric_text import (
@@ -21,7 +21,7 @@ from jurybox.reporting.release import ReleaseReview
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import SAMPLES, UNSTABLE_RATE, WIN_RATE, Comparison
-from jurybox.rubric.rubric_model import releases
+from jurybox.rubric.rubric_model import Rubric, releases
 from jurybox.scoring.decision import decision_reasons
 from jurybox.scoring.evaluate_sample import decide
 from jurybox.scoring.summary import GateOutcome
@@ -49,6 +49,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[Part, ...]
     more: tuple[Part, ...] = ()
     failed_gates: int = 0
+    brief: str = ""  # the first gate that fails, in a few words, if this is the main reason
 
     @property
     def main(self) -> Part:
@@ -193,7 +194,8 @@ def _by_the_judge(view: RunView) -> Verdict:
             fail = "fails" if len(failed) == 1 else "fail"
             why = ((f"{len(failed)} of {counted(len(view.gates), 'gate')} {fail}", ""),)
         verdict = _verdict("Don't ship", "fails", unscored, confirmed, why, awaited)
-        return msgspec.structs.replace(verdict, failed_gates=len(failed))
+        brief = "" if unscored or confirmed or view.unconfirmed else _brief(failed, view.rubric)
+        return msgspec.structs.replace(verdict, failed_gates=len(failed), brief=brief)
     whose = " for response A" if WIN_RATE in view.summary else ""
     passes = [(f"every gate passes{whose}", "")] if view.gates else []
     if awaited:
@@ -297,6 +299,19 @@ def _decided(view: RunView) -> Iterator[Part]:
         query |= {"sort": f"metric:{each.score}"} if each.score else {}
         # Semicolons separate the reasons.
         yield each.sentence.replace("; ", ", "), urlencode(query, safe=":")
+
+
+_OPPOSITE: Final = {">=": "<", "<=": ">", ">": "≤", "<": "≥", "==": "≠", "!=": "="}
+
+
+def _brief(failed: Sequence[GateOutcome], rubric: Rubric) -> str:
+    """Return the first gate that fails, such as ``pass rate 68.3% < 85%, 2 more``."""
+    if not failed or failed[0].value is None:
+        return ""
+    rule = Comparison.parse(failed[0].gate)
+    threshold = f"{_OPPOSITE[rule.operator]} {written_value(rule.number, rule.name)}"
+    more = f", {len(failed) - 1} more" if failed[1:] else ""
+    return f"{ruled_title(rule.name, rubric)} {gate_value(failed[0])} {threshold}{more}"
 
 
 def _failing(gates: Sequence[GateOutcome], view: RunView) -> Iterator[Part]:

@@ -73,7 +73,8 @@ def test_a_plain_sentence_comes_before_the_numbers() -> None:
     )
     chosen = WINNER | {"exact": {"value": 1 / 3, "n": 3}}
     assert said(random=part(chosen, samples=3)).sentence == (
-        "The judge makes the same choice as people in 33% of random samples (1 of 3)."
+        "The judge makes the same choice as people in 33% of random samples (1 of 3). These are"
+        " too few to say."
     )
     # Two people scored some of the samples.
     tone = TONE | {"labels": 16, "exact": {"value": 0.25, "n": 16}}
@@ -85,6 +86,10 @@ def test_a_plain_sentence_comes_before_the_numbers() -> None:
     every = tone | {"labels": 24, "ceiling": PEOPLE | {"n": 12}}
     sentence = said(random=part(every, samples=12)).sentence
     assert sentence.endswith(": 12 random samples, each scored by 2 people.")
+    one = tone | {"n": 1, "labels": 2, "ceiling": PEOPLE | {"n": 1}}
+    sentence = said(random=part(one, samples=1)).sentence
+    tail = ": 1 random sample, each scored by 2 people. These are too few to say."
+    assert sentence.endswith(tail)
     # Someone found the wit of a sample unclear.
     less = every | {"criterion": "wit", "labels": 23, "ceiling": PEOPLE | {"n": 11}}
     sentence = said(random=part(every, less, samples=12)).sentence

@@ -132,7 +132,7 @@
     asked.hidden = query.size === 0;
     asked.querySelector("strong").textContent = described();
     found = samples.filter((sample) => meets(sample) &&
-      (only.value === "" || sample.flags.includes(only.value) || sample.states.includes(only.value)) &&
+      (only.value === "" || [...sample.flags, ...sample.states, sample.winner].includes(only.value)) &&
       (wanted === "" || words(sample).includes(wanted)));
     const [, sorted] = (query.get("sort") ?? "").split(":");
     if (sorted) found.sort((a, b) => (b.metrics[sorted] ?? -Infinity) - (a.metrics[sorted] ?? -Infinity));
@@ -146,7 +146,7 @@
     if (link) {
       query = new URLSearchParams(link[1]);
       search.value = "";
-      only.value = query.get("flag") ?? query.get("review") ?? "";
+      only.value = query.get("flag") ?? query.get("review") ?? query.get("winner") ?? "";
       if (only.selectedIndex < 0) only.value = "";
       find();
       section.scrollIntoView();
@@ -162,11 +162,22 @@
 
   search.addEventListener("input", find);
   only.addEventListener("change", () => {
-    query.delete("flag");
-    query.delete("review");
+    for (const name of ["flag", "review", "winner"]) query.delete(name);
     find();
   });
   more.addEventListener("click", showMore);
+  // As in the viewer; Enter opens the sample that has the focus.
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select")) return;
+    if (event.key === "/") search.focus();
+    else if (event.key === "j" || event.key === "k") {
+      const lines = () => [...list.querySelectorAll(":scope > .card > summary")];
+      const at = lines().indexOf(document.activeElement) + (event.key === "j" ? 1 : -1);
+      if (at === lines().length) showMore();
+      lines()[Math.max(at, 0)]?.focus();
+    } else return;
+    event.preventDefault();
+  });
   addEventListener("beforeprint", () => {
     while (shown < Math.min(found.length, printed)) showMore();
     const cards = [...list.children];
