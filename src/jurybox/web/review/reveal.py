@@ -54,12 +54,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def differs(self) -> bool:
         """Whether the reviewer and the judge or the rules give different answers."""
-        return self.compared and self.difference != _SAME
-
-    @property
-    def compared(self) -> bool:
-        """Whether both sides gave an answer."""
-        return self.difference != _NOTHING
+        return self.difference not in {_NOTHING, _SAME}
 
 
 class VerdictReveal(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,25 +70,21 @@ class VerdictReveal(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sentence(self) -> str:
         """How far the reviewer and the judge or the rules agree, in words."""
-        safety = [line.differs for line in self.lines if line.title == SAFETY and line.compared]
-        decided = f" On safety, you {'differ' if safety[0] else 'agree'}." if safety else ""
-        return f"{self._about_scores}.{decided}"
-
-    @property
-    def _about_scores(self) -> str:
         lines = [line for line in self.lines if line.title != SAFETY]
-        known = [line.title for line in lines if line.compared]
+        known = [line.title for line in lines if line.difference != _NOTHING]
         different = [line.title for line in lines if line.differs]
+        safety = {line.difference for line in self.lines if line.title == SAFETY} - {_NOTHING}
+        end = f". On safety, you {'agree' if _SAME in safety else 'differ'}." if safety else "."
         both = f"You and the {self.scorer}"
         if not known and all(line.mine == _UNCLEAR for line in lines):
-            return "You answered unclear, so there is nothing to compare"
+            return f"You answered unclear, so there is nothing to compare{end}"
         if not known:
-            return f"{both} can't be compared, because one side gave no score"
+            return f"{both} can't be compared, because one side gave no score{end}"
         if not different:
-            return f"{both} agree{'' if len(known) == len(lines) else f' on {_named(known)}'}"
+            return f"{both} agree{'' if len(known) == len(lines) else f' on {_named(known)}'}{end}"
         same = len(known) - len(different)
         agree = f"agree on {same} of {len(known)}, and " if same else ""
-        return f"{both} {agree}differ on {_named(different)}"
+        return f"{both} {agree}differ on {_named(different)}{end}"
 
 
 def _named(titles: Sequence[str]) -> str:

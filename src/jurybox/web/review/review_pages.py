@@ -29,7 +29,6 @@ from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import LARGEST, Number, PlaceOf
 from jurybox.web.review.form import (
     CONCERN,
-    SAFETY,
     SCORE,
     form_problem,
     given_fields,
@@ -162,7 +161,6 @@ def _last_page(visit: Visit, after: int | None) -> Response:
         return visit.go(f"/{later[0]}/judged", notice="undecided")
     view = view_run(visit.desk.run, visit.desk.store)
     mine = {each.number for each in visit.desk.reviews() if each.reviewer == visit.reviewer}
-    progress = visit.desk.progress()
     share, enough, taken = _not_mine(visit.desk, visit.reviewer, visit.queue)
 
     def named(numbers: Iterable[int]) -> list[tuple[int, str]]:
@@ -172,7 +170,6 @@ def _last_page(visit: Visit, after: int | None) -> Response:
         "done",
         done=len(share) - len(enough) - len(taken),
         own=len(share),
-        every=progress.queued if visit.queue == "flagged" else progress.samples,
         enough=named(enough),
         enough_count=len(enough),
         taken=len(taken),
@@ -244,7 +241,6 @@ def judged_page(visit: TheVisit, number: Number) -> Response:
         given={**given_fields(case.mine.as_data()), "comment": case.comment},
         counts=(number, visit.reviewer)
         in {(each.number, each.reviewer) for each in visit.desk.reviews(blind=True)},
-        safety=SAFETY,
         picked=revealed.mine.shown.queue == "picked",
         basis=_basis(visit, case),
         compared=compared(revealed, revealed.mine, visit.desk.rubric),
