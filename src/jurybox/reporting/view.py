@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Mapping
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -17,7 +16,7 @@ from jurybox.engine.replay import role_of
 from jurybox.errors import IncompleteError, JuryboxError
 from jurybox.judging.model_versions import check_version
 from jurybox.judging.protocol import raised_votes
-from jurybox.reporting.metric_text import cost_of, headline, key_metric, listed_counts, none_scored
+from jurybox.reporting.metric_text import cost_of, headline, key_metric, lost_votes, none_scored
 from jurybox.reporting.release import (
     ReleaseReview,
     read_reviews,
@@ -84,8 +83,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def answered(self) -> str:
         """The source of the responses."""
-        recorded: str | None = self.metadata.get("responses_id")
-        if recorded is not None:
+        if (recorded := self.metadata.get("responses_id")) is not None:
             return f"recorded responses {recorded}"
         model: str | None = self.metadata.get("model_id")
         return "recorded responses" if model == RECORDED else f"responses of {model or 'unknown'}"
@@ -176,14 +174,14 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def unscored(self) -> int:
         """How many samples have no valid vote, if it is most of them; else 0."""
-        lacking = round((self.summary.get("unscored_rate") or 0) * self.summary["samples"])
-        return lacking if lacking > self.summary["samples"] / 2 else 0
+        rate: float = self.summary.get("unscored_rate") or 0.0
+        return round(rate * self.summary["samples"]) if rate > 1 / 2 else 0
 
     @property
     def unscorable(self) -> int:
         """How many of the queued samples only lack a score, if this is due to a broken judge."""
         reasons: dict[str, int] = self.conclusion.review["reasons"]
-        others = sum(count for reason, count in reasons.items() if reason != "unscored")
+        others = sum(reasons.values()) - reasons.get("unscored", 0)
         return max(0, self.queued - others) if self.unscored else 0
 
     @property
@@ -380,18 +378,9 @@ def _notes(
     if plan.derived_from is not None:
         notes.append(f"re-scored from the replies of run {plan.derived_from}")
     notes += lost_votes(conclusion.summary)
-    skipped = conclusion.summary.get("skipped_votes")
-    if skipped:
+    if skipped := conclusion.summary.get("skipped_votes"):
         notes.append(f"{skipped} votes were not requested: the outcome was decided without them")
     return notes
-
-
-def lost_votes(summary: Mapping[str, Any]) -> list[str]:
-    """Return a note on how many votes are missing, and why; empty if none are."""
-    lost: int = summary["unscored_votes"]
-    causes = listed_counts(summary.get("unscored_causes", {})) or "no valid reply"
-    missing = "1 vote is missing" if lost == 1 else f"{lost} votes are missing"
-    return [f"{missing}: {causes.removeprefix(f'{lost} x ')}"] if lost else []
 
 
 def _drifted(model: str, conclusion: Conclusion) -> bool:
@@ -469,7 +458,7 @@ def listed_run(row: records.RunRow, store: Store) -> ListedRun:
     known: dict[str, Any] = {"run_id": row.id, **{name: getattr(row, name) for name in names}}
     try:
         plan = read_plan(row.plan)
-        known |= _finished(row, store) if row.status == "finished" else _unfinished(row, store)
+        known |= (_finished if row.status == "finished" else _unfinished)(row, store)
     except (msgspec.DecodeError, JuryboxError):
         # One damaged run must not hide the others.
         known["status"] = "damaged"

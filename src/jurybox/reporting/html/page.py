@@ -35,6 +35,7 @@ from jurybox.reporting.metric_text import (
     NO_RESPONSE,
     failures_of,
     key_metric,
+    lost_votes,
     metric_title,
     metrics_of,
     required_value,
@@ -42,7 +43,7 @@ from jurybox.reporting.metric_text import (
 )
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.run_diff import RunDiff
-from jurybox.reporting.view import RunView, lost_votes
+from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLES, UNSTABLE_RATE, WIN_RATE, Comparison
 from jurybox.rubric.rubric_model import Band, Rubric
 from jurybox.scoring.sample_result import JUDGE_SCORE
