@@ -326,7 +326,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         if self.open:
             made = counted(self.open, "review")
             count = "it counts" if self.open == 1 else "they count"
-            after = "after seeing the judges' verdict, such as decisions on safety flags"
+            after = "on picked samples or after seeing the judges' verdict, such as on safety flags"
             yield f"{made} made {after}: {count} for the release, not for agreement"
 
     @property

@@ -33,11 +33,15 @@ def segment(text: object) -> str:
     return quote(str(text), safe="")
 
 
-def saved_as(run: RunRow, store: Store, *words: object, ending: str) -> dict[str, str]:
-    """Return the header with a file's name: the run's name, and the words that are given."""
+def file_name(run: RunRow, store: Store, *words: object, ending: str) -> str:
+    """Return the name of a file to save: the run's name, and the words that are given."""
     parts = (run_title(run, store)[:80], *(str(word)[:40] for word in words if word is not None))
-    name = re.sub(r"[^\w.]+", "-", "-".join(filter(None, parts))).strip("-.")
-    return {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name + ending)}"}
+    return re.sub(r"[^\w.]+", "-", "-".join(filter(None, parts))).strip("-.") + ending
+
+
+def saved_as(name: str) -> dict[str, str]:
+    """Return the header that saves an answer as a file of this name."""
+    return {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
 
 
 def highlight(text: str, wanted: str) -> Markup:

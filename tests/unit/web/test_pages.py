@@ -744,7 +744,8 @@ def test_twenty_five_samples_side_by_side_are_on_a_page(
     address = f"{path}&page=2#outputs".replace("&", "&amp;")
     assert f'rel="next" href="{address.replace("page", "written=true&amp;page")}"' in page
     assert f'href="{address}">Render Markdown' in last
-    assert ("<span>1 to 25 of 26<" in page, "<span>26 to 26 of 26<" in last) == (True, True)
+    assert "<span>1 to 25 of 26 samples, those with the same result last<" in page
+    assert "<span>26 to 26 of 26 samples" in last
     number = re.findall(r'<tr id="row-(\d+)">', last)[0]
     opened = pages.get(f"/runs/run-b/samples/{number}?beside=run-a&beside=run-b&page=2").text
     assert f'href="{path.replace("&", "&amp;")}&amp;page=2#row-{number}"' in opened
@@ -1210,7 +1211,7 @@ def test_a_compared_sample_has_the_score_by_which_it_passed(
     # In a row, the values and the interval are those of the difference.
     row = view.partition("<tbody>")[2].partition("</tr>")[0]
     assert re.findall(r'class="number">([^<]+)</td>', row) == ["0.500", "0.625", "+0.125"]
-    assert "tested scores and wins are means of votes instead of the majority&#39;s" in page
+    assert "Tested scores and wins are means of votes over the samples in both runs" in page
     assert ">1 higher</a>" in view
     assert ">Accuracy 4 → 4 (votes 3 → 4)</small>" in view
     assert '<td data-name="B - A" class="number">+0.125</td>' in folded
@@ -1570,7 +1571,7 @@ def test_runs_with_different_samples_are_compared_over_those_that_both_have(
     cells = ["100.0%", "100.0%", "0.0 points", "equal on 2 samples"]
     assert re.findall(r">([^<>]+)</td>", row) == cells
     assert "A and B are equal in every metric on the 2 samples in both</h2>" in page
-    assert "Values over the 2 samples in both runs; tested scores" in page
+    assert "the other values are over the 2 samples in both runs." in page
     assert "decided over all samples of each run, not only those in both" in page
     columns = pages.get("/side-by-side?run=run-a&run=run-b").text
     what = "run-a has 4 samples with 1 vote each, run-b has 2 samples with 1 vote each"

@@ -17,7 +17,7 @@ from jurybox.reporting.reports import write_report
 from jurybox.web.app_state import AppState
 from jurybox.web.filters import PageFilter
 from jurybox.web.lookup import PlaceOf, TheRun
-from jurybox.web.template_engine import saved_as
+from jurybox.web.template_engine import file_name, saved_as
 
 _AT_ONCE: Final = 1 << 16
 
@@ -28,7 +28,7 @@ async def report_file(run: TheRun, place: PlaceOf) -> Response:
     def write(file: BinaryIO) -> dict[str, str]:
         view = view_run(run, place.store)
         write_report(file, "html", view, place.store, report_parts(view, place.store, "html"))
-        return saved_as(run, place.store, "report", ending=".html")
+        return saved_as(file_name(run, place.store, "report", ending=".html"))
 
     return await _written(place, "text/html", write)
 
@@ -51,7 +51,7 @@ async def samples_file(
         count = export_writer(f"samples.{form}")(file, shape.columns, rows)
         chosen = (*map(plain_words, asked.flag), REVIEW_STATES.get(asked.review or ""))
         words = (*chosen, asked.scenario, asked.demographic, asked.search, count)
-        return saved_as(run, place.store, *words, ending=f".{form}")
+        return saved_as(file_name(run, place.store, *words, ending=f".{form}"))
 
     kind = "text/csv" if form == "csv" else "application/jsonl"
     return await _written(place, kind, write)

@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from jurybox.app.gold_sets import gold_rows
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.app.view_run import view_run
-from jurybox.engine.records import ReviewRow, RunRow
+from jurybox.engine.records import ReviewRow
 from jurybox.errors import InputError
 from jurybox.judging.safety import SafetyFinding
 from jurybox.reporting.export_rows import write_json_lines
@@ -40,7 +40,7 @@ from jurybox.web.review.form import (
 from jurybox.web.review.reveal import compared, parts_of
 from jurybox.web.review.review_session import REVIEWER, TheDesk, TheVisit, Visit, address, queue_of
 from jurybox.web.security import form_of
-from jurybox.web.template_engine import page_response, saved_as, text_response
+from jurybox.web.template_engine import file_name, page_response, saved_as, text_response
 from jurybox.wiring import DEFAULT_STORE
 
 _CONFLICT: Final = 409
@@ -96,7 +96,7 @@ def agreement_page(
         "overlap": place.overlap,
         "samples": desk.order.size,
         "left": reviewer is None or bool(_not_mine(desk, reviewer, "random")[2]),
-        "commands": _commands(desk.run, place.store_name),
+        "commands": _commands(desk, place.store_name),
     }
     return page_response(request, "review/agreement.html", data)
 
@@ -122,11 +122,12 @@ def _differences(found: ReviewAgreement, asked: DifferencesAsked) -> dict[str, A
     }
 
 
-def _commands(run: RunRow, store: str) -> dict[str, str]:
+def _commands(desk: ReviewDesk, store: str) -> dict[str, str]:
     """Return the commands that use a run's reviews, by their verb."""
+    run = desk.run
     plan = plan_of(run)
     judges = [part for name in plan.judges for part in ("--judge", name)]
-    gold = ["--rubric", plan.rubric.origin, "--gold", "gold.jsonl", *judges]
+    gold = ["--rubric", plan.rubric.origin, "--gold", _labels_name(desk), *judges]
     # The address of a server is shown without its password, so a command can't use it.
     stored = [] if store == DEFAULT_STORE or "://" in store else ["--store", store]
     made = {"gate": [run.id, "--corrected"], "estimate": [run.id], "calibrate": gold}
@@ -137,8 +138,12 @@ def gold_file(desk: TheDesk) -> Response:
     """Answer with the reviewed samples and their labels, as `jurybox export --gold` writes them."""
     file = BytesIO()
     write_json_lines(file, {}, gold_rows(desk)[0])
-    headers = saved_as(desk.run, desk.store, "labels", ending=".jsonl")
+    headers = saved_as(_labels_name(desk))
     return Response(file.getvalue(), media_type="application/jsonl", headers=headers)
+
+
+def _labels_name(desk: ReviewDesk) -> str:
+    return file_name(desk.run, desk.store, "labels", ending=".jsonl")
 
 
 def next_page(

@@ -516,7 +516,7 @@ def test_the_agreement_leads_to_labels_and_to_a_command_that_calibrates_on_them(
         desk(made).submit(number % 4, f"r{number}", GIVEN, shown=Circumstances(queue="flagged"))
     plan = plan_of(made.row)
     judges = " ".join(f"--judge {name}" for name in plan.judges)
-    command = f"jurybox calibrate --rubric {plan.rubric.origin} --gold gold.jsonl {judges}"
+    command = f"jurybox calibrate --rubric {plan.rubric.origin} --gold run-a-labels.jsonl {judges}"
     told = html.unescape(anna.get(f"{DESK}/agreement").text)
     assert f"<code data-copy>{command} --store 'the store'</code>" in told
 
