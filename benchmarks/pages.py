@@ -201,7 +201,7 @@ def write_run(file: Path, count: int) -> None:
             [sample for sample, _ in copies], [each for _, mine in copies for each in mine]
         )
         for sample, _ in copies:
-            tally.add(read_result(sample.result), sample.repeat, sample.number)
+            tally.add(read_result(sample.result), sample.repeat)
             hashes.append(sample.record_sha256)
     outcome = StoredOutcome(conclusion=tally.conclude(), cost={"dollars": None, "models": []})
     finished = msgspec.structs.replace(

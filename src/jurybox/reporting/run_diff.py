@@ -330,18 +330,19 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
             said = f"{'; '.join(differs)} (by more than chance{level})"
             parts.append(f"{names[1]} is {said}" if lettered else said)
         elif self.compared and (self.leading or not parts):
-            parts.append(self._equal(names, level, some=bool(parts)))
+            who = f"{joined(names)} are " if lettered else ""
+            parts.append(self._equal(who, level, some=bool(parts)))
         if self.tone == "passes":
             parts.append("no regression")
         return "; ".join(parts)
 
-    def _equal(self, names: tuple[str, str], level: str, *, some: bool) -> str:
+    def _equal(self, who: str, level: str, *, some: bool) -> str:
         """Return that no metric differs; with ``some``, only of samples with a score in both."""
         if self.identical:
             return "no difference: inputs, replies and results are identical in both runs"
         if not any(each.comparison.differing for each in self._ordered):
             both = counted(self.counts.in_both, "sample")
-            return f"{joined(names)} are equal in every metric on the {both} in both"
+            return f"{who}equal in every metric on the {both} in both"
         if some:
             return "no clear difference between the samples with a score in both"
         return f"no clear difference: no metric differs by more than chance{level}"
