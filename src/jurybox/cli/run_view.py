@@ -84,7 +84,7 @@ def print_verdict(view: RunView, people: "ReviewAgreement | None" = None) -> Non
         print_line(_result(view), style="bold")
     level = quality_level(view, people)
     if level is not None:
-        print_line(f"quality level  {level.label}", f": {level.meaning}" if level.meaning else "")
+        print_line(f"quality level  {level.name}", f": {level.meaning}" if level.meaning else "")
 
 
 def _release_reasons(view: RunView) -> list[str]:

@@ -21,7 +21,7 @@ from jurybox.reporting.stored import SampleRecord, numbered, reading, rubric_of
 from jurybox.reporting.view import RunView
 from jurybox.review.reviews import Review
 from jurybox.rubric.metrics import SAMPLES
-from jurybox.rubric.rubric_model import Band, Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Response
 from jurybox.scoring.sample_result import KINDS, MARKS, flag_names
 from jurybox.storage.sample_search import SampleQuery
@@ -338,19 +338,33 @@ def gather(store: Store, view: RunView, *, listed: int = 20, ranked: int = 10) -
     )
 
 
-def quality_level(view: RunView, people: "ReviewAgreement | None" = None) -> Band | None:
-    """Return a run's level; its label says who and how many samples it relies on."""
+class QualityLevel(msgspec.Struct, frozen=True, kw_only=True):
+    """A run's level in words; ``scored`` is how many samples it relies on, empty if on all."""
+
+    label: str
+    meaning: str
+    scored: str
+
+    @property
+    def name(self) -> str:
+        """The level, and how many samples it relies on."""
+        return f"{self.label}, by {self.scored}" if self.scored else self.label
+
+
+def quality_level(view: RunView, people: "ReviewAgreement | None" = None) -> QualityLevel | None:
+    """Return a run's level, and what people's reviews make of it."""
     level, samples, name = view.level, view.summary[SAMPLES], view.rubric.overall_name
     if level is None:
         return None
+    label, meaning = level.label, level.meaning
     made = people.by_gated_metric(view.rubric, samples).get(f"{name}_mean") if people else None
     if people and made is not None and (value := made.mean.corrected.value) is not None:
         other = view.rubric.band(value, rounded=False)
         if other and other.label != level.label:
             who = "rules" if people.by_rules else "judge"
             number = compared_value("", value, level.low)
-            label = f"{level.label} by the {who}, {other.label} by people ({number})"
-            level = msgspec.structs.replace(level, label=label, meaning="")
+            label = f"{label} by the {who}, {other.label} by people ({number})"
+            meaning = ""
     n = view.summary["n"][f"{name}_mean"]
-    more = f", by {n:,} of {counted(samples, 'sample')}" if n < samples else ""
-    return msgspec.structs.replace(level, label=level.label + more)
+    scored = f"{n:,} of {counted(samples, 'sample')}" if n < samples else ""
+    return QualityLevel(label=label, meaning=meaning, scored=scored)

@@ -14,7 +14,7 @@ from jurybox.calibration.bias_results import BiasMetric
 from jurybox.calibration.calibration_record import CalibrationStatus
 from jurybox.documents.numbers import difference, metric_change, metric_value, show_number
 from jurybox.errors import ParseError
-from jurybox.reporting.attention import Concern, SampleCard, quality_level
+from jurybox.reporting.attention import Concern, QualityLevel, SampleCard, quality_level
 from jurybox.reporting.html.histograms import (
     Axis,
     Distribution,
@@ -45,7 +45,7 @@ from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLES, UNSTABLE_RATE, WIN_RATE, Comparison
-from jurybox.rubric.rubric_model import Band, Rubric
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import JUDGE_SCORE
 from jurybox.statistics.jury_agreement import JuryAgreement
 from jurybox.text_format import counted
@@ -184,7 +184,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
         return f"Corrected by people's reviews, {names} would pass; the other reasons remain"
 
     @property
-    def level(self) -> Band | None:
+    def level(self) -> QualityLevel | None:
         """The quality level, with what people's reviews make of it."""
         level = quality_level(self.view, self.extras.people)
         if level is None or not (self.extras.pending and self.view.release.every):

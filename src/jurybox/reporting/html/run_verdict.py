@@ -31,7 +31,6 @@ from jurybox.text_format import counted, joined
 Part = tuple[str, str]
 _MOST_REASONS: Final = 3
 _UNSTABLE: Final = "flag=unstable"
-_UNSURE: Final = "Not certain yet"
 _UNREAD: Final = ("flag=judge_fallback", "flag=unscored")
 
 
@@ -41,14 +40,18 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     ``word`` and ``sentence`` say whether it can be released, and why; ``tone`` is ``passes``,
     ``fails``, ``waits``, or empty if the rubric decides nothing. ``parts`` are the most important
     reasons, each with the query of the samples that it is about, and ``more`` are the others.
-    ``failed_gates`` is how many gates fail.
+    ``unsure`` names gates that chance may have decided, and ``optional`` what may be reviewed.
+    ``failed_gates`` is how many gates fail, and ``unnamed_gates`` how many no reason names.
     """
 
     word: str
     tone: str
     parts: tuple[Part, ...]
     more: tuple[Part, ...] = ()
+    unsure: str = ""
+    optional: tuple[Part, ...] = ()
     failed_gates: int = 0
+    unnamed_gates: int = 0
     brief: str = ""  # the first gate that fails, in a few words, if this is the main reason
 
     @property
@@ -59,23 +62,21 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         if self.failed_gates and query not in {"", _UNSTABLE}:
             fail = "fails" if self.failed_gates == 1 else "fail"
             text += f"; {counted(self.failed_gates, 'gate')} {fail}"
-        elif self.failed_gates > 1 and "more gate" not in text:
-            many = self.failed_gates - 1
-            text += f", and {counted(many, 'more gate')} {'fails' if many == 1 else 'fail'}"
-        others = (*self.parts[1:], *self.more)
-        unsure = (each for each, _ in others if each.startswith(_UNSURE) and each != text)
-        return ". ".join((text, *unsure)), query
+        elif self.unnamed_gates:
+            fail = "fails" if self.unnamed_gates == 1 else "fail"
+            text += f", and {counted(self.unnamed_gates, 'more gate')} {fail}"
+        return ". ".join(filter(None, (text, self.unsure))), query
+
+    @property
+    def notes(self) -> tuple[Part, ...]:
+        """What stands in sentences of its own after the reasons."""
+        return (*(((self.unsure, ""),) if self.unsure else ()), *self.optional)
 
     @property
     def sentence(self) -> str:
         """All reasons together."""
-        every = enumerate((*self.parts, *self.more))
-        return "".join(self.link(at) + text for at, (text, _) in every)
-
-    def link(self, at: int) -> str:
-        """Return what is between a reason and the one before; a capital begins a sentence."""
-        text, _ = (*self.parts, *self.more)[at]
-        return "" if at == 0 else ". " if text[:1].isupper() else "; "
+        reasons = "; ".join(text for text, _ in (*self.parts, *self.more))
+        return ". ".join((reasons, *(text for text, _ in self.notes)))
 
 
 def verdict_of(
@@ -189,13 +190,17 @@ def _by_the_judge(view: RunView) -> Verdict:
     if failed or release.blocked:
         room = _MOST_REASONS - len(confirmed) - len(awaited)
         failed.sort(key=lambda gate: Comparison.parse(gate.gate).name != UNSTABLE_RATE)
-        why = (failed_gates if len(failed) <= room else _failing)(failed, view)
+        named = len(failed) <= room
+        why = (failed_gates if named else _failing)(failed, view)
         if unscored and failed:
             fail = "fails" if len(failed) == 1 else "fail"
             why = ((f"{len(failed)} of {counted(len(view.gates), 'gate')} {fail}", ""),)
         verdict = _verdict("Don't ship", "fails", unscored, confirmed, why, awaited)
         brief = "" if unscored or confirmed or view.unconfirmed else _brief(failed, view.rubric)
-        return msgspec.structs.replace(verdict, failed_gates=len(failed), brief=brief)
+        unnamed = max(0, len(failed) - 1) if named else 0
+        return msgspec.structs.replace(
+            verdict, failed_gates=len(failed), unnamed_gates=unnamed, brief=brief
+        )
     whose = " for response A" if WIN_RATE in view.summary else ""
     passes = [(f"every gate passes{whose}", "")] if view.gates else []
     if awaited:
@@ -203,10 +208,10 @@ def _by_the_judge(view: RunView) -> Verdict:
     if not view.gates and conclusion.release_ready is None:
         why = "the rubric has no gates, so nothing is decided"
         return _verdict("No verdict", "", confirmed, [(why, "")])
-    more = [*_unsure(view)]
-    if left := conclusion.review["queued"]:
-        more.append((f"Optional: reviews of {counted(left, 'sample')}", "review=open"))
-    return _verdict("Ship", "passes", confirmed, passes, more)
+    left: int = conclusion.review["queued"]
+    reviews = ((f"Optional: reviews of {counted(left, 'sample')}", "review=open"),) if left else ()
+    verdict = _verdict("Ship", "passes", confirmed, passes)
+    return msgspec.structs.replace(verdict, unsure=_unsure(view), optional=reviews)
 
 
 def _verdict(word: str, tone: str, *reasons: Iterable[Part]) -> Verdict:
@@ -256,8 +261,8 @@ def _awaited(release: ReleaseReview) -> Iterator[Part]:
         yield text, "review=awaiting"
 
 
-def _unsure(view: RunView) -> Iterator[Part]:
-    """Yield a note on gates that pass, but that chance may have decided."""
+def _unsure(view: RunView) -> str:
+    """Return a note on gates that pass, but that chance may have decided; empty without any."""
     metrics, ordered = RunMetrics(view.conclusion, view.rubric), position_of(view)
     unsure = list[str]()
     for each in (gauge(gate, view.rubric, metrics) for gate in view.gates):
@@ -269,8 +274,7 @@ def _unsure(view: RunView) -> Iterator[Part]:
                 share = metric_value(name, ordered.unstable / ordered.n)
                 ends += f"; {share} of the {counted(ordered.n, 'pair')} judged in both orders"
             unsure.append(f"{ruled_title(name, view.rubric)} ({ends})")
-    if unsure:
-        yield f"{_UNSURE}: {joined(unsure)}", ""
+    return f"Not certain yet: {joined(unsure)}" if unsure else ""
 
 
 def _decided(view: RunView) -> Iterator[Part]:
