@@ -379,7 +379,8 @@ def _notes(
         notes.append(f"re-scored from the replies of run {plan.derived_from}")
     notes += lost_votes(conclusion.summary)
     if skipped := conclusion.summary.get("skipped_votes"):
-        notes.append(f"{skipped} votes were not requested: the outcome was decided without them")
+        votes = f"{counted(skipped, 'vote')} {'was' if skipped == 1 else 'were'} not requested"
+        notes.append(f"{votes}, because the outcome was decided before")
     return notes
 
 
