@@ -25,8 +25,20 @@ from jurybox.sample import Sample
 from jurybox.scoring.evaluate_sample import Procedure, demographic_of
 from jurybox.storage.store import Store
 
-LETTER: Final = re.compile(r"\b[AB]\b")
-"""What judges call the responses of a pair, the one shown first A."""
+# Words that follow the name of a response, and hardly ever the English article.
+_AFTER_A_NAME: Final = (
+    r"(?:(?:is|was|has|had|does|did|could|would|should)n?|do|can|will|may|might|must|won|gave|got"
+    r"|and|or|nor|but|as|than|because|since|when|where|which|that|over|to|with|for|in|on|at|by|from"
+    r"|also|alone|too|[a-z]+(?<![aiosu])s)\b(?!-)"
+)
+LETTER: Final = re.compile(
+    r"\bB\b|(?<=[Rr]esponse )A\b|(?<=[Aa]nswer )A\b|\bA\b(?!\s+\w)"
+    rf"|(?<=[\w,] )A\b(?=\s+[a-z])|\bA\b(?=\s+{_AFTER_A_NAME})"
+)
+"""What judges call the responses of a pair, the one shown first A; not the article ``A``.
+
+At the start of a sentence, ``A`` is a response if no word follows, or a verb or conjunction does.
+"""
 _NO_LEAD: Final = 1e-9
 _MOST_VOTES: Final = 60
 

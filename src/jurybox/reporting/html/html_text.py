@@ -11,6 +11,7 @@ from typing import Final
 
 from markupsafe import Markup
 
+from jurybox.reporting.judge_votes import LETTER
 from jurybox.text_format import counted, cut, visible
 
 NAME: Final = 80
@@ -70,7 +71,7 @@ def moment(utc: str) -> str:
 _TOKENS: Final = re.compile(r"<[^>]*>|&[^;\s]+;|\s+|\w+|[^\w\s]")
 _BETWEEN_TAGS: Final = re.compile(r"(^|>)([^<>]*[^<>\s][^<>]*)")
 _MARKED: Final = 6000
-_LETTERS: Final = re.compile(r"<[^>]*>|&[^;\s]+;|\b([AB])\b")
+_LETTERS: Final = re.compile(rf"<[^>]*>|&[^;\s]+;|({LETTER.pattern})")
 
 
 def relabeled(html: Markup) -> Markup:

@@ -1,5 +1,7 @@
 """Texts of others: escaped, bounded, and with nothing in them that can't be seen."""
 
+import re
+
 import pytest
 from markupsafe import Markup
 
@@ -56,3 +58,23 @@ def test_a_swapped_judges_letters_are_marked_and_nothing_else() -> None:
         '<b><span class="relabeled" data-here="A">B</span></b>&B; for Anna.</p>'
     )
     assert shown.striptags() == "A beats B&B; for Anna."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "*A* is right.",
+        "*A* and *B* are alike, yet *A*'s steps are clear: *A*, not *B*.",
+        "*A*&#39;s tone; *A* isn&#39;t rude. Better: *A*",
+        "Response *A* the order is right. Response *A* The order is right.",
+        "It is better than *A* at this, and *A* clearly wins over *B*.",
+        "*A* names the menu. *A* gives three steps, <em>*A*</em> misses none.",
+        "A good answer has steps. A detailed list, as in *B*, helps.",
+        "First: A class of errors. <p>A concise text.</p> A previous step. A few words.",
+        "&quot;A serious slip&quot; is what *A* calls it. A by-product. A to-do list.",
+        "Not A Good Idea. THIS IS A SLIP. Anna and *A*/*B*",
+    ],
+)
+def test_only_the_letters_that_name_a_response_are_translated(text: str) -> None:
+    marked = relabeled(Markup(text.replace("*", "")))  # noqa: S704 - a text of this test
+    assert re.sub(r'<span class="relabeled" data-here="[AB]">(.)</span>', r"*\1*", marked) == text
