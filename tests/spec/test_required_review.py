@@ -366,7 +366,7 @@ def test_e11_rescoring_hides_no_reviews(jurybox: Jurybox) -> None:
     sentence = f"{concerns} in first, whose reviews (2 samples) aren't counted here"
     said = verdict()
     assert (said.word, said.tone) == ("Ship, but see reviews", "waits")
-    unsure = "Not certain yet: overall mean (0.000 to 1.000, needs at least 0.5)"
+    unsure = "Not certain yet: overall mean 1.000 (0.000 to 1.000, needs at least 0.5)"
     assert said.main == (f"{sentence}. {unsure}", "")
     data = shown(jurybox)
     assert sentence in data["notes"]

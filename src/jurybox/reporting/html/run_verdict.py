@@ -272,8 +272,9 @@ def _unsure(view: RunView) -> str:
             ends += f", needs {required_value(each.rule)}"
             if name == UNSTABLE_RATE and ordered and 0 < ordered.n < (each.metric.n or 0):
                 share = metric_value(name, ordered.unstable / ordered.n)
-                ends += f"; {share} of the {counted(ordered.n, 'pair')} judged in both orders"
-            unsure.append(f"{ruled_title(name, view.rubric)} ({ends})")
+                ends += f"; of the {counted(ordered.n, 'pair')} judged in both orders, {share}"
+            title, value = ruled_title(name, view.rubric), gate_value(each.outcome)
+            unsure.append(f"{title} {value} ({ends})")
     return f"Not certain yet: {joined(unsure)}" if unsure else ""
 
 

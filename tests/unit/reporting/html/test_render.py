@@ -574,7 +574,7 @@ def test_a_run_that_passes_says_ship(made: Callable, report: Callable) -> None:
     text = report(made("calm"))
     assert outline(text).headings[0] == "Ship"
     verdict = re.sub("<[^>]+>", "", text[text.index('id="decision"') :])
-    assert "Every gate passes. Not certain yet: pass rate (" in verdict
+    assert "Every gate passes. Not certain yet: pass rate 100.0% (" in verdict
     assert re.search(r"\(\d+\.\d% to 100\.0%, needs at least [\d.]+%\)", verdict)
     # Of rates without an event, only the table of gates says that chance may have decided.
     assert "0.0% to" not in verdict[: verdict.index("95% interval")]
