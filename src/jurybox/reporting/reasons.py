@@ -37,7 +37,7 @@ def reasons_of(record: SampleRecord, titles: Mapping[str, str] = {}) -> Iterator
     if report is not None and not unread:
         yield from _of_criteria(report.criteria, "", titles)
         for side, scored in (report.responses or {}).items():
-            yield from _of_criteria(scored.criteria, f"{side}: ", titles)
+            yield from _of_criteria(scored.criteria, f"response {side}: ", titles)
     yield from other_reasons(record, titles)
     if report is not None and unread:
         for each in report.criteria:
@@ -177,10 +177,11 @@ def _of_criteria(
     """Yield each explanation once; in some reply formats, all criteria share one."""
     found: dict[str, list[str]] = {}
     for each in sorted(criteria, key=_share):
-        score = each.preference or ("unscored" if each.score is None else shown(each.score))
-        found.setdefault(each.reasoning.strip(), []).append(
-            f"{titles.get(each.id, each.id)} {score}"
-        )
+        name = titles.get(each.id, each.id)
+        score = "unscored" if each.score is None else shown(each.score)
+        won = "tie" if each.preference == "tie" else f"{each.preference} wins"
+        said = f"{won} on {name}" if each.preference else f"{name} {score}"
+        found.setdefault(each.reasoning.strip(), []).append(said)
     for text, names in found.items():
         yield Reason(about=side + ", ".join(names), text=text)
 

@@ -1231,7 +1231,7 @@ def test_a_verdict_names_the_other_gates_that_fail(pages: PagesClient, make_run:
     make_run([answered("s1")], judge, rubric=rubric, run_id="run-c")
     page = pages.get("/compare?a=run-b&b=run-c").text
     assert "has to be at least 5, and 1 more gate fails." in page
-    assert "Every gate passes. Not certain yet: pass rate (" in page
+    assert "Every gate passes. Not certain yet: pass rate 100.0% (" in page
     # The list of runs has room for the threshold.
     assert re.search(r">[A-Z][^<>]* &lt; [^<>]*, 3 more</div>", pages.get("/").text)
 
@@ -1294,7 +1294,8 @@ def test_pairs_that_were_scored_one_by_one_are_told_from_those_in_both_orders(
     page = pages.get("/runs/run-a").text
     both = '<a href="/runs/run-a/samples?metric=win.accuracy">3</a>'
     assert f"only {both} judged in both orders: 33.3% of these" in page
-    assert "; 33.3% of the 3 pairs judged in both orders)" in page
+    assert "needs at most 50%; of the 3 pairs judged in both orders, 33.3%)" in page
+    assert "Not certain yet: unstable rate 25.0% (4.6% to 69.9%, " in page
     assert "pairs judged in both orders" in page
     assert "In the other scored pair, each response was rated alone, and the better rating" in page
     assert "Only pairs judged in both orders have preferences." in page
@@ -1314,8 +1315,8 @@ def test_a_pair_is_listed_with_the_criterion_that_decided_it(
         rubric=PAIRS,
     )
     page = pages.get("/runs/run-a/samples").text
-    assert "Clarity A: Muddled." in page
-    assert "Accuracy tie" not in page
+    assert "A wins on Clarity: Muddled." in page
+    assert "tie on Accuracy" not in page
     packed = packed_samples(made.store, view_run(made.row, made.store), "overall")
     assert ("A", "A wins", 1) in packed.filters
 
