@@ -438,3 +438,27 @@ def test_assigned_reviewers_have_shares_of_their_own(
     # Each of the 24 samples is with two of the three.
     assert sum(map(len, met)) == 48
     assert set.union(*met) == met[0] | met[1] == met[1] | met[2] == met[0] | met[2]
+
+
+def test_without_a_reveal_each_review_leads_to_the_next_sample(
+    page: Page, serve: Callable[..., Server], stage: Stage, tmp_path: Path, anna: str
+) -> None:
+    """E11: what a reviewer never sees can't influence the next label."""
+    store = tmp_path / "runs.db"
+    shutil.copyfile(stage.store, store)
+    page.goto(f"{serve(store, '--no-reveal').url}/runs/{stage.runs['kinder']}/review?queue=random")
+    name(page, anna)
+    met: list[str] = []
+    for _ in range(3):
+        met.append(shown(page))
+        page.wait_for_load_state()
+        press(page, "4", "3", "o")
+        go(page, "Enter")
+        expect(page.get_by_role("status")).to_contain_text("Saved.")
+        text = page.locator("main").inner_text()
+        assert "Your verdict" in text
+        assert not any(each in text for each in (*JUDGES_OWN, "Agreement", "its label then counts"))
+    assert len(set(met)) == 3
+    go(page, "u")
+    assert shown(page) == met[-1]
+    assert answers(page) == ["4", "3", "no"]

@@ -37,6 +37,7 @@ from jurybox.review.reviews import (
     ReviewCase,
     active_rows,
     verdict_text,
+    was_revealed,
     was_reviewed,
 )
 from jurybox.review.selection import (
@@ -101,11 +102,13 @@ class ReviewDesk:
         run: RunRow,
         *,
         blind: bool = True,
+        reveals: bool = True,
         overlap: int = 1,
         reviewers: Sequence[str] = (),
     ) -> None:
         """Open the desk; without ``blind``, reviewers see the judges' verdict before they score.
 
+        If the desk doesn't ``reveal`` the verdict, reviewers don't see it after they score either.
         The queues give each sample to ``overlap`` reviewers: the first who ask for one or, if
         ``reviewers`` are named, those to whom the sample is assigned.
         """
@@ -113,6 +116,7 @@ class ReviewDesk:
         self.run = run
         self.rubric = rubric_of(run)
         self.blind = blind
+        self.reveals = reveals
         self.overlap = overlap
         self.reviewers = reviewers
         self._known: tuple[str, Sequence[ReviewRow]] = ("", ())
@@ -211,8 +215,11 @@ class ReviewDesk:
         stored = self.stored(number)
         rows = self._rows_of(number, name)
         mine = next(iter(read_reviews(self.run, rows).every), None)
-        blind = self.blind and not was_reviewed(rows)
-        return _case_of(stored, self.rubric, name, queue, mine, blind=blind)
+        return _case_of(stored, self.rubric, name, queue, mine, blind=self._is_blind(rows))
+
+    def _is_blind(self, rows: Sequence[ReviewRow]) -> bool:
+        """Return whether a reviewer with these rows on a sample hasn't seen the verdict on it."""
+        return self.blind and not (was_reviewed if self.reveals else was_revealed)(rows)
 
     def submit(
         self,
@@ -225,17 +232,18 @@ class ReviewDesk:
     ) -> ReviewRow:
         """Store a verdict; in a verdict on a pair, A is the response that was shown first.
 
-        A second review of a sample never counts as blind, since the first revealed the judges'
+        A second review of a sample counts as blind only if the first didn't reveal the judges'
         verdict.
         """
         name, words = read_reviewer(reviewer), read_comment(comment)
         stored = self.stored(number)
         given = verdict.as_data() if isinstance(verdict, HumanVerdict) else verdict
         read = read_verdict(given, self.rubric, pair=stored.is_pair)
-        blind = shown.blind and self.blind and not was_reviewed(self._rows_of(number, name))
+        blind = shown.blind and self._is_blind(self._rows_of(number, name))
         order = shown.order if stored.is_pair else "AB"
         queued = facets_of(stored.row).urgency > 0
-        how = Circumstances(queue=shown.queue, order=order, blind=blind)
+        revealed = self.reveals or not blind
+        how = Circumstances(queue=shown.queue, order=order, blind=blind, revealed=revealed)
         text = verdict_text(read.in_order(order), how, queued=queued)
         return self._add(stored.row, name, REVIEW, verdict=text, comment=words)
 
@@ -253,6 +261,9 @@ class ReviewDesk:
     def revealed(self, number: int, reviewer: str) -> Revealed:
         """Return the verdicts of the judges and other reviewers on a sample."""
         name = read_reviewer(reviewer)
+        if not self.reveals:
+            problem = "the judges' verdict stays hidden from reviewers"
+            raise InputError(problem, "serve the pages without --no-reveal", str(number))
         stored = self.stored(number)
         found = read_reviews(self.run, self.store.reviews_of(self.run.id, number)).every
         mine = next((each for each in found if each.reviewer == name), None)

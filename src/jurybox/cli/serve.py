@@ -49,6 +49,7 @@ _PORT: Final = 8080
     "Assign samples to this reviewer, instead of to the first who ask; can be repeated.",
     several="reviewers",
 )
+@option("--no-reveal", "Hide the judge's verdict also after a reviewer has scored a sample.")
 @store_option
 def command(
     host: str,
@@ -56,6 +57,7 @@ def command(
     names: tuple[str, ...],
     overlap: int,
     reviewers: tuple[str, ...],
+    no_reveal: bool,
 ) -> int:
     """Show the runs in the store as pages in a browser, and as JSON for programs.
 
@@ -94,6 +96,7 @@ def command(
             say=say,
             overlap=overlap,
             reviewers=people,
+            reveal=not no_reveal,
         )
         asyncio.run(_serve(settings, door))
     _leave()

@@ -77,6 +77,7 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     queue: Queue = "picked"
     order: Order = "AB"  # the order in which two responses were shown
     blind: bool = True  # whether the judges' verdict was hidden
+    revealed: bool = True  # whether the reviewer could see it after the review
 
 
 class Review(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +109,8 @@ class ReviewRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     of: str | None  # the id of the withdrawn review of the same sample
     record_sha256: str  # the hash of the sample's record that was reviewed
     # JSON, ``{"scores": {criterion: number}}`` or ``{"winner": "A", "B" or "tie"}``, with the
-    # ``order`` in which a pair was shown and whether the reviewer was ``blind``.
+    # ``order`` in which a pair was shown, whether the reviewer was ``blind``, and whether the
+    # judges' verdict was ``revealed`` afterward.
     verdict: str
     comment: str
     seal: str = ""
@@ -187,8 +189,20 @@ def latest_reviews(rows: Iterable[ReviewRow], *, blind: bool = False) -> tuple[R
 
 
 def was_reviewed(rows: Iterable[ReviewRow]) -> bool:
-    """Return whether there is a review, even a withdrawn one: any reveals the judges' verdict."""
+    """Return whether there is a review, even a withdrawn one."""
     return any(row.action == REVIEW for row in rows)
+
+
+def was_revealed(rows: Iterable[ReviewRow]) -> bool:
+    """Return whether one of these reviews, even a withdrawn one, revealed the judges' verdict."""
+    return any(row.action == REVIEW and _reveals(row) for row in rows)
+
+
+def _reveals(row: ReviewRow) -> bool:
+    try:
+        return _SHOWN.decode(row.verdict).revealed
+    except msgspec.DecodeError:
+        return True  # a damaged review can still be withdrawn
 
 
 def gold_of(reviews: Iterable[Review]) -> Gold:

@@ -51,6 +51,7 @@ class ServeSettings(msgspec.Struct, frozen=True, kw_only=True):
     overlap: int = 1  # how many reviewers each sample is given to
     # The reviewers to whom samples are assigned; if empty, any reviewer may take a sample.
     reviewers: tuple[str, ...] = ()
+    reveal: bool = True  # whether reviewers see the judges' verdict once they have scored a sample
     # The required token; None if only this machine can connect.
     token: str | None = None
     say: Callable[[str], None] = _silent  # prints a line to the server's terminal
@@ -83,6 +84,7 @@ class AppState:
         self.store = settings.store
         self.store_name = settings.store_name
         self.overlap, self.reviewers = settings.overlap, settings.reviewers
+        self.reveal = settings.reveal
         self.say = settings.say
         self.guarded = settings.token is not None
         self._lock = threading.Lock()

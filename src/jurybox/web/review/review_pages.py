@@ -162,7 +162,7 @@ def _last_page(visit: Visit, after: int | None) -> Response:
     """Go to the next sample whose flag is still undecided, or show that the queue is done."""
     left = visit.undecided if visit.queue == "flagged" else []
     later = left[left.index(after) + 1 :] if after in left else left
-    if later:
+    if later and visit.desk.reveals:
         return visit.go(f"/{later[0]}/judged", notice="undecided")
     view = view_run(visit.desk.run, visit.desk.store)
     mine = {each.number for each in visit.desk.reviews() if each.reviewer == visit.reviewer}
@@ -198,7 +198,7 @@ def _not_mine(desk: ReviewDesk, reviewer: str, queue: Queue) -> tuple[frozenset[
 def case_page(visit: TheVisit, number: Number, again: str = "") -> Response:
     """Show a sample to be scored."""
     case = _case(visit, number)
-    if case.mine is not None and not again:
+    if case.mine is not None and not again and visit.desk.reveals:
         notice = visit.request.query_params.get("notice", "known")
         return visit.go(f"/{case.number}/judged", notice=notice)
     return _form(visit, case, _given_before(visit, case))
@@ -223,8 +223,13 @@ def submit(visit: TheVisit, number: Number) -> Response:
         )
     except InputError as error:
         return _form(visit, case, form, error)
-    notice = form.get(CONCERN, "saved") if "decision" in form else "saved"
-    return visit.go(f"/{case.number}/judged", notice=notice)
+    return _saved(visit, case, form.get(CONCERN, "saved") if "decision" in form else "saved")
+
+
+def _saved(visit: Visit, case: ReviewCase, notice: str) -> Response:
+    if visit.desk.reveals:
+        return visit.go(f"/{case.number}/judged", notice=notice)
+    return visit.go(after=case.number, notice=notice)
 
 
 def judged_page(visit: TheVisit, number: Number) -> Response:
@@ -232,6 +237,8 @@ def judged_page(visit: TheVisit, number: Number) -> Response:
     case = _case(visit, number)
     if case.mine is None:
         return visit.go(f"/{case.number}")
+    if not visit.desk.reveals:
+        return visit.go(f"/{case.number}", notice="known")
     revealed = visit.desk.revealed(case.number, visit.reviewer)
     if revealed.mine is None:
         return visit.go(f"/{case.number}")
@@ -371,7 +378,7 @@ def _outdated(visit: Visit, case: ReviewCase) -> Response | None:
         given = given_verdict(form, visit.desk.rubric, pair=case.is_pair)
         same = case.mine.as_data() == given and case.comment == form.get("comment", "").strip()
         if same:
-            return visit.go(f"/{case.number}/judged", notice="known")
+            return _saved(visit, case, "known")
         problem = "you have already reviewed this sample, perhaps in another window"
         raise PageError(_CONFLICT, problem, "nothing was changed; look at your earlier review")
     problem = "your review of this sample was taken back since this page was opened"

@@ -33,7 +33,13 @@ _NOTICES: Final = {
 
 
 def _desk(run: TheRun, place: PlaceOf) -> ReviewDesk:
-    return ReviewDesk(place.store, run, overlap=place.overlap, reviewers=place.reviewers)
+    return ReviewDesk(
+        place.store,
+        run,
+        reveals=place.reveal,
+        overlap=place.overlap,
+        reviewers=place.reviewers,
+    )
 
 
 TheDesk = Annotated[ReviewDesk, Depends(_desk)]
@@ -86,8 +92,9 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
             "assigned": bool(self.desk.reviewers),
             "undecided": self.undecided,
             "last": mine[-1].id if mine else "",
-            # Every review reveals the judge's verdict, so what follows a withdrawn one isn't blind.
-            "undo_loses": bool(mine) and mine[-1].shown.blind,
+            # If a review reveals the judge's verdict, what follows a withdrawn one isn't blind.
+            "undo_loses": self.desk.reveals and bool(mine) and mine[-1].shown.blind,
+            "reveals": self.desk.reveals,
             "notice": _NOTICES.get(self.request.query_params.get("notice", ""), ""),
         }
         return page_response(self.request, f"review/{name}.html", {**shared, **data}, status)

@@ -12,6 +12,7 @@ import pytest
 
 from jurybox.app.estimate_run import review_agreement
 from jurybox.app.review_desk import ReviewDesk
+from jurybox.errors import InputError
 from jurybox.reporting.html.html_render import packed_samples
 from jurybox.reporting.stored import plan_of
 from jurybox.review.reviews import Circumstances
@@ -357,6 +358,38 @@ def test_e11_a_sample_stays_in_the_queue_until_its_flag_is_decided(
     assert "2 samples of yours wait until someone confirms or dismisses the flag" in end
     # Someone else can decide too.
     assert desk(made).next("Ben", kind="flagged").number == 2
+
+
+def test_e11_without_a_reveal_a_reviewer_never_sees_a_verdict_and_may_correct_a_label(
+    made: Made, open_pages: Open
+) -> None:
+    desk(made).submit(0, "Ben", GIVEN, "of Ben", shown=Circumstances(queue="flagged"))
+    anna = Reviewer(open_pages(reveal=False, overlap=2))
+    anna.name("Anna")
+    sent = anna.send(0, **SCORES)
+    assert sent.headers["location"] == f"{DESK}?queue=flagged&after=0&notice=saved"
+    assert "<bdi>s1</bdi>" in anna.get(sent.headers["location"]).text
+    assert "Saved." in anna.last.text
+    pages = [anna.get(path).text for path in (f"{DESK}/0/judged", f"{DESK}/0")]
+    for number in (1, 2, 3):
+        anna.get(f"{DESK}/{number}?queue=flagged")
+        anna.send(number, **SCORES)
+    pages.append(anna.get(DESK).text)
+    assert "until someone confirms or dismisses the flag" in pages[-1]
+    assert not any(f in each for each in pages for f in (REASON, "of Ben", "danger", "/agreement"))
+    anna.get(f"{DESK}/0?queue=flagged")
+    assert 'value="2" checked' in anna.last.text
+    assert "counts in no metric" not in anna.last.text
+    anna.send(0, **{**SCORES, "score.facts": "3", "safety_concern": "no"})
+    (label,) = [each for each in desk(made).reviews(blind=True) if each.reviewer == "Anna"][3:]
+    assert (label.verdict.scores["facts"], label.shown.revealed) == (3, False)
+    # Where verdicts are revealed, the same reviewer can see this one.
+    assert not desk(made).case(0, "Anna").blind
+    hidden = ReviewDesk(made.store, made.row, reveals=False)
+    assert hidden.case(0, "Anna").blind
+    assert not hidden.case(0, "Ben").blind
+    with pytest.raises(InputError, match="stays hidden"):
+        hidden.revealed(0, "Anna")
 
 
 def test_e11_undo_brings_back_that_safety_was_unclear(made: Made, anna: Reviewer) -> None:
