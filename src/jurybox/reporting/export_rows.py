@@ -9,10 +9,12 @@ import io
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path, PurePath
+from tempfile import TemporaryFile
 from typing import Any, BinaryIO, Final, Literal
 
 import msgspec
 
+from jurybox.calibration.gold import Gold
 from jurybox.engine.records import (
     ExchangeRow,
     RunRow,
@@ -27,7 +29,7 @@ from jurybox.reporting.metric_text import plain_words
 from jurybox.reporting.output_file import whole_folder
 from jurybox.reporting.release import is_settled, read_reviews, sample_decision
 from jurybox.reporting.stored import SampleRecord, numbered, reading, rubric_of
-from jurybox.review.reviews import Review, by_number
+from jurybox.review.reviews import Review, by_number, gold_of
 from jurybox.rubric.metrics import SAMPLE_SCORE, TOTAL_SCORE
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Response, Row
@@ -83,6 +85,8 @@ _JUDGED: Final[Columns] = {
     "needs_review": "boolean",
     "reviewed": "boolean",
     "review_reasons": "json",
+    "reviews": "json",
+    "people.winner": "text",
     "passed": "boolean",
     "outcome": "text",
     "rules": "json",
@@ -105,6 +109,7 @@ _PARTS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _DEFAULTS: Final[ExportedRow] = msgspec.to_builtins(
     msgspec.structs.asdict(SampleResult(metrics={}))
 )
+_NO_GOLD: Final = Gold()
 _OUTCOMES: Final = ("target_error", "unscored", "failed", "passed")
 _REPORTED: Final = (
     "overall_by_votes",
@@ -121,7 +126,8 @@ class ExportShape:
     """The columns of a run's rows, which depend on its rubric.
 
     A score is a column under its own name. If a row already has a field of that name, such as
-    `confidence`, the score is called `criterion.confidence`.
+    `confidence`, the score is called `criterion.confidence`. What people scored, and which of two
+    responses the judges prefer, are columns next to it.
     """
 
     def __init__(self, rubric: Rubric, params: Parameters, *, raw: bool = False) -> None:
@@ -134,7 +140,10 @@ class ExportShape:
         self._components = {name: _free("component", name) for name in rubric.components}
         scores = (*self._scores.values(), *self._components.values())
         numbers: Columns = dict.fromkeys(scores, "number")
-        self.columns = _INPUTS | numbers | _MEASURES | _JUDGED | (_RAW if raw else {})
+        people: Columns = dict.fromkeys((f"people.{each}" for each in criteria), "number")
+        preferred: Columns = dict.fromkeys((f"preference.{each}" for each in criteria), "text")
+        own = numbers | people | preferred
+        self.columns = _INPUTS | own | _MEASURES | _JUDGED | (_RAW if raw else {})
         self.raw = raw
 
     def row(
@@ -142,10 +151,11 @@ class ExportShape:
         sample: SampleRow,
         exchanges: Sequence[ExchangeRow] = (),
         reviews: Sequence[Review] = (),
+        gold: Gold = _NO_GOLD,
     ) -> ExportedRow:
         """Return a sample as a row, its fields in the order of the columns.
 
-        The decision takes the reviews of the sample into account.
+        The decision takes the reviews of the sample into account; ``gold`` has people's labels.
         """
         # Read only to validate the result; exported numbers keep their stored form, 2 and not 2.0.
         result = read_result(sample.result)
@@ -158,6 +168,13 @@ class ExportShape:
         values |= {name: metrics.get(name) for name in _MEASURES}
         values |= {new: metrics.get(name) for name, new in self._scores.items()}
         values |= {new: components.get(name) for name, new in self._components.items()}
+        criteria: list[dict[str, Any]] = values["criteria"] or []
+        preferred = {each["id"]: each.get("preference") for each in criteria}
+        for each in self._rubric.criteria:
+            values[f"people.{each.id}"] = gold.score(each.id)
+            values[f"preference.{each.id}"] = preferred.get(each.id)
+        values["people.winner"] = gold.winner
+        values["reviews"] = [_review(each) for each in reviews]
         flags = flag_names(facets_of(sample).flags)
         values["outcome"] = next((plain_words(each) for each in _OUTCOMES if each in flags), None)
         values["reviewed"] = is_settled(flags, reviews)
@@ -190,8 +207,9 @@ def record_as_data(
 ) -> ExportedRow:
     """Return a sample as `jurybox export` writes it, with the run's id."""
     with reading(run):
-        reviews = read_reviews(run, store.reviews_of(run.id, record.row.number)).every
-        row = export_shape(run, raw=raw).row(record.row, record.exchanges, reviews)
+        reviews = read_reviews(run, store.reviews_of(run.id, record.row.number))
+        gold = gold_of(reviews.blind)
+        row = export_shape(run, raw=raw).row(record.row, record.exchanges, reviews.every, gold)
     return {"run_id": run.id, **row}
 
 
@@ -229,6 +247,17 @@ def _judged(sample: SampleRow, result: SampleResult) -> ExportedRow:
     }
 
 
+def _review(review: Review) -> dict[str, Any]:
+    """Return a review, which names two responses as in the run."""
+    return {
+        "reviewer": review.reviewer,
+        "created_at": review.created_at,
+        **review.verdict.as_data(),
+        "comment": review.comment,
+        **msgspec.structs.asdict(review.shown),
+    }
+
+
 def _exchange(row: ExchangeRow) -> dict[str, Any]:
     """Return a request, as the text that was hashed, and its outcome."""
     return {
@@ -246,6 +275,13 @@ Write = Callable[[BinaryIO, Columns, Iterable[ExportedRow]], int]
 """Writes rows with these columns, and returns how many there were."""
 
 _ENCODER: Final = msgspec.json.Encoder()
+_CELLS: Final = msgspec.json.Decoder(list[str])
+_EMPTY: Final[tuple[Any, ...]] = (None, "", (), [], {})
+_ALWAYS: Final = {*_MEASURES} - {TOTAL_SCORE} | {
+    *("id", "repeat", "timed_out", "criteria", "confidence", "stable", "winner", "safety_flag"),
+    *("needs_review", "review_reasons", "passed", "evaluator_error", "record_sha256"),
+}
+"""The columns that each CSV file has, also without a value."""
 
 
 def export_writer(name: str) -> Write:
@@ -293,16 +329,21 @@ def exported_rows(
 ) -> Iterator[ExportedRow]:
     """Yield a run's samples, or those with these numbers, as rows."""
     shape = shape or export_shape(run)
-    reviews = by_number(read_reviews(run, store.reviews(run.id)).every)
+    found = read_reviews(run, store.reviews(run.id))
+    reviews, blind = by_number(found.every), by_number(found.blind)
+
+    def row(sample: SampleRow, exchanges: Sequence[ExchangeRow] = ()) -> ExportedRow:
+        gold = gold_of(blind.get(sample.number, ()))
+        return shape.row(sample, exchanges, reviews.get(sample.number, ()), gold)
+
     with reading(run):
         if shape.raw:
             for each in store.stored_rows(run.id):
                 if each.sample is not None:
-                    yield shape.row(each.sample, each.exchanges, reviews.get(each.number, ()))
+                    yield row(each.sample, each.exchanges)
         else:
             some = (numbered(store, run, number) for number in numbers or ())
-            for sample in store.samples(run.id) if numbers is None else some:
-                yield shape.row(sample, (), reviews.get(sample.number, ()))
+            yield from map(row, store.samples(run.id) if numbers is None else some)
 
 
 def write_json_lines(file: BinaryIO, columns: Columns, rows: Iterable[ExportedRow]) -> int:
@@ -317,15 +358,21 @@ def write_json_lines(file: BinaryIO, columns: Columns, rows: Iterable[ExportedRo
 def write_csv(file: BinaryIO, columns: Columns, rows: Iterable[ExportedRow]) -> int:
     """Write comma-separated values with a heading; lists and objects are JSON, nulls are empty.
 
-    An apostrophe is put before a text that a spreadsheet would read as a formula.
+    An apostrophe is put before a text that a spreadsheet would read as a formula. Columns without
+    a value in any row are left out, except those that scripts rely on.
     """
-    text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-    # With `\r\n` as the line end, the writer also quotes cells that contain only one of the two.
-    writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(columns)
-    count = 0
-    for count, row in enumerate(rows, start=1):  # noqa: B007 - the last count is returned
-        writer.writerow([_cell(value) for value in row.values()])
+    empty, count = [name for name in columns if name not in _ALWAYS], 0
+    with TemporaryFile() as draft:
+        for count, row in enumerate(rows, start=1):  # noqa: B007 - the last count is returned
+            empty = [name for name in empty if row[name] in _EMPTY]
+            draft.write(_ENCODER.encode([_cell(value) for value in row.values()]) + b"\n")
+        draft.seek(0)
+        used = [not count or name not in empty for name in columns]
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        # With `\r\n`, the writer also quotes cells that contain only one of the two.
+        writer = csv.writer(text, lineterminator="\r\n")
+        for cells in itertools.chain([columns], map(_CELLS.decode, draft)):
+            writer.writerow(itertools.compress(cells, used))
     # The caller closes the file.
     text.detach()
     return count

@@ -16,7 +16,7 @@ from jurybox.review.reviews import Circumstances
 from jurybox.sample import Response, Row
 from pages_client import PagesClient
 from stored_runs import Made, MakeRun, answered
-from verdicts import scored
+from verdicts import preferred, scored
 
 RUBRIC = """---
 id: answers
@@ -87,6 +87,50 @@ def test_a_file_counts_outcomes_and_samples_to_review_as_the_page_does(
     sent = pages.get("/runs/run-a/samples.csv?review=open&flag=unscored&search=s2")
     name = unquote(sent.headers["content-disposition"])
     assert name.endswith("''Wärme-neu-not-scored-to-review-s2-1.csv")
+
+
+def test_rows_have_what_people_scored(made: Made, pages: PagesClient) -> None:
+    desk = ReviewDesk(made.store, made.row)
+    for name, score, blind in (("Anna", 4, True), ("Ben", 1, True), ("Carl", 1, False)):
+        given = {"scores": {"accuracy": score}, "safety_concern": False}
+        desk.submit(4, name, given, f"by {name}", shown=Circumstances(blind=blind))
+    rows = pages.get("/runs/run-a/samples.csv?sort=number").text
+    first, *_, one, _, _ = csv.DictReader(io.StringIO(rows))
+    assert (first["people.accuracy"], first["reviews"]) == ("", "[]")
+    assert (one["id"], one["accuracy"], one["people.accuracy"]) == ("s4", "4", "2.5")
+    reviews = json.loads(one["reviews"])
+    assert [(each["reviewer"], each["comment"], each["blind"]) for each in reviews] == [
+        *(("Anna", "by Anna", True), ("Ben", "by Ben", True), ("Carl", "by Carl", False))
+    ]
+    assert reviews[1]["scores"] == {"accuracy": 1}
+    given = pages.get("/api/runs/run-a/samples/4").json()
+    assert given["people.accuracy"] == 2.5
+    assert given["reviews"] == reviews
+
+
+def test_rows_of_pairs_have_the_preferred_response_of_judges_and_people(
+    make_run: MakeRun, pages: PagesClient
+) -> None:
+    def judge(prompt: str) -> str:
+        swapped = prompt.index("old") < prompt.index("new")
+        return preferred("B" if swapped else "A", ["accuracy"])
+
+    row = msgspec.structs.replace(answered("s0", "new"), response_b=Response(text="old"))
+    made = make_run([row], judge, rubric=RUBRIC.replace('pass: ["accuracy >= 3"]\n', ""))
+    given = {"winner": "A", "safety_concern": False}  # of those shown, which is B in the run
+    ReviewDesk(made.store, made.row).submit(0, "Anna", given, shown=Circumstances(order="BA"))
+
+    (one,) = map(json.loads, pages.get("/runs/run-a/samples.jsonl").text.splitlines())
+    assert (one["winner"], one["preference.accuracy"], one["people.winner"]) == ("A", "A", "B")
+    assert one["reviews"][0]["winner"] == "B"
+    assert (one["accuracy"], one["people.accuracy"]) == (None, None)
+    (cells,) = csv.DictReader(io.StringIO(pages.get("/runs/run-a/samples.csv").text))
+    assert (cells["winner"], cells["preference.accuracy"], cells["people.winner"]) == (
+        "A",
+        "A",
+        "B",
+    )
+    assert not {"accuracy", "people.accuracy", "reference", "rules"} & {*cells}
 
 
 def test_a_sample_that_cannot_be_read_is_an_error_and_not_a_shorter_file(
