@@ -418,6 +418,30 @@ def test_a_rubric_says_in_words_how_it_decides(make_run: MakeRun, pages: PagesCl
     assert page.count("several texts have this version") == 3
 
 
+def test_the_changes_between_versions_of_a_rubric_are_shown_old_to_new(
+    make_run: MakeRun, pages: PagesClient
+) -> None:
+    newer = RUBRIC.replace("1.2.0", "1.3.0").replace("*closely*", "very *closely*") + "<b>x</b>\n"
+    for name, text in (("run-a", RUBRIC), ("run-b", newer), ("run-c", newer + "More.\n")):
+        make_run([answered("s1")], judge, rubric=text, run_id=name)
+    page = pages.get("/runs/run-b/rubric").text
+    assert page == pages.get("/runs/run-b/rubric?since=run-a").text
+    changes = page.partition('id="changes"')[2].partition("</section>")[0]
+    assert re.findall(r"<(del|ins)>(\w+)", changes)[:2] == [("del", "version"), ("ins", "version")]
+    assert re.search('<mark class="b">[^<]*very', changes)
+    assert "&lt;b&gt;x&lt;/b&gt;" in changes
+    assert "More." not in changes
+    # Each other version links to the changes, always from the older to the newer.
+    links = re.findall(r'href="(/runs/[^"]+/rubric\?since=[^"]+)#changes"', page)
+    assert links == ["/runs/run-c/rubric?since=run-b"]
+    assert "What changed" not in pages.get("/runs/run-a/rubric").text
+    linked = re.findall(r'href="(/runs/[^"]+since=[^"]+)#changes"', pages.get("/rubrics").text)
+    assert sorted(linked) == ["/runs/run-b/rubric?since=run-a", "/runs/run-c/rubric?since=run-b"]
+    assert "/runs/run-c/rubric?since=run-a#changes" in pages.get("/compare?a=run-a&b=run-c").text
+    assert pages.get("/runs/run-b/rubric?since=none").status_code == 404
+    assert pages.get("/runs/run-b/rubric?since=%00").status_code == 400
+
+
 @pytest.mark.usefixtures("made")
 def test_what_is_not_there_is_not_found(pages: PagesClient) -> None:
     for path in (
@@ -789,7 +813,7 @@ def test_the_rubrics_are_named_before_runs_by_different_ones_are_compared(
     assert heading is not None
     chance = "(by more than chance at 95%)"
     assert heading[1] == f"B is lower than A in pass rate {chance}"
-    assert f'<p class="warn">{caution}.</p>' in page
+    assert f'<p class="warn">{caution} (<a' in page
     row = page.partition("<bdi>Pass rate</bdi>")[2].partition("</tr>")[0]
     assert re.search(r'"interval" class="number">-\S+ to -\S+ points</td>.*>lower</td>', row)
     assert '<section class="verdict comparison "' in page

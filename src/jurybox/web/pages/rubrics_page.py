@@ -1,25 +1,34 @@
-"""Rubrics: the documents that runs were judged by, and which versions of them were used."""
+"""Rubrics: the documents that runs were judged by, their versions, and what changed in them."""
 
+from collections.abc import Iterator
+from difflib import SequenceMatcher
 from functools import lru_cache
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
+from fastapi import Query
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
 from jurybox.engine.records import RunRow, text_hash
 from jurybox.errors import JuryboxError
+from jurybox.reporting.html.html_text import marked
 from jurybox.reporting.html.markdown_text import render_markdown
 from jurybox.reporting.stored import plan_of, run_title
 from jurybox.rubric import parse_rubric
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.storage.store import Store
+from jurybox.web.app_state import app_state_of
 from jurybox.web.error_pages import PageError
-from jurybox.web.lookup import PlaceOf, TheRun
-from jurybox.web.template_engine import page_response, text_response
+from jurybox.web.lookup import ANY_TEXT, PlaceOf, TheRun, known_run
+from jurybox.web.template_engine import highlight, page_response, text_response
 
 _LOOKED_AT: Final = 2000
 _FENCE: Final = "---"
+_AROUND: Final = 2
+"""How many lines are shown around a change."""
+Since = Annotated[str, Query(max_length=200, pattern=ANY_TEXT)]
 
 
 class Used(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,7 +40,13 @@ class Used(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str
     runs: tuple[str, ...]
     names: tuple[str, ...]  # what users call these runs
+    first_used: str
     last_used: str
+
+    @property
+    def first_use(self) -> tuple[str, str]:
+        """What versions are sorted by, the oldest first."""
+        return self.first_used, self.runs[-1]
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +55,12 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     versions: tuple[Used, ...]
     looked_at: int
     more: bool
+
+    def before(self, version: Used) -> Used | None:
+        """Return the version of the same rubric that was first used before this one."""
+        mine = [each for each in self.versions if each.rubric_id == version.rubric_id]
+        earlier = (each for each in mine if each.first_use < version.first_use)
+        return max(earlier, key=lambda each: each.first_use, default=None)
 
 
 def rubric_history(store: Store) -> History:
@@ -59,6 +80,7 @@ def rubric_history(store: Store) -> History:
             sha256=sha256,
             runs=tuple(run.id for run in runs),
             names=tuple(run_title(run, store) for run in runs),
+            first_used=runs[-1].created_at,
             last_used=runs[0].created_at,
         )
         for (rubric_id, title, version, sha256), runs in found.items()
@@ -85,21 +107,18 @@ def rubrics_page(request: Request, place: PlaceOf) -> Response:
     return page_response(request, "rubrics.html", {"title": "Rubrics", "history": history})
 
 
-def rubric_page(request: Request, rubric: str, place: PlaceOf) -> Response:
+def rubric_page(request: Request, rubric: str, place: PlaceOf, since: Since = "") -> Response:
     """Answer with the newest version of a rubric that a run used, and the other versions."""
     history = rubric_history(place.store)
     mine = [each for each in history.versions if each.rubric_id == rubric]
     if not mine:
         raise PageError(404, "no run used this rubric", "look at the list of rubrics", rubric[:80])
-    run = place.store.run(mine[0].runs[0])
-    if run is None:
-        raise PageError(404)
-    return _answer(request, run, history)
+    return _answer(request, known_run(place, mine[0].runs[0]), history, since)
 
 
-def rubric_of_run(request: Request, run: TheRun, place: PlaceOf) -> Response:
-    """Answer with the rubric that a run was judged by, as it was then."""
-    return _answer(request, run, rubric_history(place.store))
+def rubric_of_run(request: Request, run: TheRun, place: PlaceOf, since: Since = "") -> Response:
+    """Answer with the rubric that a run was judged by, and what changed ``since`` another run."""
+    return _answer(request, run, rubric_history(place.store), since)
 
 
 def rubric_text(run: TheRun) -> Response:
@@ -107,9 +126,13 @@ def rubric_text(run: TheRun) -> Response:
     return text_response(plan_of(run).rubric.text)
 
 
-def _answer(request: Request, run: RunRow, history: History) -> Response:
+def _answer(request: Request, run: RunRow, history: History, since: str) -> Response:
     document = plan_of(run).rubric
     rubric = _rubric(run)
+    this = next((each for each in history.versions if run.id in each.runs), None)
+    before = None if this is None else history.before(this)
+    old = since or ("" if before is None else before.runs[0])
+    older = known_run(app_state_of(request), old) if old else None
     front, body = _parts(document.text)
     title = document.origin if rubric is None else rubric.title
     data: dict[str, Any] = {
@@ -122,6 +145,10 @@ def _answer(request: Request, run: RunRow, history: History) -> Response:
         "body": render_markdown(body),
         "plain": body,
         "versions": [each for each in history.versions if rubric and each.rubric_id == rubric.id],
+        "this": this,
+        "older": older,
+        "was": older and _rubric(older),
+        "changes": older and list(changed_lines(plan_of(older).rubric.text, document.text)),
         "history": history,
     }
     return page_response(request, "rubric.html", data)
@@ -136,3 +163,33 @@ def _parts(text: str) -> tuple[str | None, str]:
         if line.strip() == _FENCE:
             return "\n".join(lines[1:place]), "\n".join(lines[place + 1 :])
     return None, text
+
+
+class ChangedLines(msgspec.Struct, frozen=True, kw_only=True):
+    """Lines that two documents share, or else those that were removed and added."""
+
+    same: Markup = Markup("")
+    removed: Markup = Markup("")
+    added: Markup = Markup("")
+
+
+def changed_lines(old: str, new: str) -> Iterator[tuple[str, list[ChangedLines]]]:
+    """Yield each place at which two documents differ: the heading above it, and its lines."""
+    before, after = ([f"{line}\n" for line in text.splitlines()] for text in (old, new))
+    for group in SequenceMatcher(None, before, after).get_grouped_opcodes(_AROUND):
+        above = after[: group[0][3] + 1]
+        heading = next((line.strip("# \n") for line in above[::-1] if line.startswith("#")), "")
+        yield (
+            heading,
+            [
+                _changed("".join(before[start:end]), "".join(after[first:last]), kind)
+                for kind, start, end, first, last in group
+            ],
+        )
+
+
+def _changed(old: str, new: str, kind: str) -> ChangedLines:
+    removed, added = highlight(old, ""), highlight(new, "")
+    if kind == "equal":
+        return ChangedLines(same=added)
+    return ChangedLines(removed=marked(added, removed, "a"), added=marked(removed, added, "b"))
