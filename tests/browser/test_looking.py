@@ -168,6 +168,21 @@ def test_compared_outputs_are_read_by_keyboard(
     )
 
 
+def test_verdicts_reasons_and_texts_of_compared_outputs_line_up(
+    page: Page, served: Server, stage: Stage
+) -> None:
+    page.goto(
+        served.url + "/side-by-side?run={desk}&run={kinder}&run={reviewed}".format(**stage.runs)
+    )
+    tops = page.locator("table.outputs > tbody > tr").evaluate_all(
+        "rows => rows.map(row => [...row.cells].slice(1).map("
+        "cell => [...cell.children].map(part => Math.round(part.getBoundingClientRect().top))))"
+    )
+    seen = [columns for columns in tops if columns[0][0]]  # not those that are folded away
+    assert seen
+    assert all(columns == [columns[0]] * 3 for columns in seen)
+
+
 def test_the_page_of_a_run_follows_it(
     page: Page, tmp_path: Path, serve: Callable[..., Server]
 ) -> None:

@@ -12,11 +12,17 @@ from jurybox.reporting.compare_runs import CompareOptions, compare_runs
 from jurybox.reporting.metric_text import key_metric, metric_title
 from jurybox.reporting.reasons import failed_rules, main_reason
 from jurybox.reporting.release import flag_outcome, read_reviews
-from jurybox.reporting.run_changes import SampleChange
+from jurybox.reporting.run_changes import MetricPair, SampleChange
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.stored import SampleRecord, reading
 from jurybox.reporting.view import RunView
-from jurybox.statistics.metric_differences import recorded_score, rescaled, score_of
+from jurybox.statistics.metric_differences import (
+    MetricDifference,
+    recorded_score,
+    rescaled,
+    score_of,
+    win_of,
+)
 from jurybox.storage.store import Store
 from jurybox.text_format import counted, cut
 
@@ -28,7 +34,8 @@ class TargetOutput(msgspec.Struct, frozen=True, kw_only=True):
     """One run's result for a sample; ``number`` is the sample's position in the run.
 
     ``score`` is the recorded score, which the majority of votes gave and pass rules use;
-    ``by_votes`` is the mean of the votes, by which samples are compared. ``safety`` is what
+    ``by_votes`` is the mean of the votes, by which samples are compared, and of a pair how far
+    response A wins, from 0 to 1. ``safety`` is what
     reviewers decided on a safety concern, empty if nothing, and None without a concern.
     """
 
@@ -79,6 +86,52 @@ class SampleOutputs(msgspec.Struct, frozen=True, kw_only=True):
         return any(each is not None and each.concern for each in self.outputs)
 
 
+class ComparedMetric(msgspec.Struct, frozen=True, kw_only=True):
+    """A metric of a run; ``n`` is how many pairs of samples a tested mean is over, else None.
+
+    ``shared`` are the values of the first run and of this one that the difference is between, if
+    these aren't the ones that are shown.
+    """
+
+    value: float | None
+    n: int | None = None
+    difference: float | None = None
+    test: MetricDifference | None = None
+    shared: tuple[float | None, float | None] | None = None
+
+
+def _measured(metric: str, diff: RunDiff) -> tuple[MetricDifference | None, MetricPair | None]:
+    """Return a metric's test and values over the shared samples; no values if not comparable."""
+    shared = ((None, pair) for pair in diff.shared)
+    rows = (*diff.rows(), *shared) if diff.compared else ()
+    test, pair = next((each for each in rows if each[1].metric == metric), (None, None))
+    known = pair is not None and pair.difference is not None
+    return test, pair if known and (test is None or diff.comparable(test)) else None
+
+
+def _pairs(test: MetricDifference | None) -> int | None:
+    return None if test is None or test.is_share else test.comparison.n
+
+
+def _against(
+    first: ComparedMetric,
+    recorded: float | None,
+    test: MetricDifference | None,
+    pair: MetricPair | None,
+) -> ComparedMetric:
+    if pair is None:
+        return ComparedMetric(value=recorded, test=test)
+    value = pair.b if _pairs(test) else recorded
+    same = (pair.a, pair.b) == (first.value, value)
+    return ComparedMetric(
+        value=value,
+        n=_pairs(test),
+        difference=pair.difference,
+        test=test,
+        shared=None if same else (pair.a, pair.b),
+    )
+
+
 class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
     """Several runs; ``differences`` has a comparison of each other run with the first.
 
@@ -99,18 +152,16 @@ class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
         for name, diff in zip(self.names[1:], self.differences, strict=True):
             yield f"{name} against {self.names[0]}", diff
 
-    def difference(self, metric: str, run: int) -> float | None:
-        """Return how far a run is from the first in a metric, as tested; None if not comparable."""
-        diff = self.differences[run - 1] if run else None
-        if diff is None or not diff.compared:
-            return None
-        pairs = (*(pair for _, pair in diff.rows()), *diff.shared)
-        return next((each.difference for each in pairs if each.metric == metric), None)
-
-    def tone(self, metric: str, run: int) -> str:
-        """Return whether a metric is significantly worse or better than in the first run."""
-        diff = self.differences[run - 1]
-        return next((diff.tone_of(test) for test, pair in diff.rows() if pair.metric == metric), "")
+    def row(self, metric: str) -> tuple["ComparedMetric", ...]:
+        """Return a metric of each run, with its difference from the first."""
+        values = self.metrics[metric]
+        found = [_measured(metric, diff) for diff in self.differences]
+        # Means of votes are known only over the samples of a comparison.
+        means = [(pair.a, _pairs(test)) for test, pair in found if pair and _pairs(test)]
+        value, n = max(means, key=lambda each: each[1] or 0, default=(values[0], None))
+        first = ComparedMetric(value=value, n=n)
+        others = (_against(first, own, *each) for own, each in zip(values[1:], found, strict=True))
+        return (first, *others)
 
     @property
     def unlike(self) -> str:
@@ -119,7 +170,8 @@ class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
         votes = [view.metadata.get("votes") or 0 for view in self.runs]
         if same and len({*votes}) == 1:
             return ""
-        shared = "" if same else "; each difference is over the samples shared with the first run"
+        over = "; what is compared is over the samples that a run shares with the first"
+        shared = "" if same else over
         have = [
             f"has {counted(view.summary['samples'], 'sample')} with {counted(each, 'vote')} each"
             for view, each in zip(self.runs, votes, strict=True)
@@ -247,7 +299,7 @@ def _output(store: Store, row: SampleRow, view: RunView, headline: str | None) -
         other=None if other is None else other.text,
         winner=result.winner,
         score=recorded_score(result, headline or ""),
-        by_votes=score_of(result, headline or ""),
+        by_votes=win_of(result) if other is not None else score_of(result, headline or ""),
         passed=record.passed,
         scored=result.evaluator_error is None and result.target_error is None,
         failed=failed_rules(record, view.rubric),

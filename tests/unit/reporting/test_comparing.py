@@ -266,8 +266,9 @@ def test_scores_on_different_scales_have_no_difference(make_run: Callable, row: 
     assert [*diff.samples[0].details(None)] == ["passed yes -> no"]
     assert "not measurable, because the scales differ: accuracy, clarity" in diff.cautions()
     columns = side_by_side(points.store, (points.view, shares.view), CompareOptions())
-    assert columns.difference("accuracy_mean", 1) is None
-    assert columns.difference("pass_rate", 1) == -1.0
+    first, other = columns.row("accuracy_mean")
+    assert (first.value, other.value, other.difference) == (4, 0.75, None)
+    assert columns.row("pass_rate")[1].difference == -1.0
     assert columns.rescaled() == ["Accuracy", "Clarity"]
 
 
@@ -282,7 +283,7 @@ def test_samples_that_judges_could_not_score_are_no_base_for_a_gain(
     assert diff.conclusion(titled=True) == f"A has no scores: {failed}"
     assert (diff.tone, diff.samples[0].passed) == ("", (None, True))
     columns = side_by_side(broken.store, (broken.view, scored.view), CompareOptions())
-    assert columns.difference("pass_rate", 1) is None
+    assert columns.row("pass_rate")[1].difference is None
     back = compared(scored, broken)
     assert (back.conclusion(), back.tone) == (f"B has no scores: {failed}", "fails")
     assert back.conclusion(lettered=False) == f"this run has no scores: {failed}"

@@ -752,7 +752,7 @@ def test_runs_side_by_side_can_be_exchanged_for_others(
     for name in ("run-a", "run-b", "run-c"):
         make_run([answered("s1")], judge, rubric=RUBRIC, run_id=name)
     page = pages.get("/side-by-side?run=run-a&run=run-b").text
-    assert "0 passed with run-a and fail here" in page
+    assert "0 passed in the first run and fail here" in page
     offered = re.findall(r'name="run" value="(run-.)"( checked)?', page)
     assert offered == [("run-c", ""), ("run-b", " checked"), ("run-a", " checked")]
 
@@ -1227,9 +1227,13 @@ def test_a_compared_sample_has_the_score_by_which_it_passed(
         page = pages.get(path).text
         assert len(re.findall(r'class="badge passes"[^>]*>passed</span> <strong>0.625<', page)) == 2
         # Samples change by the mean of their votes (E9), here though not by the majority.
-        apart = '(by votes 0.5 → 0.625, <span class="good">+0.125</span>)'
-        assert f'0.625</strong> <small class="muted">{apart}</small>' in page
-    assert re.search(r'">\+0.125</small> <small class="muted">by votes</small></td>', page)
+        brackets = re.findall(r'0.625</strong> <small class="muted">(.*?)</small>', page)
+        assert brackets == ["(votes 0.500)", '(<span class="good">+0.125</span>)']
+        assert "In brackets: the mean of the votes where it isn't the majority's" in page
+    row = page.partition("<bdi>Overall</bdi>")[2].partition("</tr>")[0]
+    assert re.findall(r'class="number">([0-9.]+)', row) == ["0.500", "0.625"]
+    assert '<small class="muted">+0.125</small>' in row
+    assert "Tested scores and wins are means of votes" in page
     page = pages.get("/compare?a=run-a&b=run-b").text
     view, _, folded = page.partition('id="tested"')
     # In a row, the values and the interval are those of the difference.
@@ -1600,9 +1604,12 @@ def test_runs_with_different_samples_are_compared_over_those_that_both_have(
     assert "decided over all samples of each run, not only those in both" in page
     columns = pages.get("/side-by-side?run=run-a&run=run-b").text
     what = "run-a has 4 samples with 1 vote each, run-b has 2 samples with 1 vote each"
-    assert f"{what}; each difference is over the samples shared with the first run" in columns
-    assert "75.0%" in columns
-    assert "+25 points" not in columns
+    shared = "what is compared is over the samples that a run shares with the first"
+    assert f"{what}; {shared}" in columns
+    row = columns.partition("<bdi>Pass rate</bdi>")[2].partition("</tr>")[0]
+    assert re.findall(r'class="number">([0-9.]+%)', row) == ["75.0%", "100.0%"]
+    assert ">0.0 points (100.0% → 100.0%)</small>" in row
+    assert "equal on 2 samples" in row
 
 
 def test_an_interval_over_some_samples_stands_by_the_difference_of_these(
@@ -1625,6 +1632,12 @@ def test_an_interval_over_some_samples_stands_by_the_difference_of_these(
     # Side by side, a mean over fewer samples says how many, and which have none.
     columns = pages.get("/side-by-side?run=run-a&run=run-b").text
     assert '(n <a href="/runs/run-b/samples?metric=accuracy">5</a>)' in columns
+    row = columns.partition("<bdi>Pass rate</bdi></th>")[2].partition("</tr>")[0]
+    said = " ".join(re.sub(r"<[^>]*>", "", row.partition('data-name="run-b"')[2]).split())
+    assert said.endswith(
+        ">50.0% -33.3 points-61.6 to +33.0 points of -20.0 points, n 5, not clearly different"
+    )
+    assert '<a href="/compare?a=run-a&amp;b=run-b#tested">5</a>' in row
     assert '(<a href="/runs/run-b/samples?flag=unscored">1 sample</a>)' in columns
 
 
