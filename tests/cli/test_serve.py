@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from commands import JURYBOX
+from jurybox.cli.options import at_store, name_store
 from jurybox.storage import open_store
 
 
@@ -59,11 +61,29 @@ def test_it_says_where_it_is_but_not_the_token_that_is_set_and_ctrl_c_ends_it() 
         with pytest.raises(urllib.error.HTTPError, match="401"):
             urllib.request.urlopen(f"{url}api/runs")  # noqa: S310
         with opened(url, token) as reply:
-            assert b"The store has no runs" in reply.read()
+            page = reply.read()
+            assert b"The store has no runs" in page
+            assert b"<code data-copy>jurybox run suite.yaml --store runs.db</code>" in page
             assert reply.headers["Server"] is None
         process.send_signal(signal.SIGINT)
         out, err = process.communicate()
         assert (process.returncode, out, err) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("store", "end"),
+    [
+        (".jurybox/jurybox.db", ""),
+        ("our runs.db", " --store 'our runs.db'"),
+        ("postgresql://db/runs", " --store postgresql://db/runs"),
+        ("postgresql://me:secret@db/runs", ' --store "$JURYBOX_STORE"'),
+        ("postgresql://db/runs?password=secret", ' --store "$JURYBOX_STORE"'),
+    ],
+)
+def test_commands_on_pages_name_its_store_without_a_password(store: str, end: str) -> None:
+    with click.Context(click.Command("serve")) as context:
+        name_store(context, None, store)
+        assert at_store() == end
 
 
 def test_another_address_asks_for_a_token_that_is_printed_once() -> None:

@@ -166,6 +166,8 @@ def test_the_second_ctrl_c_stops_at_once_and_what_was_answered_is_kept(
     Path("go").touch()
     done = jurybox("resume", run["run_id"], "--store", "mine.db", "--json", "--concurrency", "4")
     assert (done.code, done.json["summary"]["samples"]) == (0, ROWS)
+    shown = jurybox("show", run["run_id"], "--store", "mine.db").out.splitlines()
+    assert f"all metrics and settings: jurybox report {run['run_id']} -o - --store mine.db" in shown
     assert Counter(lines("answered")) == Counter(f"Task {number}" for number in range(ROWS))
     again = {task for task, count in Counter(lines("asked")).items() if count > 1}
     assert len(again) == 2

@@ -238,8 +238,17 @@ def shown_store() -> str:
 
 def resume_line(run_id: str) -> str:
     """Return how to resume a stopped run."""
-    line, url = f"continue with: jurybox resume {run_id}", named_store()
-    if url is None:
-        return line
-    shown = shown_store()
-    return f"{line} --store {shlex.quote(shown) if shown == url else 'URL'}"
+    return f"continue with: jurybox resume {run_id}{at_store()}"
+
+
+def at_store() -> str:
+    """Return the end of a command that uses this command's store; empty for the default store.
+
+    An address with a password is left to the environment.
+    """
+    from jurybox.wiring import DEFAULT_STORE
+
+    url, shown = named_store() or setting(STORE) or DEFAULT_STORE, shown_store()
+    if url == DEFAULT_STORE:
+        return ""
+    return f" --store {shlex.quote(url)}" if shown == url else f' --store "${STORE}"'

@@ -243,10 +243,11 @@ def _print_targets(views: Sequence[RunView], store: Store) -> None:
         )
     elif compared is not None:
         print_side_by_side(compared)
+        stored = options.at_store()
         names = " ".join(view.metadata.get("name") or view.run_id for view in views)
-        click.echo(f"outputs in columns: jurybox diff {names} -o side-by-side.html")
+        click.echo(f"outputs in columns: jurybox diff {names} -o side-by-side.html{stored}")
         for name, view in zip(compared.names, views, strict=True):
-            click.echo(f"{name}: jurybox show {view.run_id}")
+            click.echo(f"{name}: jurybox show {view.run_id}{stored}")
 
 
 def _exit_code(view: RunView) -> int:

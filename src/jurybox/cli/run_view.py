@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.text import Text
 
 from jurybox.app.view_run import baseline_diff, calibration_of_run, reviewer_agreement
+from jurybox.cli.options import at_store
 from jurybox.cli.output import console, plain, print_heading, print_line, print_table, yes_or_no
 from jurybox.documents.numbers import metric_value
 from jurybox.reporting.attention import Concern, concerns_of, quality_level
@@ -41,7 +42,8 @@ def print_view(view: RunView, store: Store) -> None:
         _print_baseline(view, store)
         _print_look_at(view, concerns_of(store, view))
         _print_in_short(view)
-    print_line(f"all metrics and settings: jurybox report {view.run_id} -o -")
+    more = f"jurybox report {view.run_id} -o -{at_store()}"
+    print_line(f"all metrics and settings: {more}", wrap=False)
     _print_people(view, store, people)
 
 
@@ -139,7 +141,7 @@ def _print_baseline(view: RunView, store: Store) -> None:
     name = diff.a.metadata.get("name") or baseline
     style = "bold red" if diff.tone == "fails" else "bold"
     print_line(f"against {name}  {diff.conclusion(lettered=False)}; {key} {a} -> {b}", style=style)
-    print_line(f"  jurybox diff {baseline} {view.run_id}", wrap=False)
+    print_line(f"  jurybox diff {baseline} {view.run_id}{at_store()}", wrap=False)
 
 
 def print_why(view: RunView, most: int | None = None, *, uncorrected: Collection[str] = ()) -> None:
@@ -200,7 +202,7 @@ def _print_look_at(view: RunView, concerns: Sequence[Concern]) -> None:
             lines[-1].append(f", {view.unscorable:,} of them for a repaired judge")
     _print_some(lines, _MOST_LINES)
     for command in commands:
-        print_line(f"  jurybox {command}", wrap=False)
+        print_line(f"  jurybox {command}{at_store()}", wrap=False)
 
 
 def _concern(concern: Concern) -> str:

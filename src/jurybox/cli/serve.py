@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from jurybox.cli.options import check_extra, opened, option, shown_store, store_option
+from jurybox.cli.options import at_store, check_extra, opened, option, shown_store, store_option
 from jurybox.cli.output import say
 from jurybox.cli.signals import FINE, close_on_signals
 from jurybox.errors import InputError
@@ -89,6 +89,7 @@ def command(
         settings = ServeSettings(
             store=store,
             store_name=shown_store(),
+            at_store=at_store(),
             names=known,
             addresses=addresses,
             port=door.getsockname()[1],

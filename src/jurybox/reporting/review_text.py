@@ -220,7 +220,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         Each sample is given to ``overlap`` reviewers.
         """
         yield from _missing(self, overlap)
-        again = "`jurybox serve --overlap 2` gives each sample to two reviewers"
+        again = "`--overlap 2` of `jurybox serve` gives each sample to two reviewers"
         if overlap > 1:
             again = "let others review too, as this server gives each sample to several reviewers"
         if not self.people:

@@ -79,7 +79,7 @@ def needed_line(needed: int, unsure: int = 0, *, others: bool = False) -> str:
     """
     reviews = "1 more review" if needed == 1 else f"{needed} more reviews"
     verb = "is" if needed == 1 else "are"
-    again = "; `jurybox serve --overlap 2` assigns unclear samples to a second reviewer"
+    again = "; `--overlap 2` of `jurybox serve` assigns unclear samples to a second reviewer"
     fewer = (
         ". Flagged samples that are already reviewed count once the queue reaches them, so fewer"
         " may be enough"

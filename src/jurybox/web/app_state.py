@@ -43,6 +43,7 @@ class ServeSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     store: Store  # where the runs are
     store_name: str = "the store"  # the name of the store on the page, without a password
+    at_store: str = ""  # what a command on a page ends with, if the store isn't the default one
     # The allowed host names; requests for other hosts are refused.
     names: frozenset[str] = frozenset({"127.0.0.1", "localhost", "[::1]"})
     # Whether any IP address is allowed as a host, because the server listens on all of them.
@@ -82,7 +83,7 @@ class AppState:
 
     def __init__(self, settings: ServeSettings) -> None:
         self.store = settings.store
-        self.store_name = settings.store_name
+        self.store_name, self.at_store = settings.store_name, settings.at_store
         self.overlap, self.reviewers = settings.overlap, settings.reviewers
         self.reveal = settings.reveal
         self.say = settings.say

@@ -29,7 +29,7 @@ def known_run(place: AppState, name: str) -> RunRow:
     """
     row = place.store.run(name)
     if row is None:
-        raise PageError(404, "there is no such run", "`jurybox runs` lists them", name[:80])
+        raise PageError(404, "there is no such run", "look at the list of runs", name[:80])
     return row
 
 

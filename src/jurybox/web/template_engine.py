@@ -108,6 +108,7 @@ def page_response(
     text = template.render(
         csrf=csrf_of(request),
         store_name=place.store_name,
+        at_store=place.at_store,
         guarded=place.guarded,
         path=request.scope["path"],
         run_name=partial(run_title, store=place.store),

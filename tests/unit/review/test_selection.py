@@ -97,6 +97,6 @@ def test_who_is_needed_is_said_also_where_all_that_is_left_is_unclear() -> None:
         " reviewed count once the queue reaches them, so fewer may be enough"
     )
     assert needed_line(1, 1) == (
-        "1 more review from the random queue is needed; `jurybox serve --overlap 2` assigns"
+        "1 more review from the random queue is needed; `--overlap 2` of `jurybox serve` assigns"
         " unclear samples to a second reviewer"
     )

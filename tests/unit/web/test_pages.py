@@ -4,10 +4,11 @@ import html
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.resources import files
 from itertools import cycle, pairwise
 from pathlib import Path
+from unittest import mock
 
 import msgspec
 import pytest
@@ -24,9 +25,10 @@ from jurybox.reporting.html.page import Extras, run_page
 from jurybox.reporting.side_by_side import side_by_side
 from jurybox.reporting.view import finished_view, listed_run
 from jurybox.review.reviews import HumanVerdict
-from jurybox.sample import Response
+from jurybox.sample import Response, Turn
 from jurybox.storage.sample_search import SamplePage, SampleQuery
 from jurybox.web.app_state import Pending
+from jurybox.web.pages import samples_page
 from jurybox.web.pages.compare_page import compare_page
 from pages_client import PagesClient
 from stored_runs import Made, MakeRun, answered
@@ -967,7 +969,33 @@ def test_an_unreadable_reply_beside_rules_is_no_vote_and_no_reasoning(
 
 
 def test_an_empty_store_says_how_to_begin(pages: PagesClient) -> None:
-    assert "jurybox init" in pages.get("/").text
+    for address in ("/", "/rubrics", "/compare"):
+        assert "jurybox init" in pages.get(address).text
+
+
+def test_commands_on_pages_name_the_store_of_the_server(
+    open_pages: Callable[..., PagesClient], make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = open_pages(at_store=" --store 'my runs.db'")
+
+    def commands(address: str) -> list[str]:
+        found = re.findall("<code[^>]*>(jurybox .*?)</code>", client.get(address).text)
+        return [html.unescape(re.sub("<.*?>", "", each)) for each in found]
+
+    assert [*map(commands, ("/", "/rubrics"))] == [
+        ["jurybox init", "jurybox run suite.yaml --store 'my runs.db'"]
+    ] * 2
+    turns = tuple(Turn(role="user", content=f"turn {n}") for n in range(60))
+    row = msgspec.structs.replace(answered("s0"), messages=turns)
+    make_run([row, answered("s1")], judge, rubric=RUBRIC)
+    make_run([row, answered("s1")], judge, rubric=RUBRIC, run_id="run-b", left_out=1)
+    assert commands("/runs/run-a") == ["jurybox verify run-a --store 'my runs.db'"]
+    shown = "jurybox show run-a --sample s0 --store 'my runs.db'"
+    assert commands("/runs/run-a/samples/0") == [shown]
+    assert commands("/") == ["jurybox resume run-b --store 'my runs.db'"]
+    assert "jurybox resume run-b --store 'my runs.db'" in commands("/runs/run-b")
+    monkeypatch.setattr(samples_page, "card", mock.Mock(side_effect=msgspec.DecodeError))
+    assert {*commands("/runs/run-a/samples")} == {"jurybox verify run-a --store 'my runs.db'"}
 
 
 def test_d7_a_run_with_a_baseline_says_what_changed(pages: PagesClient, make_run: MakeRun) -> None:
@@ -1375,7 +1403,9 @@ def test_an_empty_store_and_a_missing_run_name_the_command(pages: PagesClient) -
     for path in ("/", "/compare"):
         assert "<code data-copy>jurybox run suite.yaml</code> runs it." in pages.get(path).text
     assert "<form" not in pages.get("/compare").text  # there is nothing to choose
-    assert "<code>jurybox runs</code> lists them" in pages.get("/runs/nothing").text
+    missing = pages.get("/runs/nothing").text
+    assert "Look at the list of runs." in missing
+    assert '<a href="/">All runs</a>' in missing
 
 
 def test_a_verdict_that_reviews_cast_doubt_on_is_marked_everywhere(

@@ -126,6 +126,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
     filters |= {each.__name__: each for each in own} | {"count": count_text, "shell": quote}
     known = cast("dict[str, Any]", made.globals)
     known |= {
+        "at_store": "",  # what a command ends with; a report is read elsewhere
         "fewest": FEWEST,
         "layout": HistogramLayout,
         "from_minus_1_to_1": Axis(low=-1.0, high=1.0, bounded=True),

@@ -41,7 +41,6 @@ from jurybox.web.review.reveal import compared, parts_of
 from jurybox.web.review.review_session import REVIEWER, TheDesk, TheVisit, Visit, address, queue_of
 from jurybox.web.security import form_of
 from jurybox.web.template_engine import file_name, page_response, saved_as, text_response
-from jurybox.wiring import DEFAULT_STORE
 
 _CONFLICT: Final = 409
 _LISTED: Final = 50
@@ -96,7 +95,7 @@ def agreement_page(
         "overlap": place.overlap,
         "samples": desk.order.size,
         "left": reviewer is None or bool(_not_mine(desk, reviewer, "random")[2]),
-        "commands": _commands(desk, place.store_name),
+        "commands": _commands(desk, place.at_store),
     }
     return page_response(request, "review/agreement.html", data)
 
@@ -122,16 +121,14 @@ def _differences(found: ReviewAgreement, asked: DifferencesAsked) -> dict[str, A
     }
 
 
-def _commands(desk: ReviewDesk, store: str) -> dict[str, str]:
+def _commands(desk: ReviewDesk, at_store: str) -> dict[str, str]:
     """Return the commands that use a run's reviews, by their verb."""
     run = desk.run
     plan = plan_of(run)
     judges = [part for name in plan.judges for part in ("--judge", name)]
     gold = ["--rubric", plan.rubric.origin, "--gold", _labels_name(desk), *judges]
-    # The address of a server is shown without its password, so a command can't use it.
-    stored = [] if store == DEFAULT_STORE or "://" in store else ["--store", store]
     made = {"gate": [run.id, "--corrected"], "estimate": [run.id], "calibrate": gold}
-    return {verb: shlex.join(["jurybox", verb, *words, *stored]) for verb, words in made.items()}
+    return {verb: shlex.join(["jurybox", verb, *words]) + at_store for verb, words in made.items()}
 
 
 def gold_file(desk: TheDesk) -> Response:

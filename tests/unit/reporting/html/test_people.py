@@ -109,7 +109,7 @@ def test_a_plain_sentence_comes_before_the_numbers() -> None:
         ),
         (-0.1, {"people": {}}, "It isn't shown that the judge agrees", "people differ on tone"),
         (None, {}, "All scores are equal", "until some differ"),
-        (0.2, {"people": {}}, "not by chance", "by two people: `jurybox serve --overlap 2`"),
+        (0.2, {"people": {}}, "not by chance", "by two people: `--overlap 2` of `jurybox serve`"),
         (0.2, {"people": {}, "reviewers": ["anna"]}, "not by chance", "one person has reviewed"),
         (0.2, {"random": part(samples=0)}, "Too few random samples", "8 more reviews"),
     ],
