@@ -165,6 +165,13 @@ def key_metric(rubric: Rubric) -> str:
     return AGGREGATE_SCORE if rubric.components else f"{rubric.overall_name}_mean"
 
 
+def key_metric_of(summary: Mapping[str, Any], rubric: Rubric) -> str:
+    """Return the name of the most informative metric of a run with these metrics."""
+    name = key_metric(rubric)
+    pairs = summary.get(name) is None and WIN_RATE in summary
+    return WIN_RATE if pairs else name  # pairs have no mean score
+
+
 def headline(summary: Mapping[str, Any], rubric: Rubric) -> str:
     """Return the name of the metric for a sample's overall quality.
 

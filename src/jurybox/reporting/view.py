@@ -16,7 +16,7 @@ from jurybox.engine.replay import role_of
 from jurybox.errors import IncompleteError, JuryboxError
 from jurybox.judging.model_versions import check_version
 from jurybox.judging.protocol import raised_votes
-from jurybox.reporting.metric_text import cost_of, headline, key_metric, lost_votes, none_scored
+from jurybox.reporting.metric_text import cost_of, headline, key_metric_of, lost_votes, none_scored
 from jurybox.reporting.release import (
     ReleaseReview,
     read_reviews,
@@ -24,7 +24,6 @@ from jurybox.reporting.release import (
     reviewed_conclusion,
 )
 from jurybox.reporting.stored import outcome_of, plan_of, reading, rubric_of, run_title
-from jurybox.rubric.metrics import WIN_RATE
 from jurybox.rubric.rubric_model import Band, Rubric
 from jurybox.scoring.evaluate_sample import model_uses
 from jurybox.scoring.sample_result import WIN, Exchange, sent_parameters
@@ -130,9 +129,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def key_metric(self) -> str:
         """The name of the run's most informative metric."""
-        name = key_metric(self.rubric)
-        pairs = self.summary.get(name) is None and WIN_RATE in self.summary
-        return WIN_RATE if pairs else name  # pairs have no mean score
+        return key_metric_of(self.summary, self.rubric)
 
     @property
     def none_scored(self) -> bool:
@@ -453,13 +450,16 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
     judge: str | None = None
 
 
-def listed_run(row: records.RunRow, store: Store) -> ListedRun:
-    """Return a run for a list; a run that can't be read has the status `damaged`."""
+def listed_run(row: records.RunRow, store: Store, view: RunView | None = None) -> ListedRun:
+    """Return a run for a list, from its view if known; one that can't be read is `damaged`."""
     names = ("suite", "status", "created_at", "finished_at")
     known: dict[str, Any] = {"run_id": row.id, **{name: getattr(row, name) for name in names}}
     try:
         plan = read_plan(row.plan)
-        known |= (_finished if row.status == "finished" else _unfinished)(row, store)
+        if row.status == "finished":
+            known |= _finished(view or finished_view(row, store))
+        else:
+            known |= _unfinished(row, store)
     except (msgspec.DecodeError, JuryboxError):
         # One damaged run must not hide the others.
         known["status"] = "damaged"
@@ -484,8 +484,7 @@ def _unfinished(row: records.RunRow, store: Store) -> dict[str, Any]:
     return {"status": status, "samples": sum(1 for _ in store.numbers(row.id))}
 
 
-def _finished(row: records.RunRow, store: Store) -> dict[str, Any]:
-    view = finished_view(row, store)
+def _finished(view: RunView) -> dict[str, Any]:
     return {
         "samples": view.summary["samples"],
         "metric": view.key_metric,

@@ -52,7 +52,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     optional: tuple[Part, ...] = ()
     failed_gates: int = 0
     unnamed_gates: int = 0
-    brief: str = ""  # the first gate that fails, in a few words, if this is the main reason
+    # The first gate that fails, perhaps only by people's scores, if this is the main reason.
+    brief: str = ""
 
     @property
     def main(self) -> Part:
@@ -93,7 +94,9 @@ def verdict_of(
     if verdict.tone != "passes" or not any(doubts):
         return verdict
     word = ", ".join(filter(None, (verdict.word, *doubts)))
-    return msgspec.structs.replace(verdict, word=word, tone="waits")
+    worse = [each.outcome for each in corrected_gates(view, people) if each.worse]
+    brief = f"by people's scores, {_brief(worse, view.rubric)}" if worse else ""
+    return msgspec.structs.replace(verdict, word=word, tone="waits", brief=brief)
 
 
 def doubted_by_reviews(view: RunView, people: ReviewAgreement | None) -> bool:

@@ -1,44 +1,82 @@
 """The list of runs, with a trend for each suite."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from operator import itemgetter
 from typing import Annotated, Final, Literal
 from urllib.parse import urlencode
 
 import msgspec
 from fastapi import Query
+from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
 from jurybox.app.view_run import view_run
-from jurybox.engine.records import RunRow
+from jurybox.engine.records import RunRow, StoredOutcome
+from jurybox.errors import JuryboxError
 from jurybox.reporting.html.histograms import PlottedMetric, RunMetrics
-from jurybox.reporting.stored import run_title
+from jurybox.reporting.metric_text import key_metric_of
+from jurybox.reporting.stored import outcome_of, rubric_of, run_title
 from jurybox.reporting.view import ListedRun, RunView, listed_run
-from jurybox.web.app_state import PATIENCE, AppState
+from jurybox.web.app_state import PATIENCE, AppState, Pending, soon
 from jurybox.web.lookup import ANY_TEXT, PlaceOf
 from jurybox.web.template_engine import page_response
 
 _SIZE: Final = 25
 _SEARCHED: Final = 500
 _MOST_TRENDS: Final = 4
+_SO_FAR: Final = 2000
+"""With more samples, reading those of an unfinished run takes longer than a list should."""
+_VALUES: Final[dict[str, Callable[[RunRow, StoredOutcome], float | None]]] = {
+    "pass_rate": lambda _, outcome: outcome.conclusion.summary.get("pass_rate"),
+    "overall": lambda row, outcome: outcome.conclusion.summary.get(
+        key_metric_of(outcome.conclusion.summary, rubric_of(row))
+    ),
+    "cost": lambda _, outcome: outcome.cost.get("dollars"),
+    "duration": lambda _, outcome: outcome.elapsed_s,
+}
+"""The numbers that runs are sorted by."""
 
 
 class RunLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A run in the list; if it can be read, with its view and its most informative metric.
+    """A run in the list; if it can be read, with its view and its headline metrics.
 
-    ``source`` is what users call the run that it was rescored from.
+    ``source`` is the run that it was rescored from.
     """
 
+    row: RunRow
     run: ListedRun
-    source: str = ""
+    source: RunRow | None = None
     view: RunView | None = None
     metric: PlottedMetric | None = None
+    pass_rate: PlottedMetric | None = None
 
     @property
     def name(self) -> str:
         """What users call the run."""
         return self.view.name if self.view else self.run.name or self.run.run_id
+
+    @property
+    def label(self) -> str:
+        """A short name for the run."""
+        return next(filter(None, (self.run.name, *self.run.tags)), self.run.run_id)
+
+    @property
+    def answered_at(self) -> tuple[str, str]:
+        """When the run's responses were judged, and when it was scored."""
+        first = self.source or self.row
+        return first.created_at, self.row.created_at
+
+    @property
+    def duration(self) -> str:
+        """How long the run took; empty if unknown."""
+        seconds = None if self.view is None else self.view.elapsed_s
+        if seconds is None:
+            return ""
+        whole = int(seconds)
+        return f"{seconds:.1f} s" if seconds < 60 else f"{whole // 60}:{whole % 60:02} min"  # noqa: PLR2004
 
     @property
     def words(self) -> str:
@@ -48,61 +86,123 @@ class RunLine(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join(each for each in named if each).casefold()
 
 
-def runs_page(
-    request: Request,
-    place: PlaceOf,
-    page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
-    search: Annotated[str, Query(max_length=200, pattern=ANY_TEXT)] = "",
-    tag: Annotated[str, Query(max_length=200, pattern=ANY_TEXT)] = "",
-    verdict: Literal["passes", "fails", "waits", "stopped", ""] = "",
-) -> Response:
-    """Answer with the newest runs, or with those that match all filters."""
-    first = (page - 1) * _SIZE
-    asked = {"search": search, "tag": tag, "verdict": verdict}
-    filtered = any(asked.values())
+class RunFilter(BaseModel):
+    """The query parameters of the list of runs."""
+
+    page: int = Field(1, ge=1, le=1_000_000)
+    search: str = Field("", max_length=200, pattern=ANY_TEXT)
+    tag: str = Field("", max_length=200, pattern=ANY_TEXT)
+    verdict: Literal["passes", "fails", "waits", "stopped", ""] = ""
+    sort: Literal["started", "name", "pass_rate", "overall", "cost", "duration"] = "started"
+    descending: bool | None = None
+
+    @property
+    def filtered(self) -> bool:
+        """Whether only some runs are asked for."""
+        return bool(self.search or self.tag or self.verdict)
+
+    @property
+    def falling(self) -> bool:
+        """Whether the highest come first: by default, unless sorted by name."""
+        return self.sort != "name" if self.descending is None else self.descending
+
+    def address(self, **changes: str | bool | None) -> str:
+        """Return the address of the list's first page."""
+        fields = type(self).model_fields
+        values = {**self.model_dump(exclude={"page"}), **changes}
+        given = {
+            name: str(value).lower() if isinstance(value, bool) else value
+            for name, value in values.items()
+            if value != fields[name].default
+        }
+        return f"/?{urlencode(given)}" if given else "/"
+
+    def sorted_by(self, name: str) -> str:
+        """Return the address of the list sorted by a column, or if it is, the other way around."""
+        return self.address(sort=name, descending=not self.falling if name == self.sort else None)
+
+
+def runs_page(request: Request, asked: Annotated[RunFilter, Query()], place: PlaceOf) -> Response:
+    """Answer with the newest runs, or with those that match all filters, sorted."""
+    first, filtered = (asked.page - 1) * _SIZE, asked.filtered
+    whole = filtered or (asked.sort, asked.falling) != ("started", True)
     # One run more than fits on the page shows whether there are further pages.
-    rows = place.store.runs(_SEARCHED if filtered else first + _SIZE + 1)
-    lines = [_line(row, place) for row in (rows if filtered else rows[first:])]
+    rows = place.store.runs(_SEARCHED if whole else first + _SIZE + 1)
+    limited = whole and len(rows) == _SEARCHED
+    rows = _sorted(rows, asked, place)
+    lines = [_line(row, place) for row in (rows if filtered else rows[first : first + _SIZE + 1])]
     lines = [
         line
         for line in lines
-        if search.casefold() in line.words and (not tag or tag in line.run.tags)
+        if asked.search.casefold() in line.words and (not asked.tag or asked.tag in line.run.tags)
     ]
     until = time.monotonic() + PATIENCE  # all of them share the time to wait
     verdicts = {
         line.run.run_id: place.verdict(line.view, max(0.0, until - time.monotonic()))
-        for line in (lines if verdict else lines[first if filtered else 0 :][:_SIZE])
+        for line in (lines if asked.verdict else lines[first if filtered else 0 :][:_SIZE])
         if line.view is not None
     }
-    if verdict:
-        found = {run_id for run_id, each in verdicts.items() if each.tone == verdict}
-        lines = [line for line in lines if line.run.run_id in found or line.run.status == verdict]
+    if asked.verdict:
+        found = {run_id for run_id, each in verdicts.items() if each.tone == asked.verdict}
+        found |= {line.run.run_id for line in lines if line.run.status == asked.verdict}
+        lines = [line for line in lines if line.run.run_id in found]
     lines = lines[first if filtered else 0 :][: _SIZE + 1]
+    until = time.monotonic() + PATIENCE / 3
+    shown = [_with_metrics(line, place, until) for line in lines[:_SIZE]]
     data = {
         "title": "Runs",
-        "lines": lines[:_SIZE],
+        "lines": shown,
         "verdicts": verdicts,
-        "trends": _trends(lines[:_SIZE]),
-        **asked,
-        "filtered": filtered,
-        "address": "/?" + urlencode({name: each for name, each in asked.items() if each}),
-        "page": page,
+        "trends": _trends(shown),
+        "asked": asked,
+        "searched": _SEARCHED if limited else None,
+        "pages": asked.address() + ("?page=" if asked.address() == "/" else "&page="),
         "more": len(lines) > _SIZE,
     }
     return page_response(request, "runs.html", data)
 
 
+def _sorted(rows: Sequence[RunRow], asked: RunFilter, place: AppState) -> list[RunRow]:
+    """Sort runs, which come newest first; those without a value are last."""
+    sort, descending = asked.sort, asked.falling
+    if sort == "started":
+        return [*(rows if descending else reversed(rows))]
+
+    def value(row: RunRow) -> float | str | None:
+        with suppress(msgspec.DecodeError, JuryboxError):  # a damaged run
+            if sort == "name":
+                return run_title(row, place.store).casefold()
+            return _VALUES[sort](row, outcome_of(row)) if row.status == "finished" else None
+        return None
+
+    valued = [(value(row), row) for row in rows]
+    known = [(each, row) for each, row in valued if each is not None]
+    known.sort(key=itemgetter(0), reverse=descending)
+    return [row for _, row in (*known, *(pair for pair in valued if pair[0] is None))]
+
+
 def _line(row: RunRow, place: AppState) -> RunLine:
-    run = listed_run(row, place.store)
-    if run.metric is None:
-        return RunLine(run=run)
-    view = view_run(row, place.store)
+    view = None
+    with suppress(msgspec.DecodeError, JuryboxError):  # one damaged run must not hide the others
+        view = view_run(row, place.store) if row.status == "finished" else None
+    run = listed_run(row, place.store, view)
     source = None if run.derived_from is None else place.store.run(run.derived_from)
-    return RunLine(
-        run=run,
-        source="" if source is None else run_title(source, place.store),
-        view=view,
-        metric=RunMetrics(view.conclusion, view.rubric).of(run.metric),
+    return RunLine(row=row, run=run, source=source, view=view)
+
+
+def _with_metrics(line: RunLine, place: AppState, until: float) -> RunLine:
+    """Add a run's headline metrics; those of a short unfinished run are so far."""
+    view, row = line.view, line.row
+    if view is None and 0 < (line.run.samples or 0) <= _SO_FAR:
+        with suppress(msgspec.DecodeError, JuryboxError):
+            made = place.kept("so far", lambda: view_run(row, place.store), row)
+            found = soon(made, max(0.0, until - time.monotonic()))
+            view = None if isinstance(found, Pending) else found
+    if view is None:
+        return line
+    metrics = RunMetrics(view.conclusion, view.rubric)
+    return msgspec.structs.replace(
+        line, view=view, metric=metrics.of(view.key_metric), pass_rate=metrics.of("pass_rate")
     )
 
 
@@ -111,8 +211,10 @@ def _trends(lines: Sequence[RunLine]) -> list[list[RunLine]]:
     found: dict[tuple[object, ...], list[RunLine]] = {}
     for each in reversed(lines):
         view, metric = each.view, each.metric
-        if view is not None and metric is not None and metric.value is not None:
-            target = view.metadata.get("target_name")
-            key = each.run.suite, view.rubric.sha256, each.run.judge, target, metric.name
-            found.setdefault(key, []).append(each)
-    return [runs for runs in found.values() if len(runs) > 1][:_MOST_TRENDS]
+        if view is None or view.status != "finished" or metric is None or metric.value is None:
+            continue
+        target = view.metadata.get("target_name")
+        key = each.run.suite, view.rubric.sha256, each.run.judge, target, metric.name
+        found.setdefault(key, []).append(each)
+    every = [runs for runs in found.values() if len(runs) > 1]
+    return [sorted(runs, key=lambda line: line.answered_at) for runs in every[:_MOST_TRENDS]]

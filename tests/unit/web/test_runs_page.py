@@ -1,0 +1,147 @@
+"""The list of runs: its columns, order and trends."""
+
+import html
+import re
+from pathlib import Path
+from urllib.parse import quote
+
+import msgspec
+import pytest
+
+import stored_runs
+from jurybox.app.rescore_run import rescore_run
+from jurybox.app.review_desk import ReviewDesk
+from jurybox.engine.records import sealed
+from jurybox.judging.flow import Failure
+from jurybox.reporting.stored import outcome_of
+from jurybox.review.reviews import HumanVerdict
+from pages_client import PagesClient
+from stored_runs import MakeRun, answered
+from verdicts import scored
+
+RUBRIC = """---
+id: answers
+version: 1.2.0
+scale: 1-5
+votes: 1
+pass: ["accuracy >= 3"]
+gates: ["accuracy_mean >= 3"]
+---
+# Answers
+
+## Criteria
+### Accuracy
+### Clarity
+"""
+
+
+def judge(_: str) -> str:
+    """Score every response alike."""
+    return scored({"accuracy": 4, "clarity": 3})
+
+
+def ids(pages: PagesClient, address: str) -> list[str]:
+    """Return the runs of the list, in its order."""
+    return re.findall(r'"row"><a href="/runs/(run-\w)"', pages.get(address).text)
+
+
+@pytest.fixture
+def three(make_run: MakeRun) -> None:
+    """Store three finished runs, each better than the one before, and one that stopped."""
+    rows = [answered(f"s{n}") for n in range(4)]
+    names = {"run-a": ("Zebra", 0), "run-b": ("apple", 2), "run-c": ("Mango", 4)}
+    for place, (run_id, (name, good)) in enumerate(names.items(), 1):
+
+        def jury(prompt: str, good: int = good) -> str:
+            number = int(prompt.partition("Task s")[2][0])
+            return scored({"accuracy": 4 if number < good else 2, "clarity": 3})
+
+        made = make_run(rows, jury, rubric=RUBRIC, run_id=run_id, name=name)
+        seconds = None if run_id == "run-b" else 50.0 * place
+        outcome = msgspec.structs.replace(outcome_of(made.row), elapsed_s=seconds)
+        text = msgspec.json.encode(outcome).decode()
+        made.store.update_run(sealed(msgspec.structs.replace(made.row, outcome=text)))
+    make_run(rows, judge, rubric=RUBRIC, run_id="run-d", left_out=1)
+
+
+@pytest.mark.usefixtures("three")
+@pytest.mark.parametrize(
+    ("query", "order"),
+    [
+        ("", "dcba"),
+        ("?descending=false", "abcd"),
+        ("?sort=name", "bcda"),
+        ("?sort=name&descending=true", "adcb"),
+        ("?sort=overall", "cbad"),
+        ("?sort=pass_rate&descending=false", "abcd"),
+        ("?sort=duration", "cadb"),  # runs without a value are last, the newest first
+        ("?sort=cost&search=answers", ""),
+        ("?sort=overall&verdict=passes", "cb"),
+    ],
+)
+def test_the_list_is_sorted_by_its_address(pages: PagesClient, query: str, order: str) -> None:
+    assert "".join(each[-1] for each in ids(pages, f"/{query}")) == order
+
+
+@pytest.mark.usefixtures("three")
+def test_a_head_says_how_the_list_is_sorted_and_keeps_the_filter(pages: PagesClient) -> None:
+    page = html.unescape(pages.get("/?search=rows&sort=overall").text)
+    assert re.findall(r'aria-sort="(\w+)"><a href="([^"]*)">([^<]*)<', page) == [
+        ("descending", "/?search=rows&sort=overall&descending=false", "Overall ↓")
+    ]
+    assert '<a href="/?search=rows&sort=name">Run</a>' in page
+    assert '<a href="/?search=rows">Started</a>' in page
+    assert '<input type="hidden" name="sort" value="overall">' in page
+    assert pages.get("/?sort=nothing").status_code == 400
+
+
+@pytest.mark.usefixtures("three")
+def test_a_stopped_run_shows_what_it_has_so_far_and_is_sorted_last(pages: PagesClient) -> None:
+    page = pages.get("/?sort=pass_rate").text
+    row = page[page.index('"/runs/run-d"') :].partition("</tr>")[0]
+    assert "jurybox resume run-d</code>" in row
+    assert re.findall(r"so far</small> <strong>(.*?)<", row) == ["100.0%", "0.625"]
+    assert 'href="/runs/run-d/samples">3</a> of 4' in row
+
+
+def test_a_trend_is_in_the_order_of_the_responses(
+    pages: PagesClient, make_run: MakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_runs, "WHEN", "2026-01-01T09:14:00.000Z")
+    made = make_run([answered("s1")], judge, rubric=RUBRIC)
+    monkeypatch.undo()
+    newer = RUBRIC.replace("1.2.0", "1.3.0")
+    make_run([answered("s1")], judge, rubric=newer, run_id="run-b", tags=("new",))
+    (tmp_path / "next.md").write_text(newer)
+    rescored = rescore_run(made.row, str(tmp_path / "next.md"), made.store).view.run_id
+    assert re.findall(r'"row"><a href="/runs/(.*?)"', pages.get("/").text)[0] == rescored
+    trend = pages.get("/").text.partition('<div class="trends">')[2].partition("</figure>")[0]
+    assert "<bdi>Overall mean, answers 1.3.0</bdi>" in trend
+    points = re.findall(r'<a href="/runs/([^"]*)" tabindex', trend)
+    assert points == [quote(rescored), "run-b"]
+    assert "<bdi>new</bdi></a>" in trend.partition('class="ends"')[2]
+
+
+def test_a_list_names_the_gate_that_fails_by_the_scores_of_people(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    made = make_run([answered(f"r{n}") for n in range(12)], judge, rubric=RUBRIC)
+    desk = ReviewDesk(made.store, made.row)
+    while (case := desk.next("anna", kind="random")) is not None:
+        said = HumanVerdict(scores={"accuracy": 1, "clarity": 3})
+        desk.submit(case.number, "anna", said, shown=case.shown)
+    assert "By people's scores, accuracy mean 1.000 < 3<" in html.unescape(pages.get("/").text)
+
+
+def test_what_waits_for_a_repaired_judge_is_not_counted_as_to_review(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    def unreadable(prompt: str) -> str | Failure:
+        return judge(prompt) if "Task s0" in prompt else "no verdict"
+
+    make_run([answered(f"s{n}") for n in range(4)], unreadable, rubric=RUBRIC)
+    page = html.unescape(pages.get("/").text)
+    query = "/runs/run-a/samples?review=open&flag=unscored"
+    assert f'<a href="{query}">3 for a repaired judge</a>' in page
+    assert "to review</a>" not in page
+    assert " of 3 samples" in pages.get(query).text
