@@ -44,13 +44,16 @@ def test_an_html_report_is_one_file_with_the_verdict_first(
     assert "https://" not in text
 
 
-def test_a_markdown_report_shows_first_what_needs_attention(
+def test_a_markdown_report_shows_the_verdict_and_why_before_what_needs_attention(
     started: Callable, tmp_path: Path
 ) -> None:
     done = started("report", "last", "-o", "x.md")
     assert (done.code, done.out, done.err) == (0, "", "wrote x.md: 2 samples\n")
     text = (tmp_path / "x.md").read_text()
-    assert text.startswith("# talk\n")
+    heading, _, why, _, run, *_ = text.splitlines()
+    assert heading == "# talk: Needs revision"
+    assert why.startswith("**Overall quality averages 0.362, below 0.6; ")
+    assert run.startswith("Run `")
     assert text.index("`target_error`") < text.index("## Metrics")
 
 

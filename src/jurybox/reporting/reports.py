@@ -19,6 +19,7 @@ from jurybox.reporting.attention import (
     quality_level,
     worst_samples,
 )
+from jurybox.reporting.html.run_verdict import verdict_of
 from jurybox.reporting.metric_text import causes_of, key_metric, metrics_of
 from jurybox.reporting.reasons import reasoning, why_failed
 from jurybox.reporting.review_text import ReviewAgreement
@@ -62,6 +63,7 @@ def markdown_report(
     means = (rubric.mean_of(criterion.id) for criterion in rubric.criteria)
     text = _template().render(
         view=view,
+        verdict=verdict_of(view, people),
         rubric=rubric,
         attention=attention,
         causes=causes,
