@@ -16,7 +16,7 @@ prevent SQLite from truncating its write-ahead log.
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import cache
-from operator import lt
+from operator import attrgetter, lt
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
@@ -278,7 +278,7 @@ class RowFinder:
         while True:
             values = (run_id, *last, numbers.stop - 1, size)
             page = self._database.retried(lambda _, now=values: self.find(kind, rest, *now))
-            keys = [last, *(tuple(getattr(row, name) for name in key) for row in page)]
+            keys = [last, *zip(*(map(attrgetter(name), page) for name in key), strict=True)]
             if not all(map(lt, keys, keys[1:])):
                 # A damaged index could lead to an endless loop.
                 raise self._database.error("damaged")
