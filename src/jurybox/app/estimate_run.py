@@ -1,6 +1,7 @@
 """Compares a run with human labels: corrects its metrics, and measures its judges' agreement."""
 
 import math
+from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -11,8 +12,9 @@ from jurybox.calibration.calibration_record import Agreement
 from jurybox.calibration.gold import WHOLE, Gold, GoldCase, gold_scales, words_of
 from jurybox.documents.numbers import shown
 from jurybox.engine.plan import Plan
-from jurybox.engine.records import RunRow, read_result
+from jurybox.engine.records import RunRow
 from jurybox.errors import InputError
+from jurybox.judging.formats.reply_format import Side
 from jurybox.reporting.review_text import ReviewAgreement, SubsetAgreement, UnclearCase
 from jurybox.reporting.stored import damaged, plan_of, reading, rubric_of
 from jurybox.review.reviews import Review, by_number, gold_of
@@ -21,7 +23,7 @@ from jurybox.rubric.metrics import PASSING_RATE
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import UNIT_SCALE
 from jurybox.scoring.evaluate_sample import passes_with
-from jurybox.scoring.sample_result import POINTS, POINTS_OF_B, SampleResult
+from jurybox.scoring.sample_result import POINTS, POINTS_OF_B
 from jurybox.statistics import corrected
 from jurybox.statistics.estimates import Estimate
 from jurybox.statistics.metric_differences import SampleClusters
@@ -100,6 +102,20 @@ def estimate(
     )
 
 
+class _Judged(msgspec.Struct, frozen=True):
+    """The part of a sample's result that labels are compared with."""
+
+    metrics: dict[str, float | None]
+    passed: bool | None = None
+    target_error: str | None = None
+    by_rules: bool = False
+    winner: Side | None = None
+
+
+# The whole result takes twice as long, and all samples of a run are read.
+_JUDGED: Final = msgspec.json.Decoder(_Judged)
+
+
 class _SampleValues:
     """The judge's and the human values of each sample."""
 
@@ -111,8 +127,12 @@ class _SampleValues:
         reviewed = labels.reviewed
         self._given: dict[Key, Gold] = {**labels.gold} if reviewed is None else {**reviewed}
         self._cluster = cluster
-        self._judge: dict[str, dict[Key, list[float]]] = {}
-        self._passes: dict[Key, list[float]] = {}
+        # By metric, with a value or None for each of the keys.
+        self._judge: dict[str, list[float | None]] = {
+            name: [] for name in (*self._scales, POINTS_OF_B, PASSING_RATE)
+        }
+        self._keys: list[Key] = []
+        self._passes: list[tuple[Key, float]] = []
         self._unlabeled: set[Key] = set()  # the samples with a repeat that no one's scores cover
         self.by_number = labels.reviewed is not None
         self.planned = plan.samples if self.by_number else plan.dataset.used
@@ -139,26 +159,25 @@ class _SampleValues:
         self.gold = {key: gold for key, gold in self._given.items() if key in self.seen}
 
     def _add(self, key: Key, text: str, cluster: Hashable) -> None:
-        result = read_result(text)
+        result = _JUDGED.decode(text)
         self.by_rules |= result.by_rules
         self.seen.add(key)
         if self.clusters is not None:
             self.clusters.setdefault(key, cluster)
-        values = {name: result.metrics.get(name) for name in self._scales}
-        if result.winner is not None:
-            values[POINTS_OF_B] = POINTS[result.winner]
+        own = {POINTS_OF_B: POINTS.get(result.winner or ""), PASSING_RATE: None}
         if self._rubric.pass_rules and result.passed is not None:
-            values[PASSING_RATE] = float(result.passed)
+            own[PASSING_RATE] = float(result.passed)
             passed = self._passed(key, result)
             if passed is None:
                 self._unlabeled.add(key)
             else:
-                self._passes.setdefault(key, []).append(passed)
-        for name, value in values.items():
-            if value is not None:
-                self._judge.setdefault(name, {}).setdefault(key, []).append(value)
+                self._passes.append((key, passed))
+        self._keys.append(key)
+        values = result.metrics | own
+        for name, known in self._judge.items():
+            known.append(values.get(name))
 
-    def _passed(self, key: Key, result: SampleResult) -> float | None:
+    def _passed(self, key: Key, result: _Judged) -> float | None:
         """Return the share of people whose scores let a response pass; None if it isn't known.
 
         A person whose scores don't cover every rule isn't counted.
@@ -169,19 +188,23 @@ class _SampleValues:
                 return 0.0  # without a response, it fails by anyone's scores
             self.never_labeled.add(key)
             return None
-        scores = {} if given is None else given.scores
+        if given is None:
+            return None
         outcomes = [
             passes_with(
-                self._rubric, {name: by[who] for name, by in scores.items() if who in by}, result
+                self._rubric,
+                {name: by[who] for name, by in given.scores.items() if who in by},
+                result.metrics,
             )
-            for who in {who for by in scores.values() for who in by}
+            for who in {who for by in given.scores.values() for who in by}
         ]
         known = [passed for passed in outcomes if passed is not None]
         return sum(known) / len(known) if known else None
 
     def judge(self, name: str) -> dict[Key, float]:
         """Return the judge's values of a metric, by sample."""
-        return _means(self._judge.get(name, {}))
+        given = zip(self._keys, self._judge[name], strict=True)
+        return _means([(key, value) for key, value in given if value is not None])
 
     def people(self, name: str) -> dict[Key, float]:
         """Return people's values of a metric, by sample."""
@@ -246,10 +269,15 @@ def _corrections(
         )
 
 
-def _means(
-    values: Mapping[Key, Sequence[float]], without: Collection[Key] = ()
-) -> dict[Key, float]:
-    return {key: math.fsum(each) / len(each) for key, each in values.items() if key not in without}
+def _means(values: Sequence[tuple[Key, float]], without: Collection[Key] = ()) -> dict[Key, float]:
+    """Return the mean of each sample's values."""
+    found = dict(values)
+    if len(found) < len(values):  # there are repeats
+        several: defaultdict[Key, list[float]] = defaultdict(list)
+        for key, value in values:
+            several[key].append(value)
+        found = {key: math.fsum(each) / len(each) for key, each in several.items()}
+    return {key: value for key, value in found.items() if key not in without} if without else found
 
 
 def _all_labeled(

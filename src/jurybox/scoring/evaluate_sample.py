@@ -265,12 +265,13 @@ def _holds(rule: Comparison, metrics: Metrics) -> bool | None:
     return None if value is None and rule.name in MEASURES else rule.passes(value)
 
 
-def passes_with(rubric: Rubric, scores: Mapping[str, float], result: SampleResult) -> bool | None:
+def passes_with(rubric: Rubric, scores: Mapping[str, float], own: Metrics) -> bool | None:
     """Return whether a sample passes with other scores than its own; None if some are missing.
 
     ``scores`` are those of its criteria, and of the overall score if it isn't computed from them.
+    The sample's own metrics have its measures.
     """
-    metrics: dict[str, float | None] = {name: result.metrics.get(name) for name in MEASURES}
+    metrics: dict[str, float | None] = {name: own.get(name) for name in MEASURES}
     metrics |= {rubric.overall_name: rubric.overall(scores), **scores}
     known = [scores[each.id] for each in rubric.criteria if each.id in scores]
     metrics[TOTAL_SCORE] = math.fsum(known) if len(known) == len(rubric.criteria) else None

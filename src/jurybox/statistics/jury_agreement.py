@@ -1,7 +1,7 @@
 """How far the votes of a jury agree, by criterion and by judge."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -75,23 +75,15 @@ class JuryCounter:
         judges = tuple(dict.fromkeys(seat.judge for seat in self._panel))
         self.judges = judges if len(judges) > 1 else ()  # one judge differs from no other
         self._order = [each.id for each in procedure.judging.rubric.criteria]
-        self._several: Counter[str] = Counter()
-        self._agree: Counter[str] = Counter()
-        self._undecided: Counter[str] = Counter()
+        self._values: Counter[tuple[str, float]] = Counter()
         self._votes: Counter[tuple[str, str]] = Counter()
         self._differs: Counter[tuple[str, str]] = Counter()
-        self._preferences: dict[str, Counter[Side]] = {}
 
-    def add(self, metrics: Mapping[str, float]) -> None:
-        """Count one sample by its `vote_metrics`, which may be among others."""
-        for metric, value in metrics.items():
-            kind, _, name = metric.partition(".")
-            if name and kind == WIN:
-                self._preferences.setdefault(name, Counter())[_SIDES[value]] += 1
-            elif name:
-                self._several[name] += 1
-                self._agree[name] += value == 1
-                self._undecided[name] += value == 0
+    def add(self, samples: Iterable[Mapping[str, float]]) -> None:
+        """Count samples by their `vote_metrics`, which may be among others."""
+        self._values.update(
+            each for metrics in samples for each in metrics.items() if "." in each[0]
+        )
 
     def add_judges(self, report: EvaluationReport) -> None:
         """Count whose votes on one sample differ from the majority."""
@@ -107,21 +99,27 @@ class JuryCounter:
 
     def agreement(self) -> JuryAgreement | None:
         """Return the counts; None if no sample has several votes or a preference."""
-        if not (self._several or self._preferences):
+        several, preferences = Counter[str](), dict[str, dict[Side, int]]()
+        for (metric, value), count in self._values.items():
+            kind, _, name = metric.partition(".")
+            if kind == WIN:
+                preferences.setdefault(name, {})[_SIDES[value]] = count
+            else:
+                several[name] += count
+        if not (several or preferences):
             return None
-        names = dict.fromkeys((*self._order, *self._several))
-        criteria = [self._criterion(name) for name in names if self._several[name]]
-        preferences = {name: dict(counts) for name, counts in self._preferences.items()}
+        names = dict.fromkeys((*self._order, *several))
+        criteria = [self._criterion(name, several[name]) for name in names if several[name]]
         return JuryAgreement(judges=self.judges, criteria=tuple(criteria), preferences=preferences)
 
-    def _criterion(self, name: str) -> CriterionVotes:
-        n, agree = self._several[name], self._agree[name]
+    def _criterion(self, name: str, n: int) -> CriterionVotes:
+        agree, undecided = (self._values[f"agreement.{name}", share] for share in (1.0, 0.0))
         return CriterionVotes(
             criterion=name,
             n=n,
             agree=agree,
             interval=wilson(agree / self._repeats, n / self._repeats),
-            undecided=self._undecided[name],
+            undecided=undecided,
             dissent=tuple(
                 JudgeDissent(
                     judge=each, votes=self._votes[name, each], differs=self._differs[name, each]

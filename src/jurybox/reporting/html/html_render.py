@@ -324,8 +324,7 @@ def jury_agreement(store: Store, run: RunRow) -> JuryAgreement | None:
         return None
     counter = JuryCounter(procedure, plan_of(run).repeats)
     with reading(run):
-        for each in store.facets(run.id):
-            counter.add(each.values())
+        counter.add(each.values() for each in store.facets(run.id))
         for row in store.samples(run.id) if counter.judges else ():
             if (report := SampleRecord(row).report) is not None:
                 counter.add_judges(report)
