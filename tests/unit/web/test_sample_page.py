@@ -64,6 +64,34 @@ def test_a_compared_pair_says_which_replies_are_one_vote(
     assert re.search(r"<dt>Winner</dt><dd>A, by (\d) of \1 votes, in both orders</dd>", page)
 
 
+def test_a_score_has_the_words_of_its_level_and_the_page_leads_on(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    levels = """| Score | Meaning |
+| --- | --- |
+| 3.0-5.0 | Right |
+| 1.0-2.9 | Wrong |
+"""
+    rubric = RUBRIC.replace("scale: 1-5", "scale: 1.0-5.0").replace(
+        "### Clarity", f"{levels}### Clarity"
+    )
+    row = answered("an id/1", scenario="a b")
+    for name, score in (("run-a", 2.94), ("run-b", 2.96)):
+        make_run(
+            [row],
+            lambda _, score=score: scored({"accuracy": score, "clarity": 3}),
+            rubric=rubric,
+            run_id=name,
+        )
+    first, second = (pages.get(f"/runs/{name}/samples/0").text for name in ("run-a", "run-b"))
+    assert '<p class="hint"><b>2.94</b> Wrong</p>' in first
+    assert '<p class="hint"><b>2.96</b> Right</p>' in second
+    assert first.count('<p class="hint"><b>') == 1  # the other criterion has no levels
+    assert '<a href="/runs/run-a/rubric"><bdi>answers 1.2.0</bdi></a>' in first
+    assert "/runs/run-a/samples?scenario=a%20b" in first
+    assert pages.get("/runs/run-a/samples/0/text/id").text == "an id/1"
+
+
 def test_the_scores_of_people_are_told_from_those_of_judges(
     pages: PagesClient, make_run: MakeRun
 ) -> None:

@@ -144,6 +144,7 @@ def sample_page(
         | ({} if record.report is None else {"low_confidence": why_unsure(record.report, titles)}),
         "titles": titles,
         "weights": {each.id: each.weight for each in own.judging.rubric.criteria},
+        "criteria": {each.id: each for each in own.judging.rubric.criteria},
         "people": {
             name: [
                 score for each in reviews if (score := each.verdict.scores.get(name)) is not None
@@ -317,6 +318,7 @@ def pretty(text: str) -> str:
 def texts_of(record: SampleRecord, most: int | None = None) -> Iterator[tuple[str, str]]:
     """Yield all texts of a sample by name, with the texts of at most ``most`` exchanges."""
     row = record.inputs
+    yield "id", record.row.sample_id
     yield "task", row.task
     yield "context", row.context or ""
     yield "reference", row.reference or ""
