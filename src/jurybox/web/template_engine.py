@@ -1,11 +1,12 @@
 """Renders pages with one Jinja2 environment, in which every text is escaped."""
 
+import math
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from importlib import import_module
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 from urllib.parse import quote
 
 import msgspec
@@ -24,8 +25,13 @@ from jurybox.web.app_state import app_state_of
 
 CSRF: Final = "csrf"
 """The session key of the token that a form has to send back."""
+SIZE: Final = 25
+"""How many entries of a list are on a page."""
 _LONGEST: Final = 140
 _BEFORE: Final = 30
+
+
+T = TypeVar("T")
 
 
 def segment(text: object) -> str:
@@ -116,6 +122,18 @@ def page_response(
     )
     body = text.encode(errors="replace")
     return Response(body, status, media_type="text/html; charset=utf-8")
+
+
+def paged(every: Sequence[T], page: int) -> tuple[Sequence[T], dict[str, int]]:
+    """Return what a list has on a page, or on its last one, and the page's place."""
+    page = min(page, max(1, math.ceil(len(every) / SIZE)))
+    more = page * SIZE < len(every)
+    return every[(page - 1) * SIZE : page * SIZE], {"page": page, "more": more, "size": SIZE}
+
+
+def page_of(place: int) -> int:
+    """Return the page with the entry at a place in such a list."""
+    return place // SIZE + 1
 
 
 def json_response(data: object, status: int = 200) -> Response:

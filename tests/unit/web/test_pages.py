@@ -27,9 +27,9 @@ from jurybox.reporting.view import finished_view, listed_run
 from jurybox.review.reviews import HumanVerdict
 from jurybox.sample import Response, Turn
 from jurybox.storage.sample_search import SamplePage, SampleQuery
+from jurybox.web import template_engine
 from jurybox.web.app_state import Pending
 from jurybox.web.pages import samples_page
-from jurybox.web.pages.compare_page import compare_page
 from pages_client import PagesClient
 from stored_runs import Made, MakeRun, answered
 from verdicts import preferred, scored
@@ -1493,7 +1493,7 @@ def test_the_counts_of_a_comparison_lead_to_their_samples(
     assert re.findall(r"<bdi>(s\d)</bdi></a></strong>", same) == ["s4", "s5"]
     assert re.search(r'<a href="/runs/run-b/samples/4[^"]*"><bdi>s6</bdi></a>', page)
     # A list that is longer than a page has further ones, which a sample leads back to.
-    monkeypatch.setattr(sys.modules[compare_page.__module__], "SIZE", 1)
+    monkeypatch.setattr(template_engine, "SIZE", 1)
     found: list[str] = []
     address = "/compare?a=run-a&b=run-b&change=same"
     while address:

@@ -1,9 +1,8 @@
 """Two runs compared, and several side by side with their outputs in columns."""
 
-import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlencode
 
 from fastapi import Query
@@ -27,11 +26,9 @@ from jurybox.storage.store import Store
 from jurybox.web.app_state import AppState, Pending, soon
 from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import PlaceOf, known_run
-from jurybox.web.template_engine import page_response, segment, waiting_page
+from jurybox.web.template_engine import page_of, page_response, paged, segment, waiting_page
 
-T = TypeVar("T")
 Page = Annotated[int, Query(ge=1, le=1_000_000)]
-SIZE: Final = 25
 
 _RUNS: Final = 100
 _TWO: Final = 2
@@ -87,7 +84,7 @@ def _data(
     if only == "changed" and diff.counts.other_winner == diff.counts.changed:
         only = "other_winner"  # the same samples
     every = diff.listed_changes(only)
-    shown, pages = _paged(every, page)
+    shown, pages = paged(every, page)
     page, changes = pages["page"], [*changed_outputs(place.store, diff, shown)]
     query = partial(list_query, rows[0].id, rows[1].id)
     walk = "?" + query(only or "", page)
@@ -139,18 +136,6 @@ def list_query(a: str, b: str, change: str, page: int) -> str:
     """Return the query for a page of the changed samples."""
     further = {"page": page} if page > 1 else {}
     return urlencode({"a": a, "b": b, "change": change, **further})
-
-
-def page_of(place: int) -> int:
-    """Return the page with the sample at a place in the list."""
-    return place // SIZE + 1
-
-
-def _paged(every: Sequence[T], page: int) -> tuple[Sequence[T], dict[str, int]]:
-    """Return what a list has on a page, or on its last one, and the page's place."""
-    page = min(page, max(1, math.ceil(len(every) / SIZE)))
-    more = page * SIZE < len(every)
-    return every[(page - 1) * SIZE : page * SIZE], {"page": page, "more": more, "size": SIZE}
 
 
 def _choices(store: Store) -> list[tuple[str, str]]:
@@ -207,7 +192,7 @@ def side_by_side_page(
     compared = soon(place.kept("side by side", compare, *rows), _PATIENCE)
     if isinstance(compared, Pending):
         return _comparing(request, len(rows))
-    shown, pages = _paged(compared.samples, page)
+    shown, pages = paged(compared.samples, page)
     walk = "?" + urlencode({"beside": names, "page": pages["page"]}, doseq=True)
     data: dict[str, Any] = {
         "title": "Side by side",

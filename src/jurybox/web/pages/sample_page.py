@@ -46,8 +46,8 @@ from jurybox.web.app_state import AppState, Pending, soon
 from jurybox.web.error_pages import PageError
 from jurybox.web.filters import SIZE, PageFilter
 from jurybox.web.lookup import PlaceOf, TheRecord, TheRun, known_run
-from jurybox.web.pages.compare_page import list_query, page_of
-from jurybox.web.template_engine import page_response, segment, text_response
+from jurybox.web.pages.compare_page import list_query
+from jurybox.web.template_engine import page_of, page_response, segment, text_response
 
 _MOST_EXCHANGES: Final = 60
 _LONGEST_REPLY: Final = 200

@@ -40,11 +40,10 @@ from jurybox.web.review.form import (
 from jurybox.web.review.reveal import compared, parts_of
 from jurybox.web.review.review_session import REVIEWER, TheDesk, TheVisit, Visit, address, queue_of
 from jurybox.web.security import form_of
-from jurybox.web.template_engine import file_name, page_response, saved_as, text_response
+from jurybox.web.template_engine import file_name, page_response, paged, saved_as, text_response
 
 _CONFLICT: Final = 409
 _LISTED: Final = 50
-_DIFFERENCES: Final = 25
 
 
 class DifferencesAsked(BaseModel):
@@ -108,14 +107,12 @@ def _differences(found: ReviewAgreement, asked: DifferencesAsked) -> dict[str, A
     split = [each for each in every if len({*each[1].labels.values()}) > 1]
     shown = split if asked.people else every
     rows = [each for each in shown if asked.criterion in {"", each[0]}]
-    page = min(asked.page - 1, max(0, len(rows) - 1) // _DIFFERENCES)
-    first = page * _DIFFERENCES
+    listed, pages = paged(rows, asked.page)
     return {
         "asked": asked,
-        "page": page + 1,
+        **pages,
         "total": len(rows),
-        "rows": rows[first : first + _DIFFERENCES],
-        "more": first + _DIFFERENCES < len(rows),
+        "rows": listed,
         "by_criterion": Counter(name for name, _ in shown),
         "by_people": sum(asked.criterion in {"", name} for name, _ in split),
     }
