@@ -9,13 +9,26 @@ import msgspec
 
 from jurybox.app.review_desk import ReviewDesk, StoredSample
 from jurybox.calibration.calibration_record import Agreement
-from jurybox.calibration.gold import WHOLE, Gold, GoldCase, gold_scales, words_of
+from jurybox.calibration.gold import (
+    SIDE_SCALE,
+    WHOLE,
+    WINNER,
+    Gold,
+    GoldCase,
+    gold_scales,
+    words_of,
+)
 from jurybox.documents.numbers import shown
 from jurybox.engine.plan import Plan
 from jurybox.engine.records import RunRow
 from jurybox.errors import InputError
 from jurybox.judging.formats.reply_format import Side
-from jurybox.reporting.review_text import ReviewAgreement, SubsetAgreement, UnclearCase
+from jurybox.reporting.review_text import (
+    ReviewAgreement,
+    ReviewedSample,
+    SubsetAgreement,
+    UnclearCase,
+)
 from jurybox.reporting.stored import damaged, plan_of, reading, rubric_of
 from jurybox.review.reviews import Review, by_number, gold_of
 from jurybox.review.selection import RandomSubset, too_many_missing
@@ -374,8 +387,25 @@ def review_agreement(desk: ReviewDesk) -> ReviewAgreement | None:
         by_rules=ruled or not plan_of(desk.run).judges,
         estimates=_estimates(desk, blind, part),
         unclear=tuple(_unclear(desk, every)),
+        reviewed=tuple(_reviewed(desk, found, {"random": part.reviewed, "flagged": flagged})),
     )
     return msgspec.structs.replace(agreed, changed_gates=dict(_changed_gates(desk, agreed)))
+
+
+def _reviewed(
+    desk: ReviewDesk, found: Mapping[int, GoldCase], parts: Mapping[str, Collection[int]]
+) -> Iterator[ReviewedSample]:
+    from jurybox.calibration.judge_comparison import banded
+
+    scales = gold_scales(desk.rubric) | {WINNER: SIDE_SCALE}
+    for number, case in found.items():
+        labels = {name: banded(case, name, scale) for name, scale in scales.items()}
+        yield ReviewedSample(
+            number=number,
+            parts=tuple(name for name, numbers in parts.items() if number in numbers),
+            people={name: people for name, (people, _) in labels.items() if people},
+            judge={name: judge for name, (_, judge) in labels.items() if judge is not None},
+        )
 
 
 def _changed_gates(desk: ReviewDesk, found: ReviewAgreement) -> Iterator[tuple[str, bool]]:

@@ -40,6 +40,11 @@ class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
     judge_reasoning: str = ""
     people_reasoning: str = ""
 
+    @property
+    def is_split(self) -> bool:
+        """Whether people differ from each other too."""
+        return len({*self.labels.values()}) > 1
+
 
 class JudgeBias(msgspec.Struct, frozen=True, kw_only=True):
     """How much higher the judge scores than people, on average."""

@@ -163,6 +163,14 @@ def confusion_of(
     return Confusion(labels=labels, counts=tuple(tuple(row) for row in counts))
 
 
+def banded(case: GoldCase, name: str, scale: Scale) -> tuple[tuple[str, ...], str | None]:
+    """Return people's labels and the judge's score as the confusion matrix names them."""
+    bins, judged = scale.bins(_BANDS), case.judged(name)
+    labels = SIDE_NAMES if name == WINNER else bins.labels()
+    people = tuple(labels[bins.place(each)] for each in case.labels(name).values())
+    return people, None if judged is None else labels[bins.place(judged)]
+
+
 def _worst(
     cases: Sequence[GoldCase], name: str, scale: Scale, most: int
 ) -> tuple[Disagreement, ...]:

@@ -72,6 +72,7 @@ _WORDS: Final = {
     "latency_e2e_ms": "latency (ms)",
     "latency_model_ms": "model latency (ms)",
     "win_rate": "win rate of response A",
+    "points_of_b": "points of B",
     "right": "agreement with people's labels",
 }
 

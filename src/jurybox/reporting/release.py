@@ -30,6 +30,8 @@ REVIEW_STATES: Final = {
     "disputed": "concern disputed",
     "unflagged": "not flagged, reviewed",
     "reviewed": "reviewed",
+    "random": "random subset",
+    "flagged": "flagged, reviewed blind",
 }
 """The states of a sample's review that samples can be filtered by, in words."""
 

@@ -43,6 +43,20 @@ class UnclearCase(msgspec.Struct, frozen=True, kw_only=True):
     comment: str
 
 
+class ReviewedSample(msgspec.Struct, frozen=True, kw_only=True):
+    """A sample behind the numbers, with its labels by criterion, named as in the tables."""
+
+    number: int
+    parts: tuple[str, ...]  # ``random``, ``flagged`` or both
+    people: dict[str, tuple[str, ...]]
+    judge: dict[str, str]
+
+    def compares(self, criterion: str, people: str = "", judge: str = "") -> bool:
+        """Return whether people and the judge labeled the criterion, with these labels if given."""
+        given, own = self.people.get(criterion, ()), self.judge.get(criterion)
+        return bool(given) and own is not None and people in {"", *given} and judge in {"", own}
+
+
 class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     """Agreement of judges with people and among people, and the run's corrected metrics.
 
@@ -75,6 +89,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     changed_gates: dict[str, bool] = {}
     # What reviewers could not score, for the rubric's authors.
     unclear: tuple[UnclearCase, ...] = ()
+    reviewed: tuple[ReviewedSample, ...] = ()  # the samples of both parts
 
     @property
     def sentence(self) -> str:
@@ -295,13 +310,14 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         who = "1 person" if len(self.reviewers) == 1 else f"{len(self.reviewers)} people"
         return f"{who}: {', '.join(self.reviewers)}"
 
-    def differences(self, part: str) -> list[tuple[str, calibration_record.Disagreement]]:
+    def differences(self, *parts: str) -> list[tuple[str, calibration_record.Disagreement]]:
         """Return the random or flagged samples whose labels differ, with the criterion.
 
         The farthest apart come first, by the width of their scale.
         """
-        agreement = (self.flagged if part == "flagged" else self.random).agreement
-        criteria = () if agreement is None else agreement.criteria
+        known = {"random": self.random.agreement, "flagged": self.flagged.agreement}
+        made = [known[part] for part in parts or known]
+        criteria = [each for agreement in made if agreement for each in agreement.criteria]
         found = [(each.criterion, one) for each in criteria for one in each.worst]
         return sorted(found, key=lambda each: -each[1].distance)
 
@@ -344,7 +360,9 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
 
     def as_data(self) -> dict[str, Any]:
         """Return the agreement as plain data for JSON."""
-        return {**msgspec.to_builtins(self), "lines": list(self.lines)}
+        data: dict[str, Any] = msgspec.to_builtins(replace(self, reviewed=()))
+        del data["reviewed"]
+        return {**data, "lines": list(self.lines)}
 
 
 def _corrected(found: ReviewAgreement) -> Iterator[str]:

@@ -45,7 +45,8 @@ class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
     high: float | None = None
     above: float | None = None
     below: float | None = None
-    # ``number``, ``urgency``, ``id`` or ``metric:NAME``; ties are sorted by number.
+    # ``number``, ``urgency``, ``id``, ``metric:NAME``, or ``among`` for the order of these numbers;
+    # ties are sorted by number.
     sort: str = "number"
     descending: bool = False
     # Whether samples without the metric come first, in either direction. If so, ties are sorted by
@@ -218,6 +219,9 @@ class Finder:
                 by = f"CASE WHEN {_in(query.concerned)} THEN 0 ELSE 1 END {up}, {by}"
         elif query.sort == "urgency":
             by = f"{self._urgency} {direction}, {LOSSES} {up}, number {up}"
+        elif query.sort == "among":
+            places = (f"WHEN {number} THEN {at}" for at, number in enumerate(query.among))
+            by = f"CASE number {' '.join(places)} END {direction}"
         else:
             by = f"sample_id {direction}, number {up}"
         return f"SELECT number FROM facets WHERE {self._where} ORDER BY {by}"

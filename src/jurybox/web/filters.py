@@ -1,7 +1,7 @@
 """The query parameters that select samples, the same for pages and the API."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlencode
 
@@ -9,14 +9,18 @@ from msgspec.structs import replace
 from pydantic import BaseModel, Field
 
 from jurybox.app.view_run import view_run
+from jurybox.calibration.gold import WINNER
 from jurybox.engine.records import RunRow
 from jurybox.reporting.html.markdown_text import harmless
-from jurybox.reporting.release import ReleaseReview
+from jurybox.reporting.metric_text import metric_title
+from jurybox.reporting.release import ReleaseReview, read_reviews
+from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.stored import rubric_of
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import FLAGS
 from jurybox.storage.sample_search import LONGEST_SEARCH, MOST, Groups, SamplePage, SampleQuery
 from jurybox.storage.store import Store
-from jurybox.web.app_state import AppState, Pending, soon
+from jurybox.web.app_state import PATIENCE, AppState, Pending, soon
 from jurybox.web.lookup import ANY_TEXT
 
 SIZE: Final = 50  # samples on a page
@@ -28,6 +32,7 @@ _Name = Annotated[str, Field(min_length=1, max_length=_MAX_NAME, pattern=ANY_TEX
 _Flag = Annotated[str, Field(pattern=f"^({'|'.join(FLAGS)})$")]
 _End = Annotated[float, Field(allow_inf_nan=False)]
 _WORST: Final = "worst"
+_PARTS: Final = ("random", "flagged")
 
 Offset = Annotated[int, Field(ge=0, le=1_000_000, description="How many to skip at the beginning.")]
 Limit = Annotated[int, Field(ge=1, le=MOST, description="How many are returned at most.")]
@@ -72,6 +77,50 @@ class SampleFilter(BaseModel):
         description="Whether the highest come first; samples without the metric are always last.",
     )
     queued: bool = Field(default=False, description="Only samples that a person should review.")
+    # Still to be reviewed, settled by reviews, awaited by a release, with a safety concern that a
+    # reviewer confirmed, or that reviewers disagree about, reviewed without a flag, or reviewed.
+    review: (
+        Literal[
+            "open",
+            "done",
+            "awaiting",
+            "confirmed",
+            "disputed",
+            "unflagged",
+            "reviewed",
+            "random",
+            "flagged",
+        ]
+        | None
+    ) = Field(
+        None,
+        description="The state of the samples' review; `random` and `flagged` are the two parts of"
+        " the agreement page.",
+    )
+    reviewer: _Name | None = Field(None, description="The name of a reviewer of the samples.")
+    differs: _Name | None = Field(
+        None,
+        description="A criterion, or `winner`, on which the judge and people differ; `any` for any"
+        " of them. Only blind reviews count, as on the agreement page.",
+    )
+    people_differ: bool = Field(
+        default=False, description="With `differs`, only where people differ from each other too."
+    )
+    compared: _Name | None = Field(
+        None, description="A criterion, or `winner`, that both people and the judge have labeled."
+    )
+    people: str = Field(
+        "", max_length=_MAX_NAME, description="With `compared`, the label that a person gave."
+    )
+    judge: str = Field(
+        "", max_length=_MAX_NAME, description="With `compared`, the label that the judge gave."
+    )
+    several: _Name | None = Field(
+        None, description="A criterion, or `winner`, that several people have labeled."
+    )
+    _known: tuple[ReleaseReview, SampleQuery] | None = None
+    _matching: str | None = None
+    _compared: ReviewAgreement | None = None
 
     def chosen(self, groups: Callable[[], Groups]) -> Self:
         """Return the filter with group names in place of the digests that forms submit."""
@@ -86,38 +135,18 @@ class SampleFilter(BaseModel):
 
     def query(self, overall: str, **part: int) -> SampleQuery:
         """Return the query to the store; a range without a metric applies to the overall score."""
-        values: dict[str, Any] = self.model_dump(include=set(SampleFilter.model_fields)) | part
+        values: dict[str, Any] = self.model_dump(include=_IN_QUERY) | part
         flags = tuple(values.pop("flag"))
         if self.metric is None and {self.low, self.high, self.above, self.below} != {None}:
             values["metric"] = overall
         return SampleQuery(**values, flags=flags)
 
-
-class ListFilter(SampleFilter, extra="forbid"):
-    """The query parameters of an API request for samples."""
-
-    offset: int = Field(0, ge=0, le=_MAX_OFFSET, description="How many to skip at the beginning.")
-    limit: Limit = 50
-
-
-class PageFilter(SampleFilter):
-    """The query parameters of a page of samples; ``at`` is a sample's position in the list."""
-
-    sort: str = Field(_WORST, pattern=rf"^({_WORST}|number|urgency|id|metric:[^\x00]{{1,200}})$")
-    # Still to be reviewed, settled by reviews, awaited by a release, with a safety concern that a
-    # reviewer confirmed, or that reviewers disagree about, reviewed without a flag, or reviewed.
-    review: (
-        Literal["open", "done", "awaiting", "confirmed", "disputed", "unflagged", "reviewed"] | None
-    ) = None
-    page: int = Field(1, ge=1, le=10_000_000)
-    at: int | None = Field(None, ge=0, le=_MAX_OFFSET)
-    _known: tuple[ReleaseReview, SampleQuery] | None = None
-    _matching: str | None = None
-
-    def is_searched(self, place: AppState, run: RunRow) -> bool:
-        """Search the samples for the text; return whether that is finished."""
+    def is_ready(self, place: AppState, run: RunRow, patience: float | None = PATIENCE) -> bool:
+        """Compare people with the judge, and search for the text; return whether it is finished."""
+        if self.differs or self.compared or self.several or self.review in _PARTS:
+            self._compared = place.agreement(run).result()
         if self.search:
-            matching = soon(place.matching(run, self.search))
+            matching = soon(place.matching(run, self.search), patience)
             self._matching = None if isinstance(matching, Pending) else matching
         return not self.search or self._matching is not None
 
@@ -136,7 +165,12 @@ class PageFilter(SampleFilter):
             first = order.missing_first and not self.descending
             descending = order.descending != self.descending
             query = replace(query, sort=order.sort, missing_first=first, descending=descending)
-        if self.review is not None:
+        numbers = self._labeled(store, run)
+        if numbers is not None:
+            query = replace(query, among=(*numbers,) or (-1,))
+            if self.sort == _WORST and self.differs:
+                query = replace(query, sort="among")
+        if self.review is not None and self.review not in _PARTS:
             found = {
                 "open": {"queued": True, "without": release.done(*self.flag)},
                 "done": {"among": release.done(*self.flag) or (-1,)},
@@ -148,19 +182,88 @@ class PageFilter(SampleFilter):
                 "unflagged": {"among": release.unflagged or (-1,)},
                 "reviewed": {"among": release.every or (-1,)},
             }
-            query = replace(query, **found[self.review])
+            states: dict[str, Any] = found[self.review]
+            if numbers is not None and "among" in states:
+                states["among"] = (*_both(numbers, states["among"]),) or (-1,)
+            query = replace(query, **states)
         return query
+
+    def _labeled(self, store: Store, run: RunRow) -> list[int] | None:
+        """Return the samples with the wanted labels, farthest apart first; None if none are."""
+        kept: list[int] | None = None
+        part = self.review if self.review in _PARTS else None
+        if part or self.differs or self.compared or self.several:
+            found = self._compared
+            kept = [
+                each.number
+                for each in (() if found is None else found.reviewed)
+                if (part in each.parts if part else each.parts)
+                and (not self.several or len(each.people.get(self.several, ())) > 1)
+                and (not self.compared or each.compares(self.compared, self.people, self.judge))
+            ]
+            if found is not None and self.differs:
+                differing = (
+                    each.number
+                    for name, each in found.differences(*filter(None, [part]))
+                    if self.differs in {"any", name} and (each.is_split or not self.people_differ)
+                    if each.number is not None
+                )
+                kept = _both(dict.fromkeys(differing), kept)
+        if self.reviewer:
+            every = read_reviews(run, store.reviews(run.id)).every
+            theirs = [each.number for each in every if each.reviewer == self.reviewer]
+            kept = theirs if kept is None else _both(kept, theirs)
+        return kept
+
+    def of_people(self, rubric: Rubric) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield what is asked of people's labels in words, with what removes it from an address."""
+
+        def on(name: str) -> str:
+            return "the winner" if name == WINNER else metric_title(name, rubric)
+
+        if self.differs:
+            where = "" if self.differs == "any" else f" on {on(self.differs)}"
+            yield f"people and the judge differ{where}", {"differs": None, "people_differ": None}
+            if self.people_differ:
+                yield "people differ too", {"people_differ": None}
+        if self.compared:
+            given = {"people": self.people, "the judge": self.judge}
+            said = [f"{who} {label}" for who, label in given.items() if label]
+            words = f"{on(self.compared)}: {', '.join(said) or 'people and the judge'}"
+            yield words, {"compared": None, "people": None, "judge": None}
+        if self.several:
+            yield f"{on(self.several)}: several people", {"several": None}
+        if self.reviewer:
+            yield f"reviewed by {self.reviewer}", {"reviewer": None}
 
     def _reviewed(self, store: Store, run: RunRow) -> tuple[ReleaseReview, SampleQuery]:
         """Return a run's reviews and its worst-first query, reading them once per page."""
         if self._known is None:
             rubric, release = rubric_of(run), ReleaseReview()
             self._known = release, release.worst_first(rubric.overall_name)
-            scored = run.status == "finished" and rubric.components
+            scored = self.sort == _WORST and run.status == "finished" and rubric.components
             if self.review is not None or scored or store.review_state(run.id):
                 view = view_run(run, store)
                 self._known = view.release, view.worst_first
         return self._known
+
+
+_IN_QUERY: Final = set(SampleFilter.model_fields) & set(SampleQuery.__struct_fields__) | {"flag"}
+
+
+class ListFilter(SampleFilter, extra="forbid"):
+    """The query parameters of an API request for samples."""
+
+    offset: int = Field(0, ge=0, le=_MAX_OFFSET, description="How many to skip at the beginning.")
+    limit: Limit = 50
+
+
+class PageFilter(SampleFilter):
+    """The query parameters of a page of samples; ``at`` is a sample's position in the list."""
+
+    sort: str = Field(_WORST, pattern=rf"^({_WORST}|number|urgency|id|metric:[^\x00]{{1,200}})$")
+    page: int = Field(1, ge=1, le=10_000_000)
+    at: int | None = Field(None, ge=0, le=_MAX_OFFSET)
 
     def address(self, **changes: Any) -> str:  # noqa: ANN401 - whatever a field may be
         """Return the query string of an address; None removes a value."""
@@ -171,6 +274,12 @@ class PageFilter(SampleFilter):
             if value not in (None, type(self).model_fields[name].default)
         }
         return f"?{urlencode(given, doseq=True, errors='replace')}" if given else ""
+
+
+def _both(numbers: Iterable[int], others: Iterable[int]) -> list[int]:
+    """Return the numbers that are in both, in the order of the first."""
+    known = {*others}
+    return [each for each in numbers if each in known]
 
 
 def option(name: str) -> str:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from jurybox.app.view_run import calibration_as_data, view_run
 from jurybox.engine.records import Facets, ReviewRow
 from jurybox.reporting.export_rows import record_as_data
-from jurybox.reporting.stored import damaged, plan_of, rubric_of
+from jurybox.reporting.stored import damaged, plan_of
 from jurybox.reporting.view import ListedRun, is_running, listed_run
 from jurybox.scoring.sample_result import flag_names
 from jurybox.web.filters import Limit, ListFilter, Offset
@@ -232,11 +232,8 @@ def rubrics(place: PlaceOf) -> Response:
 @router.get("/runs/{run}/samples", responses=answers(FoundSamples))
 def samples(run: TheRun, asked: Annotated[ListFilter, Query()], place: PlaceOf) -> Response:
     """Return the matching samples of a run."""
-    query = asked.query(rubric_of(run).overall_name, offset=asked.offset, limit=asked.limit)
-    if asked.search:
-        matching = place.matching(run, asked.search).result()
-        query = msgspec.structs.replace(query, matching=matching)
-    page = place.store.find_samples(run.id, query)
+    asked.is_ready(place, run, None)
+    page = asked.find(place.store, run, offset=asked.offset, limit=asked.limit)
     try:
         found = FoundSamples(samples=tuple(map(_found, page.rows)), total=page.total)
     except msgspec.DecodeError as error:

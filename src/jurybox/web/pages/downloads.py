@@ -14,6 +14,7 @@ from jurybox.reporting.export_rows import export_shape, export_writer, exported_
 from jurybox.reporting.metric_text import plain_words
 from jurybox.reporting.release import REVIEW_STATES
 from jurybox.reporting.reports import write_report
+from jurybox.reporting.stored import rubric_of
 from jurybox.web.app_state import AppState
 from jurybox.web.filters import PageFilter
 from jurybox.web.lookup import PlaceOf, TheRun
@@ -42,15 +43,14 @@ async def samples_file(
     """Answer with the matching samples in the page's order, as `jurybox export` writes them."""
 
     def write(file: BinaryIO) -> dict[str, str]:
-        if asked.search:
-            place.matching(run, asked.search).result()
-            asked.is_searched(place, run)
+        asked.is_ready(place, run, None)
         numbers = place.store.sorted_numbers(run.id, asked.query_for(place.store, run))
         shape = export_shape(run)
         rows = exported_rows(place.store, run, shape, [*numbers])
         count = export_writer(f"samples.{form}")(file, shape.columns, rows)
         chosen = (*map(plain_words, asked.flag), REVIEW_STATES.get(asked.review or ""))
-        words = (*chosen, asked.scenario, asked.demographic, asked.search, count)
+        labels = (words for words, _ in asked.of_people(rubric_of(run)))
+        words = (*chosen, *labels, asked.scenario, asked.demographic, asked.search, count)
         return saved_as(file_name(run, place.store, *words, ending=f".{form}"))
 
     kind = "text/csv" if form == "csv" else "application/jsonl"

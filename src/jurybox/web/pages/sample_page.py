@@ -285,7 +285,7 @@ def neighbors(place: AppState, run: RunRow, number: int, asked: PageFilter) -> N
     store, first, total = place.store, 0, 0
     numbers: Sequence[int] = ()
     query = asked.address(page=None if asked.at is None else asked.at // SIZE + 1)
-    if asked.at is not None and asked.is_searched(place, run):
+    if asked.at is not None and asked.is_ready(place, run):
         first = max(0, asked.at - 1)
         page = asked.find(store, run, offset=first, limit=3)
         numbers, total = [row.number for row in page.rows], page.total

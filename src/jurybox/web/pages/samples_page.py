@@ -50,7 +50,7 @@ def samples_page(
     """Answer with a page of the matching samples."""
     store, rubric = place.store, rubric_of(run)
     first = (asked.page - 1) * SIZE
-    if not asked.is_searched(place, run):
+    if not asked.is_ready(place, run):
         title = f"Searching for {cut(asked.search or '', _LONGEST)}"
         return waiting_page(request, title, "All texts of this run are being read.")
     found = asked.find(store, run, offset=first, limit=SIZE)
@@ -114,6 +114,7 @@ def samples_page(
         "unknown": {} if found.rows else _unknown(store, run, asked),
         "flags": {name: kind.meaning for name, kind in (KINDS | MARKS).items()},
         "review_states": REVIEW_STATES,
+        "of_people": [*asked.of_people(rubric)],
         **_facets(store, run, asked, found),
         "groups": store.groups(run.id),
         "option": option,

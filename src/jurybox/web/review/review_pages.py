@@ -3,6 +3,7 @@
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import partial
 from io import BytesIO
 from typing import Annotated, Any, Final, Literal
 
@@ -15,10 +16,12 @@ from starlette.responses import RedirectResponse, Response
 from jurybox.app.gold_sets import gold_rows
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.app.view_run import view_run
+from jurybox.calibration.gold import WINNER, gold_scales
 from jurybox.engine.records import ReviewRow
 from jurybox.errors import InputError
 from jurybox.judging.safety import SafetyFinding
 from jurybox.reporting.export_rows import write_json_lines
+from jurybox.reporting.metric_text import metric_title
 from jurybox.reporting.release import flag_outcome
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.stored import SampleRecord, plan_of, reading, run_title
@@ -26,6 +29,7 @@ from jurybox.review.review_input import read_reviewer
 from jurybox.review.reviews import ORDERS, REVIEW, Circumstances, Queue, ReviewCase, read_review
 from jurybox.web.app_state import AppState, app_state_of
 from jurybox.web.error_pages import PageError
+from jurybox.web.filters import PageFilter
 from jurybox.web.lookup import LARGEST, Number, PlaceOf
 from jurybox.web.review.form import (
     CONCERN,
@@ -40,7 +44,14 @@ from jurybox.web.review.form import (
 from jurybox.web.review.reveal import compared, parts_of
 from jurybox.web.review.review_session import REVIEWER, TheDesk, TheVisit, Visit, address, queue_of
 from jurybox.web.security import form_of
-from jurybox.web.template_engine import file_name, page_response, paged, saved_as, text_response
+from jurybox.web.template_engine import (
+    file_name,
+    page_response,
+    paged,
+    saved_as,
+    segment,
+    text_response,
+)
 
 _CONFLICT: Final = 409
 _LISTED: Final = 50
@@ -88,6 +99,7 @@ def agreement_page(
         "base": address(desk),
         "agreement": found,
         "differ": None if found is None else _differences(found, asked),
+        "samples_url": partial(_samples_url, desk),
         "gates": {str(each): each for each in desk.rubric.gates},
         "counts": Counter(each.reviewer for each in desk.reviews()),
         "rubric": desk.rubric,
@@ -104,7 +116,7 @@ def _differences(found: ReviewAgreement, asked: DifferencesAsked) -> dict[str, A
     if found.random.agreement is None:
         asked = asked.model_copy(update={"part": "flagged"})
     every = found.differences(asked.part)
-    split = [each for each in every if len({*each[1].labels.values()}) > 1]
+    split = [each for each in every if each[1].is_split]
     shown = split if asked.people else every
     rows = [each for each in shown if asked.criterion in {"", each[0]}]
     listed, pages = paged(rows, asked.page)
@@ -113,9 +125,22 @@ def _differences(found: ReviewAgreement, asked: DifferencesAsked) -> dict[str, A
         **pages,
         "total": len(rows),
         "rows": listed,
+        # A criterion's rows are samples; with every criterion, a sample may have several.
+        "samples": [*dict.fromkeys(each.number for _, each in rows)],
         "by_criterion": Counter(name for name, _ in shown),
         "by_people": sum(asked.criterion in {"", name} for name, _ in split),
     }
+
+
+def _samples_url(desk: ReviewDesk, number: int | None = None, **given: Any) -> str:  # noqa: ANN401
+    """Return the address of samples with these labels, or of one; criteria have their titles."""
+    ids = {metric_title(name, desk.rubric): name for name in (*gold_scales(desk.rubric), WINNER)}
+    for name in {"differs", "compared", "several"}.intersection(given):
+        given[name] = ids.get(given[name], given[name])
+    one = "" if number is None else f"/{number}"
+    return (
+        f"/runs/{segment(desk.run.id)}/samples{one}{PageFilter.model_validate({}).address(**given)}"
+    )
 
 
 def _commands(desk: ReviewDesk, at_store: str) -> dict[str, str]:

@@ -589,7 +589,7 @@ def test_the_samples_on_which_judge_and_people_differ_are_listed_farthest_apart_
         desk(made).submit(number, who, scores, "Two.", shown=Circumstances(queue="flagged"))
 
     def listed(query: str = "") -> list[tuple[str, ...]]:
-        row = r'/samples/(\d+)">.*?criterion">(\w+)<.*?"number">(\d)<.*?people">(.*?)</td>'
+        row = r'/samples/(\d+)\?[^"]*">.*?criterion">(\w+)<.*?"number">(\d)<.*?people">(.*?)</td>'
         found = re.findall(row, anna.get(f"{DESK}/agreement{query}").text, re.DOTALL)
         return [(*each, re.sub("<[^>]*>", "", people)) for *each, people in found]
 

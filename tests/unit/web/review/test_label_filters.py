@@ -1,0 +1,110 @@
+"""Samples filtered by how labels of people and the judge compare: pages, files and the API."""
+
+import html
+import re
+
+import pytest
+
+from jurybox.app.review_desk import ReviewDesk
+from jurybox.review.reviews import Circumstances, Queue
+from jurybox.sample import Response
+from pages_client import PagesClient
+from stored_runs import Made, MakeRun, answered
+from unit.web.review.test_desk_pages import RUBRIC, judge
+
+RUN = "/runs/run-a"
+
+
+def review(made: Made, *given: tuple[int, str, int, int], queue: Queue = "random") -> None:
+    """Store reviews: a sample's number, who, and the scores of facts and tone."""
+    desk = ReviewDesk(made.store, made.row)
+    for number, who, facts, tone in given:
+        scores = {"scores": {"facts": facts, "tone": tone}}
+        desk.submit(number, who, scores, shown=Circumstances(queue=queue))
+
+
+@pytest.fixture
+def made(make_run: MakeRun) -> Made:
+    # The judge gives facts 4 and tone 3, and all samples are flagged.
+    made = make_run([answered(f"s{number}") for number in range(6)], judge, rubric=RUBRIC)
+    review(made, (0, "Anna", 4, 3), (1, "Anna", 3, 3), (2, "Anna", 1, 1), (2, "Ben", 4, 3))
+    review(made, (3, "Ben", 4, 3), (4, "Ben", 2, 2), (5, "Ben", 4, 5), queue="flagged")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        # Farthest apart first: sample 4 by two points, then sample 2 by the mean of 3 and 0.
+        ("differs=facts", [4, 2, 1]),
+        ("differs=tone", [5, 2, 4]),
+        ("differs=any", [4, 5, 2, 1]),
+        ("differs=facts&people_differ=true", [2]),
+        ("differs=facts&reviewer=Anna", [2, 1]),
+        ("differs=facts&review=reviewed", [4, 2, 1]),
+        ("differs=facts&flag=passed", []),
+        ("differs=facts&search=s2", [2]),
+        ("compared=facts", [0, 1, 2, 3, 4, 5]),
+        ("compared=facts&people=4&judge=4", [0, 2, 3, 5]),
+        ("compared=facts&people=3&judge=3", []),
+        ("several=facts", [2]),
+        ("reviewer=Ben", [2, 3, 4, 5]),
+        ("review=random", [0, 1, 2, 3, 4, 5]),
+        ("review=flagged", [0, 1, 2, 3, 4, 5]),
+        ("differs=nothing", []),
+        ("differs=winner", []),
+        ("reviewer=Nobody", []),
+    ],
+)
+def test_a_filter_finds_the_same_on_the_page_in_files_and_in_the_api(
+    made: Made, pages: PagesClient, query: str, found: list[int]
+) -> None:
+    del made
+    rows = re.findall(r'id="row-(\d+)"', pages.get(f"{RUN}/samples?{query}").text)
+    assert [*map(int, rows)] == found if "differs" in query else {*map(int, rows)} == {*found}
+    answer = pages.get(f"/api{RUN}/samples?{query}").json()
+    assert [each["number"] for each in answer["samples"]] == sorted(found)
+    assert answer["total"] == len(found)
+    lines = pages.get(f"{RUN}/samples.jsonl?{query}").text.splitlines()
+    assert len(lines) == len(found)
+
+
+def test_the_list_of_differences_opens_samples_that_know_their_place(
+    made: Made, pages: PagesClient
+) -> None:
+    review(made, (0, "Ben", 4, 1))
+    page = pages.get(f"{RUN}/review/agreement?part=flagged&criterion=Facts").text
+    links = [html.unescape(each) for each in re.findall(r'<th scope="row"><a href="([^"]*)', page)]
+    query = "?review=flagged&differs=facts"
+    assert links == [
+        f"{RUN}/samples/{number}{query}&at={at}" for at, number in enumerate((4, 2, 1))
+    ]
+    sample = html.unescape(pages.get(links[1]).text)
+    assert "2 of 3" in re.sub("<[^>]*>", "", sample)
+    assert f'href="{links[0]}"' in sample
+    assert f'href="{links[2]}"' in sample
+    assert f'href="{RUN}/samples{query}#row-2"' in sample
+    listed = html.unescape(pages.get(f"{RUN}/samples{query}").text)
+    assert "people and the judge differ on Facts" in listed
+    assert f'href="{RUN}/review/agreement"' in listed
+    named = pages.get(f"{RUN}/samples.csv{query}").headers["content-disposition"]
+    assert named.endswith("people-and-the-judge-differ-on-Facts-3.csv")
+
+
+def test_winners_are_compared_too(make_run: MakeRun, pages: PagesClient) -> None:
+    second = Response(text="the second text")
+    rows = [answered(f"s{number}", response_b=second) for number in range(4)]
+    made = make_run(rows, judge, rubric=RUBRIC)
+    desk = ReviewDesk(made.store, made.row)
+    # The judge prefers whichever is shown first, so every pair is a tie.
+    for number, winner in enumerate(("tie", "A", "B")):
+        desk.submit(number, "Anna", {"winner": winner}, shown=Circumstances(queue="random"))
+    for query, found in (
+        ("differs=winner", [1, 2]),
+        ("compared=winner&people=A&judge=tie", [1]),
+        ("compared=winner&people=tie&judge=tie", [0]),
+    ):
+        answer = pages.get(f"/api{RUN}/samples?{query}").json()
+        assert [each["number"] for each in answer["samples"]] == found
+    page = pages.get(f"{RUN}/samples?differs=winner").text
+    assert "people and the judge differ on the winner" in page
