@@ -449,3 +449,14 @@ def test_flags_are_counted_among_the_samples_that_are_asked_for(store: Store) ->
     assert store.find_samples("run-1", SampleQuery(flags=("safety",))).flags == alarmed
     assert store.find_samples("run-1", SampleQuery(search="s1")).flags == alarmed
     assert store.find_samples("other", SampleQuery()).flags == {}
+
+
+def test_samples_that_another_run_has_too_are_found_by_id_and_repeat(store: Store) -> None:
+    store.append([made(number, sample_id=name) for number, name in enumerate("abc")], [])
+    others = [made(0, "other", sample_id="c"), made(1, "other", sample_id="a", repeat=1)]
+    store.append([*others, made(2, "other", sample_id="b")], [])
+    for descending, expected in ((False, ["b", "c"]), (True, ["c", "b"])):
+        found = store.find_samples("run-1", SampleQuery(also_in="other", descending=descending))
+        assert [row.sample_id for row in found.rows] == expected
+        assert found.total == 2
+    assert store.find_samples("run-1", SampleQuery(also_in="none")).total == 0

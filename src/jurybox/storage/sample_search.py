@@ -38,6 +38,7 @@ class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
     scenario: str | None = None
     demographic: str | None = None
     winner: str | None = None  # or `ANY`
+    also_in: str | None = None  # the id of a run that has the samples too, by id and repeat
     # The name of a metric whose value is from ``low`` to ``high``, inclusive, greater than
     # ``above`` and less than ``below``.
     metric: str | None = None
@@ -179,6 +180,12 @@ class Finder:
             elif wanted is not None:
                 parts.append(f"{name} = ?")
                 values.append(label(wanted))
+        if query.also_in is not None:
+            parts.append(
+                "EXISTS (SELECT 1 FROM samples AS other WHERE other.run_id = ?"
+                " AND other.sample_id = facets.sample_id AND other.repeat = facets.repeat)"
+            )
+            values.append(query.also_in)
         if query.metric is not None:
             metric = self._number(query.metric)
             ends = {">=": query.low, "<=": query.high, ">": query.above, "<": query.below}

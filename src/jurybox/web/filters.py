@@ -58,6 +58,9 @@ class SampleFilter(BaseModel):
     winner: Literal["A", "B", "tie", "any"] | None = Field(
         None, description="The better response; `any` for all pairs with a result."
     )
+    also_in: _Name | None = Field(
+        None, description="The id of another run; only samples that it has too, by id and repeat."
+    )
     metric: _Name | None = Field(
         None,
         description="The metric that `low`, `high`, `above` and `below` apply to. Default: the"
