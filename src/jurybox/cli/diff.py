@@ -29,10 +29,11 @@ from jurybox.reporting.compare_runs import CompareOptions, compare_runs
 from jurybox.reporting.html.html_render import side_by_side_html
 from jurybox.reporting.html.run_verdict import verdict_of
 from jurybox.reporting.metric_text import between, cost_of, gate_value, p_value
-from jurybox.reporting.run_changes import CHANGES, GroupPair, MetricPair, SampleChange
+from jurybox.reporting.run_changes import CHANGES, GroupPair, MetricPair, SampleChange, word
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.side_by_side import SideBySide, side_by_side
 from jurybox.reporting.view import RunView
+from jurybox.rubric.metrics import WIN_RATE
 from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.metric_differences import MetricDifference
 from jurybox.storage.store import Store
@@ -213,8 +214,15 @@ def _print(diff: RunDiff, doubts: Mapping[str, str]) -> None:
     if diff.gates:
         gates = ((each.gate, *_gate(each.a), *_gate(each.b)) for each in diff.gates)
         print_table(("gate", a, "passes", b, "passes"), gates)
-    for name, word in diff.verdicts():
-        print_line(f"{name}  {word}")
+    _print_verdicts(diff)
+
+
+def _print_verdicts(diff: RunDiff) -> None:
+    """Print the conclusions of both runs, by name."""
+    for name in ("release_ready", "decision"):
+        values = [view.as_data().get(name) for view in (diff.a, diff.b)]
+        if values != [None, None]:
+            print_line(f"{name.replace('_', ' ')}  {' | '.join(map(word, values))}")
 
 
 def _print_tested(diff: RunDiff) -> None:
@@ -231,16 +239,23 @@ def _print_tested(diff: RunDiff) -> None:
     tested = "tested, by means of votes" if diff.by_votes else "tested"
     a, b = diff.names
     apart, verdict = f"{b} - {a}", f"{b} is"
-    headings = (tested, apart, "interval", "p, corrected", "n", "detectable", verdict)
-    print_table(headings, (_tested(diff, each) for each in diff.tested))
+    headings = (tested, a, b, apart, "interval", "p, corrected", "n", "detectable", verdict)
+    values = {test.metric: values for test, values in diff.rows() if test is not None}
+    print_table(headings, (_tested(diff, each, values.get(each.metric)) for each in diff.tested))
     for (only_in_a, only_in_b), names in diff.one_sided().items():
         counts = f"{only_in_a} only in {a}, {only_in_b} only in {b}"
         print_line(f"on one side only  {', '.join(names)}: {counts}", style="yellow")
+    for name, *used in diff.used:
+        print_line(f"{name}  {used[0]} -> {used[1]} ({used[2]})")
 
 
-def _tested(diff: RunDiff, tested: MetricDifference) -> Iterator[str | Text]:
+def _tested(
+    diff: RunDiff, tested: MetricDifference, values: MetricPair | None
+) -> Iterator[str | Text]:
     made, name = tested.comparison, tested.formatted_as
     yield tested.metric
+    a, b = (made.mean_a, made.mean_b) if values is None else (values.a, values.b)
+    yield from (metric_value(name, a), metric_value(name, b))
     if not diff.comparable(tested):
         yield from ("-", "-", "-", str(made.n), "-", diff.outcome(tested))
         return
@@ -268,14 +283,15 @@ def _change(diff: RunDiff, pair: MetricPair) -> Text:
     if a == b:
         return plain(a)
     color = "green" if (pair.difference or 0) > 0 else "red"
-    compared = diff.same_rubric and pair.difference is not None
+    compared = diff.same_rubric and pair.difference is not None and pair.metric != WIN_RATE
     return plain(f"{a} -> {b}", color if compared else "")
 
 
 def _print_samples(diff: RunDiff) -> None:
     """Print how many samples changed, the largest changes, and what only one run has."""
     counts = diff.counts
-    by = "" if diff.headline is None else f" by {diff.headline}"
+    headline = WIN_RATE if diff.wins_wanted else diff.headline
+    by = "" if headline is None else f" by {headline}"
     by += ", the mean of votes" if by and diff.by_votes else ""
     print_heading(f"samples{by}  {counts.in_words(*diff.names)}")
     left = counts.changes - len(diff.samples)
@@ -283,20 +299,24 @@ def _print_samples(diff: RunDiff) -> None:
         print_line(f"--limit N lists {counted(left, 'more changed sample')}", style="dim")
     if diff.samples:
         difference = "difference by votes" if diff.by_votes else "difference"
-        score = diff.headline or "score"
-        headings = ("sample", "repeat", "change", score, difference, "what else")
-        print_table(headings, (_sample(each, diff.headline) for each in diff.samples))
+        scores = () if diff.wins_wanted else (diff.headline or "score",)
+        headings = ("sample", "repeat", "change", *scores, difference, "what else")
+        print_table(headings, (_sample(each, diff) for each in diff.samples))
     only = (counts.only_in_a, diff.only_in_a), (counts.only_in_b, diff.only_in_b)
     for name, (count, listed) in zip(diff.names, only, strict=True):
         if count:
             print_line(f"only in {name}  {_places(count, listed)}")
 
 
-def _sample(change: SampleChange, headline: str | None) -> Iterator[str]:
+def _sample(change: SampleChange, diff: RunDiff) -> Iterator[str]:
     yield from (change.id, str(change.repeat), CHANGES[change.change])
-    whole = change.pair(headline)
-    yield from ("-", "-") if whole is None else (str(whole), metric_change("", whole.difference))
-    lines = [*change.details(headline)]
+    whole = change.pair(diff.headline)
+    if diff.wins_wanted:
+        yield metric_change(WIN_RATE, change.apart)
+    else:
+        yield "-" if whole is None else str(whole)
+        yield metric_change("", None if whole is None else whole.difference)
+    lines = [*change.details(diff.headline)]
     if len(lines) > _MOST_LINES:
         lines[_MOST_LINES - 1 :] = [f"and {len(lines) - _MOST_LINES + 1} more in --json"]
     yield "\n".join(lines)

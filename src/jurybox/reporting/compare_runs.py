@@ -16,19 +16,20 @@ from typing import Any, Final, cast
 import msgspec
 
 from jurybox.calibration.gold import Gold, gold_scales, share_right
-from jurybox.documents.numbers import difference
+from jurybox.documents.numbers import difference, dollars, metric_change, metric_value
 from jurybox.engine.plan import Metadata
 from jurybox.engine.records import RunRow, read_result
 from jurybox.reporting import run_changes
 from jurybox.reporting.attention import SamplePlace
-from jurybox.reporting.metric_text import RunMetric, headline, key_metric, metrics_of
+from jurybox.reporting.metric_text import RunMetric, headline, metrics_of, plain_words
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.stored import reading
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import LOWEST_MEAN, SAMPLE_SCORE, SAMPLES, WIN_RATE, Comparison
 from jurybox.rubric.rubric_model import Criterion, Rubric
 from jurybox.scoring.sample_result import JUDGE_SCORE, SampleResult
-from jurybox.scoring.summary import GateOutcome, RunTally
+from jurybox.scoring.summary import Conclusion, GateOutcome, RunTally
+from jurybox.scoring.tally import MEASURED
 from jurybox.statistics.metric_differences import (
     DifferenceTests,
     SampleClusters,
@@ -137,7 +138,8 @@ def compare_runs(
     tested = changes.tests.tested(clustered=clusters.needed, level=options.level, seed=options.seed)
     whole = one.summary, other.summary
     same = not (changes.counts["only_in_a"] or changes.counts["only_in_b"])
-    shared = whole if same else _shared_summaries(store, views)
+    concluded = (one.conclusion, other.conclusion) if same else _over_shared(store, views)
+    shared = concluded[0].summary, concluded[1].summary
     return RunDiff(
         a=one,
         b=other,
@@ -146,6 +148,7 @@ def compare_runs(
         fields=tuple(_fields(*views)),
         metrics=tuple(_metrics(views, whole)),
         shared=tuple(_metrics(views, shared)),
+        used=tuple(_used(views, concluded, same=same)),
         tested=tested,
         gates=tuple(_gates(*views)),
         counts=run_changes.ChangeCounts(**changes.counts),
@@ -159,15 +162,35 @@ def compare_runs(
     )
 
 
-def _shared_summaries(store: Store, views: Views) -> Summaries:
-    """Return the summaries of both runs over the samples that both have."""
+def _over_shared(store: Store, views: Views) -> tuple[Conclusion, Conclusion]:
+    """Return the conclusions of both runs over the samples that both have."""
     tallies = [RunTally(view.rubric, repeats=1) for view in views]
     for pair in sample_pairs(store, views[0].row, views[1].row, SampleClusters()):
         for tally, side in zip(tallies, pair, strict=True):
             if side is not None and None not in pair:
                 tally.add(side.result, side.key[1])
-    one, other = (tally.conclude().summary for tally in tallies)
+    one, other = (tally.conclude() for tally in tallies)
     return one, other
+
+
+def _used(
+    views: Views, concluded: Iterable[Conclusion], *, same: bool
+) -> Iterator[tuple[str, str, str, str]]:
+    """Yield what the runs used: its name, both values and their difference, in words.
+
+    Times and tokens are means over the shared samples. The cost is that of whole runs, so it needs
+    the ``same`` samples.
+    """
+    one, other = (each.spreads.metrics for each in concluded)
+    for name in MEASURED:
+        if name in one and name in other:
+            a, b = one[name].mean, other[name].mean
+            values = metric_value(name, a), metric_value(name, b)
+            yield f"mean {plain_words(name)}", *values, metric_change(name, b - a)
+    a, b = (None if view.derived_from else view.cost.get("dollars") for view in views)
+    if same and (a or b) and (change := difference(a, b)) is not None:
+        sign = "+" if change > 0 else "-" if change else ""
+        yield "cost", dollars(a), dollars(b), sign + dollars(abs(change))
 
 
 def _largest(
@@ -449,7 +472,7 @@ def _groups(what: str, views: Views, summaries: Summaries) -> Iterator[run_chang
     left, right = (summary.get(what, {}) for summary in summaries)
     rubrics = [view.rubric for view in views]
     means = (rubric.mean_of(each.id) for rubric in rubrics for each in rubric.criteria)
-    names = dict.fromkeys((*map(key_metric, rubrics), *means))
+    names = dict.fromkeys((*(view.key_metric for view in views), *means))
     without = _not_comparable(views)
     for group in dict.fromkeys((*left, *right)):
         a, b = left.get(group, {}), right.get(group, {})

@@ -71,6 +71,7 @@ _WORDS: Final = {
     "evaluator_prompt_template_version_or_hash": "judges' prompt",
     "latency_e2e_ms": "latency (ms)",
     "latency_model_ms": "model latency (ms)",
+    "total_tokens": "tokens",
     "win_rate": "win rate of response A",
     "points_of_b": "points of B",
     "right": "agreement with people's labels",

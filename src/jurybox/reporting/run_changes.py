@@ -5,12 +5,11 @@ from typing import Any, Final, Literal, cast
 
 import msgspec
 
-from jurybox.documents.numbers import metric_change, short
+from jurybox.documents.numbers import short
 from jurybox.reporting.attention import SamplePlace
-from jurybox.reporting.metric_text import between, metric_title, p_value, plain_words
+from jurybox.reporting.metric_text import metric_title, plain_words
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.summary import GateOutcome
-from jurybox.statistics.paired_comparison import PairedComparison
 from jurybox.text_format import as_text, cut
 
 ChangeKind = Literal[
@@ -251,17 +250,3 @@ def _short(value: Any) -> str:  # noqa: ANN401 - anything that metadata can have
     # A whole part, such as a criterion that only one rubric has, is named.
     part = cast("Mapping[str, Any]", value if isinstance(value, dict) else {})
     return cut(as_text(part.get("name", value)), _LONGEST)
-
-
-def why_unclear(made: PairedComparison, name: str, tests: int) -> str:
-    """Return in short why a difference, one of several tested, may be chance."""
-    if made.interval is None:
-        return made.reason or made.sentence
-    ends = f"interval {between(made.interval, name)}"
-    if not made.interval.low <= 0 <= made.interval.high:
-        many, p = (f"with {tests} tests ", "corrected p") if tests > 1 else ("", "p")
-        return f"{ends} excludes zero, but {many}it may be chance: {p} {p_value(made.p_adjusted)}"
-    if made.detectable is None:
-        return f"{ends} includes zero"
-    detectable = metric_change(name, made.detectable).lstrip("+")
-    return f"{ends} includes zero; detectable: {detectable}"

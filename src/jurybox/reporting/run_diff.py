@@ -19,23 +19,13 @@ from jurybox.reporting.run_changes import (
     SampleChange,
     Turn,
     turned,
-    why_unclear,
-    word,
 )
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLE_SCORE, WIN_RATE
-from jurybox.statistics.metric_differences import RIGHT, UNSCORED, MetricDifference, rescaled
-from jurybox.text_format import counted, cut, joined
+from jurybox.statistics.metric_differences import RATES, RIGHT, UNSCORED, MetricDifference, rescaled
+from jurybox.text_format import counted, joined
 
-# The metrics of a run, by those of its samples that are shares.
-_RATES: Final = {
-    "passed": "pass_rate",
-    "safety_flag": "safety_rate",
-    "unscored": "unscored_rate",
-    "target_error": "target_error_rate",
-}
-_RUN_METRICS: Final = {**_RATES, SAMPLE_SCORE: AGGREGATE_SCORE, WIN_RATE: WIN_RATE}
-_LONGEST: Final = 60
+_RUN_METRICS: Final = {**RATES, SAMPLE_SCORE: AGGREGATE_SCORE, WIN_RATE: WIN_RATE}
 
 
 class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,9 +34,10 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     ``identical`` says whether the hashes of all records are equal; it is None if a run isn't
     finished. ``headline`` is the metric by which samples are higher or lower, None if the two
     rubrics have no such metric in common. ``shared`` has the metrics over the samples that both
-    runs have, ``metrics`` those of the whole runs. ``tested`` says which metrics differ by more
-    than chance. ``ranked`` has the samples of both runs, sorted by their difference; if there are
-    many, only every n-th sample and both ends. ``samples`` has the largest changes, ``by_kind``
+    runs have, ``metrics`` those of the whole runs. ``used`` has the cost and the mean times and
+    tokens in words: a name, both values and their difference. ``tested`` says which metrics differ
+    by more than chance. ``ranked`` has the samples of both runs, sorted by their difference (of
+    many, only every n-th and both ends), ``samples`` the largest changes, and ``by_kind``
     those of each kind.
     """
 
@@ -57,6 +48,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     fields: tuple[FieldChange, ...]
     metrics: tuple[MetricPair, ...]
     shared: tuple[MetricPair, ...]
+    used: tuple[tuple[str, str, str, str], ...] = ()
     tested: tuple[MetricDifference, ...]
     gates: tuple[GatePair, ...]
     counts: ChangeCounts
@@ -75,12 +67,8 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> tuple[str, str]:
-        """What the runs are called in sentences: A and B, or if responses are, by their names."""
-        if self.lettered:
-            return "A", "B"
-        views = self.a, self.b
-        known = [view.run_id if self.a.name == self.b.name else view.name for view in views]
-        return cut(known[0], _LONGEST), cut(known[1], _LONGEST)
+        """What the runs are called in sentences: A and B, or numbers if responses are."""
+        return ("A", "B") if self.lettered else ("run 1", "run 2")
 
     @property
     def regressions(self) -> tuple[str, ...]:
@@ -134,11 +122,11 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     def tone_of(self, tested: MetricDifference | None) -> Literal["bad", "good", ""]:
         """Return whether a metric got significantly worse or better; empty if not known.
 
-        With another rubric, only more failures are known to be worse.
+        With another rubric or judge, only more failures are known to be worse.
         """
         if tested is None or not self.comparable(tested):
             return ""
-        if not self.same_rubric and not (tested.of_failures and tested.regression):
+        if self._other_standards and not (tested.of_failures and tested.regression):
             return ""
         return "bad" if tested.regression else "good" if tested.gained else ""
 
@@ -165,7 +153,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
 
     def as_data(self) -> dict[str, Any]:
         """Return the comparison as plain data for JSON."""
-        left_out = {"shared", "ranked", "by_kind"}
+        left_out = {"shared", "used", "ranked", "by_kind"}
         data = {
             name: getattr(self, name) for name in self.__struct_fields__ if name not in left_out
         }
@@ -188,20 +176,34 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
 
         ``where`` has words for the two runs, in place of `in A` and `in B`.
         """
-        a, b = where or [f"in {name}" for name in self.names]
+        words = turned(*(where or [f"in {name}" for name in self.names]))
         judged = any(each.metric == "passed" for each in self.tested)
         usual = {"other_winner"} if self.counts.pairs else {"now_fails", "now_passes"}
-        counts: list[tuple[Turn, int, str]] = [
-            (turn, getattr(self.counts, turn), said) for turn, said in turned(a, b).items()
-        ]
         shown = usual if judged or self.counts.pairs else set[str]()
-        return {turn: (count, said) for turn, count, said in counts if count or turn in shown}
+        counts: dict[Turn, int] = {turn: getattr(self.counts, turn) for turn in words}
+        return {turn: (n, words[turn]) for turn, n in counts.items() if n or turn in shown}
+
+    @property
+    def _other_standards(self) -> list[str]:
+        """By what else B was judged: another rubric, another judge, or both."""
+        models = [view.metadata.get("evaluator_model_id") for view in (self.a, self.b)]
+        other_judge = None not in models and models[0] != models[1]
+        standards = {"rubric": not self.same_rubric, "judge": other_judge}
+        return [name for name, differs in standards.items() if differs]
 
     @property
     def same_responses(self) -> bool:
-        """Whether different rubrics judged the same responses."""
+        """Whether different rubrics or judges judged the same responses."""
         both = self.counts.in_both
-        return not self.same_rubric and bool(both) and self.counts.same_responses == both
+        return bool(self._other_standards and both) and self.counts.same_responses == both
+
+    @property
+    def coverage(self) -> str:
+        """Over how many samples the runs are compared, unless it is all; else ``""``."""
+        alone = zip((self.counts.only_in_a, self.counts.only_in_b), self.names, strict=True)
+        left = " and ".join(f"{count:,} only in {name}" for count, name in alone if count)
+        both = counted(self.counts.in_both, "sample")
+        return f"compared over the {both} in both runs; left out: {left}" if left else ""
 
     def in_short(self, side: Literal["a", "b"]) -> dict[str, Any]:
         """Return the significant differences as plain data, with the id of the run ``side``."""
@@ -222,6 +224,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
 
     def cautions(self) -> Iterator[str]:
         """Yield what a reader should know first: what differs but the scores, and runs' notes."""
+        yield from filter(None, [self.coverage])
         if self.headline is None:
             yield "the rubrics have no score in common, so no sample is higher or lower"
         if names := rescaled(self.a.rubric, self.b.rubric):
@@ -272,15 +275,17 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
             turns = self.turns(*() if lettered else ("before", "now"))
             parts = (f"{count:,} {said}" for count, said in turns.values() if count)
             finding = ": ".join(filter(None, (finding, ", ".join(parts))))
-        return ". ".join(filter(None, (finding, self.rubric_caution)))
+        return ". ".join(filter(None, (finding, self.standards_caution)))
 
     @property
-    def rubric_caution(self) -> str:
-        """A warning if the rubrics differ, since that may explain differences; else ``""``."""
-        if self.same_rubric or self.only_rescored or (self.same_responses and self.compared):
+    def standards_caution(self) -> str:
+        """A warning if rubrics or judges differ, which may explain differences; else ``""``."""
+        other = self._other_standards
+        if not other or self.only_rescored or (self.same_responses and self.compared):
             return ""
-        caution = ", so a difference may come from the rubric and not the responses"
-        return f"The rubrics differ{caution if self.compared else ''}"
+        caution = f", so a difference may come from the {joined(other, 'or')} and not the responses"
+        both = " and ".join(f"{each}s" for each in other)
+        return f"The {both} differ{caution if self.compared else ''}"
 
     def finding(self, *, titled: bool = False, lettered: bool = True) -> str:
         """Return whether B is better or worse than A, and in what, in words.
@@ -291,7 +296,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         if self.only_rescored and self.compared:
             return "the same replies, so all differences come from the rubric"
         names = self.names if lettered else ("the other run", "this run")
-        same = "the same responses under another rubric: "
+        same = f"the same responses under another {joined(self._other_standards)}: "
         about = same if self.same_responses and self.compared else ""
         found = self._found(names, titled=titled, lettered=lettered)
         return f"{self._so_far(names)}{about}{found}"
@@ -357,7 +362,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
 
     def name_of(self, tested: MetricDifference, *, titled: bool = False) -> str:
         """Return the name of a tested metric for a sentence."""
-        name = _RATES.get(tested.metric, tested.metric)
+        name = RATES.get(tested.metric, tested.metric)
         return metric_title(name, self.b.rubric) if titled else name
 
     def _why_not(self, names: tuple[str, str]) -> str:
@@ -406,14 +411,17 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         """How many tests the p values are corrected for."""
         return sum(each.comparison.p_value is not None for each in self._ordered)
 
-    def doubts(self) -> Iterator[tuple[str, str]]:
-        """Yield the metrics that aren't clearly different and not `explained`, with the reason."""
-        for each in self._ordered if self.by_chance else ():
-            made = each.comparison
-            unclear = made.differing and made.verdict == "undecided" and self.comparable(each)
-            if unclear and each != self.explained:
-                why = why_unclear(made, each.formatted_as, self._tests)
-                yield in_sentence(self.name_of(each, titled=True)), why
+    def doubt(self, tested: MetricDifference) -> str:
+        """Return why a difference may be chance if its interval doesn't say so; else ``""``."""
+        made = tested.comparison
+        unclear = made.differing and made.verdict == "undecided" and self.comparable(tested)
+        if not (unclear and self.by_chance):
+            return ""
+        if made.interval is None:
+            return made.reason or ""
+        many = f" with {self._tests} tests" if self._tests > 1 else ""
+        said = f"p {p_value(made.p_adjusted)}{many}"
+        return "" if made.interval.low <= 0 <= made.interval.high else said
 
     @property
     def by_votes(self) -> bool:
@@ -428,7 +436,8 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
             return made.sentence
         votes = ", by the means of votes" if self.by_votes and not tested.is_share else ""
         level = f"{100 * interval.level:g}% interval"
-        said = f"the true difference lies between {between(interval, shown_as, ' and ')}"
+        said = f"{metric_change(shown_as, made.difference)}, and the true difference lies between"
+        said += f" {between(interval, shown_as, ' and ')}"
         said += f" ({level} from {self._samples_of(tested)}{votes})"
         if made.verdict != "undecided":
             return said
@@ -456,9 +465,6 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         """Whether both runs have the same samples."""
         return not (self.counts.only_in_a or self.counts.only_in_b)
 
-    def _run_metric(self, tested: MetricDifference) -> str:
-        return _RUN_METRICS.get(tested.metric, self.b.rubric.mean_of(tested.metric))
-
     def rows(self) -> Iterator[tuple[MetricDifference | None, MetricPair]]:
         """Yield each metric over the shared samples with its test; a gate's metric may have none.
 
@@ -466,7 +472,8 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         belong together. If a run has no scores, only what is tested is listed.
         """
         known = {each.metric: each for each in self.shared}
-        tests = {self._run_metric(each): each for each in self._ordered}
+        mean = self.b.rubric.mean_of
+        tests = {_RUN_METRICS.get(each.metric, mean(each.metric)): each for each in self._ordered}
         gated = () if self.unscored_runs else (each.metric for each in self.gates)
         for name in dict.fromkeys((*tests, *gated)):
             pair = known.get(name)
@@ -479,14 +486,6 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
                     yield test, msgspec.structs.replace(pair, a=a, b=b, difference=apart)
                 elif test is not None or pair.difference is not None:
                     yield test, pair
-
-    def verdicts(self) -> Iterator[tuple[str, str]]:
-        """Yield the conclusions of both runs, by name."""
-        one, other = self.a.as_data(), self.b.as_data()
-        for name in ("release_ready", "decision"):
-            a, b = one.get(name), other.get(name)
-            if (a, b) != (None, None):
-                yield name.replace("_", " "), f"{word(a)} | {word(b)}"
 
 
 def _run_as_data(view: RunView) -> dict[str, Any]:

@@ -31,6 +31,13 @@ _YES_OR_NO: Final[Mapping[str, Wanted]] = {
     UNSCORED: "lower",
     "target_error": "lower",
 }
+RATES: Final = {
+    _PASSED: "pass_rate",
+    "safety_flag": "safety_rate",
+    UNSCORED: "unscored_rate",
+    "target_error": "target_error_rate",
+}
+"""The metrics of a run that count a yes of its samples."""
 RIGHT: Final = "right"
 """The share of a sample's human labels that the judge agrees with."""
 

@@ -1,7 +1,6 @@
 """Two runs side by side (A13)."""
 
 import json
-import re
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -20,13 +19,11 @@ from jurybox.reporting.compare_runs import (
     compare_runs,
     sample_pairs,
 )
-from jurybox.reporting.run_changes import why_unclear
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.side_by_side import side_by_side
 from jurybox.sample import Response
 from jurybox.statistics.estimates import Interval
 from jurybox.statistics.metric_differences import SampleClusters
-from jurybox.statistics.paired_comparison import PairedComparison
 
 
 def scored(accuracy: int, faithfulness: int = 2) -> str:
@@ -352,7 +349,7 @@ def test_samples_that_got_a_score_are_counted_as_such(make_run: Callable, row: C
 @pytest.mark.parametrize(
     ("gate", "tone"), [("win_rate >= 0.5", "fails"), ("win_rate < 0.9", "passes")]
 )
-def test_a_gate_says_whether_more_wins_are_better_and_runs_of_pairs_have_names(
+def test_a_gate_says_whether_more_wins_are_better_and_runs_of_pairs_have_numbers(
     make_run: Callable, row: Callable, gate: str, tone: str
 ) -> None:
     rubric = f"""---
@@ -366,8 +363,9 @@ gates: ["{gate}"]
 ## Criteria
 ### Accuracy
 """
-    rows = [row(f"s{n}", "peach", response_b=Response(text="plum")) for n in range(20)]
-    rows[3] = row("s3", "plum", response_b=Response(text="peach"))
+    plum = {"response_b": Response(text="plum"), "scenario": "fruit"}
+    rows = [row(f"s{n}", "peach", **plum) for n in range(20)]
+    rows[3] = row("s3", "plum", **plum | {"response_b": Response(text="peach")})
 
     def favors(word: str) -> Callable[[str], str]:
         other = {"peach": "plum", "plum": "peach"}[word]
@@ -379,10 +377,13 @@ gates: ["{gate}"]
     second = make_run(rows, favors("plum"), rubric=rubric, run_id="new")
     diff = compared(first, second)
     word = "worse" if tone == "fails" else "better"
-    assert diff.conclusion().startswith(f"new is {word} than old in win_rate (by more than chance")
+    said = f"run 2 is {word} than run 1 in win_rate (by more than chance"
+    assert diff.conclusion().startswith(said)
     assert diff.tone == tone
     assert ("win_rate" in diff.regressions) is (tone == "fails")
-    assert diff.names == ("old", "new")
+    assert diff.names == ("run 1", "run 2")
+    (scenario,) = diff.scenarios
+    assert scenario.metrics[0].metric == "win_rate"
     # Those that got worse come first.
     listed = [each.id for each in diff.listed_changes()]
     assert listed.index("s3") == (19 if tone == "fails" else 0)
@@ -412,12 +413,37 @@ def test_a_run_without_a_name_leaves_the_others_theirs(make_run: Callable, row: 
     many = sum(each.comparison.p_value is not None for each in diff.tested)
     assert many > 1
     assert said.endswith(f"in 4 of 5 comparisons, after correction for {many} tests")
-    accuracy = dict(diff.doubts())["accuracy"]
-    assert re.fullmatch(r"interval \S+ to \S+ includes zero; detectable: \S+", accuracy)
+    assert said.startswith("0.000, and the true difference lies between -")
+    # An interval that includes zero says by itself that a difference may be chance.
+    assert not diff.doubt(diff.explained)
     apart = Interval(low=-0.221, high=-0.027, level=0.95, method="Student's t")
-    made = PairedComparison(n=41, interval=apart, p_adjusted=0.062)
-    chance = "excludes zero, but with 7 tests it may be chance: corrected p 0.062"
-    assert why_unclear(made, "accuracy", 7) == f"interval -0.221 to -0.027 {chance}"
+    made = diff.explained.comparison
+    made = msgspec.structs.replace(made, interval=apart, p_adjusted=0.062)
+    unclear = msgspec.structs.replace(diff.explained, comparison=made)
+    assert diff.doubt(unclear) == f"p 0.062 with {many} tests"
+
+
+def test_a_judge_that_differs_is_named_and_nothing_counts_as_better(
+    make_run: Callable, row: Callable
+) -> None:
+    rows, others = ([row(f"s{n}", f"{text} {n}") for n in range(20)] for text in ("x", "y"))
+
+    def judged(made: object) -> object:
+        known = msgspec.structs.replace(
+            made.view, metadata=made.view.metadata | {"evaluator_model_id": "python/judges:other"}
+        )
+        return msgspec.structs.replace(made, view=known)
+
+    one = make_run(rows, always(3), rubric=RUBRIC, run_id="x")
+    diff = compared(one, judged(make_run(others, always(4), rubric=RUBRIC, run_id="y")))
+    assert (diff.tone, diff.same_rubric) == ("", True)
+    assert diff.conclusion().startswith("B is higher than A in overall, accuracy and")
+    assert diff.standards_caution == (
+        "The judges differ, so a difference may come from the judge and not the responses"
+    )
+    same = compared(one, judged(make_run(rows, always(4), rubric=RUBRIC, run_id="z")))
+    assert same.finding().startswith("the same responses under another judge: B is higher than A")
+    assert same.standards_caution == ""
 
 
 def test_the_pass_rate_over_shared_samples_counts_one_without_a_score_as_not_passed(

@@ -852,7 +852,7 @@ def test_a_rescored_run_is_called_by_its_source_and_rubric(
     page = pages.get(f"/compare?a=run-a&b={run}").text
     assert f"{said[1:]}: 1 passed in A and fail in B</h2>" in page
     assert "95% interval" not in page.partition('id="tested"')[0]
-    assert "<summary>The runs differ in <bdi>rubric</bdi></summary>" in page
+    assert "<summary>The runs differ in <bdi>rubric version, rubric pass rules</bdi>" in page
 
 
 def test_the_points_of_a_trend_lead_to_their_runs(pages: PagesClient, make_run: MakeRun) -> None:
@@ -1233,11 +1233,10 @@ def test_a_comparison_draws_every_difference_and_leads_to_its_samples(
         "58.5",
         "58.5",
     ]
-    assert "Overall</bdi>: the true difference lies between " in page
-    # Each other metric that isn't clearly different has its reason.
-    _, _, unclear = page.partition("<p>Not clearly different: ")
-    why = r"<bdi>accuracy</bdi> \(interval -\S+ to \+\S+ includes zero; detectable: \S+\)\.</p>"
-    assert re.match(why, unclear), unclear[:200]
+    assert "Overall</bdi>: 0.000, and the true difference lies between " in page
+    # What the runs used is below their metrics, without a test.
+    used = page.partition('<th scope="row">Mean latency (ms)</th>')[2].partition("</tr>")[0]
+    assert re.findall(r">([^<>]+)<", used) == ["1000", "1000", "0.0", "the same"]
 
 
 def test_a_compared_sample_has_the_score_by_which_it_passed(
@@ -1567,7 +1566,9 @@ def test_scores_and_winners_of_pairs_are_not_compared(
     assert '<th scope="col" class="number">Winner</th>' in sample
     assert "</a> -100.0 points</small>" in page  # the difference of the one sample, in the chart
     # The sentence, the table and the test are about one metric, in one direction.
-    assert '<td data-name="run-c - run-b" class="number">-100.0 points</td>' in page
+    assert '<td data-name="run 2 - run 1" class="number">-100.0 points</td>' in page
+    assert "<dt>Run 2</dt>" in page
+    assert "Run 2 is worse" not in page  # the rubric doesn't say how many wins are good
     assert "points of response B" not in page
     # A pair without a winner has no score, which its badge says.
     mute = answered("s4", "better answer", response_b=Response(text="worse answer"))
@@ -1623,8 +1624,17 @@ def test_runs_with_different_samples_are_compared_over_those_that_both_have(
     page = pages.get("/compare?a=run-a&b=run-b").text
     assert '<a href="/runs/run-b/samples?">2 samples</a> in both runs' in page
     # Of each scenario, the compared samples are all that run-b has, but not all of run-a's.
-    assert '<td class="number">1</td><td class="number"><a href="/runs/run-b/samples?' in page
-    assert opened_by_counts(pages, "/compare?a=run-a&b=run-b") == {""}
+    assert '<td class="number"><a href="/runs/run-b/samples?scenario=odd">1</a></td>' in page
+    shared = "also_in=run-b&scenario="
+    opened = opened_by_counts(pages, "/compare?a=run-a&b=run-b")
+    assert opened == {"", f"{shared}odd", f"{shared}even"}
+    assert (
+        'href="#only-a">Compared over the 2 samples in both runs; left out: 2 only in A</a>' in page
+    )
+    listed = pages.get(f"/runs/run-a/samples?{shared}odd").text
+    assert "also in <bdi>run-b</bdi>" in listed
+    assert 'name="also_in" value="run-b"' in listed
+    assert "No sample matches" in pages.get("/runs/run-a/samples?also_in=none").text
     row = page.partition("<bdi>Pass rate</bdi>")[2].partition("</tr>")[0]
     cells = ["100.0%", "100.0%", "0.0 points", "equal on 2 samples"]
     assert re.findall(r">([^<>]+)</td>", row) == cells
@@ -1656,7 +1666,13 @@ def test_an_interval_over_some_samples_stands_by_the_difference_of_these(
     page = pages.get("/compare?a=run-a&b=run-b").text
     row = page.partition("<bdi>Pass rate</bdi></th>")[2].partition("</tr>")[0]
     assert '">-33.3 points</td>' in row
-    assert re.search(r'points <small class="muted">of -20.0 points, n 5</small></td>', row)
+    five = '<a href="/runs/run-b/samples?metric=accuracy">5</a>'
+    assert f'points <small class="muted">of -20.0 points, n {five}</small></td>' in row
+    five = (
+        '<td data-name="n" class="number"><a href="/runs/run-b/samples?metric=accuracy">5</a></td>'
+    )
+    assert five in page
+    assert page.count('<td data-name="n" class="number"><a href=') == page.count('data-name="n"')
     assert "with n, over the samples that have a value in both" in page
     # Side by side, a mean over fewer samples says how many, and which have none.
     columns = pages.get("/side-by-side?run=run-a&run=run-b").text
@@ -1680,7 +1696,7 @@ def test_a_gated_metric_that_is_not_tested_is_compared_too(
         make_run([answered("s1")], judge, rubric=gated, run_id=run_id)
     page = pages.get("/compare?a=run-a&b=run-b").text
     row = page.partition("<bdi>P95 of latency (ms)</bdi>")[2].partition("</tr>")[0]
-    assert row.endswith('<td data-name="B is" class="muted">not tested</td>')
+    assert row.endswith('<td data-name="B is" class="muted">the same</td>')
     assert "<bdi>P95 of latency (ms)</bdi>" in pages.get("/side-by-side?run=run-a&run=run-b").text
 
 

@@ -1,6 +1,6 @@
 """Two runs compared, and several side by side with their outputs in columns."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlencode
@@ -109,7 +109,11 @@ def _data(
     reach = max((end / span for end, span in zip(far, spans, strict=True)), default=0.0) or 1.0
     charted = diff.leading
     scored = charted is None or charted.metric != WIN_RATE
-    ids = (diff.a.run_id, diff.b.run_id)
+    one, other, counts = diff.a.run_id, diff.b.run_id, diff.counts
+    shared = (
+        _list_url(one, also_in=other if counts.only_in_a else ""),
+        _list_url(other, also_in=one if counts.only_in_b else ""),
+    )
     return {
         "title": " and ".join(view.name[:80] for view in (diff.a, diff.b)),
         "diff": diff,
@@ -126,10 +130,34 @@ def _data(
         "kinds": CHANGES if scored else CHANGES | {"changed": "changed"},
         "turns": turned(*(f"in {name}" for name in diff.names)),
         "metrics": [RunMetrics(view.conclusion, view.rubric) for view in (diff.a, diff.b)],
-        "list_urls": [f"/runs/{segment(each)}/samples?{{}}".format for each in ids],
+        "list_urls": (_list_url(one), _list_url(other)),
+        "shared_urls": shared,
+        "n_query": partial(_of_test, diff, shared),
         "sample_url": partial(_sample_url, query=walk),
         "verdict_of": place.verdict,
     }
+
+
+def _list_url(run_id: str, also_in: str = "") -> Callable[[str], str]:
+    """Return the address of a list of samples by its query, of those that another run has too."""
+    only = f"{urlencode({'also_in': also_in})}&" if also_in else ""
+    return f"/runs/{segment(run_id)}/samples?{only}{{}}".format
+
+
+def _of_test(
+    diff: RunDiff, shared: Sequence[Callable[[str], str]], tested: MetricDifference
+) -> str | None:
+    """Return the list of the samples that a test uses; None if no list has exactly these."""
+    if tested.comparison.n == diff.counts.in_both:
+        return shared[1]("")
+    # A sample with a score has a verdict, so as many samples with a score are the same ones.
+    scores = (each for each in diff.tested if each.of_responses and not each.is_share)
+    alike = (each for each in scores if each.comparison.n == tested.comparison.n)
+    score = next(alike, None) if tested.metric == "passed" else tested
+    if score is None or score.is_share or (score.only_in_a and score.only_in_b):
+        return None
+    query = "winner=any" if score.metric == WIN_RATE else f"metric={score.metric}"
+    return shared[1 if score.only_in_a else 0](query)
 
 
 def list_query(a: str, b: str, change: str, page: int) -> str:
