@@ -267,3 +267,12 @@ def test_a_report_holds_all_samples_and_finds_them_without_a_server(
     failing = cards.filter(has_not=page.locator(".passes"))
     assert failing.count() == failing.locator("dl.texts:visible").count() > 0
     assert cards.filter(has=page.locator(".passes")).locator("dl:visible").count() == 0
+    # It says which samples it has, if only some match.
+    page.emulate_media(media="screen")
+    page.evaluate("location.hash = 'all-samples?flag=failed'")
+    page.get_by_label("Search").fill("question")
+    found = (status.text_content() or "").split()[0]
+    page.pdf()
+    paper = f"Only failed, “question”: {found} of {found} samples are printed"
+    expect(page.locator("[data-paper]")).to_contain_text(paper)
+    assert cards.count() == int(found) < 24

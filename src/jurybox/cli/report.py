@@ -37,8 +37,11 @@ def command(store: Store, run: RunRow, output: str) -> None:
     view = view_run(run, store)
     more = report_parts(view, store, form)
     with output_file(output) as file:
-        write_report(file, form, view, store, more)
+        written = write_report(file, form, view, store, more)
     have = view.summary["samples"]
     if view.status != "finished":
         say(f"run {run.id} is not finished: {have} of {view.planned} samples are stored")
-    print_written(output, have, "sample")
+    if written < have:
+        say(f"only the worst {written:,} of {have:,} samples fit into one file that browsers open")
+        say(f"`jurybox serve` shows all of them, and `jurybox export {run.id}` writes them")
+    print_written(output, written, "sample")

@@ -216,19 +216,20 @@ def write_report(
     view: RunView,
     store: Store,
     more: Mapping[str, object] = {},
-) -> None:
-    """Write the report on a run.
+) -> int:
+    """Write the report on a run, and return how many samples it is about, or in HTML contains.
 
     ``more`` may have ``calibration`` (a `CalibrationStatus`), ``people`` (a `ReviewAgreement`) and
     ``baseline`` (a `RunDiff`). HTML shows all three, Markdown only ``people``; JSON has all of
     ``more``.
     """
+    count: int = view.summary[SAMPLES]
     match form:
         case "html":
             # Slow to import, so imported only when needed.
             from jurybox.reporting.html.html_render import html_report
 
-            text = html_report(view, gather(store, view), store, more)
+            text, count = html_report(view, gather(store, view), store, more)
         case "md":
             people = cast("ReviewAgreement | None", more.get("people"))
             text = markdown_report(view, gather(store, view), people)
@@ -241,5 +242,6 @@ def write_report(
             text = visible_json(msgspec.json.format(msgspec.json.encode(data).decode())) + "\n"
         case "junit":
             write_junit(file, view, store)
-            return
+            return count
     file.write(text.encode())
+    return count

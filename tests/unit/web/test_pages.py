@@ -138,7 +138,7 @@ def test_a_run_page_shows_how_far_the_votes_agree_as_the_report_does(
     run = make_run([answered("s1"), answered("s2")], judge, rubric=RUBRIC, votes=3)
     shown = pages.get("/runs/run-a").text
     assert "-pending" not in shown
-    for text in (shown, html_report(run.view, gather(run.store, run.view), run.store, {})):
+    for text in (shown, html_report(run.view, gather(run.store, run.view), run.store, {})[0]):
         (table,) = re.findall(r'id="votes-head">By criterion.*?</table>', text, re.DOTALL)
         rows = re.findall(r'<th scope="row"><bdi>(\w+)</bdi></th><td class="number">100.0%', table)
         assert rows == ["Accuracy", "Clarity"]

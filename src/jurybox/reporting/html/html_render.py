@@ -158,7 +158,7 @@ def _hash(text: str) -> str:
 
 def report_html(page: RunPage, packed: "PackedSamples | None" = None) -> str:
     """Return a run's page as one self-contained file."""
-    inside = packed is not None and bool(packed.data)
+    inside = packed is not None
     urls = {"sample_url": "#sample-{}".format, "list_url": "#all-samples?{}".format}
     none = dict.fromkeys(urls)
     return _whole_file("report.html", page=page, packed=packed, **urls if inside else none)
@@ -197,14 +197,14 @@ def own_template(name: str) -> "Template":
     return environment().get_template(name)
 
 
-LARGEST: Final = 20_000_000
-"""The maximum size of all samples in bytes, compressed."""
+LARGEST: Final = 150_000_000
+"""The maximum size of the samples in a file, in bytes; browsers open no more in a few seconds."""
 _MOST_LAID_OUT: Final = 500  # rendering the Markdown of more would take too long
 _GZIP: Final = 16 + zlib.MAX_WBITS
 
 
 class PackedSamples(msgspec.Struct, frozen=True, kw_only=True):
-    """Samples as base64 of gzipped JSON; ``data`` is empty if they would be too large.
+    """Samples as base64 of gzipped JSON; ``count`` of them, the worst, if all would be too large.
 
     ``filters`` has each flag and state of review that samples can be filtered by, in words, with
     how many samples have it.
@@ -216,7 +216,7 @@ class PackedSamples(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def packed_samples(store: Store, view: RunView, headline: str) -> PackedSamples:
-    """Return all samples of a run, each with its headline score, the worst first."""
+    """Return the samples of a run, the worst first, each with its headline score."""
     packer = zlib.compressobj(9, wbits=_GZIP)
     pieces, size, count = list[bytes](), 0, 0
     found = Counter[str | None]()
@@ -225,10 +225,10 @@ def packed_samples(store: Store, view: RunView, headline: str) -> PackedSamples:
             found.update((*sample["states"], *sample["flags"], sample["winner"]))
             line = msgspec.json.encode(sample)
             pieces.append(packer.compress((b",\n" if count else b"[") + line))
-            size += len(pieces[-1])
+            size += len(line)
             count += 1
             if size > LARGEST:
-                return PackedSamples(count=count, data="")
+                break
     pieces.append(packer.compress(b"]" if count else b"[]") + packer.flush())
     winners = {"A": "A wins", "B": "B wins", "tie": "tie"}
     names = REVIEW_STATES | winners | {flag: plain_words(flag) for flag in FLAGS}
@@ -280,8 +280,10 @@ def _samples(store: Store, view: RunView, headline: str) -> Iterator[dict[str, A
         }
 
 
-def html_report(view: RunView, attention: Attention, store: Store, more: Mapping[str, Any]) -> str:
-    """Return the report on a run.
+def html_report(
+    view: RunView, attention: Attention, store: Store, more: Mapping[str, Any]
+) -> tuple[str, int]:
+    """Return the report on a run, and how many samples are in it.
 
     ``more`` has the run's ``calibration``, its agreement with ``people`` and its difference from a
     ``baseline``, if known.
@@ -299,7 +301,7 @@ def html_report(view: RunView, attention: Attention, store: Store, more: Mapping
         unstable=unstable_pairs(store, run) if position else (),
     )
     packed = packed_samples(store, view, headline(view.summary, view.rubric))
-    return report_html(run_page(view, attention.concerns, extras=extras), packed)
+    return report_html(run_page(view, attention.concerns, extras=extras), packed), packed.count
 
 
 def vote_metrics(

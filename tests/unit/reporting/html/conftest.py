@@ -64,6 +64,6 @@ def report() -> Callable[..., str]:
     """Return what makes the report on a run."""
 
     def make(run: object, **more: object) -> str:
-        return html_report(run.view, gather(run.store, run.view), run.store, more)
+        return html_report(run.view, gather(run.store, run.view), run.store, more)[0]
 
     return make

@@ -291,13 +291,15 @@ def test_the_line_of_a_sample_has_its_reason_without_the_marks_of_markdown(
         assert "Accuracy 0, Faithfulness 1: Wrong: a &lt; b." in line
 
 
-def test_too_many_samples_for_one_file_are_left_out_and_it_says_so(
+def test_of_too_many_samples_for_one_file_the_worst_are_inside_and_it_says_so(
     made: Callable, report: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(html_render, "LARGEST", -1)
+    monkeypatch.setattr(html_render, "LARGEST", 1)
     text = report(made("judged"))
-    assert "The samples take more than 20 MB" in text
-    assert "<script" not in text
+    assert "Only the worst 1 of 4 samples fit into one file that browsers open" in text
+    assert ">The worst samples <small>" in text
+    assert [each["number"] for each in packed_in(text)] == [2]
+    assert 'data-within=" in this file"' in text
 
 
 def test_the_style_is_allowed_by_its_hash(made: Callable, report: Callable) -> None:

@@ -84,7 +84,7 @@
   function showMore() {
     list.append(...found.slice(shown, shown + page).map(card));
     shown = Math.min(shown + page, found.length);
-    const total = `${samples.length.toLocaleString("en")} samples`;
+    const total = `${samples.length.toLocaleString("en")} samples${status.dataset.within ?? ""}`;
     const match = found.length === samples.length ? total : `${found.length.toLocaleString("en")} of ${total}`;
     status.textContent = found.length === 0 ? `None of ${total} matches`
       : shown < found.length ? `${match}, the first ${shown} are shown` : match;
@@ -153,7 +153,10 @@
       return;
     }
     const sample = samples.find((each) => location.hash === `#sample-${each.number}`);
-    if (!sample) return;
+    if (!sample) {
+      if (location.hash.startsWith("#sample-")) status.textContent = "This sample is not in this file.";
+      return;
+    }
     const target = document.getElementById(`sample-${sample.number}`) ?? card(sample);
     if (!target.isConnected) list.prepend(target);
     target.open = true;
@@ -180,11 +183,13 @@
   });
   addEventListener("beforeprint", () => {
     while (shown < Math.min(found.length, printed)) showMore();
+    const asks = [query.size ? described() : "", only.value && ![...query.values()].includes(only.value) ? `Only ${plain(only.value)}` : "", wanted ? `“${search.value}”` : ""];
+    const filtered = asks.filter(Boolean).join(", ");
     const cards = [...list.children];
     const failing = cards.filter((each) => !each.querySelector("summary .passes")).slice(0, printedWhole);
     for (const each of cards) each.classList.toggle("brief", !each.open && !failing.includes(each));
     paper.hidden = false;
-    paper.textContent = `${shown.toLocaleString("en")} of ${found.length.toLocaleString("en")} samples are printed, the worst first, ${failing.length} of them with their texts.`;
+    paper.textContent = `${filtered && `${filtered}: `}${shown.toLocaleString("en")} of ${found.length.toLocaleString("en")} samples are printed, the worst first, ${failing.length} of them with their texts.`;
   });
   addEventListener("afterprint", () => {
     paper.hidden = true;
@@ -193,4 +198,10 @@
   section.querySelector(".filters").hidden = false;
   find();
   follow();
+  // The first search would take long if it had to find the words of every sample.
+  const prepare = (at) => setTimeout(() => {
+    samples.slice(at, at + 100).forEach(words);
+    if (at < samples.length) prepare(at + 100);
+  });
+  prepare(0);
 })();
