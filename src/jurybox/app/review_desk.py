@@ -299,12 +299,14 @@ class ReviewDesk:
         name = None if reviewer is None else read_reviewer(reviewer)
         found, part = self._read(), self.random_subset()
         queued = [each for each in found.every if each.queued]
-        queue = self.store.queued_numbers(self.run.id)
+        share = count = self.store.queued_count(self.run.id)
+        if self.reviewers:
+            share = sum(1 for _ in self._share(self._queue("flagged"), name))
         mine = self._share((each.number for each in queued if each.reviewer == name), name)
         return ReviewProgress(
             samples=self.order.size,
-            queued=len(queue),
-            share=sum(1 for _ in self._share(queue, name)),
+            queued=count,
+            share=share,
             mine=sum(1 for _ in mine),
             anyone=len({each.number for each in queued}),
             reviews=len(found.every),

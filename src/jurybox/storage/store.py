@@ -200,6 +200,12 @@ class Store:
         found = self._reader.rows(tuple[int], f"SELECT number FROM facets {urgent}", (run_id,))
         return [number for (number,) in found]
 
+    def queued_count(self, run_id: str) -> int:
+        """Return how many samples need review."""
+        statement = "SELECT count(*) FROM facets WHERE run_id = ? AND urgency > 0"
+        ((count,),) = self._reader.rows(tuple[int], statement, (run_id,))
+        return count
+
     def reviewed_facets(self, run_id: str) -> dict[int, Facets]:
         """Return the index entries of the samples with reviews, by number."""
         reviewed = "WHERE run_id = ? AND number IN (SELECT number FROM reviews WHERE run_id = ?)"
