@@ -246,6 +246,8 @@ PAGES = {
     "a sample by its id": lambda store: store.find_sample("run-7", "s3"),
     "its exchanges": lambda store: store.exchanges_of("run-7", 3),
     "its reviews": lambda store: store.reviews_of("run-7", 3),
+    "some samples": lambda store: store.samples_of("run-7", [3, 5]),
+    "their reviews": lambda store: store.reviews_of("run-7", 3, 5),
     "how many to review": lambda store: store.queued_count("run-7"),
     "all reviews": lambda store: store.reviews("run-7"),
     "results": lambda store: [*store.results("run-7", range(100, 200))],

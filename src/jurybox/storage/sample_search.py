@@ -104,15 +104,18 @@ class Finder:
         self._query = query
         self._flags, self._urgency = "flags", "urgency"
         if query.concerned:
-            concerned = _in(query.concerned)
+            concerned = one_of(query.concerned)
             self._flags = f"(flags | CASE WHEN {concerned} THEN {_SAFETY} ELSE 0 END)"
         known = {_MOST_URGENT: query.concerned, 0: query.settled}
-        cases = [f"WHEN {_in(some)} THEN {value}" for value, some in known.items() if some]
+        cases = [f"WHEN {one_of(some)} THEN {value}" for value, some in known.items() if some]
         if cases:
             self._urgency = f"CASE {' '.join(cases)} ELSE urgency END"
         self._filters, self._values = self._conditions()
-        # The `+` keeps SQLite from using the index of flags if another filter is narrower.
-        self._counted = f"+{self._flags}" if self._filters else self._flags
+        # The `+` keeps SQLite from using the index of flags if another filter is narrower or needs
+        # other columns.
+        others = {query.scenario, query.demographic, query.winner, query.metric}
+        is_indexed = others == {None} and not query.among
+        self._counted = self._flags if is_indexed else f"+{self._flags}"
         if query.search:
             matching = query.matching
             if matching is None:
@@ -148,7 +151,7 @@ class Finder:
             values = (*self._values, limit, after if backward else query.offset)
             numbers = self._reader.rows(tuple[int], statement, values)
             numbers = numbers[::-1] if backward else numbers
-            marks = _in([number for (number,) in numbers])
+            marks = one_of([number for (number,) in numbers])
             found = self._reader.find(Facets, f"WHERE run_id = ? AND {marks}", self._run_id)
             rows = {row.number: row for row in found}
         return SamplePage(
@@ -194,8 +197,8 @@ class Finder:
             values += given.values()
         if query.queued:
             parts.append("urgency > 0")
-        parts += [_in(query.among)] if query.among else []
-        parts += [f"NOT {_in(query.without)}"] if query.without else []
+        parts += [one_of(query.among)] if query.among else []
+        parts += [f"NOT {one_of(query.without)}"] if query.without else []
         return parts, values
 
     def _number(self, metric: str) -> str:
@@ -223,7 +226,7 @@ class Finder:
             metric = f"{'+' if few else ''}{self._number(query.sort_metric)}"
             by = f"{metric} {direction} NULLS {nulls}{then}, number {up}"
             if query.missing_first and query.concerned:
-                by = f"CASE WHEN {_in(query.concerned)} THEN 0 ELSE 1 END {up}, {by}"
+                by = f"CASE WHEN {one_of(query.concerned)} THEN 0 ELSE 1 END {up}, {by}"
         elif query.sort == "urgency":
             by = f"{self._urgency} {direction}, {LOSSES} {up}, number {up}"
         elif query.sort == "among":
@@ -234,5 +237,6 @@ class Finder:
         return f"SELECT number FROM facets WHERE {self._where} ORDER BY {by}"
 
 
-def _in(numbers: Sequence[int]) -> str:
-    return f"number IN ({', '.join(map(str, numbers))})"
+def one_of(numbers: Sequence[int]) -> str:
+    """Return the condition that a sample has one of some numbers."""
+    return f"number IN ({', '.join(map(str, numbers)) or 'NULL'})"

@@ -25,7 +25,14 @@ from jurybox.engine.records import (
 from jurybox.errors import InputError
 from jurybox.review.reviews import ReviewRow, active_rows
 from jurybox.storage.database import ALL, EVERY, Values
-from jurybox.storage.sample_search import MOST_GROUPS, Finder, Groups, SamplePage, SampleQuery
+from jurybox.storage.sample_search import (
+    MOST_GROUPS,
+    Finder,
+    Groups,
+    SamplePage,
+    SampleQuery,
+    one_of,
+)
 from jurybox.storage.schema import (
     Database,
     DatabaseSession,
@@ -235,6 +242,11 @@ class Store:
         """Return one sample."""
         return _first(self._reader.find(SampleRow, _OF_SAMPLE, run_id, number))
 
+    def samples_of(self, run_id: str, numbers: Sequence[int]) -> dict[int, SampleRow]:
+        """Return some samples by number."""
+        found = self._reader.find(SampleRow, f"WHERE run_id = ? AND {one_of(numbers)}", run_id)
+        return {row.number: row for row in found}
+
     def find_sample(
         self, run_id: str, sample_id: str, repeat: int | None = None
     ) -> SampleRow | None:
@@ -369,9 +381,10 @@ class Store:
         ((count, last),) = self._reader.rows(kind, statement, (run_id,))
         return f"{count} {last}" if count else ""
 
-    def reviews_of(self, run_id: str, number: int) -> Sequence[ReviewRow]:
-        """Return the reviews of one sample, in the order in which they were made."""
-        return self._reader.find(ReviewRow, f"{_OF_SAMPLE} {_OLDEST}", run_id, number)
+    def reviews_of(self, run_id: str, *numbers: int) -> Sequence[ReviewRow]:
+        """Return the reviews of some samples, in the order in which they were made."""
+        rest = f"WHERE run_id = ? AND {one_of(numbers)} {_OLDEST}"
+        return self._reader.find(ReviewRow, rest, run_id)
 
     def put_out(self, rows: Sequence[OutboxRow]) -> None:
         """Add rows to the outbox; replace an existing row only if its version differs."""

@@ -1,6 +1,6 @@
 """The table of a run's samples, which the store searches, sorts and pages."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Annotated, Any, Final
@@ -16,9 +16,8 @@ from jurybox.reporting.attention import UNREMARKABLE, SampleCard, card
 from jurybox.reporting.judge_votes import judge_replies
 from jurybox.reporting.release import REVIEW_STATES, read_reviews
 from jurybox.reporting.stored import SampleRecord, damaged, rubric_of, run_title
-from jurybox.review.reviews import Review
+from jurybox.review.reviews import Review, by_number
 from jurybox.rubric.metrics import SAMPLE_SCORE, Comparison
-from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import FLAGS, KINDS, MARKS, NEEDS_REVIEW, unmet
 from jurybox.storage.sample_search import SamplePage, SampleQuery
 from jurybox.storage.store import Store
@@ -59,15 +58,7 @@ def samples_page(
         last = (found.total - 1) // SIZE + 1
         return RedirectResponse(base + asked.address(page=last), 303)
     try:
-        rows = [
-            _line(
-                (store, run, rubric),
-                row,
-                asked.search,
-                f"{base}/{row.number}{asked.address(at=first + at)}",
-            )
-            for at, row in enumerate(found.rows)
-        ]
+        rows = list(_lines(store, run, found.rows, asked, first))
         # If no sample matches, the form still offers the metrics of other samples.
         some = found.rows or store.find_samples(run.id, SampleQuery(limit=SIZE)).rows
         there = {name for row in some for name in row.values()}
@@ -136,10 +127,12 @@ def _facets(store: Store, run: RunRow, asked: PageFilter, found: SamplePage) -> 
     counts = {name: found.flags[name] for name in found.flags if name not in hidden}
     states = {"open": counts.pop(NEEDS_REVIEW, 0), "done": 0}
     if store.review_state(run.id):
-        # Few samples are settled by reviews, so counting these is faster than counting open ones.
         states["done"] = count(review="done")
-        states["open"] -= states["done"]
-        if asked.review is not None or asked.flag:
+        if asked.review is None:
+            # Few samples are settled by reviews, so counting these is faster than counting open
+            # ones.
+            states["open"] -= count(review="done", flag=[*asked.flag, NEEDS_REVIEW])
+        else:
             states["open"] = count(review="open")
         states |= {name: count(review=name) for name in ("confirmed", "disputed", "unflagged")}
         if asked.review in states:
@@ -162,22 +155,28 @@ def _unknown(store: Store, run: RunRow, asked: PageFilter) -> dict[str, str]:
     }
 
 
-def _line(
-    place: tuple[Store, RunRow, Rubric], row: Facets, wanted: str, address: str
-) -> SampleLine:
-    store, run, rubric = place
-    line = SampleLine(facets=row, address=address, metrics=row.values())
-    sample = store.sample(row.run_id, row.number)
-    # `verify` reports what can't be read.
-    with suppress(msgspec.DecodeError):
-        if sample is not None:
-            record = SampleRecord(sample)
-            reviews = read_reviews(run, store.reviews_of(run.id, row.number)).every
-            elsewhere = _elsewhere(store, record, reviews, wanted)
-            shown = card(record, rubric, reviews=reviews)
-            fails = frozenset(Comparison.parse(each.rule).name for each in unmet(record.result))
-            return msgspec.structs.replace(line, card=shown, fails=fails, elsewhere=elsewhere)
-    return line
+def _lines(
+    store: Store, run: RunRow, found: Sequence[Facets], asked: PageFilter, first: int
+) -> Iterator[SampleLine]:
+    rubric, numbers = rubric_of(run), [row.number for row in found]
+    samples = store.samples_of(run.id, numbers)
+    reviews = by_number(read_reviews(run, store.reviews_of(run.id, *numbers)).every)
+    for at, row in enumerate(found, start=first):
+        address = f"/runs/{segment(run.id)}/samples/{row.number}{asked.address(at=at)}"
+        line = SampleLine(facets=row, address=address, metrics=row.values())
+        # `verify` reports what can't be read.
+        with suppress(msgspec.DecodeError):
+            if row.number in samples:
+                record, own = SampleRecord(samples[row.number]), reviews.get(row.number, ())
+                line = msgspec.structs.replace(
+                    line,
+                    elsewhere=_elsewhere(store, record, own, asked.search),
+                    card=card(record, rubric, reviews=own),
+                    fails=frozenset(
+                        Comparison.parse(each.rule).name for each in unmet(record.result)
+                    ),
+                )
+        yield line
 
 
 def _elsewhere(

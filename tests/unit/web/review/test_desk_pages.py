@@ -18,6 +18,8 @@ from jurybox.reporting.stored import plan_of
 from jurybox.review.reviews import Circumstances
 from jurybox.review.selection import assigned, pair_order
 from jurybox.sample import Response, Row, Turn
+from jurybox.storage.database import Found, Values
+from jurybox.storage.sqlite import SqliteSession
 from jurybox.web.app_state import Pending
 from pages_client import PagesClient
 from stored_runs import Made, MakeRun, answered
@@ -414,7 +416,8 @@ def test_e11_e15_every_count_is_of_what_is_still_open_and_opens_as_many_samples(
     anna.get(f"{DESK}/0?queue=flagged")
     anna.send(0, **SCORES, safety_concern="no")
     shown: dict[str, list[str]] = {}
-    for path in ("/", "/runs/run-a", "/runs/run-a/samples"):
+    flagged = "/runs/run-a/samples?flag=safety"
+    for path in ("/", "/runs/run-a", "/runs/run-a/samples", flagged):
         for address, words in re.findall(
             r'<a href="(/runs/run-a/samples\?[^"]*review=[^"]*)"[^>]*>(.*?)</a>',
             anna.get(path).text,
@@ -436,6 +439,7 @@ def test_e11_e15_every_count_is_of_what_is_still_open_and_opens_as_many_samples(
             "1 sample",
         ],
         "/runs/run-a/samples": ["to review 3", "flagged, reviewed 1"],
+        flagged: ["to review 3", "flagged, reviewed 1"],
     }
     concern = f"/runs/run-a/samples/1{'?review=open&flag=safety&at=0'}"
     assert html.escape(concern) in anna.get("/runs/run-a").text
@@ -874,3 +878,45 @@ def test_a_page_reads_the_reviews_of_a_run_once(
         reads.clear()
         anna.pages.get(DESK + path)
         assert reads == ["run-a"], path
+
+
+def test_a_list_reads_its_samples_and_their_reviews_together(
+    made: Made, anna: Reviewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna.name("Anna")
+    anna.send(0, **SCORES)
+    asked: list[str] = []
+    rows = SqliteSession.rows
+
+    def counted(session: SqliteSession, statement: str, values: Values = ()) -> Found:
+        asked.append(statement)
+        return rows(session, statement, values)
+
+    monkeypatch.setattr(SqliteSession, "rows", counted)
+    page = anna.pages.get("/runs/run-a/samples").text
+    assert page.count('id="row-') == len([*made.store.numbers("run-a")])
+    assert sum("FROM samples" in each for each in asked) == 1
+    assert sum("FROM reviews WHERE run_id = ? AND number" in each for each in asked) == 1
+
+
+def test_e15_what_is_open_of_a_flag_leaves_out_a_concern_that_only_a_reviewer_saw(
+    make_run: MakeRun, anna: Reviewer
+) -> None:
+    def flags_two(prompt: str) -> str:
+        said = judge(prompt)
+        return said if "danger 1" in prompt else said.replace('["it is a danger"]', "[]")
+
+    make_run([answered(f"s{at}", f"danger {at % 2}") for at in range(4)], flags_two, rubric=RUBRIC)
+    anna.name("Anna")
+    anna.get(f"{DESK}/0")
+    anna.send(0, **SCORES, safety_concern="yes")
+    listed = anna.get("/runs/run-a/samples?flag=safety").text
+    states = re.findall(r'<a href="([^"]*review=[^"]*)"[^>]*>([^<]*) <small>(\d)</small>', listed)
+    assert [(words, number) for _, words, number in states] == [
+        ("to review", "2"),
+        ("flagged, reviewed", "1"),
+        ("concern confirmed", "1"),
+        ("not flagged, reviewed", "1"),
+    ]
+    for address, _, number in states:
+        assert f" of {number} sample" in anna.get(html.unescape(address)).text, address
