@@ -53,7 +53,8 @@ def compare(cases: Sequence[GoldCase], rubric: Rubric, options: Options | None =
     if any(case.gold.winners for case in cases):
         named.append(WINNER)
     scales[WINNER] = SIDE_SCALE
-    found = [_agreement_on(cases, name, scales[name], chosen) for name in named]
+    titles = {each.id: each.name for each in rubric.criteria}
+    found = [_agreement_on(cases, name, scales[name], titles, chosen) for name in named]
     apart = losses(cases, scales).values()
     loss = sum(apart) / len(apart) if apart else None
     methods = sorted({case.verdict.method for case in cases if case.verdict.method is not None})
@@ -61,7 +62,11 @@ def compare(cases: Sequence[GoldCase], rubric: Rubric, options: Options | None =
 
 
 def _agreement_on(
-    cases: Sequence[GoldCase], name: str, scale: Scale, options: Options
+    cases: Sequence[GoldCase],
+    name: str,
+    scale: Scale,
+    titles: Mapping[str, str],
+    options: Options,
 ) -> CriterionAgreement:
     """Return the agreement on a criterion, or on the winner of pairs."""
     asked = [case for case in cases if case.labels(name)]
@@ -96,7 +101,7 @@ def _agreement_on(
             nominal=pairs,
         ),
         confusion=confusion_of(people, judge, scale, SIDE_NAMES if pairs else None),
-        worst=_worst(scored, name, scale, options.worst),
+        worst=_worst(scored, name, scale, titles, options.worst),
         note=near.note,
     )
     if pairs:
@@ -172,7 +177,7 @@ def banded(case: GoldCase, name: str, scale: Scale) -> tuple[tuple[str, ...], st
 
 
 def _worst(
-    cases: Sequence[GoldCase], name: str, scale: Scale, most: int
+    cases: Sequence[GoldCase], name: str, scale: Scale, titles: Mapping[str, str], most: int
 ) -> tuple[Disagreement, ...]:
     """Return the cases in which the judge's score isn't everyone's, largest difference first."""
     differing = [
@@ -182,7 +187,7 @@ def _worst(
         != {scale.nearest(case.judged(name) or 0.0)}
     ]
     differing.sort(key=lambda each: (-each[1], each[0].id))
-    return tuple(_disagreement(case, name, share) for case, share in differing[:most])
+    return tuple(_disagreement(case, name, share, titles) for case, share in differing[:most])
 
 
 def _apart(case: GoldCase, name: str, scale: Scale) -> float:
@@ -192,11 +197,13 @@ def _apart(case: GoldCase, name: str, scale: Scale) -> float:
     return sum(shares) / len(shares)
 
 
-def _disagreement(case: GoldCase, name: str, share: float) -> Disagreement:
+def _disagreement(
+    case: GoldCase, name: str, share: float, titles: Mapping[str, str]
+) -> Disagreement:
     pair, verdict = name == WINNER, case.verdict
     given = case.gold.winners if pair else case.gold.scores[name]
     labels = tuple(given.values())
-    reasons = [f"{criterion}: {text}" for criterion, text in verdict.reasoning.items()]
+    reasons = [f"{titles.get(each, each)}: {text}" for each, text in verdict.reasoning.items()]
     return Disagreement(
         sample_id=case.id,
         number=case.number,

@@ -1,12 +1,13 @@
 """How far a run's judges agree with its reviewers, as values and in sentences."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
 from jurybox.calibration import calibration_record
+from jurybox.calibration.gold import WINNER
 from jurybox.documents.numbers import shown
 from jurybox.reporting.metric_text import metric_title, plain_words
 from jurybox.review.selection import FEWEST, needed_line
@@ -176,7 +177,8 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         if len(proven) == len(known):
             return f"{who} with people, and not by chance{self._least}", "passes"
         if not proven:
-            return f"It isn't shown that {who.lower()} with people beyond chance", "fails"
+            may = "The rules may agree" if self.by_rules else "The judge may agree"
+            return f"{may} with people only by chance", "fails"
         names = ", ".join(each.criterion for each in proven)
         return f"{who} with people beyond chance only on {names}", "waits"
 
@@ -189,8 +191,9 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         if tone != "passes":
             return agreed
         kappas = [each.kappa.value or 0.0 for each in self._proven]
-        of = f"the lowest of {len(kappas)} criteria is " if len(kappas) > 1 else ""
-        return f"The agreement is still more than chance (kappa: {of}{min(kappas):.3f})"
+        least = "at least " if len(kappas) > 1 else ""
+        follow = "rules still follow" if self.by_rules else "judge still follows"
+        return f"The {follow} people's scores more than by chance (kappa {least}{min(kappas):.3f})"
 
     @property
     def _least(self) -> str:
@@ -244,19 +247,16 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
             yield f"how far people agree with each other isn't known, since {alone}: {again}"
         same = [each.criterion for each in self._known if each.kappa.value is None]
         if same:
-            every = f"every score on {', '.join(same)} is the same"
+            every = f"every score on {_named(same)} is the same"
             yield f"{every}: review more random samples until some differ"
         alphas = {name: each.alpha.interval for name, each in self.people.items()}
         proven = {name for name, made in alphas.items() if made is not None and made.low > 0}
         unsure = [name for name in self.weak if name in alphas and name not in proven]
         if unsure:
-            names = ", ".join(unsure)
-            clearer = "make the rubric's levels clearer first"
-            yield f"people don't agree with each other on {names} either: {clearer}"
+            clearer = "make the rubric clearer first"
+            yield f"people don't agree with each other on {_named(unsure)} either: {clearer}"
         elif self.weak:
-            names = ", ".join(self.weak)
-            clearer = "make the rubric's levels clearer"
-            yield f"the judge and people differ on {names}: {clearer}"
+            yield f"the judge and people differ on {_named(self.weak)}: make the rubric clearer"
 
     @property
     def weightless(self) -> list[str]:
@@ -363,6 +363,10 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         data: dict[str, Any] = msgspec.to_builtins(replace(self, reviewed=()))
         del data["reviewed"]
         return {**data, "lines": list(self.lines)}
+
+
+def _named(criteria: Iterable[str]) -> str:
+    return ", ".join("the winner" if name == WINNER else name for name in criteria)
 
 
 def _corrected(found: ReviewAgreement) -> Iterator[str]:

@@ -104,10 +104,10 @@ def test_a_plain_sentence_comes_before_the_numbers() -> None:
         (
             -0.1,
             {},
-            "It isn't shown that the judge agrees with people beyond chance",
+            "The judge may agree with people only by chance",
             "people don't agree with each other on tone",
         ),
-        (-0.1, {"people": {}}, "It isn't shown that the judge agrees", "people differ on tone"),
+        (-0.1, {"people": {}}, "The judge may agree", "people differ on tone"),
         (None, {}, "All scores are equal", "until some differ"),
         (0.2, {"people": {}}, "not by chance", "by two people: `--overlap 2` of `jurybox serve`"),
         (0.2, {"people": {}, "reviewers": ["anna"]}, "not by chance", "one person has reviewed"),
@@ -142,10 +142,10 @@ def test_the_conclusion_names_the_weakest_and_the_biased_criterion() -> None:
     both = "lower than people's on tone and higher than people's on wit"
     scores = f"this judge's scores: they are {both}"
     assert found.conclusion == (f"Correct {scores}", "waits")
-    lowest = "the lowest of 2 criteria is 0.300"
-    assert found.beyond_chance == f"The agreement is still more than chance (kappa: {lowest})"
+    follows = "The judge still follows people's scores more than by chance"
+    assert found.beyond_chance == f"{follows} (kappa at least 0.300)"
     alone = said(random=part(tone | {"bias": low}, samples=12))
-    assert alone.beyond_chance == "The agreement is still more than chance (kappa: 0.300)"
+    assert alone.beyond_chance == f"{follows} (kappa 0.300)"
     assert found.lines[1] == found.conclusion[0]
     found = msgspec.structs.replace(found, changed_gates={"wit_mean >= 3": False})
     failed = f"Don't rely on {scores}. Corrected, 1 gate changes to failed: wit mean"
