@@ -26,7 +26,15 @@ from jurybox.reporting.release import flag_outcome
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.stored import SampleRecord, plan_of, reading, run_title
 from jurybox.review.review_input import read_reviewer
-from jurybox.review.reviews import ORDERS, REVIEW, Circumstances, Queue, ReviewCase, read_review
+from jurybox.review.reviews import (
+    ORDERS,
+    QUEUES,
+    REVIEW,
+    Circumstances,
+    Queue,
+    ReviewCase,
+    read_review,
+)
 from jurybox.web.app_state import AppState, app_state_of
 from jurybox.web.error_pages import PageError
 from jurybox.web.filters import PageFilter
@@ -100,12 +108,13 @@ def agreement_page(
         "agreement": found,
         "differ": None if found is None else _differences(found, asked),
         "samples_url": partial(_samples_url, desk),
+        "cell": partial(_cell, desk, found),
         "gates": {str(each): each for each in desk.rubric.gates},
         "counts": Counter(each.reviewer for each in desk.reviews()),
         "rubric": desk.rubric,
         "overlap": place.overlap,
         "samples": desk.order.size,
-        "left": reviewer is None or bool(_not_mine(desk, reviewer, "random")[2]),
+        "left": {queue: _has_more(desk, reviewer, queue) for queue in QUEUES[:2]},
         "commands": _commands(desk, place.at_store),
     }
     return page_response(request, "review/agreement.html", data)
@@ -134,13 +143,29 @@ def _differences(found: ReviewAgreement, asked: DifferencesAsked) -> dict[str, A
 
 def _samples_url(desk: ReviewDesk, number: int | None = None, **given: Any) -> str:  # noqa: ANN401
     """Return the address of samples with these labels, or of one; criteria have their titles."""
-    ids = {metric_title(name, desk.rubric): name for name in (*gold_scales(desk.rubric), WINNER)}
     for name in {"differs", "compared", "several"}.intersection(given):
-        given[name] = ids.get(given[name], given[name])
+        given[name] = _criterion(desk, given[name])
     one = "" if number is None else f"/{number}"
-    return (
-        f"/runs/{segment(desk.run.id)}/samples{one}{PageFilter.model_validate({}).address(**given)}"
-    )
+    query = PageFilter.model_validate({}).address(**given)
+    return f"/runs/{segment(desk.run.id)}/samples{one}{query}"
+
+
+def _criterion(desk: ReviewDesk, title: str) -> str:
+    """Return the id of the criterion with this title."""
+    names = (*gold_scales(desk.rubric), WINNER)
+    return next((name for name in names if metric_title(name, desk.rubric) == title), title)
+
+
+def _cell(
+    desk: ReviewDesk, found: ReviewAgreement, part: str, title: str, people: str, judge: str
+) -> tuple[str, int]:
+    """Return the address of the samples in a cell of a table of labels, and how many they are."""
+    name = _criterion(desk, title)
+    inside = [
+        each for each in found.reviewed if part in each.parts and each.compares(name, people, judge)
+    ]
+    url = _samples_url(desk, review=part, compared=title, people=people, judge=judge)
+    return url, len(inside)
 
 
 def _commands(desk: ReviewDesk, at_store: str) -> dict[str, str]:
@@ -212,6 +237,12 @@ def _not_mine(desk: ReviewDesk, reviewer: str, queue: Queue) -> tuple[frozenset[
     counts = Counter(each.number for each in reviews)
     enough = {each for each in left - undecided if counts[each] >= desk.overlap}
     return share, frozenset(enough), left - enough
+
+
+def _has_more(desk: ReviewDesk, reviewer: str | None, queue: Queue) -> bool:
+    """Return whether a queue has a sample for a reviewer, or for any if their name isn't known."""
+    names = [reviewer] if reviewer else desk.reviewers or ["a new reviewer"]
+    return any(_not_mine(desk, name, queue)[2] for name in names)
 
 
 def case_page(visit: TheVisit, number: Number, again: str = "") -> Response:

@@ -543,7 +543,7 @@ def test_the_agreement_leads_to_labels_and_to_a_command_that_calibrates_on_them(
     anna.send(0, **SCORES)
     told = html.unescape(anna.get(f"{DESK}/agreement").text)
     assert "jurybox calibrate" not in told  # on a single label
-    assert told.count("people always give the same") == 2
+    assert told.count("a single label shows no agreement") == 2
     assert "Kappa of Facts" not in told
     assert "since one person has reviewed" in told
     assert f'href="{DESK}/gold.jsonl"' in told
@@ -566,17 +566,21 @@ def test_agreement_counts_each_label(made: Made, anna: Reviewer) -> None:
         given = {"scores": {"facts": facts, "tone": tone}}
         desk(made).submit(number, who, given, shown=Circumstances(queue="flagged"))
     told = html.unescape(re.sub("<[^>]*>", "", anna.get(f"{DESK}/agreement").text))
-    facts, tone = "0 of 3; 2 samples differ", "1 of 3; 1 sample differs"
-    said = f"on Facts in 0% of cases ({facts}), on Tone in 33% ({tone}): 2 flagged samples"
+    said = (
+        "on Facts in 0% of cases (2 samples differ), on Tone in 33% (1 sample differs): 2 flagged"
+    )
     assert said in told
     assert "each of their labels is compared with the judge" in told
     # People gave facts 1 once and 3 twice, the judge always 4.
     cells = re.findall(r"People (\d)</th>(.*?)</tr>", anna.last.text)
-    facts = [(given, re.findall(r'"number">(\d*)<', counts)) for given, counts in cells[:5]]
+    counts = (re.sub("<(?!td)[^>]*>", "", row) for _, row in cells[:5])
+    facts = [
+        (*cells[at][:1], re.findall(r'"number">([^<]*)', row)) for at, row in enumerate(counts)
+    ]
     assert facts == [
         ("1", ["", "", "", "1", ""]),
         ("2", ["", "", "", "", ""]),
-        ("3", ["", "", "", "2", ""]),
+        ("3", ["", "", "", "2 in 1", ""]),
         ("4", ["", "", "", "", ""]),
         ("5", ["", "", "", "", ""]),
     ]
@@ -599,7 +603,7 @@ def test_the_samples_on_which_judge_and_people_differ_are_listed_farthest_apart_
 
     assert listed()[:2] == [("1", "Facts", "4", "Anna 2, Ben 1"), ("2", "Tone", "3", "Anna 5")]
     assert (len(listed()), len(listed("?page=2")), len(listed("?page=99"))) == (25, 7, 7)
-    (link,) = re.findall(r'\(33 of 34; <a href="([^"]*)">1 sample differs</a>\)', anna.last.text)
+    (link,) = re.findall(r'in 97% \(<a href="([^"]*)">1 sample differs</a>\)', anna.last.text)
     (same,) = re.findall(r'<a href="([^"]*)" aria-label="1 sample with [^>]*>1</a>', anna.last.text)
     assert same == link
     assert listed(html.unescape(link).partition("/agreement")[2].partition("#")[0]) == [

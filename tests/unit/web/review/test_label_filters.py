@@ -108,3 +108,47 @@ def test_winners_are_compared_too(make_run: MakeRun, pages: PagesClient) -> None
         assert [each["number"] for each in answer["samples"]] == found
     page = pages.get(f"{RUN}/samples?differs=winner").text
     assert "people and the judge differ on the winner" in page
+
+
+def test_every_count_on_the_agreement_page_opens_as_many_samples(
+    make_run: MakeRun, pages: PagesClient
+) -> None:
+    made = make_run([answered(f"s{number}") for number in range(14)], judge, rubric=RUBRIC)
+    desk = ReviewDesk(made.store, made.row, overlap=2)
+    for who, count in (("Anna", 12), ("Ben", 7)):
+        for turn in range(count):
+            case = desk.next(who, kind="random")
+            # Ben finds the facts of a sample unclear, and is stricter on others.
+            facts = None if who == "Ben" and turn == 3 else 2 + turn % 3 - (who == "Ben")
+            scores = {"facts": facts, "tone": 1 + turn % 5}
+            desk.submit(case.number, who, {"scores": scores}, shown=case.shown)
+    page = pages.get(f"{RUN}/review/agreement").text
+    links = re.findall(
+        rf'<a href="({RUN}/samples\?[^"]*)"(?: aria-label="([^"]*)")?>(.*?)</a>', page
+    )
+    # The number of samples is the last one: of "3 labels of 2 samples", and of "Anna (12)".
+    counts = {
+        html.unescape(address): int(re.findall(r"\d+", label or words)[-1])
+        for address, label, words in links
+    }
+    opened = {address: pages.get(f"/api{address}").json()["total"] for address in counts}
+    assert opened == counts
+    query = f"{RUN}/samples?review=random"
+    assert counts[query] == 12
+    assert counts[f"{query}&several=facts"] == 6
+    assert counts[f"{query}&differs=any"] >= counts[f"{query}&compared=tone"] - 3
+    assert counts[f"{RUN}/samples?reviewer=Ben"] == 7
+    assert sum("people=" in address for address in counts) > 8
+
+
+def test_a_queue_is_offered_only_while_it_has_a_sample(made: Made, pages: PagesClient) -> None:
+    def offered() -> list[str]:
+        page = pages.get(f"{RUN}/review/agreement").text
+        return re.findall(rf'href="{RUN}/review\?queue=(\w+)"', page)
+
+    assert offered() == ["flagged"]  # whose flags no review has decided
+    desk = ReviewDesk(made.store, made.row)
+    for number in range(6):
+        verdict = {"scores": {"facts": 4, "tone": 3}, "safety_concern": False}
+        desk.submit(number, "Chris", verdict, shown=Circumstances(queue="flagged"))
+    assert offered() == []
