@@ -90,6 +90,11 @@ class Level(msgspec.Struct, frozen=True, kw_only=True):
     meaning: str
     label: str = ""
 
+    @property
+    def words(self) -> str:
+        """The label, if there is one, and the meaning."""
+        return ": ".join(filter(None, (self.label, self.meaning)))
+
 
 class Indicators(msgspec.Struct, frozen=True, kw_only=True):
     """A labeled list of things to look for, with an explanation."""

@@ -133,8 +133,8 @@ def _score_field(criterion: Criterion) -> Field:
 
 
 def _choice(score: str, level: Level | None, key: str | None = None) -> FormChoice:
-    words = "" if level is None else ": ".join(filter(None, (level.label, level.meaning)))
-    return FormChoice(value=score, label=score, meaning=words, key=key)
+    meaning = "" if level is None else level.words
+    return FormChoice(value=score, label=score, meaning=meaning, key=key)
 
 
 def _range(level: Level) -> str:

@@ -12,11 +12,12 @@ from jurybox.documents.numbers import shown
 from jurybox.reporting.metric_text import plain_words
 from jurybox.reporting.release import settled_words
 from jurybox.review.reviews import JudgedSample, Revealed, Review, ReviewCase
-from jurybox.rubric.rubric_model import Rubric
+from jurybox.rubric.rubric_model import Criterion, Rubric
 from jurybox.text_format import joined
 from jurybox.web.review.form import SAFETY
 
 _NOTHING: Final = "-"
+_NO_VERDICT: Final = "no verdict"
 _SAME: Final = "same"
 _OTHER: Final = {"A": "B", "B": "A"}
 _UNCLEAR: Final = "unclear"
@@ -50,6 +51,9 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     judge: str
     others: tuple[str, ...]
     difference: str
+    # What the rubric says about these scores, if it does.
+    meaning: str = ""
+    judge_meaning: str = ""
 
     @property
     def differs(self) -> bool:
@@ -78,6 +82,8 @@ class VerdictReveal(msgspec.Struct, frozen=True, kw_only=True):
         both = f"You and the {self.scorer}"
         if not known and all(line.mine == _UNCLEAR for line in lines):
             return f"You answered unclear, so there is nothing to compare{end}"
+        if all(line.judge == _NO_VERDICT for line in lines):
+            return f"The {self.scorer} gave no score, so there is nothing to compare{end}"
         if not known:
             return f"{both} can't be compared, because one side gave no score{end}"
         if not different:
@@ -133,8 +139,15 @@ def _score_lines(
         answers = [review.verdict.scores.get(each.id) for review in everybody]
         # If both judges and checks give scores, criteria that checks scored are marked.
         by = "" if judged.by_rules or each.source == "judge" else f" (by {each.source})"
-        scorer = _scorer(judged)
-        yield _line(each.name + by, judged.scores.get(each.id), answers, scorer=scorer)
+        judge, scorer = judged.scores.get(each.id), _scorer(judged)
+        line = _line(each.name + by, judge, answers, scorer=scorer)
+        mine, theirs = (_meaning(each, score) for score in (answers[0], judge))
+        yield msgspec.structs.replace(line, meaning=mine, judge_meaning=theirs)
+
+
+def _meaning(criterion: Criterion, score: float | None) -> str:
+    level = None if score is None else criterion.band(score)
+    return "" if level is None else level.label or level.meaning
 
 
 def _safety_lines(judged: JudgedSample, everybody: tuple[Review, ...]) -> Iterator[Line]:
@@ -170,7 +183,7 @@ def _line(title: str, judge: Answer, people: Sequence[Answer], scorer: str = "ju
     return Line(
         title=title,
         mine=_shown(mine),
-        judge="no verdict" if judge is None else _shown(judge),
+        judge=_NO_VERDICT if judge is None else _shown(judge),
         others=tuple(map(_shown, others)),
         difference=_difference(mine, judge, scorer),
     )

@@ -223,6 +223,7 @@ def _last_page(visit: Visit, after: int | None) -> Response:
         enough_count=len(enough),
         taken=len(taken),
         others=[each for each in visit.desk.reviewers if each != visit.reviewer],
+        more=bool(_not_mine(visit.desk, visit.reviewer, "random")[2] - taken),
         left=named(left),
         disputed=named(mine.intersection(view.release.disputed)),
         verdict=app_state_of(visit.request).verdict(view),

@@ -428,7 +428,7 @@ def test_e11_e15_every_count_is_of_what_is_still_open_and_opens_as_many_samples(
             assert f" of {number} sample" in opened, (path, text)
             shown.setdefault(path, []).append(text)
     assert shown == {
-        "/": ["3 samples need a review before a release (safety)", "3", "3 before release"],
+        "/": ["3 samples need a review before a release (safety)", "3 before release"],
         "/runs/run-a": [
             "3 samples waiting",
             "3 samples need a review before a release (safety)",
@@ -807,6 +807,48 @@ def test_a_sample_page_says_of_each_review_whether_it_counts(
         ("dora", "no: picked, not given by a queue"),
         ("eve", "no: after seeing the judge"),
     ]
+
+
+def test_a_reveal_says_what_the_scores_mean_and_who_gave_none(
+    make_run: MakeRun, anna: Reviewer
+) -> None:
+    levels = ("| Score | Label | Meaning |", "| --- | --- | --- |", "| 4-5 | Good | Right |")
+    rubric = RUBRIC.replace("### Tone", "\n".join((*levels, "| 1-3 | Bad | No |", "### Tone")))
+    make_run([answered(f"s{number}") for number in range(2)], _judge_of_some, rubric=rubric)
+    anna.name("Anna")
+    anna.get(f"{DESK}/0?queue=random")
+    told = anna.get(anna.send(0, **SCORES).headers["location"]).text
+    own = re.findall('<td class="own"[^>]*>(.*?)</td>', told)
+    assert own[:2] == ["2 <small>Bad</small>", "4 <small>Good</small>"]
+    assert own[2:4] == ["5", "3"]
+    anna.get(f"{DESK}/1?queue=random")
+    told = anna.get(anna.send(1, **SCORES).headers["location"]).text
+    assert "The judge gave no score, so there is nothing to compare." in told
+
+
+def _judge_of_some(prompt: str) -> str:
+    return judge(prompt) if "Task s0" in prompt else "no"
+
+
+def test_the_end_of_the_flagged_queue_leads_to_random_samples_that_are_needed(
+    make_run: MakeRun, anna: Reviewer
+) -> None:
+    def calm(prompt: str) -> str:
+        return judge(prompt).replace('"it is a danger"', '"it is a danger"' * ("s0" in prompt))
+
+    made = make_run([answered(f"s{number}") for number in range(12)], calm, rubric=RUBRIC)
+    anna.name("Anna")
+    anna.send(0, **SCORES, safety_concern="no")
+    end = html.unescape(anna.get(DESK).text)
+    assert "can be trusted: 10 more are needed to correct metrics." in end
+    assert re.findall(r">([^<]+) <kbd", end[end.index('<p class="actions">') :]) == [
+        "Review the random subset"
+    ]
+    for number in range(1, 12):
+        desk(made).submit(number, "Anna", GIVEN, shown=Circumstances(queue="random"))
+    end = anna.get(DESK).text
+    assert "Review the random subset" not in end
+    assert 'data-does="next">Back to the run' in end
 
 
 def test_a_picked_sample_says_before_and_after_scoring_that_it_counts_in_no_metric(
