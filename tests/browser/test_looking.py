@@ -85,11 +85,12 @@ def test_a_command_is_copied_by_keyboard(page: Page, served: Server, stage: Stag
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     run_id = stage.runs["desk"]
     page.goto(f"{served.url}/runs/{run_id}")
-    copy = page.get_by_role("button", name=f"copy jurybox verify {run_id}")
+    command = f"jurybox verify {run_id} --store {stage.store}"
+    copy = page.get_by_role("button", name=f"copy {command}")
     copy.focus()
     page.keyboard.press("Enter")
-    expect(page.get_by_role("button", name=f"copied jurybox verify {run_id}")).to_be_focused()
-    assert page.evaluate("navigator.clipboard.readText()") == f"jurybox verify {run_id}"
+    expect(page.get_by_role("button", name=f"copied {command}")).to_be_focused()
+    assert page.evaluate("navigator.clipboard.readText()") == command
 
 
 def test_a_text_is_copied_as_it_is_not_as_it_is_laid_out(
@@ -200,14 +201,17 @@ def test_the_page_of_a_run_follows_it(
         process.communicate()
 
 
+def _report(stage: Stage, folder: Path) -> Path:
+    report = folder / "report.html"
+    run = [JURYBOX, "report", stage.runs["desk"], "--store", stage.store, "-o", report]
+    subprocess.run(run, check=True)
+    return report
+
+
 def test_a_report_holds_all_samples_and_finds_them_without_a_server(
     page: Page, tmp_path: Path, stage: Stage
 ) -> None:
-    report = tmp_path / "report.html"
-    subprocess.run(
-        [JURYBOX, "report", stage.runs["desk"], "--store", stage.store, "-o", report], check=True
-    )
-    page.goto(report.as_uri())
+    page.goto(_report(stage, tmp_path).as_uri())
     status = page.locator("#all-samples").get_by_role("status")
     expect(status).to_have_text("24 samples")
     # On one line, and each word begins where its field does.
@@ -245,8 +249,13 @@ def test_a_report_holds_all_samples_and_finds_them_without_a_server(
         expect(page.locator("[data-asked] strong")).to_have_text(words)
     page.get_by_role("link", name="show all").click()
     expect(status).to_have_text("24 samples")
-    # The keys are those of the viewer.
-    page.locator("h1").click()
+
+
+def test_a_report_is_read_by_keyboard_and_printed(page: Page, tmp_path: Path, stage: Stage) -> None:
+    report = _report(stage, tmp_path)
+    page.goto(report.as_uri())
+    status = page.locator("#all-samples").get_by_role("status")
+    expect(status).to_have_text("24 samples")
     for key in ("j", "j", "k", "j", "Enter"):
         page.keyboard.press(key)
     assert page.locator("#all-samples .card").nth(1).get_attribute("open") is not None

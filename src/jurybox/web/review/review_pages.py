@@ -108,7 +108,7 @@ def agreement_page(
         "agreement": found,
         "differ": None if found is None else _differences(found, asked),
         "samples_url": partial(_samples_url, desk),
-        "cell": partial(_cell, desk, found),
+        "cell": found and partial(_cell, desk, found),
         "gates": {str(each): each for each in desk.rubric.gates},
         "counts": Counter(each.reviewer for each in desk.reviews()),
         "rubric": desk.rubric,
@@ -161,11 +161,10 @@ def _cell(
 ) -> tuple[str, int]:
     """Return the address of the samples in a cell of a table of labels, and how many they are."""
     name = _criterion(desk, title)
-    inside = [
-        each for each in found.reviewed if part in each.parts and each.compares(name, people, judge)
-    ]
-    url = _samples_url(desk, review=part, compared=title, people=people, judge=judge)
-    return url, len(inside)
+    inside = sum(
+        part in each.parts and each.compares(name, people, judge) for each in found.reviewed
+    )
+    return _samples_url(desk, review=part, compared=title, people=people, judge=judge), inside
 
 
 def _commands(desk: ReviewDesk, at_store: str) -> dict[str, str]:
