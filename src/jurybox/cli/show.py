@@ -28,7 +28,7 @@ _LONGEST_REASONING: Final = 300
 
 
 @click.command("show")
-@option("--sample ID{at_store()}", "Show one sample instead of the run.", name="sample_id")
+@option("--sample ID", "Show one sample instead of the run.", name="sample_id")
 @option(
     "--repeat K",
     "Which repeat of the sample, counted from 0; defaults to the first one.",
