@@ -92,8 +92,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         """Return the margin by which a value passes; negative if it fails."""
         if value is None or self.upward is None:
             return None
-        above = value - self.number
-        return round(above if self.upward else -above, _DECIMALS)
+        return round(value - self.number if self.upward else self.number - value, _DECIMALS)
 
 
 def read_bound(text: str) -> tuple[Comparison, ...]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from statistics import fmean, stdev
 
+import msgspec
 import pytest
 
 from jurybox.reporting.attention import every_concern, worst_samples
@@ -98,6 +99,8 @@ def test_gates_have_margins_and_say_where_chance_may_have_decided(
     assert (late.outcome.passed, late.metric.interval) == (True, None)
     assert gate_margin(late.outcome) == f"+{10000 - late.outcome.value:g} ms"
     assert late.metric.axis.low <= late.outcome.value <= late.metric.axis.high
+    exact = msgspec.structs.replace(passing.outcome, gate="safety_rate <= 0", value=0.0)
+    assert gate_margin(exact) == "0.0 points"  # not -0.0
     failures = gates["faithfulness_failure_rate <= 0.05"]
     assert failures.metric.interval == wilson(0, 2)
     assert failures.close
