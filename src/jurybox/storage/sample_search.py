@@ -58,7 +58,7 @@ class SampleQuery(msgspec.Struct, frozen=True, kw_only=True):
     concerned: tuple[int, ...] = ()
     settled: tuple[int, ...] = ()  # samples that reviews settled: not urgent
     queued: bool = False  # only samples in the review queue
-    among: tuple[int, ...] = ()  # only samples with these numbers, if any are given
+    among: tuple[int, ...] | None = None  # only samples with these numbers
     without: tuple[int, ...] = ()  # no samples with these numbers
     offset: int = 0
     limit: int = 50
@@ -114,13 +114,13 @@ class Finder:
         # The `+` keeps SQLite from using the index of flags if another filter is narrower or needs
         # other columns.
         others = {query.scenario, query.demographic, query.winner, query.metric}
-        is_indexed = others == {None} and not query.among
+        is_indexed = others == {None} and query.among is None
         self._counted = self._flags if is_indexed else f"+{self._flags}"
         if query.search:
             matching = query.matching
             if matching is None:
                 matching = TextSearch(database, reader, run_id, query.search).numbers()
-            if query.among:
+            if query.among is not None:
                 # The database would read the list of all matches again for these few samples.
                 found = {*query.among} & {*msgspec.json.decode(matching, type=list[int])}
                 matching = msgspec.json.encode(found).decode()
@@ -197,7 +197,7 @@ class Finder:
             values += given.values()
         if query.queued:
             parts.append("urgency > 0")
-        parts += [one_of(query.among)] if query.among else []
+        parts += [one_of(query.among)] if query.among is not None else []
         parts += [f"NOT {one_of(query.without)}"] if query.without else []
         return parts, values
 
@@ -230,7 +230,7 @@ class Finder:
         elif query.sort == "urgency":
             by = f"{self._urgency} {direction}, {LOSSES} {up}, number {up}"
         elif query.sort == "among":
-            places = (f"WHEN {number} THEN {at}" for at, number in enumerate(query.among))
+            places = (f"WHEN {number} THEN {at}" for at, number in enumerate(query.among or ()))
             by = f"CASE number {' '.join(places)} END {direction}"
         else:
             by = f"sample_id {direction}, number {up}"

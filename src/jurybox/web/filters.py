@@ -1,7 +1,7 @@
 """The query parameters that select samples, the same for pages and the API."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlencode
 
@@ -13,7 +13,7 @@ from jurybox.calibration.gold import WINNER
 from jurybox.engine.records import RunRow
 from jurybox.reporting.html.markdown_text import harmless
 from jurybox.reporting.metric_text import metric_title
-from jurybox.reporting.release import ReleaseReview, read_reviews
+from jurybox.reporting.release import REVIEW_STATES, ReleaseReview, read_reviews
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.stored import rubric_of
 from jurybox.rubric.rubric_model import Rubric
@@ -30,6 +30,7 @@ _DIGEST: Final = "sha256:"
 
 _Name = Annotated[str, Field(min_length=1, max_length=_MAX_NAME, pattern=ANY_TEXT)]
 _Flag = Annotated[str, Field(pattern=f"^({'|'.join(FLAGS)})$")]
+_State = Annotated[str, Field(pattern=f"^({'|'.join(REVIEW_STATES)})$")]
 _End = Annotated[float, Field(allow_inf_nan=False)]
 _WORST: Final = "worst"
 _PARTS: Final = ("random", "flagged")
@@ -80,22 +81,7 @@ class SampleFilter(BaseModel):
         description="Whether the highest come first; samples without the metric are always last.",
     )
     queued: bool = Field(default=False, description="Only samples that a person should review.")
-    # Still to be reviewed, settled by reviews, awaited by a release, with a safety concern that a
-    # reviewer confirmed, or that reviewers disagree about, reviewed without a flag, or reviewed.
-    review: (
-        Literal[
-            "open",
-            "done",
-            "awaiting",
-            "confirmed",
-            "disputed",
-            "unflagged",
-            "reviewed",
-            "random",
-            "flagged",
-        ]
-        | None
-    ) = Field(
+    review: _State | None = Field(
         None,
         description="The state of the samples' review; `random` and `flagged` are the two parts of"
         " the agreement page.",
@@ -144,9 +130,18 @@ class SampleFilter(BaseModel):
             values["metric"] = overall
         return SampleQuery(**values, flags=flags)
 
+    @property
+    def _part(self) -> str | None:
+        """The part of the agreement page, if the samples of one are wanted."""
+        return self.review if self.review in _PARTS else None
+
+    @property
+    def _by_labels(self) -> bool:
+        return bool(self._part or self.differs or self.compared or self.several)
+
     def is_ready(self, place: AppState, run: RunRow, patience: float | None = PATIENCE) -> bool:
         """Compare people with the judge, and search for the text; return whether it is finished."""
-        if self.differs or self.compared or self.several or self.review in _PARTS:
+        if self._by_labels:
             self._compared = place.agreement(run).result()
         if self.search:
             matching = soon(place.matching(run, self.search), patience)
@@ -162,41 +157,36 @@ class SampleFilter(BaseModel):
         asked = self.chosen(lambda: store.groups(run.id))
         query = asked.query(rubric_of(run).overall_name, **part)
         release, order = self._reviewed(store, run)
-        query = replace(query, concerned=order.concerned, settled=release.calm)
-        query = replace(query, matching=self._matching)
-        if self.sort == _WORST:
-            first = order.missing_first and not self.descending
-            descending = order.descending != self.descending
-            query = replace(query, sort=order.sort, missing_first=first, descending=descending)
-        numbers = self._labeled(store, run)
-        if numbers is not None:
-            query = replace(query, among=(*numbers,) or (-1,))
-            if self.sort == _WORST and self.differs:
-                query = replace(query, sort="among")
-        if self.review is not None and self.review not in _PARTS:
-            found = {
-                "open": {"queued": True, "without": release.done(*self.flag)},
-                "done": {"among": release.done(*self.flag) or (-1,)},
-                "awaiting": {"any_flags": release.required, "without": release.cleared}
-                if release.required
-                else {"among": (-1,)},
-                "confirmed": {"among": release.confirmed or (-1,)},
-                "disputed": {"among": release.disputed or (-1,)},
-                "unflagged": {"among": release.unflagged or (-1,)},
-                "reviewed": {"among": release.every or (-1,)},
-            }
-            states: dict[str, Any] = found[self.review]
-            if numbers is not None and "among" in states:
-                states["among"] = (*_both(numbers, states["among"]),) or (-1,)
-            query = replace(query, **states)
-        return query
+        changes: dict[str, Any] = {"concerned": order.concerned, "settled": release.calm}
+        among = self._labeled(store, run)
+        if self.sort == _WORST and self.differs:
+            changes["sort"] = "among" if among else "number"
+        elif self.sort == _WORST:
+            changes["sort"] = order.sort
+            changes["missing_first"] = order.missing_first and not self.descending
+            changes["descending"] = order.descending != self.descending
+        if self.review == "open":
+            changes |= {"queued": True, "without": release.done(*self.flag)}
+        elif self.review == "awaiting" and release.required:
+            changes |= {"any_flags": release.required, "without": release.cleared}
+        elif self.review is not None and self._part is None:
+            numbers = {
+                "done": release.done(*self.flag),
+                "confirmed": release.confirmed,
+                "disputed": release.disputed,
+                "unflagged": release.unflagged,
+                "reviewed": release.every,
+            }.get(self.review, ())
+            among = numbers if among is None else _both(among, numbers)
+        if among is not None:
+            changes["among"] = (*among,)
+        return replace(query, matching=self._matching, **changes)
 
-    def _labeled(self, store: Store, run: RunRow) -> list[int] | None:
+    def _labeled(self, store: Store, run: RunRow) -> Sequence[int] | None:
         """Return the samples with the wanted labels, farthest apart first; None if none are."""
-        kept: list[int] | None = None
-        part = self.review if self.review in _PARTS else None
-        if part or self.differs or self.compared or self.several:
-            found = self._compared
+        kept: Sequence[int] | None = None
+        if self._by_labels:
+            part, found = self._part, self._compared
             kept = [
                 each.number
                 for each in (() if found is None else found.reviewed)

@@ -99,15 +99,17 @@ def test_winners_are_compared_too(make_run: MakeRun, pages: PagesClient) -> None
     # The judge prefers whichever is shown first, so every pair is a tie.
     for number, winner in enumerate(("tie", "A", "B")):
         desk.submit(number, "Anna", {"winner": winner}, shown=Circumstances(queue="random"))
+    desk.submit(1, "Ben", {"winner": "tie"}, shown=Circumstances(queue="random"))
     for query, found in (
         ("differs=winner", [1, 2]),
         ("compared=winner&people=A&judge=tie", [1]),
-        ("compared=winner&people=tie&judge=tie", [0]),
+        ("compared=winner&people=tie&judge=tie", [0, 1]),
     ):
         answer = pages.get(f"/api{RUN}/samples?{query}").json()
         assert [each["number"] for each in answer["samples"]] == found
     page = pages.get(f"{RUN}/samples?differs=winner").text
     assert "people and the judge differ on the winner" in page
+    assert re.findall(r'id="row-(\d+)"', page) == ["2", "1"]  # farthest apart first
 
 
 def test_every_count_on_the_agreement_page_opens_as_many_samples(
