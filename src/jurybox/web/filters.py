@@ -251,22 +251,31 @@ class ListFilter(SampleFilter, extra="forbid"):
     limit: Limit = 50
 
 
-class PageFilter(SampleFilter):
+class ListAsked(BaseModel):
+    """The query parameters of a page with a list."""
+
+    def given(self, *without: str, **changes: Any) -> list[tuple[str, Any]]:  # noqa: ANN401
+        """Return what isn't as by default for the first page of a list; None removes a value."""
+        values = self.model_dump(exclude={"page", "at", *without}) | changes
+        return [
+            (name, str(each).lower() if isinstance(each, bool) else each)
+            for name, value in values.items()
+            if value not in (None, type(self).model_fields[name].default)
+            for each in (value if isinstance(value, list) else [value])
+        ]
+
+    def address(self, **changes: Any) -> str:  # noqa: ANN401 - whatever a field may be
+        """Return the query string of an address; an empty ``page`` is for its number to follow."""
+        given = self.given(**changes)
+        return f"?{urlencode(given, errors='replace')}" if given else ""
+
+
+class PageFilter(SampleFilter, ListAsked):
     """The query parameters of a page of samples; ``at`` is a sample's position in the list."""
 
     sort: str = Field(_WORST, pattern=rf"^({_WORST}|number|urgency|id|metric:[^\x00]{{1,200}})$")
     page: int = Field(1, ge=1, le=10_000_000)
     at: int | None = Field(None, ge=0, le=_MAX_OFFSET)
-
-    def address(self, **changes: Any) -> str:  # noqa: ANN401 - whatever a field may be
-        """Return the query string of an address; None removes a value."""
-        values = {**self.model_dump(), "page": None, "at": None, **changes}
-        given = {
-            name: str(value).lower() if isinstance(value, bool) else value
-            for name, value in values.items()
-            if value not in (None, type(self).model_fields[name].default)
-        }
-        return f"?{urlencode(given, doseq=True, errors='replace')}" if given else ""
 
 
 def _both(numbers: Iterable[int], others: Iterable[int]) -> list[int]:

@@ -5,11 +5,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from operator import itemgetter
 from typing import Annotated, Final, Literal
-from urllib.parse import urlencode
 
 import msgspec
 from fastapi import Query
-from pydantic import BaseModel, Field
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -21,6 +20,7 @@ from jurybox.reporting.metric_text import key_metric_of
 from jurybox.reporting.stored import outcome_of, rubric_of, run_title
 from jurybox.reporting.view import ListedRun, RunView, listed_run
 from jurybox.web.app_state import PATIENCE, AppState, Pending, soon
+from jurybox.web.filters import ListAsked
 from jurybox.web.lookup import ANY_TEXT, PlaceOf
 from jurybox.web.template_engine import page_response
 
@@ -86,7 +86,7 @@ class RunLine(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join(each for each in named if each).casefold()
 
 
-class RunFilter(BaseModel):
+class RunFilter(ListAsked):
     """The query parameters of the list of runs."""
 
     page: int = Field(1, ge=1, le=1_000_000)
@@ -106,47 +106,33 @@ class RunFilter(BaseModel):
         """Whether the highest come first: by default, unless sorted by name."""
         return self.sort != "name" if self.descending is None else self.descending
 
-    def address(self, **changes: str | bool | None) -> str:
-        """Return the address of the list's first page."""
-        fields = type(self).model_fields
-        values = {**self.model_dump(exclude={"page"}), **changes}
-        given = {
-            name: str(value).lower() if isinstance(value, bool) else value
-            for name, value in values.items()
-            if value != fields[name].default
-        }
-        return f"/?{urlencode(given)}" if given else "/"
-
-    def sorted_by(self, name: str) -> str:
-        """Return the address of the list sorted by a column, or if it is, the other way around."""
-        return self.address(sort=name, descending=not self.falling if name == self.sort else None)
+    def finds(self, line: RunLine) -> bool:
+        """Return whether a run matches the search and the tag."""
+        return self.search.casefold() in line.words and (not self.tag or self.tag in line.run.tags)
 
 
 def runs_page(request: Request, asked: Annotated[RunFilter, Query()], place: PlaceOf) -> Response:
     """Answer with the newest runs, or with those that match all filters, sorted."""
-    first, filtered = (asked.page - 1) * _SIZE, asked.filtered
-    whole = filtered or (asked.sort, asked.falling) != ("started", True)
+    first = (asked.page - 1) * _SIZE
+    whole = asked.filtered or (asked.sort, asked.falling) != ("started", True)
     # One run more than fits on the page shows whether there are further pages.
     rows = place.store.runs(_SEARCHED if whole else first + _SIZE + 1)
     limited = whole and len(rows) == _SEARCHED
     rows = _sorted(rows, asked, place)
-    lines = [_line(row, place) for row in (rows if filtered else rows[first : first + _SIZE + 1])]
-    lines = [
-        line
-        for line in lines
-        if asked.search.casefold() in line.words and (not asked.tag or asked.tag in line.run.tags)
-    ]
+    if not asked.filtered:  # no other runs have to be read
+        rows, first = rows[first:][: _SIZE + 1], 0
+    lines = [line for row in rows if asked.finds(line := _line(row, place))]
     until = time.monotonic() + PATIENCE  # all of them share the time to wait
     verdicts = {
         line.run.run_id: place.verdict(line.view, max(0.0, until - time.monotonic()))
-        for line in (lines if asked.verdict else lines[first if filtered else 0 :][:_SIZE])
+        for line in (lines if asked.verdict else lines[first:][:_SIZE])
         if line.view is not None
     }
     if asked.verdict:
         found = {run_id for run_id, each in verdicts.items() if each.tone == asked.verdict}
         found |= {line.run.run_id for line in lines if line.run.status == asked.verdict}
         lines = [line for line in lines if line.run.run_id in found]
-    lines = lines[first if filtered else 0 :][: _SIZE + 1]
+    lines = lines[first:]
     until = time.monotonic() + PATIENCE / 3
     shown = [_with_metrics(line, place, until) for line in lines[:_SIZE]]
     data = {
@@ -156,7 +142,6 @@ def runs_page(request: Request, asked: Annotated[RunFilter, Query()], place: Pla
         "trends": _trends(shown),
         "asked": asked,
         "searched": _SEARCHED if limited else None,
-        "pages": asked.address() + ("?page=" if asked.address() == "/" else "&page="),
         "more": len(lines) > _SIZE,
     }
     return page_response(request, "runs.html", data)

@@ -88,7 +88,6 @@ def samples_page(
         "first": first,
         "page": asked.page,
         "more": first + len(rows) < found.total,
-        "pages": asked.address() + ("&page=" if asked.address() else "?page="),
         "columns": columns,
         # As many as the longest number of a column needs, so that points are below each other.
         "decimals": {
