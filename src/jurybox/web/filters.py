@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, cast
 from urllib.parse import urlencode
 
 from msgspec.structs import replace
@@ -261,7 +261,7 @@ class ListAsked(BaseModel):
             (name, str(each).lower() if isinstance(each, bool) else each)
             for name, value in values.items()
             if value not in (None, type(self).model_fields[name].default)
-            for each in (value if isinstance(value, list) else [value])
+            for each in (cast("list[Any]", value) if isinstance(value, list) else [value])
         ]
 
     def address(self, **changes: Any) -> str:  # noqa: ANN401 - whatever a field may be

@@ -22,7 +22,7 @@ from jurybox.reporting.view import ListedRun, RunView, listed_run
 from jurybox.web.app_state import PATIENCE, AppState, Pending, soon
 from jurybox.web.filters import ListAsked
 from jurybox.web.lookup import ANY_TEXT, PlaceOf
-from jurybox.web.template_engine import page_response
+from jurybox.web.template_engine import page_response, segment
 
 _SIZE: Final = 25
 _SEARCHED: Final = 500
@@ -57,6 +57,18 @@ class RunLine(msgspec.Struct, frozen=True, kw_only=True):
     def name(self) -> str:
         """What users call the run."""
         return self.view.name if self.view else self.run.name or self.run.run_id
+
+    @property
+    def url(self) -> str:
+        """The address of the run's page."""
+        return f"/runs/{segment(self.run.run_id)}"
+
+    @property
+    def about(self) -> str:
+        """The run's id, if users don't call it so, its suite and its dataset."""
+        run = self.run
+        own = "" if self.name == run.run_id else run.run_id
+        return ", ".join(filter(None, (own, run.suite[:60], (run.dataset or "")[:80])))
 
     @property
     def label(self) -> str:
