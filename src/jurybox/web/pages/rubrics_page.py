@@ -19,7 +19,7 @@ from jurybox.reporting.stored import plan_of, run_title
 from jurybox.rubric import parse_rubric
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.storage.store import Store
-from jurybox.web.app_state import app_state_of
+from jurybox.web.app_state import AppState
 from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import ANY_TEXT, PlaceOf, TheRun, known_run
 from jurybox.web.template_engine import highlight, page_response, text_response
@@ -40,13 +40,8 @@ class Used(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str
     runs: tuple[str, ...]
     names: tuple[str, ...]  # what users call these runs
-    first_used: str
+    first_use: tuple[str, str]  # when, and the run, by which versions are sorted
     last_used: str
-
-    @property
-    def first_use(self) -> tuple[str, str]:
-        """What versions are sorted by, the oldest first."""
-        return self.first_used, self.runs[-1]
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +75,7 @@ def rubric_history(store: Store) -> History:
             sha256=sha256,
             runs=tuple(run.id for run in runs),
             names=tuple(run_title(run, store) for run in runs),
-            first_used=runs[-1].created_at,
+            first_use=(runs[-1].created_at, runs[-1].id),
             last_used=runs[0].created_at,
         )
         for (rubric_id, title, version, sha256), runs in found.items()
@@ -113,12 +108,12 @@ def rubric_page(request: Request, rubric: str, place: PlaceOf, since: Since = ""
     mine = [each for each in history.versions if each.rubric_id == rubric]
     if not mine:
         raise PageError(404, "no run used this rubric", "look at the list of rubrics", rubric[:80])
-    return _answer(request, known_run(place, mine[0].runs[0]), history, since)
+    return _answer(request, place, known_run(place, mine[0].runs[0]), history, since)
 
 
 def rubric_of_run(request: Request, run: TheRun, place: PlaceOf, since: Since = "") -> Response:
     """Answer with the rubric that a run was judged by, and what changed ``since`` another run."""
-    return _answer(request, run, rubric_history(place.store), since)
+    return _answer(request, place, run, rubric_history(place.store), since)
 
 
 def rubric_text(run: TheRun) -> Response:
@@ -126,13 +121,15 @@ def rubric_text(run: TheRun) -> Response:
     return text_response(plan_of(run).rubric.text)
 
 
-def _answer(request: Request, run: RunRow, history: History, since: str) -> Response:
+def _answer(
+    request: Request, place: AppState, run: RunRow, history: History, since: str
+) -> Response:
     document = plan_of(run).rubric
     rubric = _rubric(run)
     this = next((each for each in history.versions if run.id in each.runs), None)
     before = None if this is None else history.before(this)
     old = since or ("" if before is None else before.runs[0])
-    older = known_run(app_state_of(request), old) if old else None
+    older = known_run(place, old) if old else None
     front, body = _parts(document.text)
     title = document.origin if rubric is None else rubric.title
     data: dict[str, Any] = {
@@ -165,31 +162,22 @@ def _parts(text: str) -> tuple[str | None, str]:
     return None, text
 
 
-class ChangedLines(msgspec.Struct, frozen=True, kw_only=True):
-    """Lines that two documents share, or else those that were removed and added."""
+def changed_lines(old: str, new: str) -> Iterator[tuple[str, list[tuple[str, Markup]]]]:
+    """Yield each place at which two documents differ: the heading above it, and its lines.
 
-    same: Markup = Markup("")
-    removed: Markup = Markup("")
-    added: Markup = Markup("")
-
-
-def changed_lines(old: str, new: str) -> Iterator[tuple[str, list[ChangedLines]]]:
-    """Yield each place at which two documents differ: the heading above it, and its lines."""
+    Lines are in one HTML element if both documents have them, or else in those for changes.
+    """
     before, after = ([f"{line}\n" for line in text.splitlines()] for text in (old, new))
     for group in SequenceMatcher(None, before, after).get_grouped_opcodes(_AROUND):
         above = after[: group[0][3] + 1]
         heading = next((line.strip("# \n") for line in above[::-1] if line.startswith("#")), "")
-        yield (
-            heading,
-            [
-                _changed("".join(before[start:end]), "".join(after[first:last]), kind)
-                for kind, start, end, first, last in group
-            ],
-        )
-
-
-def _changed(old: str, new: str, kind: str) -> ChangedLines:
-    removed, added = highlight(old, ""), highlight(new, "")
-    if kind == "equal":
-        return ChangedLines(same=added)
-    return ChangedLines(removed=marked(added, removed, "a"), added=marked(removed, added, "b"))
+        lines = list[tuple[str, Markup]]()
+        for kind, start, end, first, last in group:
+            was, now = (
+                highlight("".join(each), "") for each in (before[start:end], after[first:last])
+            )
+            if kind == "equal":
+                lines.append(("div", now))
+            else:
+                lines += [("del", marked(now, was, "a")), ("ins", marked(was, now, "b"))]
+        yield heading, [(tag, text) for tag, text in lines if text]
