@@ -18,8 +18,7 @@ from jurybox.storage.text_search import TextSearch
 
 MOST: Final = 1000
 """The maximum number of samples on a page."""
-MOST_GROUPS: Final = 200
-"""The maximum number of listed scenarios, and of demographics."""
+_MOST_GROUPS: Final = 200  # listed scenarios, and demographics
 LONGEST_SEARCH: Final = 1000
 ANY: Final = "any"
 """Any winner: all pairs with a result, ties included."""
@@ -240,3 +239,19 @@ class Finder:
 def one_of(numbers: Sequence[int]) -> str:
     """Return the condition that a sample has one of some numbers."""
     return f"number IN ({', '.join(map(str, numbers)) or 'NULL'})"
+
+
+def groups_of(reader: RowFinder, run_id: str) -> Groups:
+    """Find the groups of a run by index lookups, without a scan."""
+
+    def distinct(column: str) -> tuple[str, ...]:
+        lowest = f"SELECT min({column}) FROM facets WHERE run_id = ? AND {column} IS NOT NULL"
+        statement = (
+            f"WITH RECURSIVE found (name) AS ({lowest} UNION ALL"
+            f" SELECT ({lowest} AND {column} > found.name) FROM found WHERE found.name IS NOT NULL)"
+            " SELECT name FROM found WHERE name IS NOT NULL LIMIT ?"
+        )
+        found = reader.rows(tuple[str], statement, (run_id, run_id, _MOST_GROUPS))
+        return tuple(name for (name,) in found)
+
+    return Groups(scenarios=distinct("scenario"), demographics=distinct("demographic"))

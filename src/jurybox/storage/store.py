@@ -26,11 +26,11 @@ from jurybox.errors import InputError
 from jurybox.review.reviews import ReviewRow, active_rows
 from jurybox.storage.database import ALL, EVERY, Values
 from jurybox.storage.sample_search import (
-    MOST_GROUPS,
     Finder,
     Groups,
     SamplePage,
     SampleQuery,
+    groups_of,
     one_of,
 )
 from jurybox.storage.schema import (
@@ -253,8 +253,7 @@ class Store:
         """Return a sample by id, by default in the first stored repeat."""
         own, condition = ((), "") if repeat is None else ((repeat,), "AND repeat = ?")
         rest = f"WHERE run_id = ? AND sample_id = ? {condition} ORDER BY repeat LIMIT 1"
-        found = self._reader.find(SampleRow, rest, run_id, sample_id, *own)
-        return _first(found)
+        return _first(self._reader.find(SampleRow, rest, run_id, sample_id, *own))
 
     def matching(self, run_id: str, text: str) -> str:
         """Return the numbers of all samples that contain a text; slow in a large run."""
@@ -270,21 +269,7 @@ class Store:
 
     def groups(self, run_id: str) -> Groups:
         """Return the scenarios and demographics that samples can be filtered by."""
-        return Groups(
-            scenarios=self._distinct("scenario", run_id),
-            demographics=self._distinct("demographic", run_id),
-        )
-
-    def _distinct(self, column: str, run_id: str) -> tuple[str, ...]:
-        """Return a facet's distinct values by index lookups, without a scan."""
-        lowest = f"SELECT min({column}) FROM facets WHERE run_id = ? AND {column} IS NOT NULL"
-        statement = (
-            f"WITH RECURSIVE found (name) AS ({lowest} UNION ALL"
-            f" SELECT ({lowest} AND {column} > found.name) FROM found WHERE found.name IS NOT NULL)"
-            " SELECT name FROM found WHERE name IS NOT NULL LIMIT ?"
-        )
-        found = self._reader.rows(tuple[str], statement, (run_id, run_id, MOST_GROUPS))
-        return tuple(name for (name,) in found)
+        return groups_of(self._reader, run_id)
 
     def facets(self, run_id: str, numbers: range = EVERY) -> Iterator[Facets]:
         """Yield the index entries of these samples, in order, page by page."""
@@ -377,8 +362,7 @@ class Store:
     def review_state(self, run_id: str) -> str:
         """Return a string that changes with every review of a run; empty without reviews."""
         statement = "SELECT count(*), max(id) FROM reviews WHERE run_id = ?"
-        kind = tuple[int, str | None]
-        ((count, last),) = self._reader.rows(kind, statement, (run_id,))
+        ((count, last),) = self._reader.rows(tuple[int, str | None], statement, (run_id,))
         return f"{count} {last}" if count else ""
 
     def reviews_of(self, run_id: str, *numbers: int) -> Sequence[ReviewRow]:
@@ -406,10 +390,9 @@ class Store:
         self, state: str, part: str, run_id: str | None = None, limit: int | None = None
     ) -> Sequence[OutboxRow]:
         """Return the outbox rows of a part in a state, of one run or of all runs, in order."""
-        most = ALL if limit is None else limit
         own, condition = ((), "") if run_id is None else ((run_id,), "AND run_id = ?")
         rest = f"WHERE state = ? AND part = ? {condition} ORDER BY run_id, number LIMIT ?"
-        return self._reader.find(OutboxRow, rest, state, part, *own, most)
+        return self._reader.find(OutboxRow, rest, state, part, *own, ALL if limit is None else limit)
 
     def outbox_counts(self) -> Sequence[tuple[str, str, str, str, int]]:
         """Count the outbox rows by run, part and state; return each with one of its errors."""
