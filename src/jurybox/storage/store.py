@@ -390,9 +390,10 @@ class Store:
         self, state: str, part: str, run_id: str | None = None, limit: int | None = None
     ) -> Sequence[OutboxRow]:
         """Return the outbox rows of a part in a state, of one run or of all runs, in order."""
+        most = ALL if limit is None else limit
         own, condition = ((), "") if run_id is None else ((run_id,), "AND run_id = ?")
         rest = f"WHERE state = ? AND part = ? {condition} ORDER BY run_id, number LIMIT ?"
-        return self._reader.find(OutboxRow, rest, state, part, *own, ALL if limit is None else limit)
+        return self._reader.find(OutboxRow, rest, state, part, *own, most)
 
     def outbox_counts(self) -> Sequence[tuple[str, str, str, str, int]]:
         """Count the outbox rows by run, part and state; return each with one of its errors."""
@@ -491,8 +492,7 @@ def _check_review(session: DatabaseSession, row: ReviewRow) -> None:
             where,
         )
     review = f"SELECT 1 FROM reviews {_OF_SAMPLE} AND id = ? AND action = 'review'"
-    place = (row.run_id, row.number, row.of)
-    if row.of is not None and not session.rows(review, place):
+    if row.of is not None and not session.rows(review, (row.run_id, row.number, row.of)):
         raise InputError(
             f"sample number {row.number} has no review `{row.of}`",
             "withdraw an existing review",
