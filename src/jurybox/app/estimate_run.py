@@ -8,7 +8,6 @@ from typing import Final
 import msgspec
 
 from jurybox.app.review_desk import ReviewDesk, StoredSample
-from jurybox.calibration.calibration_record import Agreement
 from jurybox.calibration.gold import (
     SIDE_SCALE,
     WHOLE,
@@ -456,16 +455,12 @@ def _estimates(
 
 
 def _part(desk: ReviewDesk, found: Sequence[GoldCase]) -> SubsetAgreement:
-    return SubsetAgreement(samples=len(found), agreement=_compared(desk, found))
-
-
-def _compared(desk: ReviewDesk, found: Sequence[GoldCase]) -> Agreement | None:
     from jurybox.calibration.judge_comparison import Options, compare
 
     labeled = [case for case in found if case.gold.scores or case.gold.winners]
-    # A page lists every difference.
-    options = Options(worst=len(labeled))
-    return compare(labeled, desk.rubric, options) if labeled else None
+    every = Options(worst=len(labeled))  # a page lists every difference
+    agreement = compare(labeled, desk.rubric, every) if labeled else None
+    return SubsetAgreement(samples=len(found), agreement=agreement)
 
 
 def _cases(desk: ReviewDesk, reviews: Mapping[int, Sequence[Review]]) -> dict[int, GoldCase]:
