@@ -38,7 +38,6 @@ from jurybox.review.reviews import (
     active_rows,
     verdict_text,
     was_revealed,
-    was_reviewed,
 )
 from jurybox.review.selection import (
     RandomOrder,
@@ -219,7 +218,9 @@ class ReviewDesk:
 
     def _is_blind(self, rows: Sequence[ReviewRow]) -> bool:
         """Return whether a reviewer with these rows on a sample hasn't seen the verdict on it."""
-        return self.blind and not (was_reviewed if self.reveals else was_revealed)(rows)
+        # A desk that reveals verdicts also does so for the reviews of one that didn't.
+        reviewed = (row for row in rows if row.action == REVIEW)
+        return self.blind and not any(self.reveals or was_revealed(row) for row in reviewed)
 
     def submit(
         self,

@@ -14,7 +14,6 @@ from typing import Any, BinaryIO, Final, Literal
 
 import msgspec
 
-from jurybox.calibration.gold import Gold
 from jurybox.engine.records import (
     ExchangeRow,
     RunRow,
@@ -109,7 +108,6 @@ _PARTS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _DEFAULTS: Final[ExportedRow] = msgspec.to_builtins(
     msgspec.structs.asdict(SampleResult(metrics={}))
 )
-_NO_GOLD: Final = Gold()
 _OUTCOMES: Final = ("target_error", "unscored", "failed", "passed")
 _REPORTED: Final = (
     "overall_by_votes",
@@ -151,12 +149,13 @@ class ExportShape:
         sample: SampleRow,
         exchanges: Sequence[ExchangeRow] = (),
         reviews: Sequence[Review] = (),
-        gold: Gold = _NO_GOLD,
+        blind: Sequence[Review] = (),
     ) -> ExportedRow:
         """Return a sample as a row, its fields in the order of the columns.
 
-        The decision takes the reviews of the sample into account; ``gold`` has people's labels.
+        The decision takes the reviews of the sample into account; the ``blind`` ones give labels.
         """
+        gold = gold_of(blind)
         # Read only to validate the result; exported numbers keep their stored form, 2 and not 2.0.
         result = read_result(sample.result)
         values: ExportedRow = _DEFAULTS | _OBJECT.decode(sample.result)
@@ -207,9 +206,9 @@ def record_as_data(
 ) -> ExportedRow:
     """Return a sample as `jurybox export` writes it, with the run's id."""
     with reading(run):
-        reviews = read_reviews(run, store.reviews_of(run.id, record.row.number))
-        gold = gold_of(reviews.blind)
-        row = export_shape(run, raw=raw).row(record.row, record.exchanges, reviews.every, gold)
+        found = read_reviews(run, store.reviews_of(run.id, record.row.number))
+        shape = export_shape(run, raw=raw)
+        row = shape.row(record.row, record.exchanges, found.every, found.blind)
     return {"run_id": run.id, **row}
 
 
@@ -330,11 +329,11 @@ def exported_rows(
     """Yield a run's samples, or those with these numbers, as rows."""
     shape = shape or export_shape(run)
     found = read_reviews(run, store.reviews(run.id))
-    reviews, blind = by_number(found.every), by_number(found.blind)
+    reviews = by_number(found.every), by_number(found.blind)
 
     def row(sample: SampleRow, exchanges: Sequence[ExchangeRow] = ()) -> ExportedRow:
-        gold = gold_of(blind.get(sample.number, ()))
-        return shape.row(sample, exchanges, reviews.get(sample.number, ()), gold)
+        own = (each.get(sample.number, ()) for each in reviews)
+        return shape.row(sample, exchanges, *own)
 
     with reading(run):
         if shape.raw:

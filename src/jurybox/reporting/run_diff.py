@@ -22,10 +22,10 @@ from jurybox.reporting.run_changes import (
 )
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLE_SCORE, WIN_RATE
-from jurybox.statistics.metric_differences import RATES, RIGHT, UNSCORED, MetricDifference, rescaled
+from jurybox.statistics.metric_differences import RIGHT, UNSCORED, MetricDifference, rescaled
 from jurybox.text_format import counted, joined
 
-_RUN_METRICS: Final = {**RATES, SAMPLE_SCORE: AGGREGATE_SCORE, WIN_RATE: WIN_RATE}
+_RUN_METRICS: Final = {SAMPLE_SCORE: AGGREGATE_SCORE, WIN_RATE: WIN_RATE}
 
 
 class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
@@ -362,8 +362,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
 
     def name_of(self, tested: MetricDifference, *, titled: bool = False) -> str:
         """Return the name of a tested metric for a sentence."""
-        name = RATES.get(tested.metric, tested.metric)
-        return metric_title(name, self.b.rubric) if titled else name
+        return metric_title(tested.name, self.b.rubric) if titled else tested.name
 
     def _why_not(self, names: tuple[str, str]) -> str:
         """Return why no sample has a score in both runs, which have these names."""
@@ -473,7 +472,10 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         """
         known = {each.metric: each for each in self.shared}
         mean = self.b.rubric.mean_of
-        tests = {_RUN_METRICS.get(each.metric, mean(each.metric)): each for each in self._ordered}
+        tests = {
+            each.name if each.is_share else _RUN_METRICS.get(each.metric, mean(each.metric)): each
+            for each in self._ordered
+        }
         gated = () if self.unscored_runs else (each.metric for each in self.gates)
         for name in dict.fromkeys((*tests, *gated)):
             pair = known.get(name)

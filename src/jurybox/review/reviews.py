@@ -188,17 +188,8 @@ def latest_reviews(rows: Iterable[ReviewRow], *, blind: bool = False) -> tuple[R
     return found.blind if blind else found.every
 
 
-def was_reviewed(rows: Iterable[ReviewRow]) -> bool:
-    """Return whether there is a review, even a withdrawn one."""
-    return any(row.action == REVIEW for row in rows)
-
-
-def was_revealed(rows: Iterable[ReviewRow]) -> bool:
-    """Return whether one of these reviews, even a withdrawn one, revealed the judges' verdict."""
-    return any(row.action == REVIEW and _reveals(row) for row in rows)
-
-
-def _reveals(row: ReviewRow) -> bool:
+def was_revealed(row: ReviewRow) -> bool:
+    """Return whether a review, even a withdrawn one, revealed the judges' verdict."""
     try:
         return _SHOWN.decode(row.verdict).revealed
     except msgspec.DecodeError:

@@ -25,19 +25,14 @@ Wanted = Literal["higher", "lower", "neither"]
 _PASSED: Final = "passed"
 UNSCORED: Final = "unscored"
 """Whether the judges gave a sample no score."""
-_YES_OR_NO: Final[Mapping[str, Wanted]] = {
-    _PASSED: "higher",
-    "safety_flag": "lower",
-    UNSCORED: "lower",
-    "target_error": "lower",
-}
-RATES: Final = {
+_RATES: Final[Mapping[str, str]] = {
     _PASSED: "pass_rate",
     "safety_flag": "safety_rate",
     UNSCORED: "unscored_rate",
     "target_error": "target_error_rate",
 }
-"""The metrics of a run that count a yes of its samples."""
+"""The metric of a run for each yes or no of its samples."""
+_WANTED: Final[Mapping[str, Wanted]] = {name: "lower" for name in _RATES if name != _PASSED}
 RIGHT: Final = "right"
 """The share of a sample's human labels that the judge agrees with."""
 
@@ -143,7 +138,12 @@ class MetricDifference(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_share(self) -> bool:
         """Whether its mean is a share of samples, or of labels."""
-        return self.metric in {*_YES_OR_NO, RIGHT}
+        return self.metric in {*_RATES, RIGHT}
+
+    @property
+    def name(self) -> str:
+        """The metric of a run if it is yes or no, else the score or what else is tested."""
+        return _RATES.get(self.metric, self.metric)
 
     @property
     def formatted_as(self) -> str:
@@ -246,7 +246,7 @@ class DifferenceTests:
         Agreement with labels is tested separately, so that a new review doesn't change the tests of
         the responses.
         """
-        every = (*self._scores, *_YES_OR_NO, WIN_RATE, RIGHT)
+        every = (*self._scores, *_RATES, WIN_RATE, RIGHT)
         names = [name for name in every if name in self._pairs and self._is_tested(name)]
         made = [self._compare(name, clustered=clustered, level=level, seed=seed) for name in names]
         own = names.index(RIGHT) if RIGHT in names else len(names)
@@ -254,10 +254,10 @@ class DifferenceTests:
         return tuple(
             MetricDifference(
                 metric=name,
-                wanted=self._wins if name == WIN_RATE else _YES_OR_NO.get(name, "higher"),
+                wanted=self._wins if name == WIN_RATE else _WANTED.get(name, "higher"),
                 only_in_a=self._pairs[name].only_in_a,
                 only_in_b=self._pairs[name].only_in_b,
-                shares=self._shares(name) if name in _YES_OR_NO else None,
+                shares=self._shares(name) if name in _RATES else None,
                 comparison=comparison,
             )
             for name, comparison in zip(names, compared, strict=True)
@@ -266,7 +266,7 @@ class DifferenceTests:
     def _is_tested(self, name: str) -> bool:
         """Return whether to test a metric; flags that are never set would weaken other tests."""
         pairs = self._pairs[name]
-        return name not in _YES_OR_NO or name == _PASSED or any(pairs.a) or any(pairs.b)
+        return name not in _RATES or name == _PASSED or any(pairs.a) or any(pairs.b)
 
     def _shares(self, name: str) -> tuple[float, float]:
         a, b = self._pairs[name].sums
@@ -278,7 +278,7 @@ class DifferenceTests:
         return compare_paired(
             list(pairs.a),
             list(pairs.b),
-            binary=name in _YES_OR_NO,
+            binary=name in _RATES,
             clusters=clusters,
             level=level,
             seed=seed,
