@@ -18,6 +18,16 @@ def test_words_that_differ_are_marked() -> None:
     assert marked(second, first, "a").startswith('<p>The <mark class="a">cat</mark> sat')
 
 
+def test_words_are_compared_in_their_longest_runs_and_as_they_are_read() -> None:
+    plain, laid_out = (
+        escape('The bank\'s app: say "no".'),
+        Markup("The bank's app: say &quot;no&quot;."),
+    )
+    assert "<mark" not in marked(plain, laid_out)
+    trouble = Markup("Sorry for the trouble. Remove the second seat.")
+    assert marked(trouble, Markup("Remove the second seat.")) == "Remove the second seat."
+
+
 def _unrelated(words: int, seed: int) -> str:
     chosen = random.Random(seed)  # noqa: S311 - of tests
     return ". ".join(
@@ -59,5 +69,5 @@ def test_of_texts_with_little_in_common_nothing_is_marked() -> None:
 def test_additions_to_a_short_text_are_marked_and_nothing_in_it() -> None:
     short = Markup("<p>The cat sat here.</p>")
     longer = Markup("<p>The cat sat here. Then it slept for two hours on the sofa.</p>")
-    assert '<mark class="b"> Then it slept' in marked(short, longer)
+    assert '<mark class="b">Then it slept' in marked(short, longer)
     assert marked(longer, short, "a") == short

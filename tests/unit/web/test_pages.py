@@ -656,7 +656,7 @@ LONG = "".join(f"word{n} " for n in range(800))
     ("one", "other", "is_long", "marked"),
     [
         (f"{LONG * 2}x", f"{LONG * 2}y", True, None),
-        (f"Hi! {LONG}", LONG, False, '<mark class="a">Hi! </mark>'),
+        (f"Hi! {LONG}", LONG, False, '<mark class="a">Hi!</mark>'),
         (LONG, LONG, False, None),
         ("x " * 20_000, "y " * 20_000, True, None),
         ("x " * 20_000, "x " * 20_000 + "y", True, None),

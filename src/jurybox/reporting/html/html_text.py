@@ -68,8 +68,9 @@ def moment(utc: str) -> str:
     return f"{utc[:10]} {utc[11:16]} UTC" if _TIME.fullmatch(utc) else utc
 
 
-_TOKENS: Final = re.compile(r"<[^>]*>|&[^;\s]+;|\s+|\w+|[^\w\s]")
-_BETWEEN_TAGS: Final = re.compile(r"(^|>)([^<>]*[^<>\s][^<>]*)")
+_TOKENS: Final = re.compile(r"(?:<[^>]*>|&[^;\s]+;|\w+(?:['\u2019]\w+)*|[^\w\s])\s*|\s+")
+_UNREAD: Final = re.compile(r"<[^>]*>|\s")
+_BETWEEN_TAGS: Final = re.compile(r"(^|>)(\s*)([^<>]*[^<>\s])")
 _MARKED: Final = 6000
 _LETTERS: Final = re.compile(rf"<[^>]*>|&[^;\s]+;|({LETTER.pattern})")
 
@@ -89,9 +90,10 @@ def relabeled(html: Markup) -> Markup:
 
 
 @lru_cache(maxsize=4)  # two texts are compared once, and marked on both sides
-def _opcodes(first: Markup, other: Markup) -> list[tuple[str, int, int, int, int]]:
-    left, right = _TOKENS.findall(first), _TOKENS.findall(other)
-    return list(SequenceMatcher(str.isspace, left, right).get_opcodes())
+def _opcodes(first: str, other: str) -> list[tuple[str, int, int, int, int]]:
+    # Without the space after them, so that words in a row are found as one run.
+    left, right = ([each.strip() for each in _TOKENS.findall(text)] for text in (first, other))
+    return list(SequenceMatcher(None, left, right).get_opcodes())
 
 
 def marked(first: Markup, other: Markup, side: str = "b", most: int = _MARKED) -> Markup:
@@ -101,16 +103,20 @@ def marked(first: Markup, other: Markup, side: str = "b", most: int = _MARKED) -
     """
     if max(len(first), len(other)) > most:
         return other
-    tokens, pieces, shared = _TOKENS.findall(other), list[str](), 0
-    ordered = (other, first) if side == "a" else (first, other)
+    # Markdown and plain texts escape quotation marks differently.
+    ours, base = (
+        str(each).replace("&#39;", "'").replace("&#34;", "&quot;") for each in (other, first)
+    )
+    tokens, pieces, shared = _TOKENS.findall(ours), list[str](), 0
+    ordered = (ours, base) if side == "a" else (base, ours)
     for kind, *ends in _opcodes(*ordered):
         start, end = ends[:2] if side == "a" else ends[2:]
         words = "".join(tokens[start:end])
         if kind == "equal":
-            shared += sum(len(text) for _, text in _BETWEEN_TAGS.findall(words))
+            shared += len(_UNREAD.sub("", words))
         else:
-            words = _BETWEEN_TAGS.sub(rf'\1<mark class="{side}">\2</mark>', words)
+            words = _BETWEEN_TAGS.sub(rf'\1\2<mark class="{side}">\3</mark>', words)
         pieces.append(words)
     # Tags are whole tokens, so that no mark begins or ends within one.
-    alike = shared * 2 > min(len(first.striptags()), len(other.striptags()))
+    alike = shared * 2 > min(len(_UNREAD.sub("", each)) for each in (base, ours))
     return Markup("".join(pieces)) if alike else other  # noqa: S704 - both are HTML already
