@@ -198,6 +198,12 @@ class FieldChange(msgspec.Struct, frozen=True, kw_only=True):
         """The field in plain words."""
         return " ".join(map(plain_words, self.field.split(".")))
 
+    @property
+    def setting(self) -> str:
+        """The setting that the field is a part of, in plain words."""
+        parts = self.field.split(".")
+        return " ".join(map(plain_words, parts[: 2 if parts[0] == "rubric" else 1]))
+
 
 class ChangeCounts(msgspec.Struct, frozen=True, kw_only=True):
     """How many samples changed in which way."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from jurybox.documents.numbers import metric_value
 from jurybox.engine.records import SampleRow
 from jurybox.reporting.attention import Badge, badges_of
 from jurybox.reporting.compare_runs import CompareOptions, compare_runs
@@ -114,22 +115,17 @@ def _pairs(test: MetricDifference | None) -> int | None:
 
 
 def _against(
-    first: ComparedMetric,
+    first: float | None,
     recorded: float | None,
     test: MetricDifference | None,
     pair: MetricPair | None,
 ) -> ComparedMetric:
     if pair is None:
         return ComparedMetric(value=recorded, test=test)
-    value = pair.b if _pairs(test) else recorded
-    same = (pair.a, pair.b) == (first.value, value)
-    return ComparedMetric(
-        value=value,
-        n=_pairs(test),
-        difference=pair.difference,
-        test=test,
-        shared=None if same else (pair.a, pair.b),
-    )
+    n, ends = _pairs(test), (pair.a, pair.b)
+    value = pair.b if n else recorded
+    shared = None if ends == (first, value) else ends
+    return ComparedMetric(value=value, n=n, difference=pair.difference, test=test, shared=shared)
 
 
 class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,16 +148,24 @@ class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
         for name, diff in zip(self.names[1:], self.differences, strict=True):
             yield f"{name} against {self.names[0]}", diff
 
-    def row(self, metric: str) -> tuple["ComparedMetric", ...]:
+    def row(self, metric: str) -> tuple[ComparedMetric, ...]:
         """Return a metric of each run, with its difference from the first."""
         values = self.metrics[metric]
         found = [_measured(metric, diff) for diff in self.differences]
         # Means of votes are known only over the samples of a comparison.
         means = [(pair.a, _pairs(test)) for test, pair in found if pair and _pairs(test)]
         value, n = max(means, key=lambda each: each[1] or 0, default=(values[0], None))
-        first = ComparedMetric(value=value, n=n)
-        others = (_against(first, own, *each) for own, each in zip(values[1:], found, strict=True))
-        return (first, *others)
+        others = (_against(value, own, *each) for own, each in zip(values[1:], found, strict=True))
+        return (ComparedMetric(value=value, n=n), *others)
+
+    def alone(self) -> list[str]:
+        """Return the metrics that only one run has, in words."""
+        return [
+            f"{metric_title(metric, run.rubric)} {metric_value(metric, value)} ({name})"
+            for metric, values in self.metrics.items()
+            for run, name, value in zip(self.runs, self.names, values, strict=True)
+            if value is not None and values.count(None) == len(values) - 1
+        ]
 
     @property
     def unlike(self) -> str:
