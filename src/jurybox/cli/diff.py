@@ -240,8 +240,7 @@ def _print_tested(diff: RunDiff) -> None:
     a, b = diff.names
     apart, verdict = f"{b} - {a}", f"{b} is"
     headings = (tested, a, b, apart, "interval", "p, corrected", "n", "detectable", verdict)
-    values = {test.metric: values for test, values in diff.rows() if test is not None}
-    print_table(headings, (_tested(diff, each, values.get(each.metric)) for each in diff.tested))
+    print_table(headings, (_tested(diff, each) for each in diff.tested))
     for (only_in_a, only_in_b), names in diff.one_sided().items():
         counts = f"{only_in_a} only in {a}, {only_in_b} only in {b}"
         print_line(f"on one side only  {', '.join(names)}: {counts}", style="yellow")
@@ -249,13 +248,9 @@ def _print_tested(diff: RunDiff) -> None:
         print_line(f"{name}  {used[0]} -> {used[1]} ({used[2]})")
 
 
-def _tested(
-    diff: RunDiff, tested: MetricDifference, values: MetricPair | None
-) -> Iterator[str | Text]:
+def _tested(diff: RunDiff, tested: MetricDifference) -> Iterator[str | Text]:
     made, name = tested.comparison, tested.formatted_as
-    yield tested.metric
-    a, b = (made.mean_a, made.mean_b) if values is None else (values.a, values.b)
-    yield from (metric_value(name, a), metric_value(name, b))
+    yield from (tested.metric, metric_value(name, made.mean_a), metric_value(name, made.mean_b))
     if not diff.comparable(tested):
         yield from ("-", "-", "-", str(made.n), "-", diff.outcome(tested))
         return
