@@ -107,7 +107,7 @@ class ReviewDesk:
     ) -> None:
         """Open the desk; without ``blind``, reviewers see the judges' verdict before they score.
 
-        If the desk doesn't ``reveal`` the verdict, reviewers don't see it after they score either.
+        Unless the desk ``reveals`` the verdict, reviewers don't see it after they score either.
         The queues give each sample to ``overlap`` reviewers: the first who ask for one or, if
         ``reviewers`` are named, those to whom the sample is assigned.
         """

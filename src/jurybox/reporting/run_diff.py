@@ -269,7 +269,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         return f"{who} right more often: {one} {a}, {other} {b} {labels}{meaning}"
 
     def conclusion(self, *, titled: bool = False, lettered: bool = True) -> str:
-        """Return the result of the tests in words, and a warning if the rubrics differ."""
+        """Return the result of the tests in words, and a warning if rubrics or judges differ."""
         finding = self.finding(titled=titled, lettered=lettered)
         if self.only_rescored and self.compared:
             turns = self.turns(*() if lettered else ("before", "now"))

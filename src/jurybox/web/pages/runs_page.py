@@ -87,8 +87,8 @@ class RunLine(msgspec.Struct, frozen=True, kw_only=True):
         seconds = None if self.view is None else self.view.elapsed_s
         if seconds is None:
             return ""
-        whole = int(seconds)
-        return f"{seconds:.1f} s" if seconds < 60 else f"{whole // 60}:{whole % 60:02} min"  # noqa: PLR2004
+        minutes, whole = divmod(int(seconds), 60)
+        return f"{minutes}:{whole:02} min" if minutes else f"{seconds:.1f} s"
 
     @property
     def words(self) -> str:
