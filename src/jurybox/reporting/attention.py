@@ -260,7 +260,7 @@ def concerns_of(store: Store, view: RunView, listed: int = _LISTED) -> tuple[Con
     for each in every:
         same = (each.count, each.reviewed) == (low.count, low.reviewed)
         if each.kind in _LOWERS_CONFIDENCE and same:
-            query = SampleQuery(flags=(each.kind, low.kind), limit=1)
+            query = SampleQuery(flags=(each.kind, low.kind), limit=0)
             if store.find_samples(view.run_id, query).total == each.count + each.reviewed:
                 meaning = f"{each.meaning}, so their confidence is low"
                 both = msgspec.structs.replace(each, meaning=meaning)

@@ -228,7 +228,7 @@ def release_review(
     found = _settled_by_sample(run, store, reviews)
     # Nothing needs to be counted if the run has no such sample.
     flagged = Counter({each.kind: each.count for each in stored.conclusion.attention})
-    query = SampleQuery(any_flags=required, limit=1)
+    query = SampleQuery(any_flags=required, limit=0)
     total = (
         store.find_samples(run.id, query).total if any(flagged[each] for each in required) else 0
     )

@@ -140,7 +140,7 @@ class Finder:
         }
         rows: dict[int, Facets] = {}
         numbers: list[tuple[int]] = []
-        if total > query.offset:  # otherwise nothing needs to be sorted
+        if query.limit and total > query.offset:  # otherwise nothing needs to be sorted
             # A page near the end is found by reading backward.
             limit = min(query.limit, total - query.offset)
             after = total - query.offset - limit

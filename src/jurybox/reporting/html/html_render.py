@@ -320,7 +320,7 @@ def jury_agreement(store: Store, run: RunRow) -> JuryAgreement | None:
     None if no sample has several votes or two responses.
     """
     procedure = procedure_of(run)
-    ordered = SampleQuery(any_flags=("stable", "unstable"), limit=1)
+    ordered = SampleQuery(any_flags=("stable", "unstable"), limit=0)
     several = bool(procedure.judges) and procedure.votes > 1
     if not (several or store.find_samples(run.id, ordered).total):
         return None

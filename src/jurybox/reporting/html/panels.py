@@ -117,7 +117,7 @@ def with_lost_votes(store: Store, view: RunView) -> int:
     """Count the samples that have a lost vote."""
     if not view.summary["unscored_votes"]:
         return 0
-    return store.find_samples(view.run_id, SampleQuery(limit=1)).flags.get("lost_votes", 0)
+    return store.find_samples(view.run_id, SampleQuery(limit=0)).flags.get("lost_votes", 0)
 
 
 MOST_PAIRS: Final = 1000

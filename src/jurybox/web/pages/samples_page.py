@@ -116,8 +116,7 @@ def _facets(store: Store, run: RunRow, asked: PageFilter, found: SamplePage) -> 
     """Count the matching samples with each flag, and those to be reviewed or already reviewed."""
 
     def count(**changes: Any) -> int:  # noqa: ANN401 - whatever a field may be
-        changed = asked.model_copy(update=changes | {"sort": "number"})  # in no costly order
-        return changed.find(store, run, offset=0, limit=1).total
+        return asked.model_copy(update=changes).find(store, run, offset=0, limit=0).total
 
     # Moderate confidence is named where there are several votes, of which one may be lost.
     hidden = {*UNREMARKABLE, "split"} - (
@@ -150,7 +149,7 @@ def _unknown(store: Store, run: RunRow, asked: PageFilter) -> dict[str, str]:
     return {
         kind: name
         for kind, name in names.items()
-        if name and not store.find_samples(run.id, SampleQuery(**{kind: name}, limit=1)).total
+        if name and not store.find_samples(run.id, SampleQuery(**{kind: name}, limit=0)).total
     }
 
 

@@ -942,6 +942,7 @@ def test_a_list_reads_its_samples_and_their_reviews_together(
     page = anna.pages.get("/runs/run-a/samples").text
     assert page.count('id="row-') == len([*made.store.numbers("run-a")])
     assert sum("FROM samples" in each for each in asked) == 1
+    assert sum("SELECT number FROM facets" in each for each in asked) == 1
     assert sum("FROM reviews WHERE run_id = ? AND number" in each for each in asked) == 1
 
 
