@@ -248,7 +248,10 @@ PAGES = {
     "its reviews": lambda store: store.reviews_of("run-7", 3),
     "some samples": lambda store: store.samples_of("run-7", [3, 5]),
     "their reviews": lambda store: store.reviews_of("run-7", 3, 5),
-    "how many to review": lambda store: store.queued_count("run-7"),
+    "how many to review": lambda store: store.find_samples(
+        "run-7", SampleQuery(queued=True, limit=0)
+    ),
+    "the queue": lambda store: store.queued_numbers("run-7"),
     "all reviews": lambda store: store.reviews("run-7"),
     "results": lambda store: [*store.results("run-7", range(100, 200))],
 }

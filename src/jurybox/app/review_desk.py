@@ -49,6 +49,7 @@ from jurybox.review.selection import (
 )
 from jurybox.rubric.document.criteria import scenario_texts
 from jurybox.rubric.rubric_model import Rubric
+from jurybox.storage.sample_search import SampleQuery
 from jurybox.storage.store import Store
 
 # How long a sample stays with a reviewer who was shown it.
@@ -200,8 +201,7 @@ class ReviewDesk:
         if kind == "flagged":
             return self.store.queued_numbers(self.run.id)
         present = self._present()
-        numbers = map(self.order.number, range(self.order.size))
-        return [number for number in numbers if number in present]
+        return [number for number in self.order.numbers if number in present]
 
     def _present(self) -> Container[int]:
         if self.run.status == "finished":
@@ -300,7 +300,8 @@ class ReviewDesk:
         name = None if reviewer is None else read_reviewer(reviewer)
         found, part = self._read(), self.random_subset()
         queued = [each for each in found.every if each.queued]
-        share = count = self.store.queued_count(self.run.id)
+        waiting = SampleQuery(queued=True, limit=0)
+        share = count = self.store.find_samples(self.run.id, waiting).total
         if self.reviewers:
             share = sum(1 for _ in self._share(self._queue("flagged"), name))
         mine = self._share((each.number for each in queued if each.reviewer == name), name)

@@ -29,9 +29,14 @@ class RandomOrder:
         self.size = size
         self._run_id = run_id
 
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """All sample numbers in this order."""
+        return _shuffled(self._run_id, self.size)
+
     def number(self, place: int) -> int:
         """Return the sample number at a position; both count from 0."""
-        return _shuffled(self._run_id, self.size)[place]
+        return self.numbers[place]
 
     def place(self, number: int) -> int:
         """Return the position of a sample number in this order."""
@@ -39,7 +44,7 @@ class RandomOrder:
 
     def until(self, last: int) -> tuple[int, ...]:
         """Return the numbers up to and including ``last``, in this order."""
-        return _shuffled(self._run_id, self.size)[: self.place(last) + 1]
+        return self.numbers[: self.place(last) + 1]
 
 
 # Cached, because every page view of a review server needs the order.

@@ -203,15 +203,14 @@ class Store:
 
     def queued_numbers(self, run_id: str) -> Sequence[int]:
         """Return the numbers of the samples that need review, the most urgent first."""
-        urgent = "WHERE run_id = ? AND urgency > 0 ORDER BY urgency DESC, number"
-        found = self._reader.rows(tuple[int], f"SELECT number FROM facets {urgent}", (run_id,))
-        return [number for (number,) in found]
-
-    def queued_count(self, run_id: str) -> int:
-        """Return how many samples need review."""
-        statement = "SELECT count(*) FROM facets WHERE run_id = ? AND urgency > 0"
-        ((count,),) = self._reader.rows(tuple[int], statement, (run_id,))
-        return count
+        # Numbers in one text are read in half the time that as many rows take.
+        statement = (
+            f"SELECT {self._database.numbers} FROM facets WHERE run_id = ? AND urgency > 0"
+            " GROUP BY urgency ORDER BY urgency DESC"
+        )
+        found = self._reader.rows(tuple[str], statement, (run_id,))
+        decoded = (msgspec.json.decode(numbers, type=list[int]) for (numbers,) in found)
+        return [number for numbers in decoded for number in sorted(numbers)]
 
     def reviewed_facets(self, run_id: str) -> dict[int, Facets]:
         """Return the index entries of the samples with reviews, by number."""

@@ -235,8 +235,9 @@ def _not_mine(desk: ReviewDesk, reviewer: str, queue: Queue) -> tuple[frozenset[
     left = share.difference(each.number for each in reviews if each.reviewer == reviewer)
     undecided = desk.undecided() if queue == "flagged" else frozenset[int]()
     counts = Counter(each.number for each in reviews)
-    enough = {each for each in left - undecided if counts[each] >= desk.overlap}
-    return share, frozenset(enough), left - enough
+    done = {number for number, count in counts.items() if count >= desk.overlap}
+    enough = left & (done - undecided)
+    return share, enough, left - enough
 
 
 def _has_more(desk: ReviewDesk, reviewer: str | None, queue: Queue) -> bool:
