@@ -209,7 +209,8 @@ def _left_out(found: ActiveReviews, part: RandomSubset) -> Iterator[str]:
 def labels_for_diff(store: Store, one: RunRow, other: RunRow, path: Path | None) -> dict[str, Gold]:
     """Return labels of responses that two runs judged: from a file, or from reviews and rows.
 
-    Without a file, runs with the same judge get no labels, since there is nothing to compare.
+    Those of both runs count, whichever is first. Without a file, runs with the same judge get no
+    labels, since there is nothing to compare.
     """
     plans = [plan_of(one), plan_of(other)]
     if not all(plan.judges and plan.target is None for plan in plans):
@@ -217,9 +218,12 @@ def labels_for_diff(store: Store, one: RunRow, other: RunRow, path: Path | None)
             return {}
         problem = "labels need recorded responses, and a judge in both runs"
         raise InputError(problem, "leave --gold out", str(path))
-    if path is None and _judge(one) == _judge(other):
+    if path is not None:
+        return read_labels(path, gold_scales(rubric_of(one)))
+    if _judge(one) == _judge(other):
         return {}
-    return dict(labels_of_samples(store, one, path).gold)
+    runs = sorted((one, other), key=lambda run: run.created_at)
+    return row_labels(store, *runs) | _reviewed(store, *runs)
 
 
 def _judge(run: RunRow) -> list[object]:
@@ -242,23 +246,34 @@ def labels_of_samples(store: Store, run: RunRow, path: Path | None = None) -> Ru
     if plan.repeats > 1 and plan.target is not None:
         left_out = "reviews are left out, since every repeat has its own response"
         return RunLabels(gold=gold, notes=(left_out,))
-    desk = ReviewDesk(store, run)
-    named: dict[str, list[Review]] = {}
-    for number, reviews in by_number(desk.reviews(blind=True)).items():
-        named.setdefault(desk.stored(number).id, []).extend(reviews)
-    gold |= {name: gold_of(each) for name, each in named.items()}
+    named = _reviewed(store, run)
     reviewed = counted(len(named), "sample")
     head = f"labels are taken from the reviews of {reviewed}, and from the rows of others"
-    return RunLabels(gold=gold, notes=(head,))
+    return RunLabels(gold=gold | named, notes=(head,))
 
 
-def row_labels(store: Store, run: RunRow) -> dict[str, Gold]:
-    """Return the labels in a run's rows, by sample id."""
-    scales, found = gold_scales(rubric_of(run)), dict[str, Gold]()
-    with reading(run):
-        for record in map(SampleRecord, store.samples(run.id)):
-            gold = row_gold(record.inputs, scales)
-            found |= {} if gold is None else {record.id: gold}
+def _reviewed(store: Store, *runs: RunRow) -> dict[str, Gold]:
+    """Return the labels of blind reviews by sample id; of a person's labels, the newest."""
+    named: dict[str, list[Review]] = {}
+    for run in runs:
+        desk = ReviewDesk(store, run)
+        for number, reviews in by_number(desk.reviews(blind=True)).items():
+            named.setdefault(desk.stored(number).id, []).extend(reviews)
+    return {
+        name: gold_of(sorted(each, key=lambda review: (review.created_at, review.id)))
+        for name, each in named.items()
+    }
+
+
+def row_labels(store: Store, *runs: RunRow) -> dict[str, Gold]:
+    """Return the labels in the rows of runs, by sample id; of several, those of the last run."""
+    scales = {name: each for run in runs for name, each in gold_scales(rubric_of(run)).items()}
+    found = dict[str, Gold]()
+    for run in runs:
+        with reading(run):
+            for record in map(SampleRecord, store.samples(run.id)):
+                gold = row_gold(record.inputs, scales)
+                found |= {} if gold is None else {record.id: gold}
     return found
 
 

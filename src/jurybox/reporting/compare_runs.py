@@ -25,12 +25,14 @@ from jurybox.reporting.metric_text import RunMetric, headline, metrics_of, plain
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.stored import reading
 from jurybox.reporting.view import RunView
+from jurybox.review.selection import FEWEST
 from jurybox.rubric.metrics import LOWEST_MEAN, SAMPLE_SCORE, SAMPLES, WIN_RATE, Comparison
 from jurybox.rubric.rubric_model import Criterion, Rubric
 from jurybox.scoring.sample_result import JUDGE_SCORE, SampleResult
 from jurybox.scoring.summary import Conclusion, GateOutcome, RunTally
 from jurybox.scoring.tally import MEASURED
 from jurybox.statistics.metric_differences import (
+    RIGHT,
     DifferenceTests,
     SampleClusters,
     Wanted,
@@ -136,6 +138,8 @@ def compare_runs(
     largest = _largest(changed, changes.size, options.limit)
     clusters.check(one.run_id)
     tested = changes.tests.tested(clustered=clusters.needed, level=options.level, seed=options.seed)
+    if changes.counts["labeled"] < FEWEST:  # too few to say which run's judge is right
+        tested = tuple(each for each in tested if each.metric != RIGHT)
     whole = one.summary, other.summary
     same = not (changes.counts["only_in_a"] or changes.counts["only_in_b"])
     concluded = (one.conclusion, other.conclusion) if same else _over_shared(store, views)
@@ -205,7 +209,7 @@ def _largest(
         is_same = change.change in {"same", "unscored"}
         if is_same and limit is None:
             continue  # without a limit, only changes are listed
-        for kind in (change.change, *change.turned(), *(() if is_same else ("any",))):
+        for kind in (*change.kinds(), *(() if is_same else ("any",))):
             some = kept.setdefault(kind, [])
             some.append(change)
             if len(some) > 2 * most:  # so that a large run's samples are never all kept
@@ -246,7 +250,8 @@ class _Changes:
         self._concerned = [frozenset(view.release.concerned) for view in views]
         self._gold = options.gold
         self._limit = options.limit
-        self._scales = gold_scales(rubrics[0])
+        one, other = map(gold_scales, rubrics)
+        self._scales = {name: each for name, each in one.items() if other.get(name) == each}
         self._names = tuple(dict.fromkeys(name for each in rubrics for name in _names(each)))
         self._rescaled = rescaled(*rubrics)
 
@@ -260,8 +265,8 @@ class _Changes:
             if left.responses != right.responses:
                 met = (None, None)  # a label belongs to one response, and these differ
             self.tests.add(left.result, right.result, left.cluster, met)
-            change = self._change(left, right)
-            for kind in (change.change, *change.turned()):
+            change = self._change(left, right, labeled=None not in met)
+            for kind in change.kinds():
                 self.counts[kind] += 1
             self.counts["identical_records"] += change.identical
             self.counts["pairs"] += None not in change.winner
@@ -288,7 +293,9 @@ class _Changes:
         scores = {name: score_of(side.result, name) for name in self._scales}
         return share_right(gold, side.result.winner, scores, self._scales)
 
-    def _change(self, left: StoredSide, right: StoredSide) -> run_changes.SampleChange:
+    def _change(
+        self, left: StoredSide, right: StoredSide, *, labeled: bool
+    ) -> run_changes.SampleChange:
         one, other = left.result, right.result
         verdicts: dict[str, Any] = {
             name: (getattr(one, name), getattr(other, name)) for name in run_changes.VERDICTS
@@ -303,6 +310,7 @@ class _Changes:
             change="changed",
             identical=left.sha256 == right.sha256,
             concern=(left.number in self._concerned[0], right.number in self._concerned[1]),
+            labeled=labeled,
             metrics=tuple(_by_votes(name, one, other, self._rescaled) for name in self._names),
             **verdicts,
         )

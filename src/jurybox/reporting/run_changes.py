@@ -24,7 +24,7 @@ Turn = Literal[
     "moved_to_b",
     "moved_to_a",
 ]
-ChangeFilter = ChangeKind | Turn
+ChangeFilter = ChangeKind | Turn | Literal["labeled"]
 CHANGES: Final[dict[ChangeKind, str]] = {
     "lower": "lower",
     "no_longer_scored": "no longer scored",
@@ -128,6 +128,11 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
     target_error: tuple[str | None, str | None]
     concern: tuple[bool, bool] = (False, False)  # whether a reviewer sees a safety concern
     apart: float | None = None
+    labeled: bool = False  # whether people's labels say which run's judge is right
+
+    def kinds(self) -> tuple[ChangeFilter, ...]:
+        """Return every kind of change that counts and lists have it under."""
+        return (self.change, *self.turned(), *(("labeled",) if self.labeled else ()))
 
     def flips(self) -> dict[str, tuple[Any, Any]]:
         """Return the verdicts that differ, by name."""
@@ -227,6 +232,7 @@ class ChangeCounts(msgspec.Struct, frozen=True, kw_only=True):
     only_in_b: int
     identical_records: int
     same_responses: int
+    labeled: int
 
     def in_words(self, a: str, b: str) -> str:
         """Return the counts, with names for the runs; kinds are left out if zero and unusual."""

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from jurybox.documents.numbers import metric_change
+from jurybox.documents.numbers import metric_change, metric_value
 from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.metric_text import between, in_sentence, main_failure, metric_title, p_value
 from jurybox.reporting.run_changes import (
@@ -252,17 +252,18 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         if self.only_rescored:
             return None
         found = next((each for each in self.tested if each.metric == RIGHT), None)
-        if found is None or not found.comparison.n:
-            return None
-        made = found.comparison
-        one, other = self.names
-        side = {"higher": f"{other}'s judge is", "lower": f"{one}'s judge is"}.get(made.verdict)
+        made, (one, other) = found and found.comparison, self.names
+        sides = {"higher": f"{other}'s judge is", "lower": f"{one}'s judge is"}
+        side = sides.get(made.verdict) if made else None
         models = (view.metadata.get("evaluator_model_id") for view in (self.a, self.b))
-        if side is None and len({*models}) == 1:
+        if not self.counts.labeled or (side is None and len({*models}) == 1):
             return None
-        a, b = (f"{100 * (mean or 0):.0f}%" for mean in (made.mean_a, made.mean_b))
+        samples = counted(self.counts.labeled, "sample")
+        if made is None:
+            return f"people labeled {samples}: too few to say which judge is right more often"
+        a, b = (metric_value("share_rate", mean) for mean in (made.mean_a, made.mean_b))
         who = side or "neither judge is clearly"
-        labels = f"of people's labels on {counted(made.n, 'sample')}"
+        labels = f"of a sample's labels by people, on average over {samples}"
         near = any(each.scale.continuous for each in self.a.rubric.criteria)
         within = "a tenth of the scale" if near else "half a point"
         meaning = "" if self.counts.pairs else f" (a score is right within {within})"

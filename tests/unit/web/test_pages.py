@@ -1038,17 +1038,17 @@ def test_large_runs_are_compared_while_the_page_asks_again(
 def test_two_judges_against_people_say_which_is_right(
     pages: PagesClient, make_run: MakeRun
 ) -> None:
-    rows = [
-        answered(f"s{n}", metadata={"gold": {"accuracy": 4, "clarity": 3}}) for n in range(30, 50)
-    ]
+    gold = {"gold": {"accuracy": 4, "clarity": 3}}
+    rows = [answered(f"s{n}", metadata=gold if n < 40 else {}) for n in range(30, 50)]
+    others = [answered(f"s{n}", metadata=gold if n >= 40 else {}) for n in range(30, 50)]
     make_run(rows, judge, rubric=RUBRIC)  # it gives 2 for accuracy where "Task s3" is asked
     kinder = {"rubric": RUBRIC.replace("closely", "kindly"), "run_id": "run-b"}
-    make_run(rows, lambda text: judge(text.replace("Task s3", "")), **kinder)
-    page = pages.get("/compare?a=run-a&b=run-b").text
-    assert (
-        "B&#39;s judge is right more often: A 75%, B 100% of people&#39;s labels on 20 samples"
-        in page
-    )
+    make_run(others, lambda text: judge(text.replace("Task s3", "")), **kinder)
+    # The labels of both runs count, whichever is A.
+    for a, b, said in (("a", "b", "A 75.0%, B 100.0%"), ("b", "a", "A 100.0%, B 75.0%")):
+        page = pages.get(f"/compare?a=run-{a}&b=run-{b}&change=labeled").text
+        assert f"judge is right more often: {said} of a sample&#39;s labels by people" in page
+        assert page.count('<tr id="row-') == 20
     assert "right more often" not in pages.get("/compare?a=run-a&b=run-a").text
     others = [msgspec.structs.replace(each, response=Response(text="Another.")) for each in rows]
     make_run(others, judge, **kinder | {"run_id": "run-c"})

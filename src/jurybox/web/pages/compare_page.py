@@ -20,7 +20,7 @@ from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.side_by_side import SideBySide, changed_outputs, side_by_side
 from jurybox.reporting.stored import run_title
 from jurybox.rubric.metrics import WIN_RATE
-from jurybox.statistics.metric_differences import MetricDifference
+from jurybox.statistics.metric_differences import RIGHT, MetricDifference
 from jurybox.statistics.paired_comparison import PairedComparison
 from jurybox.storage.store import Store
 from jurybox.web.app_state import AppState, Pending, soon
@@ -128,7 +128,7 @@ def _data(
         "axis": _axis(diff, charted) if charted and diff.ranked else None,
         "scored": scored,
         "kinds": CHANGES if scored else CHANGES | {"changed": "changed"},
-        "turns": turned(*(f"in {name}" for name in diff.names)),
+        "turns": turned(*(f"in {name}" for name in diff.names)) | {"labeled": "people labeled"},
         "metrics": [RunMetrics(view.conclusion, view.rubric) for view in (diff.a, diff.b)],
         "list_urls": (_list_url(one), _list_url(other)),
         "shared_urls": shared,
@@ -148,6 +148,8 @@ def _of_test(
     diff: RunDiff, shared: Sequence[Callable[[str], str]], tested: MetricDifference
 ) -> str | None:
     """Return the list of the samples that a test uses; None if no list has exactly these."""
+    if tested.metric == RIGHT:
+        return f"/compare?{list_query(diff.a.run_id, diff.b.run_id, 'labeled', 1)}#changed"
     if tested.comparison.n == diff.counts.in_both:
         return shared[1]("")
     # A sample with a score has a verdict, so as many samples with a score are the same ones.
