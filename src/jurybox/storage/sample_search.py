@@ -138,9 +138,10 @@ class Finder:
             name: sum(count for flags, count in counts if flags & bit)
             for name, bit in FLAGS.items()
         }
-        rows: dict[int, Facets] = {}
-        numbers: list[tuple[int]] = []
-        if query.limit and total > query.offset:  # otherwise nothing needs to be sorted
+        numbers: list[int] = []
+        if query.sort == "among":
+            numbers = self._as_given()[query.offset :][: query.limit]
+        elif query.limit and total > query.offset:  # otherwise nothing needs to be sorted
             # A page near the end is found by reading backward.
             limit = min(query.limit, total - query.offset)
             after = total - query.offset - limit
@@ -148,21 +149,30 @@ class Finder:
             order = self._in_order(backward=backward, few=total < _FEW)
             statement = f"{order} LIMIT ? OFFSET ?"
             values = (*self._values, limit, after if backward else query.offset)
-            numbers = self._reader.rows(tuple[int], statement, values)
+            numbers = [number for (number,) in self._reader.rows(tuple[int], statement, values)]
             numbers = numbers[::-1] if backward else numbers
-            marks = one_of([number for (number,) in numbers])
-            found = self._reader.find(Facets, f"WHERE run_id = ? AND {marks}", self._run_id)
-            rows = {row.number: row for row in found}
+        rest = f"WHERE run_id = ? AND {one_of(numbers)}"
+        found = self._reader.find(Facets, rest, self._run_id) if numbers else ()
+        rows = {row.number: row for row in found}
         return SamplePage(
-            rows=tuple(rows[number] for (number,) in numbers if number in rows),
+            rows=tuple(rows[number] for number in numbers if number in rows),
             total=total,
             flags={name: count for name, count in named.items() if count},
         )
 
     def numbers(self) -> Iterator[int]:
         """Yield the numbers of all samples that match, in order."""
+        if self._query.sort == "among":
+            return iter(self._as_given())
         found = self._reader.stream(tuple[int], self._in_order(), self._values)
         return (number for (number,) in found)
+
+    def _as_given(self) -> list[int]:
+        """Return the numbers that match in their given order, which takes a database longer."""
+        statement = f"SELECT number FROM facets WHERE {self._where}"
+        found = {number for (number,) in self._reader.rows(tuple[int], statement, self._values)}
+        kept = [number for number in self._query.among or () if number in found]
+        return kept[::-1] if self._query.descending else kept
 
     def _conditions(self) -> tuple[list[str], list[str | float | None]]:
         """Return all conditions except the one on the run, and the values of all conditions."""
@@ -228,9 +238,6 @@ class Finder:
                 by = f"CASE WHEN {one_of(query.concerned)} THEN 0 ELSE 1 END {up}, {by}"
         elif query.sort == "urgency":
             by = f"{self._urgency} {direction}, {LOSSES} {up}, number {up}"
-        elif query.sort == "among":
-            places = (f"WHEN {number} THEN {at}" for at, number in enumerate(query.among or ()))
-            by = f"CASE number {' '.join(places)} END {direction}"
         else:
             by = f"sample_id {direction}, number {up}"
         return f"SELECT number FROM facets WHERE {self._where} ORDER BY {by}"

@@ -160,7 +160,7 @@ class SampleFilter(BaseModel):
         changes: dict[str, Any] = {"concerned": order.concerned, "settled": release.calm}
         among = self._labeled(store, run)
         if self.sort == _WORST and self.differs:
-            changes["sort"] = "among" if among else "number"
+            changes["sort"] = "among"
         elif self.sort == _WORST:
             changes["sort"] = order.sort
             changes["missing_first"] = order.missing_first and not self.descending
