@@ -15,9 +15,10 @@ from jurybox.engine.records import sealed
 from jurybox.judging.flow import Failure
 from jurybox.reporting.stored import outcome_of
 from jurybox.review.reviews import HumanVerdict
+from jurybox.sample import Response
 from pages_client import PagesClient
 from stored_runs import MakeRun, answered
-from verdicts import scored
+from verdicts import preferred, scored
 
 RUBRIC = """---
 id: answers
@@ -138,6 +139,28 @@ def test_what_waits_for_a_repaired_judge_is_not_counted_as_to_review(
 ) -> None:
     def unreadable(prompt: str) -> str | Failure:
         return judge(prompt) if "Task s0" in prompt else "no verdict"
+def test_few_scores_are_counted_and_a_win_rate_sorts_apart(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    def better(prompt: str) -> str:
+        side = "A" if prompt.index("best answer") < prompt.index("worst answer") else "B"
+        return preferred(side, ["accuracy", "clarity"])
+
+    pair = answered("s1", "best answer", response_b=Response(text="worst answer"))
+    wins = RUBRIC.replace('["accuracy >= 3"]', "[]").replace("accuracy_mean >= 3", "win_rate >= 0")
+    make_run([pair], better, rubric=wins, run_id="run-p")
+
+    def some(prompt: str) -> str | Failure:
+        return judge(prompt) if "Task s0" in prompt else "no verdict"
+
+    make_run([answered(f"s{n}") for n in range(4)], some, rubric=RUBRIC, run_id="run-s")
+    page = html.unescape(pages.get("/?sort=overall").text)
+    found = re.search(r'from <a href="([^"]*)">1</a> of 4', page)
+    assert found
+    assert " of 1 sample" in pages.get(found[1]).text
+    assert ids(pages, "/?sort=overall") == ["run-s", "run-p"]
+
+
 
     make_run([answered(f"s{n}") for n in range(4)], unreadable, rubric=RUBRIC)
     page = html.unescape(pages.get("/").text)

@@ -19,6 +19,7 @@ from jurybox.reporting.html.histograms import PlottedMetric, RunMetrics
 from jurybox.reporting.metric_text import key_metric_of
 from jurybox.reporting.stored import outcome_of, rubric_of, run_title
 from jurybox.reporting.view import ListedRun, RunView, listed_run
+from jurybox.rubric.metrics import WIN_RATE
 from jurybox.web.app_state import PATIENCE, AppState, Pending, soon
 from jurybox.web.filters import ListAsked
 from jurybox.web.lookup import ANY_TEXT, PlaceOf
@@ -29,11 +30,20 @@ _SEARCHED: Final = 500
 _MOST_TRENDS: Final = 4
 _SO_FAR: Final = 2000
 """With more samples, reading those of an unfinished run takes longer than a list should."""
-_VALUES: Final[dict[str, Callable[[RunRow, StoredOutcome], float | None]]] = {
+
+
+def _overall(row: RunRow, outcome: StoredOutcome) -> tuple[bool, float] | None:
+    """Return the overall metric, so that a win rate sorts apart from scores."""
+    summary = outcome.conclusion.summary
+    name = key_metric_of(summary, rubric_of(row))
+    value = summary.get(name)
+    return None if value is None else (name != WIN_RATE, value)
+
+
+_Value = float | tuple[bool, float] | None
+_VALUES: Final[dict[str, Callable[[RunRow, StoredOutcome], _Value]]] = {
     "pass_rate": lambda _, outcome: outcome.conclusion.summary.get("pass_rate"),
-    "overall": lambda row, outcome: outcome.conclusion.summary.get(
-        key_metric_of(outcome.conclusion.summary, rubric_of(row))
-    ),
+    "overall": _overall,
     "cost": lambda _, outcome: outcome.cost.get("dollars"),
     "duration": lambda _, outcome: outcome.elapsed_s,
 }
@@ -165,7 +175,7 @@ def _sorted(rows: Sequence[RunRow], asked: RunFilter, place: AppState) -> list[R
     if sort == "started":
         return [*(rows if descending else reversed(rows))]
 
-    def value(row: RunRow) -> float | str | None:
+    def value(row: RunRow) -> _Value | str:
         with suppress(msgspec.DecodeError, JuryboxError):  # a damaged run
             if sort == "name":
                 return run_title(row, place.store).casefold()
