@@ -120,7 +120,12 @@ def test_a_trend_is_in_the_order_of_the_responses(
     assert "<bdi>Overall mean, answers 1.3.0</bdi>" in trend
     points = re.findall(r'<a href="/runs/([^"]*)" tabindex', trend)
     assert points == [quote(rescored), "run-b"]
-    assert "<bdi>new</bdi></a>" in trend.partition('class="ends"')[2]
+    ends = re.findall(
+        r'<a href="([^"]*)"[^>]*>(?:<bdi>)?(.*?)<', trend.partition('class="ends"')[2]
+    )
+    assert [text for _, text in ends] == ["run-a, rescored", "compare 2", "new"]
+    page = html.unescape(pages.get(html.unescape(ends[1][0])).text)
+    assert "<bdi>run-a, rescored by answers 1.3.0</bdi> and <bdi>run-b</bdi> compared" in page
 
 
 def test_a_list_names_the_gate_that_fails_by_the_scores_of_people(
@@ -134,11 +139,6 @@ def test_a_list_names_the_gate_that_fails_by_the_scores_of_people(
     assert "By people's scores, accuracy mean 1.000 < 3<" in html.unescape(pages.get("/").text)
 
 
-def test_what_waits_for_a_repaired_judge_is_not_counted_as_to_review(
-    pages: PagesClient, make_run: MakeRun
-) -> None:
-    def unreadable(prompt: str) -> str | Failure:
-        return judge(prompt) if "Task s0" in prompt else "no verdict"
 def test_few_scores_are_counted_and_a_win_rate_sorts_apart(
     pages: PagesClient, make_run: MakeRun
 ) -> None:
@@ -161,6 +161,11 @@ def test_few_scores_are_counted_and_a_win_rate_sorts_apart(
     assert ids(pages, "/?sort=overall") == ["run-s", "run-p"]
 
 
+def test_what_waits_for_a_repaired_judge_is_not_counted_as_to_review(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    def unreadable(prompt: str) -> str | Failure:
+        return judge(prompt) if "Task s0" in prompt else "no verdict"
 
     make_run([answered(f"s{n}") for n in range(4)], unreadable, rubric=RUBRIC)
     page = html.unescape(pages.get("/").text)

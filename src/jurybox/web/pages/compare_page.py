@@ -196,7 +196,7 @@ def _axis(diff: RunDiff, charted: MetricDifference) -> Axis:
     return Axis(low=low - room, high=high + room, bounded=False)
 
 
-_MOST_RUNS: Final = 8
+MOST_RUNS: Final = 8
 _MOST_SAMPLES: Final = 250
 
 
@@ -211,8 +211,8 @@ def side_by_side_page(
     names = list(dict.fromkeys(run))
     if len(names) < _TWO:
         return RedirectResponse(f"/compare?{urlencode({'run': names}, doseq=True)}", 303)
-    if len(names) > _MOST_RUNS:
-        raise PageError(400, f"{len(names)} runs don't fit on a page", f"choose 2 to {_MOST_RUNS}")
+    if len(names) > MOST_RUNS:
+        raise PageError(400, f"{len(names)} runs don't fit on a page", f"choose 2 to {MOST_RUNS}")
     rows = [known_run(place, name) for name in names]
 
     def compare() -> SideBySide:

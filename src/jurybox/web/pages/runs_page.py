@@ -23,6 +23,7 @@ from jurybox.rubric.metrics import WIN_RATE
 from jurybox.web.app_state import PATIENCE, AppState, Pending, soon
 from jurybox.web.filters import ListAsked
 from jurybox.web.lookup import ANY_TEXT, PlaceOf
+from jurybox.web.pages.compare_page import MOST_RUNS
 from jurybox.web.template_engine import page_response, segment
 
 _SIZE: Final = 25
@@ -83,7 +84,9 @@ class RunLine(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def label(self) -> str:
         """A short name for the run."""
-        return next(filter(None, (self.run.name, *self.run.tags)), self.run.run_id)
+        run = self.run
+        source = self.name.rpartition(" by ")[0] if run.derived_from else ""
+        return next(filter(None, (run.name, *run.tags, source)), run.run_id)
 
     @property
     def answered_at(self) -> tuple[str, str]:
@@ -162,6 +165,7 @@ def runs_page(request: Request, asked: Annotated[RunFilter, Query()], place: Pla
         "lines": shown,
         "verdicts": verdicts,
         "trends": _trends(shown),
+        "most_compared": MOST_RUNS,
         "asked": asked,
         "searched": _SEARCHED if limited else None,
         "more": len(lines) > _SIZE,
