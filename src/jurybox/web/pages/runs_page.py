@@ -24,9 +24,8 @@ from jurybox.web.app_state import PATIENCE, AppState, Pending, soon
 from jurybox.web.filters import ListAsked
 from jurybox.web.lookup import ANY_TEXT, PlaceOf
 from jurybox.web.pages.compare_page import MOST_RUNS
-from jurybox.web.template_engine import page_response, segment
+from jurybox.web.template_engine import SIZE, page_response, segment
 
-_SIZE: Final = 25
 _SEARCHED: Final = 500
 _MOST_TRENDS: Final = 4
 _SO_FAR: Final = 2000
@@ -138,19 +137,19 @@ class RunFilter(ListAsked):
 
 def runs_page(request: Request, asked: Annotated[RunFilter, Query()], place: PlaceOf) -> Response:
     """Answer with the newest runs, or with those that match all filters, sorted."""
-    first = (asked.page - 1) * _SIZE
+    first = (asked.page - 1) * SIZE
     whole = asked.filtered or (asked.sort, asked.falling) != ("started", True)
     # One run more than fits on the page shows whether there are further pages.
-    rows = place.store.runs(_SEARCHED if whole else first + _SIZE + 1)
+    rows = place.store.runs(_SEARCHED if whole else first + SIZE + 1)
     limited = whole and len(rows) == _SEARCHED
     rows = _sorted(rows, asked, place)
     if not asked.filtered:  # no other runs have to be read
-        rows, first = rows[first:][: _SIZE + 1], 0
+        rows, first = rows[first:][: SIZE + 1], 0
     lines = [line for row in rows if asked.finds(line := _line(row, place))]
     until = time.monotonic() + PATIENCE  # all of them share the time to wait
     verdicts = {
         line.run.run_id: place.verdict(line.view, max(0.0, until - time.monotonic()))
-        for line in (lines if asked.verdict else lines[first:][:_SIZE])
+        for line in (lines if asked.verdict else lines[first:][:SIZE])
         if line.view is not None
     }
     if asked.verdict:
@@ -159,7 +158,7 @@ def runs_page(request: Request, asked: Annotated[RunFilter, Query()], place: Pla
         lines = [line for line in lines if line.run.run_id in found]
     lines = lines[first:]
     until = time.monotonic() + PATIENCE / 3
-    shown = [_with_metrics(line, place, until) for line in lines[:_SIZE]]
+    shown = [_with_metrics(line, place, until) for line in lines[:SIZE]]
     data = {
         "title": "Runs",
         "lines": shown,
@@ -168,7 +167,7 @@ def runs_page(request: Request, asked: Annotated[RunFilter, Query()], place: Pla
         "most_compared": MOST_RUNS,
         "asked": asked,
         "searched": _SEARCHED if limited else None,
-        "more": len(lines) > _SIZE,
+        "more": len(lines) > SIZE,
     }
     return page_response(request, "runs.html", data)
 

@@ -143,7 +143,6 @@ def sample_page(
         "reasons": {name: kind.meaning for name, kind in KINDS.items()}
         | ({} if record.report is None else {"low_confidence": why_unsure(record.report, titles)}),
         "titles": titles,
-        "weights": {each.id: each.weight for each in own.judging.rubric.criteria},
         "criteria": {each.id: each for each in own.judging.rubric.criteria},
         "people": {
             name: [
