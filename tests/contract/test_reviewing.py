@@ -79,6 +79,31 @@ def test_a_reviewer_who_changes_a_review_takes_no_other_reviewers_place(desk: Re
     assert two.next("anna").number == 3
 
 
+@pytest.mark.parametrize("overlap", [1, 2])
+def test_a_review_that_doesnt_count_takes_no_other_reviewers_place(
+    desk: ReviewDesk, overlap: int
+) -> None:
+    shared = ReviewDesk(desk.store, desk.run, overlap=overlap)
+    first = desk.order.number(0)
+    picked = Circumstances(queue="picked", blind=False)
+    shared.submit(first, "paul", scores(4), shown=picked)
+    case = shared.next("anna", kind="random")
+    shared.submit(first, "anna", scores(4), shown=case.shown)
+    shared.undo("anna")
+    shared.submit(first, "anna", scores(3), shown=case.shown)  # after the verdict was revealed
+    met = [shared.next(name, kind="random").number for name in ("ben", "carla", "dora")]
+    assert (met.count(first), met[0], shared.progress().labeled) == (overlap, first, 0)
+    by_people(shared, "random", 1, "ben", "carla", "dora")
+    labels = [each.reviewer for each in shared.reviews(blind=True) if each.number == first]
+    assert (labels, shared.progress().waiting) == (["ben", "carla"][:overlap], 0)
+    assert first in shared.enough("eve", "random")
+    assert first not in shared.enough("carla" if overlap == 2 else "ben", "random")
+    # A release counts every review that decides about a flag.
+    for name in ("paul", "anna")[:overlap]:
+        shared.submit(3, name, {**scores(4), "safety_concern": False}, shown=picked)
+    assert 3 in shared.enough("eve", "flagged")
+
+
 def test_what_is_passed_over_comes_back_at_the_end(desk: ReviewDesk) -> None:
     assert desk.next("anna", after=3).sample_id == "s13"
     assert desk.next("anna", after=23).sample_id == "s3"

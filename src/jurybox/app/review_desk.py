@@ -133,28 +133,45 @@ class ReviewDesk:
         """Return the next sample that needs this reviewer; None if there isn't one.
 
         A sample is given to at most ``overlap`` reviewers; a reviewer who got it over an hour ago
-        and hasn't reviewed it no longer counts.
+        and hasn't reviewed it no longer counts, nor does one whose review doesn't count.
 
-        The queue ``flagged`` has the samples that need review, most urgent first; if all reviewers
-        so far left a sample's flag undecided, the sample goes to further reviewers. The queue
+        The queue ``flagged`` has the samples that need review, most urgent first. The queue
         ``random`` has all samples in the run's random order. The search starts after the sample
         number ``after`` and wraps around.
         """
         name = read_reviewer(reviewer)
-        # A reviewer who replaced their review still counts once.
-        given = {(row.number, row.reviewer) for row in active_rows(self._rows())}
-        undecided = self.undecided() if kind == "flagged" else frozenset[int]()
-        known = {number for number, reviewed_by in given if reviewed_by == name}
-        others = Counter(number for number, reviewed_by in given if reviewed_by != name)
-        enough = {number for number, count in others.items() if count >= self.overlap}
-        known |= enough - undecided
-        queue = self._queue(kind)
+        every = self._read().every
+        known = {each.number for each in every if each.reviewer == name}
+        others = Counter(each.number for each in every if each.reviewer != name)
+        counted, queue = self._counted(name, kind), self._queue(kind)
+        known |= {each for each in counted if counted[each] >= self.overlap}
         while True:
             number = next_number(self._share(queue, name), known, after)
-            more = others[number] if number in undecided else 0
-            if number is None or self._claims(number, name, self.overlap + more):
-                return None if number is None else self.case(number, name, queue=kind)
+            if number is None:
+                return None
+            if self._claims(number, name, self.overlap + others[number] - counted[number]):
+                return self.case(number, name, queue=kind)
             known.add(number)
+
+    def enough(self, reviewer: str, kind: Queue) -> frozenset[int]:
+        """Return the samples that enough other reviewers have reviewed."""
+        counted = self._counted(read_reviewer(reviewer), kind)
+        return frozenset(each for each in counted if counted[each] >= self.overlap)
+
+    def _counted(self, name: str, kind: Queue) -> Counter[int]:
+        """Return how many reviews by others count for a queue, by sample.
+
+        In the random queue, the blind ones count, because metrics use these. In the flagged one, a
+        release counts every review, unless all reviewers so far left the sample's flag undecided.
+        """
+        found = self._read()
+        undecided = self.undecided() if kind == "flagged" else frozenset[int]()
+        reviews = found.blind if kind == "random" else found.every
+        return Counter(
+            each.number
+            for each in reviews
+            if each.reviewer != name and each.number not in undecided
+        )
 
     def _share(self, numbers: Iterable[int], name: str | None) -> Iterator[int]:
         """Return the samples that a reviewer may get: all, unless they are assigned."""

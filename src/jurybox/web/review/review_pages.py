@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from io import BytesIO
 from typing import Annotated, Any, Final, Literal
@@ -62,7 +62,6 @@ from jurybox.web.template_engine import (
 )
 
 _CONFLICT: Final = 409
-_LISTED: Final = 50
 
 
 class DifferencesAsked(BaseModel):
@@ -209,22 +208,20 @@ def _last_page(visit: Visit, after: int | None) -> Response:
         return visit.go(f"/{later[0]}/judged", notice="undecided")
     view = view_run(visit.desk.run, visit.desk.store)
     mine = {each.number for each in visit.desk.reviews() if each.reviewer == visit.reviewer}
+    blind = {each.number for each in visit.desk.reviews(blind=True)}
     share, enough, taken = _not_mine(visit.desk, visit.reviewer, visit.queue)
-
-    def named(numbers: Iterable[int]) -> list[tuple[int, str]]:
-        return [(each, visit.desk.stored(each).id) for each in sorted(numbers)[:_LISTED]]
-
     return visit.page(
         "done",
         done=len(share) - len(enough) - len(taken),
         own=len(share),
-        enough=named(enough),
+        enough=visit.named(enough),
         enough_count=len(enough),
         taken=len(taken),
         others=[each for each in visit.desk.reviewers if each != visit.reviewer],
         more=bool(_not_mine(visit.desk, visit.reviewer, "random")[2] - taken),
-        left=named(left),
-        disputed=named(mine.intersection(view.release.disputed)),
+        uncounted=visit.named(mine - blind if visit.queue == "random" else ()),
+        left=visit.named(left),
+        disputed=visit.named(mine.intersection(view.release.disputed)),
         verdict=app_state_of(visit.request).verdict(view),
     )
 
@@ -233,10 +230,7 @@ def _not_mine(desk: ReviewDesk, reviewer: str, queue: Queue) -> tuple[frozenset[
     """Return a reviewer's share of a queue, and its parts that others reviewed or have to."""
     reviews, share = desk.reviews(), desk.share(reviewer, queue)
     left = share.difference(each.number for each in reviews if each.reviewer == reviewer)
-    undecided = desk.undecided() if queue == "flagged" else frozenset[int]()
-    counts = Counter(each.number for each in reviews)
-    done = {number for number, count in counts.items() if count >= desk.overlap}
-    enough = left & (done - undecided)
+    enough = left & desk.enough(reviewer, queue)
     return share, enough, left - enough
 
 

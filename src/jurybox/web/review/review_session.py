@@ -1,7 +1,7 @@
 """A reviewer's session: their name, their queue, and their next sample."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
@@ -63,6 +63,10 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
         """The samples that this reviewer has reviewed, but whose flag no review has settled."""
         return sorted(self.desk.undecided(self.reviewer))
 
+    def named(self, numbers: Iterable[int], most: int = 50) -> list[tuple[int, str]]:
+        """Return the first of these samples, with their ids."""
+        return [(each, self.desk.stored(each).id) for each in sorted(numbers)[:most]]
+
     def link(self, path: str = "", **query: str | int) -> str:
         """Return the address of a page of this desk, in the same queue."""
         return address(self.desk, path, queue=self.queue, **query)
@@ -88,6 +92,7 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
             "by_anyone": len(counts),
             "by_enough": sum(1 for count in counts if count >= self.desk.overlap),
             "overlap": self.desk.overlap,
+            "passed": self.named(self.desk.random_subset().passed, 4),
             "awaiting": self.desk.awaiting(),
             "assigned": bool(self.desk.reviewers),
             "undecided": self.undecided,

@@ -728,6 +728,26 @@ def test_the_end_of_the_queue_says_what_is_true(made: Made, anna: Reviewer) -> N
     assert "You reviewed 1 of 4 samples. 2 others have" in anna.get(f"{DESK}?queue=random").text
 
 
+def test_a_review_made_again_leaves_the_sample_to_another_person(
+    made: Made, anna: Reviewer
+) -> None:
+    order = desk(made).order
+    first, last = order.number(0), order.number(3)
+    shown = Circumstances(queue="random")
+    anna.name("Anna")
+    desk(made).submit(first, "Anna", GIVEN, shown=shown)
+    desk(made).undo("Anna")
+    for place in (0, 1, 2):
+        desk(made).submit(order.number(place), "Anna", GIVEN, shown=shown)
+    waits = f'2 wait for <a href="{DESK}/{first}?queue=random"><bdi>s{first}</bdi></a>, which'
+    assert f"{waits} comes earlier" in anna.get(f"{DESK}?queue=random").text
+    desk(made).submit(last, "Anna", GIVEN, shown=shown)
+    end = " ".join(re.sub("<.*?>", "", anna.get(f"{DESK}?queue=random").text).split())
+    assert f"Another person has to review s{first}, because your review of it counts in no" in end
+    anna.name("Ben")
+    assert f'action="{DESK}/{first}"' in anna.get(f"{DESK}?queue=random").text
+
+
 def test_where_nothing_is_flagged_the_random_subset_comes_next(
     make_run: MakeRun, anna: Reviewer
 ) -> None:
