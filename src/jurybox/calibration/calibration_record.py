@@ -72,7 +72,7 @@ class CriterionAgreement(msgspec.Struct, frozen=True, kw_only=True):
     spearman: Estimate | None = None
     bias: JudgeBias | None = None
     error: float | None = None  # the mean of |judge - people|
-    unstable: int | None = None  # pairs whose winner changes with the order
+    unstable: int | None = None  # pairs with a vote whose winner changes with the order
     ceiling: Ceiling | None = None
     confusion: Confusion | None = None
     worst: tuple[Disagreement, ...] = ()

@@ -138,7 +138,8 @@ def _print_notes(each: CriterionAgreement) -> None:
         clear = each.bias.direction != "undecided"
         print_line(each.bias.sentence, style="yellow" if clear else "")
     if each.unstable:
-        line = f"{each.criterion}: the winner of {each.unstable} pairs changed with the order"
+        pairs = counted(each.unstable, "pair")
+        line = f"{each.criterion}: in {pairs} a vote's winner changed with the order"
         print_line(line, style="yellow")
     for note in (each.note, each.kappa.reason):
         if note is not None:

@@ -231,7 +231,8 @@ def print_report(report: EvaluationReport, cost: float | None) -> None:
         if report.method != "pairwise":
             print_line(f"total  {_total(scored.total_score, scored.max_score, scored.overall)}")
     if report.responses or report.method == "pairwise":
-        stable = {True: ", in both orders", False: ", unstable", None: ""}[report.stable]
+        changed = "; a vote's winner changed with the order"
+        stable = {True: ", in both orders", False: changed, None: ""}[report.stable]
         print_line(f"winner  {report.winner or 'none'}{stable}", style="bold")
     votes = f", {report.votes_valid} of {report.votes_requested} votes"
     if report.votes_skipped:

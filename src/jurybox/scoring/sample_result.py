@@ -222,7 +222,7 @@ KINDS: Final[dict[str, Kind]] = {
     ),
     "unstable": Kind(
         1,
-        "the winner changed with the order of the responses",
+        "a vote's winner changed with the order of the responses",
         lambda result: result.stable is False,
         4,
     ),
@@ -283,7 +283,7 @@ MARKS: Final[dict[str, Kind]] = {
     ),
     "stable": Kind(
         15,
-        "the winner is the same in both orders of the responses",
+        "every vote's winner is the same in both orders of the responses",
         lambda result: result.stable is True,
     ),
 }

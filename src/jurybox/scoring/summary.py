@@ -52,7 +52,7 @@ class RunSpreads(msgspec.Struct, frozen=True, kw_only=True):
     metrics: dict[str, MetricSpread]
     # How many samples with a valid vote have low, moderate and high confidence.
     confidence: dict[str, int]
-    # How many pairs have the same winner in both orders; the others are ``unstable``.
+    # How many pairs have votes with the same winner in both orders; the others are ``unstable``.
     stable: dict[str, int]
     votes: dict[str, int]  # how many were ``requested``, ``valid``, ``skipped`` and ``lost``
 

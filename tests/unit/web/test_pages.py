@@ -1096,7 +1096,7 @@ def test_e8_pairs_are_listed_by_urgency_then_by_what_response_a_lost(
         *(f"metric=win.clarity&low={win}&high={win}" for win in (0, 0.5, 1)),
     }
     sample = pages.get("/runs/run-a/samples/2").text
-    assert "Needs review: the winner changed with the order of the responses." in sample
+    assert "Needs review: a vote&#39;s winner changed with the order of the responses." in sample
     assert "most votes change with the order" not in sample
 
 
@@ -1593,6 +1593,23 @@ def test_a_pair_with_other_votes_changed_though_its_winner_did_not(
     assert "+16.7 points" in page
     assert ">all that changed 1</a>" in page
     assert "0 changed winner" in page
+
+
+def test_an_unstable_pair_keeps_its_winner_if_most_votes_have_it(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    sides = iter("ABABAA")
+
+    def voted(_: str) -> str:
+        return preferred(next(sides), ["accuracy", "clarity"], WHY)
+
+    pair = answered("s0", "better answer", response_b=Response(text="worse answer"))
+    make_run([pair], voted, rubric=PAIRS, votes=3)
+    assert "flag=unstable&winner=A" in opened_by_counts(pages)
+    page = re.sub("<[^>]+>", "", pages.get("/runs/run-a").text)
+    assert "Of the 1 pair with a change, 0 are ties, A wins 1, and B wins 0." in page
+    sample = pages.get("/runs/run-a/samples/0").text
+    assert "A, by 2 of 3 votes; a vote&#39;s winner changed with the order" in sample
 
 
 def test_a_tie_that_comes_from_the_order_is_no_agreement(

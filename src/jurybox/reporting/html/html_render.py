@@ -42,6 +42,7 @@ from jurybox.reporting.html.panels import (
     order_metrics,
     position_of,
     unstable_pairs,
+    unstable_winners,
     with_lost_votes,
 )
 from jurybox.reporting.html.run_verdict import Verdict, verdict_of
@@ -299,6 +300,7 @@ def html_report(
         with_lost_votes=with_lost_votes(store, view),
         position=position,
         unstable=unstable_pairs(store, run) if position else (),
+        unstable_winners=unstable_winners(store, view),
     )
     packed = packed_samples(store, view, headline(view.summary, view.rubric))
     return report_html(run_page(view, attention.concerns, extras=extras), packed), packed.count

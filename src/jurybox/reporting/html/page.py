@@ -64,6 +64,7 @@ class Extras(msgspec.Struct, frozen=True, kw_only=True):
     with_lost_votes: int = 0  # how many samples have a lost vote
     position: tuple[BiasMetric, ...] = ()
     unstable: tuple[SampleCard, ...] = ()
+    unstable_winners: Mapping[str, int] = {}  # how many of the unstable pairs each side wins
 
 
 NO_EXTRAS: Final = Extras()

@@ -95,8 +95,8 @@ def _near(axis: Axis, values: Sequence[float | None]) -> Axis:
 class Position(msgspec.Struct, frozen=True, kw_only=True):
     """How the order of two responses affects winners; ``n`` is 0 if each was scored alone."""
 
-    n: int  # how many pairs have a winner in both orders
-    unstable: int  # how many of them have another winner in the other order
+    n: int  # how many pairs were judged in both orders
+    unstable: int  # how many of them have a vote whose winner changes with the order
     interval: Interval | None
     winners: dict[str, int]
 
@@ -138,7 +138,16 @@ def order_metrics(store: Store, run: RunRow, most: int = MOST_PAIRS) -> tuple[Bi
     return tuple(position(Observations(voted=votes))) if votes else ()
 
 
+def unstable_winners(store: Store, view: RunView) -> dict[str, int]:
+    """Count the ties and wins among the unstable pairs; empty without unstable pairs."""
+    if not view.conclusion.spreads.stable.get("unstable"):
+        return {}
+    query = SampleQuery(flags=("unstable",), limit=1)
+    sides = (msgspec.structs.replace(query, winner=side) for side in ("tie", "A", "B"))
+    return {str(each.winner): store.find_samples(view.run_id, each).total for each in sides}
+
+
 def unstable_pairs(store: Store, run: RunRow) -> tuple[SampleCard, ...]:
-    """Return the first pairs whose winner changes with the order, including reviewed ones."""
+    """Return the first unstable pairs, including reviewed ones."""
     found = store.find_samples(run.id, SampleQuery(flags=("unstable",), limit=_SHOWN)).rows
     return tuple(numbered_card(store, run, row.number) for row in found)

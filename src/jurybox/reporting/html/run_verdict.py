@@ -333,14 +333,14 @@ def _failing(gates: Sequence[GateOutcome], view: RunView) -> Iterator[Part]:
 
 
 def failed_gates(gates: Iterable[GateOutcome], view: RunView) -> Iterator[Part]:
-    """Yield why each gate fails; unstable winners say that the judges can't be relied on."""
+    """Yield why each gate fails; unstable pairs say that the judges can't be relied on."""
     for gate in gates:
         rule = Comparison.parse(gate.gate)
         if rule.name == UNSTABLE_RATE and gate.value:
             pairs = counted(view.summary["n"][rule.name], "pair")
             where = f"in {round(gate.value * view.summary['n'][rule.name])} of {pairs}"
             number = f"{gate_value(gate)}, has to be {required_value(rule)}"
-            changed = f"the winner changed when the responses were swapped ({number})"
+            changed = f"a vote's winner changed when the responses were swapped ({number})"
             yield f"the judges can't be relied on: {where} {changed}", _UNSTABLE
             continue
         value = "unknown" if gate.value is None else gate_value(gate)

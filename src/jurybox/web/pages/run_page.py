@@ -13,7 +13,7 @@ from jurybox.errors import JuryboxError
 from jurybox.reporting.attention import Concern, concerns_of
 from jurybox.reporting.html.html_render import vote_metrics
 from jurybox.reporting.html.page import Extras, run_page
-from jurybox.reporting.html.panels import with_lost_votes
+from jurybox.reporting.html.panels import unstable_winners, with_lost_votes
 from jurybox.reporting.stored import run_title
 from jurybox.reporting.view import RunView
 from jurybox.statistics.jury_agreement import JuryAgreement
@@ -76,7 +76,9 @@ def _extras(view: RunView, run: RunRow, place: AppState) -> Extras:
     """Return the parts of the page that need samples; if some aren't ready, none of these."""
     store = place.store
     known = Extras(
-        calibration=calibration_of_run(view, store), with_lost_votes=with_lost_votes(store, view)
+        calibration=calibration_of_run(view, store),
+        with_lost_votes=with_lost_votes(store, view),
+        unstable_winners=unstable_winners(store, view),
     )
     if run.status != "finished":
         return known

@@ -210,7 +210,7 @@ def _notes(revealed: Revealed, everybody: tuple[Review, ...], *, pair: bool) -> 
     if pair and revealed.order == "BA":
         yield "Here A and B are named as in the run; you saw its response B as A."
     if revealed.judged.stable is False:
-        yield "The judge's winner changed with the order of the responses."
+        yield "A vote's winner changed with the order of the responses."
     if revealed.judged.judge_score is not None:
         yield f"The judge was asked too: it gives {shown(revealed.judged.judge_score)} overall."
     elif revealed.judged.confidence is not None:

@@ -208,13 +208,13 @@ def test_cards_have_the_task_the_response_and_the_reasoning(made: Callable) -> N
     assert late.answers[0].error == "timed out"
 
 
-def test_unstable_winners_say_that_the_judges_cannot_be_relied_on(
+def test_unstable_pairs_say_that_the_judges_cannot_be_relied_on(
     made: Callable, page: Callable
 ) -> None:
     run = made("pairs")
     gate = GateOutcome(gate="unstable_rate <= 0.1", value=1.0, passed=False)
     ((text, query),) = failed_gates([gate], run.view)
-    where = "in 3 of 3 pairs the winner changed when the responses were swapped"
+    where = "in 3 of 3 pairs a vote's winner changed when the responses were swapped"
     assert text == f"the judges can't be relied on: {where} (100.0%, has to be at most 10%)"
     assert query == "flag=unstable"
     # The same samples aren't listed under low confidence again.
