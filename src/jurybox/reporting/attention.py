@@ -150,8 +150,8 @@ class SampleCard(msgspec.Struct, frozen=True, kw_only=True):
     ``passed`` is None if the rubric has no pass rules; ``failed`` names the rules that fail.
     ``badges`` are its verdict and its flags, ``winner`` is the better of two responses.
     ``grounds`` are quoted safety findings and the reasons of judges and rules, ``reasoning`` is all
-    reasons as one string, and ``main_reason`` is the confirmed safety concern or the reason for the
-    lowest score.
+    reasons as one string, and ``main_reason`` is a safety concern that isn't dismissed, or the
+    reason for the lowest score.
     """
 
     number: int

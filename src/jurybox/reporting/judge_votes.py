@@ -16,10 +16,12 @@ from jurybox.engine.records import ExchangeRow, in_order, read_outcome, read_req
 from jurybox.engine.replay import ByThread, role_of
 from jurybox.judging.evaluation_report import show_vote
 from jurybox.judging.flow import Answer, Flow, ModelReply, together
+from jurybox.judging.formats.json_format import spoken
 from jurybox.judging.formats.reply_format import Side
 from jurybox.judging.jury import Ballot, PairBallot, votes_on_pair, votes_on_response
 from jurybox.judging.pairwise import PairVote
 from jurybox.judging.protocol import Seat
+from jurybox.judging.safety import concerns, scan
 from jurybox.reporting.stored import SampleRecord
 from jurybox.sample import Sample
 from jurybox.scoring.evaluate_sample import Procedure, demographic_of
@@ -172,6 +174,22 @@ def _ballots(
         # A jury that was decided early has fewer votes than seats.
         for seat, ballot in zip(panel.seats, ballots, strict=False):
             yield letter, seat, ballot
+
+
+def warnings_of(record: SampleRecord, most: int) -> dict[tuple[str, str], dict[str, list[int]]]:
+    """Return which replies of each judge have a safety finding, by its category and quote."""
+    found: dict[tuple[str, str], dict[str, list[int]]] = {}
+    wanted = () if record.report is None else record.report.safety_findings
+    for number, row in enumerate(record.exchanges[:most] if wanted else (), start=1):
+        outcome = read_outcome(row)
+        if role_of(row) == "judge" and isinstance(outcome, ModelReply):
+            judge, texts = read_request(row).model, dict.fromkeys(spoken(outcome.text))
+            every = (
+                each for text in texts for each in (*scan(text, judge=True), *concerns([text]))
+            )
+            for key in dict.fromkeys((each.category, each.quote) for each in every):
+                found.setdefault(key, {}).setdefault(judge, []).append(number)
+    return found
 
 
 def judge_replies(exchanges: Iterable[ExchangeRow]) -> Iterator[tuple[str, str]]:

@@ -58,7 +58,7 @@ class RunMetric(msgspec.Struct, frozen=True, kw_only=True):
 _WORDS: Final = {
     "model_error": "calling the judge failed",
     "parse_error": "the judge's replies could not be read",
-    "judge-concern": "the judge's own concern",
+    "judge-concern": "a judge's own concern",
     "unscored": "not scored",
     "split": "confidence not high",
     "target_error": "no response",

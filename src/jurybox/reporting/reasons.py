@@ -7,6 +7,7 @@ import msgspec
 
 from jurybox.documents.numbers import exact, shown
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
+from jurybox.judging.safety import JUDGE_CONCERN
 from jurybox.reporting.metric_text import (
     listed_counts,
     plain_words,
@@ -66,16 +67,18 @@ def dangers_of(record: SampleRecord) -> Iterator[Reason]:
     spoken, answered = record.report.safety_findings, record.report.response_findings
     for where, findings in (("the judge's words", spoken), ("the response", answered)):
         for each in findings:
-            about = f"safety: {plain_words(each.category)}, in {where}"
+            own = each.category == JUDGE_CONCERN
+            about = f"safety: {plain_words(each.category)}{'' if own else f', in {where}'}"
             yield Reason(about=about, text=each.quote)
 
 
 def main_reason(record: SampleRecord, rubric: Rubric, reviews: Sequence[Review] = ()) -> str:
-    """Return why a sample is listed: a confirmed safety concern, or its lowest score.
+    """Return why a sample is listed: a safety concern that isn't dismissed, or its lowest score.
 
     Without a score, it is why the score is missing.
     """
-    if any(each.verdict.safety_concern for each in reviews):
+    decided = {each.verdict.safety_concern for each in reviews}
+    if True in decided or (record.result.safety_flag and False not in decided):
         comments = (each.comment for each in reviews if each.verdict.safety_concern)
         found = (f"{each.about}: {each.text}" for each in dangers_of(record))
         if why := next((each for each in (*found, *comments) if each), ""):

@@ -166,3 +166,17 @@ def test_a_rubric_has_one_link_in_the_list_and_a_path_that_is_one(
     for address, path in paths.items():
         crumbs = pages.get(address).text.partition('<nav class="crumbs"')[2].partition("</nav>")[0]
         assert re.findall(r"<bdi>(.*?)</bdi>", crumbs) == path
+
+
+def test_a_danger_is_told_in_the_list_with_the_replies_that_name_it_on_the_sample(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    concerns = cycle(([], ["It asks for a password."], ["It asks for a password."]))
+
+    def jury(_: str) -> str:
+        return scored({"accuracy": 4, "clarity": 3}, concerns=next(concerns))
+
+    make_run([answered("s1")], jury, rubric=RUBRIC, votes=3)
+    page = re.sub(r"<[^>]+>", "", pages.get("/runs/run-a/samples/0").text)
+    assert "a judge&#39;s own concern It asks for a password. (replies 2, 3)" in page
+    assert "password.</bdi></td>" in pages.get("/runs/run-a/samples").text

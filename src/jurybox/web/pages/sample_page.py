@@ -1,6 +1,6 @@
 """The page of one sample: its texts, scores and reasons."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlencode
 
@@ -20,7 +20,7 @@ from jurybox.engine.records import (
     read_request,
 )
 from jurybox.judging.flow import Failure, ModelReply
-from jurybox.reporting.judge_votes import opinions_of, votes_on
+from jurybox.reporting.judge_votes import opinions_of, votes_on, warnings_of
 from jurybox.reporting.metric_text import metric_title, plain_words, required_value, ruled_title
 from jurybox.reporting.reasons import why_unsure
 from jurybox.reporting.release import read_reviews, sample_decision, settled_words
@@ -144,19 +144,14 @@ def sample_page(
         | ({} if record.report is None else {"low_confidence": why_unsure(record.report, titles)}),
         "titles": titles,
         "criteria": {each.id: each for each in own.judging.rubric.criteria},
-        "people": {
-            name: [
-                score for each in reviews if (score := each.verdict.scores.get(name)) is not None
-            ]
-            for name in titles
-        }
-        | {"": [each.verdict.winner for each in reviews if each.verdict.winner is not None]},
+        "people": people_on(titles, reviews),
         "overall": None if overall is None else metric_value(rubric.overall_name, overall),
         "rules": [*_rules(record, rubric)],
         "measures": [*_measures(record, rubric)],
         "decision": _decision(rubric, record, reviews),
         "reviewed": settled_words(record.result.review_reasons, reviews),
         "replies": _replies(record),
+        "warnings": warnings_of(record, _MOST_EXCHANGES),
         "exchanges": exchanges,
         "opinions": opinions_of(votes),
         "votes": votes,
@@ -218,6 +213,17 @@ def _responses(record: SampleRecord) -> list[ComparedText]:
         ComparedText(name=name, response=each, part=part, most=_MARKED, beside=other * short)
         for name, each, part, other in (("Response A", first, a, b), ("Response B", second, b, a))
     ]
+
+
+def people_on(
+    criteria: Iterable[str], reviews: Sequence[Review]
+) -> Mapping[str, Sequence[float | str]]:
+    """Return people's scores on each criterion, and their winners under an empty one."""
+    given = [each.verdict for each in reviews]
+    return {
+        name: [score for each in given if (score := each.scores.get(name)) is not None]
+        for name in criteria
+    } | {"": [each.winner for each in given if each.winner is not None]}
 
 
 def _rules(record: SampleRecord, rubric: Rubric) -> Iterator[tuple[str, str, str, RuleOutcome]]:
