@@ -343,6 +343,21 @@ def test_a_score_that_fails_a_rule_is_marked_in_its_column(pages: PagesClient) -
     assert failing == [("Accuracy", "2")]
 
 
+def test_samples_without_scores_have_the_columns_of_the_others(
+    make_run: MakeRun, pages: PagesClient
+) -> None:
+    def jury(prompt: str) -> str | Failure:
+        return "no score" if "Task broken" in prompt else judge(prompt)
+
+    make_run([answered("s1"), answered("broken")], jury, rubric=RUBRIC)
+    heads = [
+        re.findall(r'<th scope="col".*?>(\w+)</', pages.get(f"/runs/run-a/samples{query}").text)
+        for query in ("", "?flag=unscored")
+    ]
+    assert "Accuracy" in heads[1]
+    assert heads[0] == heads[1]
+
+
 def test_latency_is_a_column_where_there_is_room_or_it_is_used(
     make_run: MakeRun, pages: PagesClient
 ) -> None:
@@ -1470,6 +1485,8 @@ def test_reviews_that_pass_every_gate_cast_doubt_on_a_verdict_not_to_ship(
         said = HumanVerdict(scores={"accuracy": 4, "clarity": 5})
         desk.submit(case.number, "anna", said, shown=case.shown)
     pages.get("/runs/run-a/review/agreement")  # waits until the reviews are compared
+    samples = pages.get("/runs/run-a/samples?differs=clarity").text
+    assert samples.count(">people 5</small></td>") == samples.count('<th scope="row">') == 12
     run = html.unescape(pages.get("/runs/run-a").text)
     assert ">Don't ship</h2>" in run
     assert "reviews cast doubt on this verdict: corrected by them, every gate passes" in run

@@ -1,6 +1,6 @@
 """The table of a run's samples, which the store searches, sorts and pages."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Annotated, Any, Final
@@ -24,7 +24,7 @@ from jurybox.storage.store import Store
 from jurybox.text_format import cut
 from jurybox.web.filters import SIZE, PageFilter, option
 from jurybox.web.lookup import PlaceOf, TheRun
-from jurybox.web.pages.sample_page import texts_of
+from jurybox.web.pages.sample_page import people_on, texts_of
 from jurybox.web.template_engine import excerpt, page_response, segment, waiting_page
 
 _MOST_COLUMNS: Final = 8
@@ -39,6 +39,7 @@ class SampleLine(msgspec.Struct, frozen=True, kw_only=True):
     address: str
     metrics: dict[str, float]
     card: SampleCard | None = None
+    people: Mapping[str, Sequence[float | str]] = {}
     fails: frozenset[str] = frozenset()  # the metrics whose pass rules fail
     elsewhere: tuple[str, str] = ("", "")  # a field with the searched words that the row lacks
 
@@ -59,8 +60,9 @@ def samples_page(
         return RedirectResponse(base + asked.address(page=last), 303)
     try:
         rows = list(_lines(store, run, found.rows, asked, first))
-        # If no sample matches, the form still offers the metrics of other samples.
-        some = found.rows or store.find_samples(run.id, SampleQuery(limit=SIZE)).rows
+        # Every page has the columns of a sample with scores, and the form offers its metrics.
+        best = SampleQuery(sort=f"metric:{rubric.overall_name}", descending=True, limit=1)
+        some = (*found.rows, *store.find_samples(run.id, best).rows)
         there = {name for row in some for name in row.values()}
     except msgspec.DecodeError as error:
         raise damaged(run, error) from None
@@ -169,6 +171,7 @@ def _lines(
                 line = msgspec.structs.replace(
                     line,
                     elsewhere=_elsewhere(store, record, own, asked.search),
+                    people=people_on((each.id for each in rubric.criteria), own),
                     card=card(record, rubric, reviews=own),
                     fails=frozenset(
                         Comparison.parse(each.rule).name for each in unmet(record.result)
