@@ -294,6 +294,7 @@ def test_e11_a_concern_that_only_a_reviewer_sees_is_shown_too(jurybox: Jurybox) 
     assert "see reviews" not in jurybox("runs").out + jurybox("diff", "last~1", "last").out
     review(1, safety_concern=True)
     assert (verdict().word, verdict().tone) == ("Ship, but see reviews", "waits")
+    assert verdict().main[0].startswith("1 safety concern confirmed by reviewers")
     # The terminal marks the run as its page does.
     assert jurybox("runs").out.count("gates pass, but see reviews") == 1
     newest, older = json.loads(jurybox("runs", "--json").out)["runs"]

@@ -1432,8 +1432,14 @@ def test_a_verdict_that_reviews_cast_doubt_on_is_marked_everywhere(
         said = HumanVerdict(scores={"accuracy": 1, "clarity": 3})
         desk.submit(case.number, "anna", said, shown=case.shown)
     for path in ("/", "/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"):
-        badges = re.findall(r'class="badge (waits|passes)"[^>]*>(Ship.*?)<', pages.get(path).text)
+        page = html.unescape(pages.get(path).text)
+        badges = re.findall(r'class="badge (waits|passes)"[^>]*>(Ship.*?)<', page)
         assert sorted(badges) == [("passes", "Ship"), ("waits", "Ship, but see reviews")], path
+        link = '<a href="/runs/run-a/review/agreement">' * (path != "/")
+        assert f"{link}By people's scores, accuracy mean 1.000 < 3<" in page, path
+    gates = pages.get("/compare?a=run-a&b=run-b").text.partition('id="gates"')[2]
+    assert ">corrected 1.000</a>" in gates
+    assert '<small class="warn">no corrected</small>' in gates
     late = run_page(view_run(made.row, made.store), (), extras=Extras(pending=True))
     assert (late.verdict.word, late.verdict.tone) == ("Ship, reviews not yet compared", "waits")
     run = pages.get("/runs/run-a").text

@@ -58,6 +58,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def main(self) -> Part:
         """The most important reason, how many gates fail, and whether chance may have decided."""
+        if self._by_people:
+            return self.brief, ""
         last = self.tone == "waits" and self.parts[0][1] not in _UNREAD
         text, query = self.parts[-1 if last else 0]
         if self.failed_gates and query not in {"", _UNSTABLE}:
@@ -67,6 +69,17 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
             fail = "fails" if self.unnamed_gates == 1 else "fail"
             text += f", and {counted(self.unnamed_gates, 'more gate')} {fail}"
         return ". ".join(filter(None, (text, self.unsure))), query
+
+    @property
+    def address(self) -> str:
+        """Where the main reason leads, below the run's address; empty if nowhere."""
+        query = self.main[1]
+        return "review/agreement" if self._by_people else f"samples?{query}" if query else ""
+
+    @property
+    def _by_people(self) -> bool:
+        """Whether a gate fails only by people's scores."""
+        return self.tone == "waits" and bool(self.brief)
 
     @property
     def notes(self) -> tuple[Part, ...]:
@@ -96,7 +109,9 @@ def verdict_of(
     word = ", ".join(filter(None, (verdict.word, *doubts)))
     worse = [each.outcome for each in corrected_gates(view, people) if each.worse]
     brief = f"by people's scores, {_brief(worse, view.rubric)}" if worse else ""
-    return msgspec.structs.replace(verdict, word=word, tone="waits", brief=brief)
+    # Of a verdict that waits, the last part is the main one.
+    parts = verdict.parts[:: -1 if view.release.concerned and not view.unconfirmed else 1]
+    return msgspec.structs.replace(verdict, word=word, tone="waits", brief=brief, parts=parts)
 
 
 def doubted_by_reviews(view: RunView, people: ReviewAgreement | None) -> bool:

@@ -15,10 +15,12 @@ from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.compare_runs import CompareOptions
 from jurybox.reporting.html.histograms import Axis, RunMetrics
 from jurybox.reporting.html.html_text import moment
+from jurybox.reporting.html.run_verdict import CorrectedGate, corrected_gates
 from jurybox.reporting.run_changes import CHANGES, ChangeFilter, turned
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.side_by_side import SideBySide, changed_outputs, side_by_side
 from jurybox.reporting.stored import run_title
+from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import WIN_RATE
 from jurybox.statistics.metric_differences import RIGHT, MetricDifference
 from jurybox.statistics.paired_comparison import PairedComparison
@@ -104,6 +106,11 @@ def _data(
             return _sample_url(diff.b.run_id, number)
         return f"/compare?{kind}{row}"
 
+    def corrected(view: RunView) -> dict[str, CorrectedGate]:
+        people = place.people(view, _PATIENCE)
+        found = corrected_gates(view, None if isinstance(people, Pending) else people)
+        return {each.judged.gate: each for each in found}
+
     spans = list(_spans(diff).values())
     far = [max(map(abs, _ends(each.comparison))) for each in diff.tested]
     reach = max((end / span for end, span in zip(far, spans, strict=True)), default=0.0) or 1.0
@@ -135,6 +142,7 @@ def _data(
         "n_query": partial(_of_test, diff, shared),
         "sample_url": partial(_sample_url, query=walk),
         "verdict_of": place.verdict,
+        "corrected": [*map(corrected, (diff.a, diff.b))],
     }
 
 
@@ -235,7 +243,7 @@ def side_by_side_page(
         **pages,
         "written": written,
         "sample_url": partial(_sample_url, query=walk),
-        "verdict_of": place.verdict,
+        "verdict_of": partial(place.verdict, patience=_PATIENCE / len(rows)),
     }
     return page_response(request, "side_by_side.html", data)
 
