@@ -41,7 +41,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     ``fails``, ``waits``, or empty if the rubric decides nothing. ``parts`` are the most important
     reasons, each with the query of the samples that it is about, and ``more`` are the others.
     ``unsure`` names gates that chance may have decided, and ``optional`` what may be reviewed.
-    ``failed_gates`` is how many gates fail, ``unnamed_gates`` how many more than the main reason has.
+    ``failed_gates`` is how many gates fail, ``unnamed_gates`` how many the main reason leaves out.
     """
 
     word: str
