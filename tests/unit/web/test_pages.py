@@ -1226,16 +1226,18 @@ def test_a_comparison_draws_every_difference_and_leads_to_its_samples(
     ends = re.match(r'<div class="ends"><small>-(\d+)% of the scale</small><small>\+\1%', head)
     assert ends is not None, head[:200]
     # From there, samples lead to the others that changed, in the same order, and back.
-    places = [
-        html.unescape(found)
-        for found in re.findall(r'<strong><a href="(/runs/run-b/samples/[^"]+)', page)
-    ]
-    assert len(places) > 1
-    for place, after in pairwise(places):
-        opened = html.unescape(pages.get(place).text)
-        assert f'rel="next" href="{after}"' in opened
-        number = re.findall(r"samples/(\d+)", place)[0]
-        assert f'/compare?a=run-a&b=run-b&change=#row-{number}">Back to the comparison' in opened
+    beside = pages.get("/side-by-side?run=run-a&run=run-b").text
+    lists = {"/compare?a=run-a&b=run-b&change=": page, "/side-by-side?run=run-a&run=run-b": beside}
+    for address, listed in lists.items():
+        found = re.findall(r'<strong><a href="(/runs/run-b/samples/[^"]+)', listed)
+        places = [html.unescape(each) for each in found]
+        assert len(places) > 1
+        for place, after in pairwise(places):
+            opened = html.unescape(pages.get(place).text)
+            assert f'rel="next" href="{after}"' in opened
+            number = re.findall(r"samples/(\d+)", place)[0]
+            back = rf'{re.escape(address)}(&page=1)?#row-{number}">Back to the comparison'
+            assert re.search(back, opened)
     assert "Back to the comparison" not in pages.get("/runs/run-b/samples/0").text
     assert 'id="row-2"' in pages.get("/compare?a=run-a&b=run-b&change=same").text
     assert "The dashed line is the mean; the band is its 95% interval" in page

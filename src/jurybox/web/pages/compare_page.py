@@ -1,6 +1,7 @@
 """Two runs compared, and several side by side with their outputs in columns."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from functools import partial
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlencode
@@ -221,17 +222,11 @@ def side_by_side_page(
         return RedirectResponse(f"/compare?{urlencode({'run': names}, doseq=True)}", 303)
     if len(names) > MOST_RUNS:
         raise PageError(400, f"{len(names)} runs don't fit on a page", f"choose 2 to {MOST_RUNS}")
-    rows = [known_run(place, name) for name in names]
-
-    def compare() -> SideBySide:
-        views = [view_run(row, place.store) for row in rows]
-        return side_by_side(place.store, views, CompareOptions(), most=_MOST_SAMPLES)
-
-    compared = soon(place.kept("side by side", compare, *rows), _PATIENCE)
+    compared = soon(runs_side_by_side(place, names), _PATIENCE)
     if isinstance(compared, Pending):
-        return _comparing(request, len(rows))
+        return _comparing(request, len(names))
     shown, pages = paged(compared.samples, page)
-    walk = "?" + urlencode({"beside": names, "page": pages["page"]}, doseq=True)
+    walk = "?" + beside_query(names, pages["page"])
     data: dict[str, Any] = {
         "title": "Side by side",
         "runs": _choices(place.store),
@@ -243,9 +238,25 @@ def side_by_side_page(
         **pages,
         "written": written,
         "sample_url": partial(_sample_url, query=walk),
-        "verdict_of": partial(place.verdict, patience=_PATIENCE / len(rows)),
+        "verdict_of": partial(place.verdict, patience=_PATIENCE / len(names)),
     }
     return page_response(request, "side_by_side.html", data)
+
+
+def runs_side_by_side(place: AppState, names: Sequence[str]) -> Future[SideBySide]:
+    """Compare runs by their ids with the first of them."""
+    rows = [known_run(place, name) for name in names]
+
+    def compare() -> SideBySide:
+        views = [view_run(row, place.store) for row in rows]
+        return side_by_side(place.store, views, CompareOptions(), most=_MOST_SAMPLES)
+
+    return place.kept("side by side", compare, *rows)
+
+
+def beside_query(names: Sequence[str], page: int) -> str:
+    """Return the query of a sample that was opened from a page of several runs."""
+    return urlencode({"beside": names, "page": page}, doseq=True)
 
 
 def _sample_url(run_id: str, number: int, query: str = "") -> str:

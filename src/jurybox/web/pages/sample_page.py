@@ -46,7 +46,7 @@ from jurybox.web.app_state import AppState, Pending, soon
 from jurybox.web.error_pages import PageError
 from jurybox.web.filters import SIZE, PageFilter
 from jurybox.web.lookup import PlaceOf, TheRecord, TheRun, known_run
-from jurybox.web.pages.compare_page import list_query
+from jurybox.web.pages.compare_page import beside_query, list_query, runs_side_by_side
 from jurybox.web.template_engine import page_of, page_response, segment, text_response
 
 _MOST_EXCHANGES: Final = 60
@@ -85,21 +85,30 @@ class SampleAddress(PageFilter):
 
     def neighbors(self, place: AppState, run: RunRow, row: SampleRow) -> Neighbors | None:
         """Return a sample's neighbors in the list of a comparison; None if it isn't there."""
-        if run.id not in (self.a, self.b) or not (self.a and self.b):
+        runs = self.beside or [self.a, self.b]
+        if run.id not in runs or not all(runs):
             return None
-        diff = soon(place.comparison(known_run(place, self.a), known_run(place, self.b)))
-        if isinstance(diff, Pending):
-            return None
-        keys = [(each.id, each.repeat) for each in diff.listed_changes(self.change or None)]
+        if self.beside:
+            made = soon(runs_side_by_side(place, runs))
+            every = () if isinstance(made, Pending) else made.samples
+        else:
+            diff = soon(place.comparison(*(known_run(place, each) for each in runs)))
+            every = () if isinstance(diff, Pending) else diff.listed_changes(self.change or None)
+        keys = [(each.id, each.repeat) for each in every]
         if (row.sample_id, row.repeat) not in keys:
             return None
         here = keys.index((row.sample_id, row.repeat))
 
         def link(at: int) -> str | None:
-            found = place.store.find_sample(run.id, *keys[at]) if 0 <= at < len(keys) else None
-            base = f"/runs/{segment(run.id)}/samples"
-            query = list_query(self.a, self.b, self.change, page_of(at))
-            return None if found is None else f"{base}/{found.number}?{query}"
+            if not 0 <= at < len(keys):
+                return None
+            # The first of several runs has all samples, this one maybe not.
+            near = (place.store.find_sample(each, *keys[at]) for each in (run.id, runs[0]))
+            found = next(filter(None, near), None)
+            query = beside_query(runs, page_of(at))
+            if not self.beside:
+                query = list_query(self.a, self.b, self.change, page_of(at))
+            return found and f"/runs/{segment(found.run_id)}/samples/{found.number}?{query}"
 
         return Neighbors(
             previous=link(here - 1), next=link(here + 1), place=here + 1, total=len(keys)
