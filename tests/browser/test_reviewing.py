@@ -252,6 +252,11 @@ def test_pairs_are_compared_by_three_keys_in_the_order_that_was_drawn(
     page: Page, begin: Begin
 ) -> None:
     begin(page, "pairs")
+    page.set_viewport_size({"width": 1280, "height": 500})  # too low for the sample
+    sample = page.locator(".shown")
+    for key, bottom in (("PageDown", True), ("PageUp", False), ("End", True), ("Home", False)):
+        press(page, key)
+        assert sample.evaluate("each => each.scrollTop > 0") is bottom
     firsts: set[str] = set()
     for key in ("a", "b", "t", "x"):
         firsts.add(page.locator(".response .text").first.inner_text()[:10])

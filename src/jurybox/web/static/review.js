@@ -270,6 +270,19 @@
     }
   }
 
+  // Where the page doesn't scroll, the sample does. In fields, Space, Home and End do other things.
+  function scrolls(event) {
+    const pages = { PageDown: 0.9, PageUp: -0.9, " ": event.shiftKey ? -0.9 : 0.9, Home: -1e6, End: 1e6 };
+    const own = event.key.startsWith("Page") ? "textarea" : "input, textarea, button, summary";
+    const long = document.documentElement.scrollHeight > window.innerHeight;
+    if (!form || long || !pages[event.key] || event.target.closest(own)) {
+      return false;
+    }
+    const sample = desk.querySelector(".shown");
+    sample.scrollBy(0, pages[event.key] * sample.clientHeight);
+    return true;
+  }
+
   function onKey(event) {
     if (form && event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.repeat) {
       event.preventDefault();
@@ -277,6 +290,10 @@
       return;
     }
     if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || event.isComposing) {
+      return;
+    }
+    if (scrolls(event)) {
+      event.preventDefault();
       return;
     }
     // A letter can't be part of a number, so its shortcut works in number fields too.
