@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 
 from jurybox.app.view_run import view_run
 from jurybox.calibration.gold import WINNER
+from jurybox.documents.numbers import short
 from jurybox.engine.records import RunRow
 from jurybox.reporting.html.markdown_text import harmless
 from jurybox.reporting.metric_text import metric_title
@@ -208,26 +209,31 @@ class SampleFilter(BaseModel):
             kept = theirs if kept is None else _both(kept, theirs)
         return kept
 
-    def of_people(self, rubric: Rubric) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield what is asked of people's labels in words, with what removes it from an address."""
+    def in_words(self, rubric: Rubric) -> Iterator[tuple[str, dict[str, None]]]:
+        """Yield each filter that isn't in the form, and what removes it from an address."""
 
-        def on(name: str) -> str:
-            return "the winner" if name == WINNER else metric_title(name, rubric)
+        def on(name: str | None) -> str:
+            own = name or rubric.overall_name
+            return "the winner" if own == WINNER else metric_title(own, rubric)
 
-        if self.differs:
-            where = "" if self.differs == "any" else f" on {on(self.differs)}"
-            yield f"people and the judge differ{where}", {"differs": None, "people_differ": None}
-            if self.people_differ:
-                yield "people differ too", {"people_differ": None}
-        if self.compared:
-            given = {"people": self.people, "the judge": self.judge}
-            said = [f"{who} {label}" for who, label in given.items() if label]
-            words = f"{on(self.compared)}: {', '.join(said) or 'people and the judge'}"
-            yield words, {"compared": None, "people": None, "judge": None}
-        if self.several:
-            yield f"{on(self.several)}: several people", {"several": None}
-        if self.reviewer:
-            yield f"reviewed by {self.reviewer}", {"reviewer": None}
+        where = "" if self.differs == "any" else f" on {on(self.differs)}"
+        labels = {"people": self.people, "the judge": self.judge}
+        said = ", ".join(f"{who} {label}" for who, label in labels.items() if label)
+        said = f"{on(self.compared)}: {said or 'people and the judge'}"
+        filters = (
+            (self.above is not None, f"{on(self.metric)} above {short(self.above)}", "above"),
+            (self.below is not None, f"{on(self.metric)} below {short(self.below)}", "below"),
+            (self.differs, f"people and the judge differ{where}", "differs", "people_differ"),
+            (self.differs and self.people_differ, "people differ too", "people_differ"),
+            (self.compared, said, "compared", "people", "judge"),
+            (self.several, f"{on(self.several)}: several people", "several"),
+            (self.reviewer, f"reviewed by {self.reviewer}", "reviewer"),
+            (self.also_in, f"also in {self.also_in}", "also_in"),
+            (self.queued, "flagged for review", "queued"),
+        )
+        for wanted, words, *names in filters:
+            if wanted:
+                yield words, dict.fromkeys(names)
 
     def _reviewed(self, store: Store, run: RunRow) -> tuple[ReleaseReview, SampleQuery]:
         """Return a run's reviews and its worst-first query, reading them once per page."""

@@ -49,8 +49,8 @@ async def samples_file(
         rows = exported_rows(place.store, run, shape, [*numbers])
         count = export_writer(f"samples.{form}")(file, shape.columns, rows)
         chosen = (*map(plain_words, asked.flag), REVIEW_STATES.get(asked.review or ""))
-        labels = (words for words, _ in asked.of_people(rubric_of(run)))
-        words = (*chosen, *labels, asked.scenario, asked.demographic, asked.search, count)
+        others = (words for words, _ in asked.in_words(rubric_of(run)))
+        words = (*chosen, *others, asked.scenario, asked.demographic, asked.search, count)
         return saved_as(file_name(run, place.store, *words, ending=f".{form}"))
 
     kind = "text/csv" if form == "csv" else "application/jsonl"

@@ -106,7 +106,7 @@ def samples_page(
         "unknown": {} if found.rows else _unknown(store, run, asked),
         "flags": {name: kind.meaning for name, kind in (KINDS | MARKS).items()},
         "review_states": REVIEW_STATES,
-        "of_people": [*asked.of_people(rubric)],
+        "others": [*asked.in_words(rubric)],
         **_facets(store, run, asked, found),
         "groups": store.groups(run.id),
         "option": option,
