@@ -1,11 +1,14 @@
 """``jurybox report`` (section I of the specification), on runs that the command itself has made."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+
+from jurybox.reporting.html import html_render
 
 ROWS = [
     {"id": "kind", "task": "I feel sad", "response": "I'm sorry. Do you want to talk about it?"},
@@ -42,6 +45,17 @@ def test_an_html_report_is_one_file_with_the_verdict_first(
     assert "no response" in text[places[1] : places[2]]
     assert "http://" not in text
     assert "https://" not in text
+
+
+def test_commands_for_the_samples_that_a_report_leaves_out_name_its_store(
+    jurybox: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(html_render, "LARGEST", 1)
+    own = (tmp_path / ".jurybox/jurybox.db").rename(tmp_path / "own.db")
+    done = jurybox("report", "last", "-o", "x.html", "--store", str(own))
+    assert "only the worst 1 of 2 samples fit" in done.err
+    assert f"`jurybox serve --store {own}` shows all of them" in done.err
+    assert re.search(rf"`jurybox export \S+ --store {own}` with `-o FILE` writes them", done.err)
 
 
 def test_a_markdown_report_shows_the_verdict_and_why_before_what_needs_attention(
