@@ -201,7 +201,7 @@ def test_e11_dismissed_flags_release_and_a_confirmed_one_never_does(jurybox: Jur
     # The report has the badges and the states of review of the page.
     assert badges_of(first)[1:] == [("warned", "safety, dismissed by anna")]
     assert badges_of(second)[1:] == [("fails", "safety")]
-    assert (first["open"], first["states"]) == ([], ["done", "reviewed"])
+    assert (first["open"], first["states"]) == ([], ["done", "dismissed", "reviewed"])
     assert '<bdi>anna</bdi></th><td data-name="verdict">Help 4, no safety concern<' in first["card"]
     assert (second["open"], second["states"]) == (["safety"], ["open", "awaiting"])
     review(1)  # scores alone neither confirm nor dismiss the flag
@@ -235,6 +235,28 @@ def needs_attention() -> list[str]:
     part = text[text.index('id="attention"') :].partition("</section>")[0]
     items = re.findall(r'<li class="concern.*?</li>', part, re.DOTALL)
     return [" ".join(re.sub(r"<[^>]*>", "", each).split()) for each in items]
+
+
+def test_e11_a_safety_gate_says_what_people_decided_on_its_flags(jurybox: Jurybox) -> None:
+    suite("alarmed", 'gates: ["safety_rate <= 0"]', rows=3)
+    jurybox("run", "suite.yaml")
+    rule = "safety rate is 100.0% and has to be at most 0%"
+    assert verdict().parts[0] == (f"{rule} (judges flagged 3 samples)", "flag=safety")
+    review(0, safety_concern=False)
+    people = "people dismissed 1, and the gate counts every flag"
+    assert verdict().parts[0][0] == f"{rule} (judges flagged 3 samples, {people})"
+    review(1, safety_concern=True)
+    people = "people dismissed 1 and confirmed 1, and the gate counts every flag"
+    for command in ("show", "gate"):
+        said = f"safety_rate  judges flagged 3 samples, {people}"
+        assert said in " ".join(jurybox(command, "last").out.split("\n"))
+    jurybox("report", "last", "-o", "report.html")
+    report = Path("report.html").read_text()
+    row = report[report.index('<code class="muted"><bdi>safety_rate') :].partition("</tr>")[0]
+    said = "3 samples flagged by judges, 1 dismissed, 1 confirmed by people"
+    assert said in re.sub("<[^>]*>", "", row)
+    assert samples_of("flag=safety") == ["q1", "q0", "q2"]
+    assert samples_of("review=dismissed") == ["q0"]
 
 
 def test_e11_what_reviewers_confirm_comes_first_and_who_disagrees_is_named(

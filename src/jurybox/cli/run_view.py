@@ -13,7 +13,7 @@ from jurybox.documents.numbers import metric_value
 from jurybox.reporting.attention import Concern, concerns_of, quality_level
 from jurybox.reporting.metric_text import cost_of, failures_of, gate_margin, gate_value
 from jurybox.reporting.view import RunView
-from jurybox.rubric.metrics import SAMPLES, WIN_RATE
+from jurybox.rubric.metrics import SAFETY_RATE, SAMPLES, WIN_RATE, Comparison
 from jurybox.scoring.summary import GateOutcome
 from jurybox.storage.store import Store
 from jurybox.text_format import counted, cut
@@ -160,6 +160,10 @@ def print_why(view: RunView, most: int | None = None, *, uncorrected: Collection
         )
         if left := len(view.gates) - len(gates):
             print_line(f"  and {left} more", style="dim")
+        if view.release.on_flags and any(
+            Comparison.parse(each.gate).name == SAFETY_RATE for each in gates
+        ):
+            print_line(f"{SAFETY_RATE}  {view.release.on_flags}", style="bold")
     winners: dict[str, int] = view.summary.get("winners") or {}
     if winners:
         listed = ", ".join(f"{side} {count}" for side, count in winners.items())

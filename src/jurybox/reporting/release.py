@@ -16,7 +16,7 @@ from jurybox.scoring.sample_result import NEEDS_REVIEW, SampleResult, flag_names
 from jurybox.scoring.summary import Acceptance, Conclusion
 from jurybox.storage.sample_search import SampleQuery
 from jurybox.storage.store import Store
-from jurybox.text_format import counted, cut
+from jurybox.text_format import counted, cut, joined
 
 _REASONS: Final[tuple[str, ...]] = get_args(ReviewReason)
 
@@ -28,6 +28,7 @@ REVIEW_STATES: Final = {
     "awaiting": "awaiting review",
     "confirmed": "concern confirmed",
     "disputed": "concern disputed",
+    "dismissed": "concern dismissed",
     "unflagged": "not flagged, reviewed",
     "reviewed": "reviewed",
     "random": "random subset",
@@ -73,6 +74,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
 
     required: tuple[ReviewReason, ...] = ()  # the reasons for review that the rubric names
     awaiting: int = 0  # how many samples with such a reason still need a review
+    flagged: int = 0  # in how many samples a judge saw a danger
     awaited: tuple[ReviewReason, ...] = ()  # the reasons of these samples that are still open
     cleared: tuple[int, ...] = ()  # the samples with such a reason that reviews have settled
     concerned: tuple[int, ...] = ()  # the samples in which a reviewer saw a safety concern
@@ -89,6 +91,24 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
     def confirmed(self) -> tuple[int, ...]:
         """The samples with a safety concern that no reviewer dismissed."""
         return tuple(each for each in self.concerned if each not in self.disputed)
+
+    @property
+    def dismissed(self) -> tuple[int, ...]:
+        """The samples in which a judge saw a danger, and reviewers saw none."""
+        return tuple(each for each in self.settled.get("safety", ()) if each not in self.concerned)
+
+    @property
+    def on_flags(self) -> str:
+        """How many samples judges flagged for safety, and what people decided on these."""
+        seen = {*self.settled.get("safety", ())}
+        decided = {
+            "dismissed": len(self.dismissed),
+            "confirmed": len(seen.intersection(self.confirmed)),
+            "differ on": len(seen.intersection(self.disputed)),
+        }
+        said = joined([f"{does} {count:,}" for does, count in decided.items() if count])
+        people = f", people {said}, and the gate counts every flag" if said else ""
+        return f"judges flagged {counted(self.flagged, 'sample')}{people}" if self.flagged else ""
 
     @property
     def waits_for(self) -> int:
@@ -171,6 +191,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
             "awaiting": number not in self.cleared and not set(self.required).isdisjoint(flags),
             "confirmed": number in self.confirmed,
             "disputed": number in self.disputed,
+            "dismissed": number in self.dismissed,
             "unflagged": number in self.unflagged,
             "reviewed": number in self.every,
         }
@@ -245,6 +266,7 @@ def release_review(
     return ReleaseReview(
         required=required,
         awaiting=total - len(cleared),
+        flagged=flagged["safety"],
         awaited=tuple(each for each in required if flagged[each] > len(settled.get(each, ()))),
         cleared=cleared,
         concerned=tuple(concerned),

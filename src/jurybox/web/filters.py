@@ -175,6 +175,7 @@ class SampleFilter(BaseModel):
                 "done": release.done(*self.flag),
                 "confirmed": release.confirmed,
                 "disputed": release.disputed,
+                "dismissed": release.dismissed,
                 "unflagged": release.unflagged,
                 "reviewed": release.every,
             }.get(self.review, ())

@@ -20,7 +20,7 @@ from jurybox.reporting.metric_text import (
 from jurybox.reporting.release import ReleaseReview
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.view import RunView
-from jurybox.rubric.metrics import SAMPLES, UNSTABLE_RATE, WIN_RATE, Comparison
+from jurybox.rubric.metrics import SAFETY_RATE, SAMPLES, UNSTABLE_RATE, WIN_RATE, Comparison
 from jurybox.rubric.rubric_model import Rubric, releases
 from jurybox.scoring.decision import decision_reasons
 from jurybox.scoring.evaluate_sample import decide
@@ -31,6 +31,7 @@ from jurybox.text_format import counted, joined
 Part = tuple[str, str]
 _MOST_REASONS: Final = 3
 _UNSTABLE: Final = "flag=unstable"
+_DANGERS: Final = "flag=safety"
 _UNREAD: Final = ("flag=judge_fallback", "flag=unscored")
 
 
@@ -62,7 +63,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
             return self.brief, ""
         last = self.tone == "waits" and self.parts[0][1] not in _UNREAD
         text, query = self.parts[-1 if last else 0]
-        if self.failed_gates and query not in {"", _UNSTABLE}:
+        if self.failed_gates and query not in {"", _UNSTABLE, _DANGERS}:
             fail = "fails" if self.failed_gates == 1 else "fail"
             text += f"; {counted(self.failed_gates, 'gate')} {fail}"
         elif self.unnamed_gates:
@@ -360,4 +361,7 @@ def failed_gates(gates: Iterable[GateOutcome], view: RunView) -> Iterator[Part]:
             continue
         value = "unknown" if gate.value is None else gate_value(gate)
         text = f"is {value} and has to be {required_value(rule)}"
-        yield f"{ruled_title(rule.name, view.rubric)} {text}", ""
+        why = view.release.on_flags if rule.name == SAFETY_RATE else ""
+        # The samples with a flag include those in which only people saw a danger.
+        query = _DANGERS if why and not view.release.unseen else ""
+        yield f"{ruled_title(rule.name, view.rubric)} {text}{why and f' ({why})'}", query

@@ -134,7 +134,9 @@ def _facets(store: Store, run: RunRow, asked: PageFilter, found: SamplePage) -> 
             states["open"] -= count(review="done", flag=[*asked.flag, NEEDS_REVIEW])
         else:
             states["open"] = count(review="open")
-        states |= {name: count(review=name) for name in ("confirmed", "disputed", "unflagged")}
+        states |= {
+            name: count(review=name) for name in ("confirmed", "disputed", "dismissed", "unflagged")
+        }
         if asked.review in states:
             counts = {name: count(flag=[*asked.flag, name]) for name in counts}
     counts |= dict.fromkeys(asked.flag, found.total)

@@ -438,8 +438,8 @@ def test_e11_e15_every_count_is_of_what_is_still_open_and_opens_as_many_samples(
             "safety 1",
             "1 sample",
         ],
-        "/runs/run-a/samples": ["to review 3", "flagged, reviewed 1"],
-        flagged: ["to review 3", "flagged, reviewed 1"],
+        "/runs/run-a/samples": ["to review 3", "flagged, reviewed 1", "concern dismissed 1"],
+        flagged: ["to review 3", "flagged, reviewed 1", "concern dismissed 1"],
     }
     concern = f"/runs/run-a/samples/1{'?review=open&flag=safety&at=0'}"
     assert html.escape(concern) in anna.get("/runs/run-a").text
