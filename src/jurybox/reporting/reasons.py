@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
+from typing import Final
 
 import msgspec
 
@@ -19,6 +20,8 @@ from jurybox.review.reviews import JudgedSample, Review
 from jurybox.rubric.metrics import Comparison
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import KINDS, SampleResult, unmet
+
+_BY_ORDER: Final = "most votes change with the order of the responses"
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,7 +143,19 @@ def why_unsure(report: EvaluationReport, titles: Mapping[str, str]) -> str:
         return f"the votes on {', '.join(split)} have no majority"
     if report.judge_fallback:
         return "a reply could not be read, so the rubric's fallback score is used"
-    return "most votes change with the order of the responses"
+    return _BY_ORDER
+
+
+def _why(criterion: CriterionReport) -> str:
+    """Return the reasoning for a criterion's verdict.
+
+    If most votes change with the order, another vote's reasoning doesn't explain the tie.
+    """
+    low = criterion.preference is not None and criterion.confidence == "low"
+    by_order = (
+        low and not _is_split(criterion.votes) and "With A first: " not in criterion.reasoning
+    )
+    return _BY_ORDER if by_order else criterion.reasoning
 
 
 def _is_split(votes: Sequence[object]) -> bool:
@@ -155,7 +170,7 @@ def judged_sample(record: SampleRecord, rubric: Rubric) -> JudgedSample:
         overall=result.metrics.get(rubric.overall_name),
         by_rules=result.by_rules,
         judge_score=result.judge_opinion,
-        reasoning={each.id: each.reasoning for each in criteria if each.reasoning},
+        reasoning={each.id: why for each in criteria if (why := _why(each))},
         winner=result.winner,
         stable=result.stable,
         confidence=result.confidence if result.votes_valid else None,
@@ -184,7 +199,7 @@ def _of_criteria(
         score = "unscored" if each.score is None else shown(each.score)
         won = "tie" if each.preference == "tie" else f"{each.preference} wins"
         said = f"{won} on {name}" if each.preference else f"{name} {score}"
-        found.setdefault(each.reasoning.strip(), []).append(said)
+        found.setdefault(_why(each).strip(), []).append(said)
     for text, names in found.items():
         yield Reason(about=side + ", ".join(names), text=text)
 

@@ -4,7 +4,8 @@ import json
 from collections.abc import Callable
 
 from jurybox.reporting.judge_votes import Opinion, StatedVote, opinions_of, votes_on
-from jurybox.reporting.stored import SampleRecord, procedure_of, read_record
+from jurybox.reporting.reasons import judged_sample, main_reason
+from jurybox.reporting.stored import SampleRecord, procedure_of, read_record, rubric_of
 from jurybox.sample import Response
 from stored_runs import Made, MakeRun, answered
 
@@ -91,6 +92,15 @@ def test_e8_a_tie_is_explained_by_both_orders_or_both_sides(make_run: MakeRun) -
     assert explained(split) == f"the votes are divided. For A: {why} For B: {why}"
     tie = make_run([row], always(preferred("tie")), rubric=RUBRIC, run_id="tie")
     assert explained(tie) == why
+
+
+def test_e8_one_vote_does_not_explain_a_tie_of_votes_that_changed(make_run: MakeRun) -> None:
+    replies = iter(map(preferred, ("A", "A", "B", "B", "tie", "tie")))
+    row = answered("s", "one", response_b=Response(text="two"))
+    made = make_run([row], lambda _: next(replies), rubric=RUBRIC, votes=3)
+    record, why = record_of(made), "most votes change with the order of the responses"
+    assert main_reason(record, rubric_of(made.row)) == f"tie on Facts: {why}"
+    assert judged_sample(record, rubric_of(made.row)).reasoning == {"facts": why}
 
 
 def test_two_responses_scored_against_a_reference_have_votes_each(make_run: MakeRun) -> None:
