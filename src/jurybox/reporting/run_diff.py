@@ -243,8 +243,10 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
                 found.setdefault((each.only_in_a, each.only_in_b), []).append(each.metric)
         return found
 
-    def judges_line(self) -> str | None:
+    def judges_line(self, *names: str) -> str | None:
         """Return which run's judge agrees with human labels more often; None if not measured.
+
+        ``names`` are what the runs are called, if not A and B.
 
         None too if a run was only rescored, because both have the replies of one judge, or if the
         judges of both are the same models and neither is right more often.
@@ -252,7 +254,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         if self.only_rescored:
             return None
         found = next((each for each in self.tested if each.metric == RIGHT), None)
-        made, (one, other) = found and found.comparison, self.names
+        made, (one, other) = found and found.comparison, names or self.names
         sides = {"higher": f"{other}'s judge is", "lower": f"{one}'s judge is"}
         side = sides.get(made.verdict) if made else None
         models = (view.metadata.get("evaluator_model_id") for view in (self.a, self.b))

@@ -836,8 +836,10 @@ def test_the_rubrics_are_named_before_runs_by_different_ones_are_compared(
     assert '<section class="verdict comparison "' in page
     assert not re.search('data-name="B is" class="(bad|good)"', page)
     columns = pages.get("/side-by-side?run=run-b&run=run-a").text
-    assert f"<bdi>run-a</bdi>: higher in pass rate {chance}</strong>. {caution}" in columns
-    assert '<strong class="">' in columns
+    said = f"<bdi>run-a against run-b</bdi>: higher in pass rate {chance}</h2>"
+    assert said in columns
+    assert f"<p>{caution}. 0 passed in the first run" in re.sub(r"<p>\s+", "<p>", columns)
+    assert '<section class="verdict comparison "' in columns
     run = pages.get("/runs/run-b").text
     assert "against run-a, by another rubric" in run
     assert f"lower in pass rate {chance}. {caution}" in run
@@ -1453,6 +1455,13 @@ def test_a_verdict_that_reviews_cast_doubt_on_is_marked_everywhere(
     people = {made.row.id: reviewer_agreement(made.view, made.store)}
     file = side_by_side_html(side_by_side(made.store, views, CompareOptions()), people)
     assert file.count(">Ship, but see reviews<") == 1
+    assert file.count("Don&#39;t rely on this judge&#39;s scores.</small>") == 1
+    assert '"verdicts"><bdi>run-a against run-b</bdi>: no difference: ' in file
+    assert re.findall(r'data-name="run-a" class="number"><small>(.*)</small>', file)[2:5] == [
+        "run-a",
+        "<bdi>answers 1.2.0</bdi>",
+        "rows.jsonl",
+    ]
 
 
 def test_reviews_that_fail_more_gates_support_a_verdict_not_to_ship(
@@ -1553,7 +1562,7 @@ def test_of_runs_with_different_rubrics_only_what_they_share_is_compared(
     assert "Only one run has: <bdi>clarity mean 3.000 (run-a), tone mean 3.000 (run-b)" in columns
     assert "Where they differ <small>0 samples" in columns
     assert "not in this run" in columns
-    assert "<bdi>run-b</bdi>: no scores could be compared: no sample id is in both runs" in columns
+    assert "</bdi>: no scores could be compared: no sample id is in both runs</h2>" in columns
     assert '<small class="muted">' not in columns[: columns.index("Only one run has")]
 
 

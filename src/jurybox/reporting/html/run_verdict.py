@@ -55,6 +55,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     unnamed_gates: int = 0
     # The first gate that fails, perhaps only by people's scores, if this is the main reason.
     brief: str = ""
+    unreliable: str = ""  # that people's reviews say not to rely on the scores, if they do
 
     @property
     def main(self) -> Part:
@@ -102,6 +103,9 @@ def verdict_of(
     There is if no judge confirmed it, or if its reviews say otherwise or aren't compared yet.
     """
     verdict = _with_other_reviews(_with_unread(view, _by_the_judge(view)), view.release)
+    said, _, tone = people.concluded if people else ("", "", "")
+    if tone == "fails":
+        verdict = msgspec.structs.replace(verdict, unreliable=said)
     reviews = "but see reviews" if doubted_by_reviews(view, people) else ""
     late = "reviews not yet compared" if pending and view.release.every else ""
     doubts = [view.unconfirmed, reviews or late]
