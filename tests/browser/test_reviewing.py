@@ -327,7 +327,9 @@ def test_of_six_criteria_the_question_at_hand_is_in_view(
 
 def test_the_end_of_the_queue_is_said_and_leads_on(page: Page, begin: Begin) -> None:
     begin(page, "kinder")
-    for _ in range(2):
+    for said in ("", "This queue has no other sample for you now"):
+        go(page, "n")
+        expect(page.get_by_role("status")).to_contain_text(said)
         press(page, "3", "3", "o")
         go(page, "Enter")
         go(page, "Enter")

@@ -197,6 +197,8 @@ def next_page(
     case = visit.desk.next(visit.reviewer, kind=visit.queue, after=after)
     if case is None:
         return _last_page(visit, after)
+    if case.number == after:
+        notice = "only"
     return visit.go(f"/{case.number}", **({"notice": notice} if notice else {}))
 
 

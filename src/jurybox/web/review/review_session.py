@@ -28,6 +28,7 @@ _NOTICES: Final = {
     "undone": "Your last review was taken back; here is its sample again.",
     "nothing": "There is no review of yours to take back.",
     "known": "You have already reviewed this sample.",
+    "only": "This queue has no other sample for you now; here is the one that you skipped.",
     "undecided": "Only a decision is left for you: confirm or dismiss this sample's safety flag.",
 }
 

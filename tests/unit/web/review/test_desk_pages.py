@@ -755,9 +755,26 @@ def test_where_nothing_is_flagged_the_random_subset_comes_next(
     anna.name("Anna")
     end = html.unescape(anna.get(DESK).text)
     assert "<h1>Nothing is flagged</h1>" in end
+    assert "verdict now" not in end  # its metrics would influence a reviewer who has scored nothing
     assert "0 of 0" not in end
     (first,) = re.findall(r'class="button primary" href="([^"]*)"', end)
     assert first == f"{DESK}?queue=random"
+
+
+def test_the_end_of_the_queue_says_which_gate_fails_by_peoples_scores(
+    make_run: MakeRun, anna: Reviewer
+) -> None:
+    rubric = RUBRIC.replace("votes: 1", "votes: 1\ngates: [facts_mean >= 3]")
+    rows = [answered(f"s{number}") for number in range(10)]
+    made = make_run(rows, lambda _: scored({"facts": 4, "tone": 4}), rubric=rubric)
+    for number in range(10):
+        desk(made).submit(number, "Anna", GIVEN, shown=Circumstances(queue="random"))
+    anna.name("Anna")
+    anna.get(f"{DESK}/agreement")  # waits until the reviews are compared
+    end = html.unescape(anna.get(DESK).text)
+    now = " ".join(end[end.index("verdict now") :].partition("</section>")[0].split())
+    link = f'<a href="{DESK}/agreement">By people\'s scores, facts mean 2.000 < 3</a>.'
+    assert f"{link} <bdi>Every gate passes" in now
 
 
 def test_every_second_opinion_moves_the_counts_of_the_random_subset(
@@ -922,7 +939,7 @@ def test_a_run_of_few_samples_says_in_one_way_that_they_are_too_few(
     assert ">Review the random subset</a>" in anna.get(f"{DESK}/agreement").text
     desk(made).submit(0, "Anna", GIVEN, shown=Circumstances(queue="random"))
     head = anna.get(f"{DESK}?queue=random").text
-    assert "1 reviewed sample counts, all that can, but too few to measure the agreement" in head
+    assert "1 reviewed sample counts, enough to correct metrics, but too few to measure the" in head
     found = anna.get(f"{DESK}/agreement").text
     assert "All samples that count are reviewed, but too few to measure the agreement" in found
     assert "every sample has a label: people&#39;s own value needs no correction" in found
