@@ -739,8 +739,8 @@ def test_a_review_made_again_leaves_the_sample_to_another_person(
     desk(made).undo("Anna")
     for place in (0, 1, 2):
         desk(made).submit(order.number(place), "Anna", GIVEN, shown=shown)
-    waits = f'2 wait for <a href="{DESK}/{first}?queue=random"><bdi>s{first}</bdi></a>, which'
-    assert f"{waits} comes earlier" in anna.get(f"{DESK}?queue=random").text
+    waits = f'2 wait for <a href="{DESK}/{first}?queue=random"><bdi>s{first}</bdi></a>, earlier'
+    assert f"{waits} in the random order" in anna.get(f"{DESK}?queue=random").text
     desk(made).submit(last, "Anna", GIVEN, shown=shown)
     end = " ".join(re.sub("<.*?>", "", anna.get(f"{DESK}?queue=random").text).split())
     assert f"Another person has to review s{first}, because your review of it counts in no" in end
