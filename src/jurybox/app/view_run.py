@@ -117,6 +117,8 @@ def report_parts(view: RunView, store: Store, form: "ReportFormat") -> dict[str,
     if form == "html":
         more["calibration"] = calibration_of_run(view, store)
         more["baseline"] = baseline_diff(view, store)
+        others = view.release.elsewhere
+        more["elsewhere"] = _agreement(others[0].run_id, store) if others else None
     return more
 
 
@@ -132,8 +134,12 @@ def baseline_diff(view: RunView, store: Store) -> "RunDiff | None":
 
 def reviewer_agreement(view: RunView, store: Store) -> "ReviewAgreement | None":
     """Return how well judges and reviewers agree; None without reviews."""
+    return _agreement(view.run_id, store)
+
+
+def _agreement(run_id: str, store: Store) -> "ReviewAgreement | None":
     # Most runs have no reviews and needn't load the rubric and numpy.
-    row = store.run(view.run_id) if store.review_state(view.run_id) else None
+    row = store.run(run_id) if store.review_state(run_id) else None
     if row is None:
         return None
     from jurybox.app.estimate_run import review_agreement

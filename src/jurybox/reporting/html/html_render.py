@@ -286,8 +286,8 @@ def html_report(
 ) -> tuple[str, int]:
     """Return the report on a run, and how many samples are in it.
 
-    ``more`` has the run's ``calibration``, its agreement with ``people`` and its difference from a
-    ``baseline``, if known.
+    ``more`` has the run's ``calibration``, its agreement with ``people`` and that of the run
+    that it was rescored from (``elsewhere``), and its difference from a ``baseline``, if known.
     """
     run, people = view.row, cast("ReviewAgreement | None", more.get("people"))
     jury, position = vote_metrics(store, view)
@@ -296,6 +296,7 @@ def html_report(
         baseline=cast("RunDiff | None", more.get("baseline")),
         calibration=(more["calibration"] or "") if "calibration" in more else None,
         people=people,
+        elsewhere=cast("ReviewAgreement | None", more.get("elsewhere")),
         jury_agreement=jury,
         with_lost_votes=with_lost_votes(store, view),
         position=position,

@@ -60,6 +60,7 @@ class Extras(msgspec.Struct, frozen=True, kw_only=True):
     # A string says why the calibration can't be read, or is empty if there is none.
     calibration: CalibrationStatus | str | None = None
     people: ReviewAgreement | None = None
+    elsewhere: ReviewAgreement | None = None  # of the first run of `ReleaseReview.elsewhere`
     jury_agreement: JuryAgreement | None = None
     with_lost_votes: int = 0  # how many samples have a lost vote
     position: tuple[BiasMetric, ...] = ()
@@ -133,20 +134,26 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
         return "" if apart is None else f"{metric_change(metric.name, apart)} against {by}"
 
     def corrected(self, metric: PlottedMetric) -> str:
-        """Describe a metric as corrected by the run's reviews, or why it isn't; empty without."""
-        people, name, view = self.extras.people, metric.name, self.view
+        """Describe a metric as corrected by reviews, or why it isn't; empty without any.
+
+        They are the run's own, or those of the run that it was rescored from.
+        """
+        own, name, view = self.extras.people, metric.name, self.view
+        people = own or self.extras.elsewhere
         found = people.by_gated_metric(view.rubric, view.summary[SAMPLES]) if people else {}
         if name == AGGREGATE_SCORE or not found:
             return ""  # people score only some of an aggregate's components
         if name not in found:
-            return "not corrected: no review has all scores for it"
+            return "not corrected: no review has all scores for it" if own else ""
         mean = found[name].mean
         if mean.corrected.value is None or mean.corrected.interval is None:
             return f"not corrected by reviews: {mean.reason}" if mean.reason else ""
         ends = (mean.corrected.interval.low, mean.corrected.interval.high)
         low, high = (metric_value(name, end) for end in ends)
         by = counted(mean.human.n, "reviewed sample")
-        return f"corrected by {by}: {metric_value(name, mean.corrected.value)} ({low} to {high})"
+        source = "" if own else f"{view.release.elsewhere[0].name}, "
+        value = metric_value(name, mean.corrected.value)
+        return f"{source}corrected by {by}: {value} ({low} to {high})"
 
     @property
     def corrected_gates(self) -> dict[str, CorrectedGate]:

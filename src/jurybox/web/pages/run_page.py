@@ -91,11 +91,21 @@ def _extras(view: RunView, run: RunRow, place: AppState) -> Extras:
 
     before = None if view.before is None else store.run(view.before)
     people = soon(place.agreement(run), PATIENCE / 3) if store.review_state(run.id) else None
+    others = view.release.elsewhere
+    source = store.run(others[0].run_id) if others else None
+    elsewhere = None if source is None else soon(place.agreement(source), PATIENCE / 3)
     diff = None if before is None else soon(place.comparison(before, run), PATIENCE / 3)
     cast = soon(place.kept("votes", votes, run, reviews=False), PATIENCE / 3)
     if isinstance(people, Pending) or isinstance(diff, Pending) or isinstance(cast, Pending):
         return msgspec.structs.replace(known, pending=True)
+    if isinstance(elsewhere, Pending):
+        return msgspec.structs.replace(known, pending=True)
     jury, position = cast
     return msgspec.structs.replace(
-        known, people=people, baseline=diff, jury_agreement=jury, position=position
+        known,
+        people=people,
+        elsewhere=elsewhere,
+        baseline=diff,
+        jury_agreement=jury,
+        position=position,
     )
