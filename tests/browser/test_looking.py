@@ -247,6 +247,16 @@ def test_a_report_holds_all_samples_and_finds_them_without_a_server(
     }.items():
         page.evaluate("asked => { location.hash = `all-samples?metric=${asked}`; }", asked)
         expect(page.locator("[data-asked] strong")).to_have_text(words)
+    # A sorted list says by what and which way, and each row has its value.
+    values = list[int]()
+    for way in ("lowest", "highest"):
+        asked = f"sort=metric:correctness&descending={'true' if way == 'highest' else 'false'}"
+        page.evaluate("asked => { location.hash = `all-samples?${asked}`; }", asked)
+        expect(page.locator("[data-asked] strong")).to_have_text(f"By Correctness, the {way} first")
+        line = page.locator("#all-samples .card").first.locator(".card-why").first
+        values.append(int(line.inner_text().removeprefix("Correctness: ")))
+        expect(page.get_by_text("worst first")).to_be_hidden()
+    assert values[0] < values[1]
     page.get_by_role("link", name="show all").click()
     expect(status).to_have_text("24 samples")
 

@@ -30,6 +30,7 @@
   const characters = { amp: "&", lt: "<", gt: ">", quot: '"', "#34": '"', "#39": "'" };
   const words = (sample) => sample.words ??= sample.card.replace(/<(\w+) data-label[^]*?<\/\1>|<[^>]*>/g, "")
     .replace(/&(amp|lt|gt|quot|#34|#39);/g, (_, name) => characters[name]).toLowerCase();
+  const sorted = () => (query.get("sort") ?? "").split(":")[1];
   const says = (part) => part.textContent.toLowerCase().includes(wanted);
 
   function card(sample) {
@@ -39,6 +40,9 @@
     const made = holder.content.firstElementChild;
     const line = made.querySelector("summary");
     const reason = line.querySelector(".card-why");
+    const metric = sorted() ?? query.get("metric");
+    const value = sample.metrics[metric];
+    if (value !== undefined) add(line, `${plain(metric)}: ${value.toLocaleString("en", { maximumFractionDigits: 3 })}`, reason);
     for (const part of made.querySelectorAll(".texts > div")) {
       const [title, text] = [part.firstChild.textContent, part.lastChild.textContent];
       const side = / [AB]$/.test(title) ? `${title.slice(-1)}: ` : "";
@@ -123,8 +127,9 @@
       else if (name === "low") conditions.push(`${metric} >= ${value}`);
       else if (name !== "metric" && name !== "sort" && name !== "descending") conditions.push(`${name} ${value}`);
     }
-    if (conditions.length) return `Only ${conditions.join(", ")}`;
-    return query.has("sort") ? `By ${plain(asks("sort").split(":")[1])}, the highest first` : `Only with ${metric}`;
+    const only = conditions.length ? `Only ${conditions.join(", ")}` : sorted() ? "" : `Only with ${metric}`;
+    const order = sorted() && `${plain(sorted())}, the ${query.get("descending") === "true" ? "highest" : "lowest"} first`;
+    return order ? `${only ? `${only}, by` : "By"} ${order}` : only;
   }
 
   function find() {
@@ -134,8 +139,12 @@
     found = samples.filter((sample) => meets(sample) &&
       (only.value === "" || [...sample.flags, ...sample.states, sample.winner].includes(only.value)) &&
       (wanted === "" || words(sample).includes(wanted)));
-    const [, sorted] = (query.get("sort") ?? "").split(":");
-    if (sorted) found.sort((a, b) => (b.metrics[sorted] ?? -Infinity) - (a.metrics[sorted] ?? -Infinity));
+    part("h2 small").hidden = Boolean(sorted());
+    if (sorted()) {
+      const sign = query.get("descending") === "true" ? -1 : 1;
+      const place = (sample) => sign * (sample.metrics[sorted()] ?? sign * Infinity);
+      found.sort((a, b) => place(a) - place(b) || 0);
+    }
     list.replaceChildren();
     shown = 0;
     showMore();
@@ -189,7 +198,7 @@
     const failing = cards.filter((each) => !each.querySelector("summary .passes")).slice(0, printedWhole);
     for (const each of cards) each.classList.toggle("brief", !each.open && !failing.includes(each));
     paper.hidden = false;
-    paper.textContent = `${filtered && `${filtered}: `}${shown.toLocaleString("en")} of ${found.length.toLocaleString("en")} samples are printed, the worst first, ${failing.length} of them with their texts.`;
+    paper.textContent = `${filtered && `${filtered}: `}${shown.toLocaleString("en")} of ${found.length.toLocaleString("en")} samples are printed${sorted() ? "" : ", the worst first"}, ${failing.length} of them with their texts.`;
   });
   addEventListener("afterprint", () => {
     paper.hidden = true;
