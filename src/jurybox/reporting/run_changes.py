@@ -24,7 +24,7 @@ Turn = Literal[
     "moved_to_b",
     "moved_to_a",
 ]
-ChangeFilter = ChangeKind | Turn | Literal["labeled"]
+ChangeFilter = Literal[ChangeKind, Turn, "labeled"]
 CHANGES: Final[dict[ChangeKind, str]] = {
     "lower": "lower",
     "no_longer_scored": "no longer scored",

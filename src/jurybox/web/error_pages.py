@@ -5,6 +5,7 @@ import traceback
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -69,6 +70,9 @@ def answer_to(request: Request, error: Exception) -> Response:
         title = f"{where}{problem[:500]}"
         run = getattr(request.state, "run", None)  # if the address names one that exists
         data = {"refusal": refusal, "title": title.replace("`", ""), "heading": title, "run": run}
+        query = request.query_params.multi_items()
+        rest = [(name, value) for name, value in query if name != refusal.where]
+        data["without"] = urlencode(rest) if len(rest) < len(query) else None
         response = page_response(request, "error.html", data, refusal.status)
     response.headers.update(refusal.headers)
     return response
@@ -127,7 +131,8 @@ def _invalid(error: RequestValidationError, hint: str) -> PageError:
         more = ["metric:NAME"] if words[2] else []
         hint = f"use one of {', '.join((*words[1].split('|'), *more))}"
     elif "expected" in context:
-        hint = f"use {context['expected']}"
+        values = re.findall(r"'(\w+)'", context["expected"])
+        hint = f"use one of {', '.join(values)}"
     where = ".".join(name for name in names if isinstance(name, str))
     return PageError(400, problem, hint, where)
 

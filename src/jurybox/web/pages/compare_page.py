@@ -45,7 +45,7 @@ def compare_page(  # noqa: PLR0913, PLR0917 - those of the query
     run: Annotated[Sequence[str], Query(max_length=_RUNS)] = (),
     a: str = "",
     b: str = "",
-    change: ChangeFilter | Literal[""] = "",
+    change: Literal[ChangeFilter, ""] = "",
     page: Page = 1,
     written: Literal["true", ""] = "",
 ) -> Response:

@@ -69,7 +69,7 @@ class SampleAddress(PageFilter):
 
     a: str = ""
     b: str = ""
-    change: ChangeFilter | Literal[""] = ""
+    change: Literal[ChangeFilter, ""] = ""
     beside: list[str] = Field([], max_length=8)
 
     def comparison(self, store: Store, row: SampleRow) -> str | None:
