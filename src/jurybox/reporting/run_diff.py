@@ -251,25 +251,22 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         None too if a run was only rescored, because both have the replies of one judge, or if the
         judges of both are the same models and neither is right more often.
         """
-        if self.only_rescored:
-            return None
         found = next((each for each in self.tested if each.metric == RIGHT), None)
         made, (one, other) = found and found.comparison, names or self.names
         sides = {"higher": f"{other}'s judge is", "lower": f"{one}'s judge is"}
         side = sides.get(made.verdict) if made else None
         models = (view.metadata.get("evaluator_model_id") for view in (self.a, self.b))
-        if not self.counts.labeled or (side is None and len({*models}) == 1):
+        if self.only_rescored or not self.counts.labeled or (not side and len({*models}) == 1):
             return None
         samples = counted(self.counts.labeled, "sample")
-        if made is None:
+        if not made:
             return f"people labeled {samples}: too few to say which judge is right more often"
         a, b = (metric_value("share_rate", mean) for mean in (made.mean_a, made.mean_b))
-        who = side or "neither judge is clearly"
-        labels = f"of a sample's labels by people, on average over {samples}"
+        said = f"{one} {a}, {other} {b} of a sample's labels by people, on average over {samples}"
         near = any(each.scale.continuous for each in self.a.rubric.criteria)
         within = "a tenth of the scale" if near else "half a point"
         meaning = "" if self.counts.pairs else f" (a score is right within {within})"
-        return f"{who} right more often: {one} {a}, {other} {b} {labels}{meaning}"
+        return f"{side or 'neither judge is clearly'} right more often: {said}{meaning}"
 
     def conclusion(self, *, titled: bool = False, lettered: bool = True) -> str:
         """Return the result of the tests in words, and a warning if rubrics or judges differ."""
@@ -453,6 +450,12 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         corrected = f", after correction for {self._tests} tests" if self._tests > 1 else ""
         found = f"a true difference of {detectable} would be found in 4 of 5 comparisons{corrected}"
         return f"{said}; {found}"
+
+    def tested_apart(self, tested: MetricDifference, shown: float | None) -> str:
+        """Return the tested difference if another one is shown; else ``""``."""
+        both = tested.comparison.difference, shown
+        said, other = (metric_change(tested.formatted_as, each) for each in both)
+        return "" if said == other else f": {said}"
 
     def _samples_of(self, tested: MetricDifference) -> str:
         """Return how many samples a test uses, and why not all of them."""

@@ -6,17 +6,18 @@ from typing import Any
 
 import msgspec
 
-from jurybox.documents.numbers import metric_value
+from jurybox.documents.numbers import dollars, metric_value
 from jurybox.engine.records import SampleRow
 from jurybox.reporting.attention import Badge, badges_of
 from jurybox.reporting.compare_runs import CompareOptions, compare_runs
-from jurybox.reporting.metric_text import key_metric, metric_title
+from jurybox.reporting.metric_text import key_metric, metric_title, plain_words
 from jurybox.reporting.reasons import failed_rules, main_reason
 from jurybox.reporting.release import flag_outcome, read_reviews
 from jurybox.reporting.run_changes import MetricPair, SampleChange
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.stored import SampleRecord, reading
 from jurybox.reporting.view import RunView
+from jurybox.scoring.tally import MEASURED
 from jurybox.statistics.metric_differences import (
     MetricDifference,
     recorded_score,
@@ -166,6 +167,18 @@ class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
             for run, name, value in zip(self.runs, self.names, values, strict=True)
             if value is not None and values.count(None) == len(values) - 1
         ]
+
+    def used(self) -> Iterator[tuple[str, list[str]]]:
+        """Yield the mean times and tokens of whole runs, and the cost if it is known."""
+        for name in MEASURED:
+            found = [view.conclusion.spreads.metrics.get(name) for view in self.runs]
+            if any(found):
+                means = [metric_value(name, each and each.mean) for each in found]
+                yield f"mean {plain_words(name)}", means
+        asked = [None if view.derived_from else view.cost.get("dollars") for view in self.runs]
+        if any(asked):
+            pairs = zip(self.runs, asked, strict=True)
+            yield "cost", ["no calls" if view.derived_from else dollars(own) for view, own in pairs]
 
     @property
     def unlike(self) -> str:

@@ -495,7 +495,7 @@ def test_a_question_that_makes_no_sense_is_refused(pages: PagesClient) -> None:
             "flag: no isn't an allowed value",
             "Use one of safety, forged_prompt,",
         ),
-        ("winner=C", "winner: C isn't an allowed value", "Use 'A', 'B', 'tie' or 'any'."),
+        ("winner=C", "winner: C isn't an allowed value", "Use one of A, B, tie, any."),
         ("low=abc", "low: abc isn't a number", "Remove it from the address."),
         ("page=0", "page: 0 is less than 1", "Remove it from the address."),
     ):
@@ -503,9 +503,13 @@ def test_a_question_that_makes_no_sense_is_refused(pages: PagesClient) -> None:
         told = html.unescape(re.sub("<[^>]*>", "", page))
         assert f"\n{problem}\n{hint}" in told
         assert f"<title>{html.escape(problem, quote=False)}" in page.replace("&#39;", "'")
-        for address in ("/runs/run-a", "/runs/run-a/samples"):
+        for address in ("?", "/runs/run-a", "/runs/run-a/samples"):
             assert f'<a href="{address}">' in page
         assert "pattern" not in page
+    page = html.unescape(pages.get("/compare?a=run-a&b=run-a&change=foo").text)
+    assert "<bdi>change: <code>foo</code> isn't an allowed value</bdi>" in page
+    assert "now_fails, now_unscored, newly_passes, now_passes" in page
+    assert '<a href="?a=run-a&b=run-a">This page without <code>change</code></a>' in page
 
 
 @pytest.mark.usefixtures("made")
@@ -1457,7 +1461,7 @@ def test_a_verdict_that_reviews_cast_doubt_on_is_marked_everywhere(
     assert file.count(">Ship, but see reviews<") == 1
     assert file.count("Don&#39;t rely on this judge&#39;s scores.</small>") == 1
     assert '"verdicts"><bdi>run-a against run-b</bdi>: no difference: ' in file
-    assert re.findall(r'data-name="run-a" class="number"><small>(.*)</small>', file)[2:5] == [
+    assert re.findall(r'data-name="run-a" class="number"><small>(.*)</small>', file)[1:4] == [
         "run-a",
         "<bdi>answers 1.2.0</bdi>",
         "rows.jsonl",
@@ -1718,7 +1722,7 @@ def test_an_interval_over_some_samples_stands_by_the_difference_of_these(
     row = page.partition("<bdi>Pass rate</bdi></th>")[2].partition("</tr>")[0]
     assert '">-33.3 points</td>' in row
     five = '<a href="/runs/run-b/samples?metric=accuracy">5</a>'
-    assert f'points <small class="muted">of -20.0 points, n {five}</small></td>' in row
+    assert f'points <small class="muted">tested on {five}: -20.0 points</small></td>' in row
     five = (
         '<td data-name="n" class="number"><a href="/runs/run-b/samples?metric=accuracy">5</a></td>'
     )
@@ -1731,7 +1735,7 @@ def test_an_interval_over_some_samples_stands_by_the_difference_of_these(
     row = columns.partition("<bdi>Pass rate</bdi></th>")[2].partition("</tr>")[0]
     said = " ".join(re.sub(r"<[^>]*>", "", row.partition('data-name="run-b"')[2]).split())
     assert said.endswith(
-        ">50.0% -33.3 points-61.6 to +33.0 points of -20.0 points, n 5, not clearly different"
+        ">50.0% -33.3 points-61.6 to +33.0 points, tested on 5: -20.0 points, not clearly different"
     )
     assert '<a href="/compare?a=run-a&amp;b=run-b#tested">5</a>' in row
     assert '(<a href="/runs/run-b/samples?flag=unscored">1 sample</a>)' in columns
