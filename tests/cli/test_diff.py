@@ -91,6 +91,7 @@ def test_the_json_form_has_everything(jurybox: Callable, runs: tuple[str, ...]) 
         "now_fails": 0,
         "now_unscored": 0,
         "newly_passes": 0,
+        "newly_fails": 0,
         "now_passes": 1,
         "other_winner": 0,
         "moved_to_b": 0,
@@ -100,6 +101,7 @@ def test_the_json_form_has_everything(jurybox: Callable, runs: tuple[str, ...]) 
         "only_in_b": 0,
         "identical_records": 0,
         "same_responses": 2,
+        "labeled": 0,
     }
     assert [each["change"] for each in data["samples"]] == ["higher"]
     assert data["samples"][0]["passed"] == [False, True]

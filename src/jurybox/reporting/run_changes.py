@@ -19,6 +19,7 @@ Turn = Literal[
     "now_fails",
     "now_unscored",
     "newly_passes",
+    "newly_fails",
     "now_passes",
     "other_winner",
     "moved_to_b",
@@ -39,6 +40,7 @@ TURNS: Final[dict[Turn, str]] = {
     "now_fails": "passed {a} and fail {b}",
     "now_unscored": "passed {a} and have no score {b}",
     "newly_passes": "had no score {a} and pass {b}",
+    "newly_fails": "had no score {a} and fail {b}",
     "now_passes": "failed {a} and pass {b}",
     "other_winner": "changed winner",
     "moved_to_b": "moved to response B",
@@ -151,8 +153,8 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
                 return ("now_fails",)
             case (True, None) if self.evaluator_error[1]:
                 return ("now_unscored",)
-            case (None, True) if self.evaluator_error[0]:
-                return ("newly_passes",)
+            case (None, bool(passed)) if self.evaluator_error[0]:
+                return ("newly_passes" if passed else "newly_fails",)
             case (False, True):
                 return ("now_passes",)
             case _:
@@ -223,6 +225,7 @@ class ChangeCounts(msgspec.Struct, frozen=True, kw_only=True):
     now_fails: int
     now_unscored: int
     newly_passes: int
+    newly_fails: int
     now_passes: int
     other_winner: int
     moved_to_b: int

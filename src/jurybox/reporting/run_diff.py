@@ -246,10 +246,9 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     def judges_line(self, *names: str) -> str | None:
         """Return which run's judge agrees with human labels more often; None if not measured.
 
-        ``names`` are what the runs are called, if not A and B.
-
-        None too if a run was only rescored, because both have the replies of one judge, or if the
-        judges of both are the same models and neither is right more often.
+        ``names`` are what the runs are called, if not A and B. None too if a run was only
+        rescored, because both have the replies of one judge, or if the judges of both are the same
+        models and neither is right more often.
         """
         found = next((each for each in self.tested if each.metric == RIGHT), None)
         made, (one, other) = found and found.comparison, names or self.names
@@ -294,7 +293,9 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         the sentence is about this run, next to the name of the one it is compared with.
         """
         if self.only_rescored and self.compared:
-            return "the same replies, so all differences come from the rubric"
+            differ = "so all differences come from the rubric"
+            same = "and no sample's result differs"
+            return f"the same replies, {differ if self.counts.changes else same}"
         names = self.names if lettered else ("the other run", "this run")
         same = f"the same responses under another {joined(self._other_standards)}: "
         about = same if self.same_responses and self.compared else ""
@@ -450,12 +451,6 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         corrected = f", after correction for {self._tests} tests" if self._tests > 1 else ""
         found = f"a true difference of {detectable} would be found in 4 of 5 comparisons{corrected}"
         return f"{said}; {found}"
-
-    def tested_apart(self, tested: MetricDifference, shown: float | None) -> str:
-        """Return the tested difference if another one is shown; else ``""``."""
-        both = tested.comparison.difference, shown
-        said, other = (metric_change(tested.formatted_as, each) for each in both)
-        return "" if said == other else f": {said}"
 
     def _samples_of(self, tested: MetricDifference) -> str:
         """Return how many samples a test uses, and why not all of them."""

@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from jurybox.documents.numbers import metric_change
 from jurybox.errors import InputError
 from jurybox.rubric.metrics import SAMPLE_SCORE, WIN_RATE
 from jurybox.rubric.rubric_model import Rubric
@@ -149,6 +150,12 @@ class MetricDifference(msgspec.Struct, frozen=True, kw_only=True):
     def formatted_as(self) -> str:
         """The name by which its values are formatted: a share in percent."""
         return "share_rate" if self.is_share else self.metric
+
+    def unlike(self, shown: float | None) -> str:
+        """Return the tested difference after a colon if another one is shown; else ``""``."""
+        both = self.comparison.difference, shown
+        said, other = (metric_change(self.formatted_as, each) for each in both)
+        return "" if said == other else f": {said}"
 
     @property
     def outcome(self) -> str:

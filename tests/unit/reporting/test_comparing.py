@@ -344,6 +344,8 @@ def test_samples_that_got_a_score_are_counted_as_such(make_run: Callable, row: C
     assert "passed" in diff.one_sided()[0, 10]
     assert diff.counts.newly_passes == 10
     assert diff.turns()["newly_passes"] == (10, "had no score in A and pass in B")
+    failing = compared(broken, make_run(rows, always(1), rubric=RUBRIC, run_id="z"))
+    assert failing.turns()["newly_fails"] == (10, "had no score in A and fail in B")
 
 
 @pytest.mark.parametrize(

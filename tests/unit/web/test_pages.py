@@ -508,7 +508,7 @@ def test_a_question_that_makes_no_sense_is_refused(pages: PagesClient) -> None:
         assert "pattern" not in page
     page = html.unescape(pages.get("/compare?a=run-a&b=run-a&change=foo").text)
     assert "<bdi>change: <code>foo</code> isn't an allowed value</bdi>" in page
-    assert "now_fails, now_unscored, newly_passes, now_passes" in page
+    assert "now_fails, now_unscored, newly_passes, newly_fails, now_passes" in page
     assert '<a href="?a=run-a&b=run-a">This page without <code>change</code></a>' in page
 
 
@@ -1447,7 +1447,7 @@ def test_a_verdict_that_reviews_cast_doubt_on_is_marked_everywhere(
         assert f"{link}By people's scores, accuracy mean 1.000 < 3<" in page, path
     gates = pages.get("/compare?a=run-a&b=run-b").text.partition('id="gates"')[2]
     assert ">corrected 1.000</a>" in gates
-    assert '<small class="warn">no corrected</small>' in gates
+    assert '<small class="warn">corrected: no</small>' in gates
     late = run_page(view_run(made.row, made.store), (), extras=Extras(pending=True))
     assert (late.verdict.word, late.verdict.tone) == ("Ship, reviews not yet compared", "waits")
     run = pages.get("/runs/run-a").text

@@ -86,6 +86,8 @@ def _data(
 ) -> dict[str, Any]:
     if only == "changed" and diff.counts.other_winner == diff.counts.changed:
         only = "other_winner"  # the same samples
+    if only == "changed" and diff.counts.changed == diff.counts.changes:
+        only = None
     every = diff.listed_changes(only)
     shown, pages = paged(every, page)
     page, changes = pages["page"], [*changed_outputs(place.store, diff, shown)]
@@ -161,10 +163,11 @@ def _of_test(
         return f"/compare?{list_query(diff.a.run_id, diff.b.run_id, 'labeled', 1)}#changed"
     if tested.comparison.n == diff.counts.in_both:
         return shared[1]("")
-    # A sample with a score has a verdict, so as many samples with a score are the same ones.
+    # A sample with a score has a verdict and a valid vote, so as many samples with a score are the
+    # same ones.
     scores = (each for each in diff.tested if each.of_responses and not each.is_share)
     alike = (each for each in scores if each.comparison.n == tested.comparison.n)
-    score = next(alike, None) if tested.metric == "passed" else tested
+    score = next(alike, None) if tested.metric in {"passed", "safety_flag"} else tested
     if score is None or score.is_share or (score.only_in_a and score.only_in_b):
         return None
     query = "winner=any" if score.metric == WIN_RATE else f"metric={score.metric}"
