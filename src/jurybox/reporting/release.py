@@ -258,10 +258,11 @@ def release_review(
         for number, (done, reasons) in found.items()
         if (wanted := reasons.intersection(required)) and done >= wanted
     )
-    settled: dict[str, list[int]] = {}
-    for number, (done, _) in found.items():
-        for reason in done:
-            settled.setdefault(reason, []).append(number)
+    settled = {
+        reason: numbers
+        for reason in _REASONS
+        if (numbers := tuple(number for number, (done, _) in found.items() if reason in done))
+    }
     concerned = [number for number, own in reviews.items() if _has_concern(own)]
     return ReleaseReview(
         required=required,
@@ -275,7 +276,7 @@ def release_review(
         unflagged=tuple(number for number, (_, why) in found.items() if not why),
         every=tuple(found),
         reviewed=tuple(number for number, (done, why) in found.items() if why and done == why),
-        settled={reason: tuple(numbers) for reason, numbers in settled.items()},
+        settled=settled,
         accepted=stored.accepted,
         elsewhere=tuple(reviews_elsewhere(plan_of(run).derived_from, store)),
     )
