@@ -112,12 +112,16 @@ class HistogramLayout:
     def counts(self) -> Iterator[tuple[PlacedText, float]]:
         """The counts above the bars, with their heights."""
         counts = [count for _, _, count in self._bins]
-        # If there isn't room for all labels, only the highest bar has one, to show the scale.
-        all_fit = max(map(room_for, map(_end, counts)), default=0.0) <= self._wide
-        for at in range(len(counts)) if all_fit else (counts.index(self._most),):
-            if counts[at]:
+        # The highest bar always has one, to show the scale, even if it leaves no room for others.
+        highest = counts.index(self._most) if counts else 0
+        for at, count in enumerate(counts):
+            if not count:
+                continue
+            apart = abs(at - highest) * self._wide >= room_for(_end(self._most))
+            below = self._high(count) + _LINE <= _PLOT
+            if at == highest or (room_for(_end(count)) <= self._wide and (apart or below)):
                 x = _EDGE + (at + 0.5) * self._wide
-                yield within(_end(counts[at]), x, _WIDTH), self.base - self._high(counts[at]) - 3
+                yield within(_end(count), x, _WIDTH), self.base - self._high(count) - 3
 
     @property
     def strokes(self) -> Iterator[tuple[PlacedText, float, float, str]]:

@@ -105,6 +105,13 @@ def test_bars_are_as_high_as_their_counts() -> None:
     assert drawing.find("desc").text == "7 values, mean 0.500. 0: 1; 2: 4; 3: 2."
 
 
+def test_a_count_without_room_takes_no_number_from_the_others() -> None:
+    drawing = read(CHARTS.histogram(scores(*range(1, 18), 12000, 12345)))
+    told = [text.text for text in texts(drawing) if text.get("class") == "count"]
+    # The neighbor's number would overlap the highest one.
+    assert told == [*map(str, range(1, 18)), "12.35k"]
+
+
 def test_a_small_count_is_still_seen() -> None:
     heights = [
         float(each.get("height"))
