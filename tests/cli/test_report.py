@@ -66,7 +66,7 @@ def test_a_markdown_report_shows_the_verdict_and_why_before_what_needs_attention
     text = (tmp_path / "x.md").read_text()
     heading, _, why, _, run, *_ = text.splitlines()
     assert heading == "# talk: Needs revision"
-    assert why.startswith("**Overall quality averages 0.362, below 0.6; ")
+    assert why.startswith("**Overall quality averages 0.363, below 0.6; ")
     assert run.startswith("Run `")
     assert text.index("`target_error`") < text.index("## Metrics")
 

@@ -74,8 +74,8 @@ def shown(value: float | None) -> str:
 
 
 def rounded(value: float) -> float:
-    """Round a metric for display: to three decimals, or to one if it is 1000 or more."""
-    return round(value, 1 if abs(value) >= _IN_THOUSANDS else _SHORT)
+    """Round a metric for display, half up: to three decimals, or to one if it is 1000 or more."""
+    return round_half_up(value, 1 if abs(value) >= _IN_THOUSANDS else _SHORT)
 
 
 def count_text(value: int | None) -> str:
@@ -100,8 +100,8 @@ def metric_value(name: str, value: float | None) -> str:
         separator = "," if "tokens" in name else ""
         return f"{value:{separator}.{0 if abs(value) >= _WHOLE else 1}f}"
     # A small value has two digits, unless it is too small for the precision of comparisons.
-    if rounded(value):
-        return f"{value:.3f}"
+    if near := rounded(value):
+        return f"{near:.3f}"
     return short(value) if round(value, _COMPARED) else "0.000"
 
 

@@ -120,6 +120,7 @@ def test_halves_are_rounded_up_as_people_do(value: float, decimals: int, rounded
     ("name", "value", "text"),
     [
         ("overall_mean", 0.6, "0.600"),
+        ("overall_mean", 0.0625, "0.063"),
         ("overall_mean", 1e-5, "0.00001"),
         ("pass_rate", 0.65, "65.0%"),
         ("latency_e2e_ms", 14.135, "14.1"),

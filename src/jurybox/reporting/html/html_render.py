@@ -20,6 +20,7 @@ from jurybox.documents.numbers import (
     exact,
     metric_change,
     metric_value,
+    rounded,
     short,
     written_value,
 )
@@ -104,12 +105,12 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         return metric_change(name, value)
 
     def near(value: float) -> str:
-        return metric_value("", round(value, 3) + 0.0)  # an estimate this close to zero is zero
+        return metric_value("", rounded(value) + 0.0)  # an estimate this close to zero is zero
 
     own = (between, change, cost_of, counted, dollars, exact, gate_margin, gate_value, harmless)
     own += (json, metric, metric_title, moment, near, p_value, percent, plain_words, prose, px)
-    own += (ranked, relabeled, rendered, rules_text, seen, sentence, short, short_id, unmarked)
-    own += (visible, written_value)
+    own += (ranked, relabeled, rendered, rounded, rules_text, seen, sentence, short, short_id)
+    own += (unmarked, visible, written_value)
     made = Environment(
         # For all templates, because an unescaped value is a vulnerability.
         autoescape=True,
