@@ -206,6 +206,9 @@ def test_samples_are_found_sorted_and_paged_by_the_address(pages: PagesClient) -
     assert ids("flag=failed") == ["s3"]
     assert ids("metric=accuracy&high=3") == ["s3"]
     assert ids("sort=metric:latency_e2e_ms&descending=true")[:2] == ["s6", "s5"]
+    falling = pages.get("/runs/run-a/samples?sort=metric:accuracy&descending=true").text
+    assert "7 samples, by Accuracy, highest first · <a" in falling
+    assert '<a href="/runs/run-a/samples">show the worst first</a>' in falling
     assert ids("winner=A") == []
     assert ids("page=2") == []
     assert ids("search=&scenario=&metric=&low=&high=&winner=") == worst_first
