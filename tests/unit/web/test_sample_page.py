@@ -10,6 +10,7 @@ import pytest
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.review.reviews import HumanVerdict
 from jurybox.sample import Response, Turn
+from jurybox.web.pages.rubrics_page import changed_lines
 from pages_client import PagesClient
 from stored_runs import MakeRun, answered
 from verdicts import preferred, scored
@@ -180,3 +181,9 @@ def test_a_danger_is_told_in_the_list_with_the_replies_that_name_it_on_the_sampl
     page = re.sub(r"<[^>]+>", "", pages.get("/runs/run-a/samples/0").text)
     assert "a judge&#39;s own concern It asks for a password. (replies 2, 3)" in page
     assert "password.</bdi></td>" in pages.get("/runs/run-a/samples").text
+
+
+def test_a_change_of_a_rubric_is_under_its_own_heading_and_each_line_has_its_sign() -> None:
+    before = "## One\nsame\n## Two\ntext\nmore\n"
+    ((heading, lines),) = changed_lines(before, before.replace("text\nmore\n", ""))
+    assert (heading, [tag for tag, _ in lines]) == ("Two", ["div", "del", "del"])

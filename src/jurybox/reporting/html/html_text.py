@@ -70,7 +70,7 @@ def moment(utc: str) -> str:
 
 _TOKENS: Final = re.compile(r"(?:<[^>]*>|&[^;\s]+;|\w+(?:['\u2019]\w+)*|[^\w\s])\s*|\s+")
 _UNREAD: Final = re.compile(r"<[^>]*>|\s")
-_BETWEEN_TAGS: Final = re.compile(r"(^|>)(\s*)([^<>]*[^<>\s])")
+_BETWEEN_TAGS: Final = re.compile(r"(^|>|\n)(\s*)([^<>\n]*[^<>\s])")
 _MARKED: Final = 6000
 _LETTERS: Final = re.compile(rf"<[^>]*>|&[^;\s]+;|({LETTER.pattern})")
 

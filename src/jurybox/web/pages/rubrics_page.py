@@ -165,11 +165,12 @@ def _parts(text: str) -> tuple[str | None, str]:
 def changed_lines(old: str, new: str) -> Iterator[tuple[str, list[tuple[str, Markup]]]]:
     """Yield each place at which two documents differ: the heading above it, and its lines.
 
-    Lines are in one HTML element if both documents have them, or else in those for changes.
+    Lines that both documents have are in one HTML element, and each other line in its own.
     """
     before, after = ([f"{line}\n" for line in text.splitlines()] for text in (old, new))
     for group in SequenceMatcher(None, before, after).get_grouped_opcodes(_AROUND):
-        above = after[: group[0][3] + 1]
+        at, kind = next((each[3], each[0]) for each in group if each[0] != "equal")
+        above = after[: at + (kind != "delete")]
         heading = next((line.strip("# \n") for line in above[::-1] if line.startswith("#")), "")
         lines = list[tuple[str, Markup]]()
         for kind, start, end, first, last in group:
@@ -178,6 +179,7 @@ def changed_lines(old: str, new: str) -> Iterator[tuple[str, list[tuple[str, Mar
             )
             if kind == "equal":
                 lines.append(("div", now))
-            else:
-                lines += [("del", marked(now, was, "a")), ("ins", marked(was, now, "b"))]
-        yield heading, [(tag, text) for tag, text in lines if text]
+                continue
+            for tag, text in (("del", marked(now, was, "a")), ("ins", marked(was, now, "b"))):
+                lines += [(tag, line) for line in text.splitlines(keepends=True)]
+        yield heading, lines
