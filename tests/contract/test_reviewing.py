@@ -181,7 +181,10 @@ def test_judges_are_held_against_people_on_pairs(pairs: ReviewDesk) -> None:
     found = review_agreement(pairs)
     (winner,) = found.random.agreement.criteria
     assert (winner.criterion, winner.n, winner.exact.value) == ("winner", 12, 0.0)
-    assert [each.metric for each in found.estimates] == ["points_of_b"]
+    (points,) = found.estimates
+    (wins,) = found.titled(pairs.rubric).estimates  # as pages and gates have it
+    assert (points.metric, wins.metric) == ("points_of_b", "win rate of response A")
+    assert wins.mean.judge.value == 1 - points.mean.judge.value != 0.5
 
 
 def test_a_review_that_was_tampered_with_is_noticed(

@@ -460,6 +460,8 @@ def _part(desk: ReviewDesk, found: Sequence[GoldCase]) -> SubsetAgreement:
     labeled = [case for case in found if case.gold.scores or case.gold.winners]
     every = Options(worst=len(labeled))  # a page lists every difference
     agreement = compare(labeled, desk.rubric, every) if labeled else None
+    if agreement is not None and not any(each.n for each in agreement.criteria):
+        agreement = None  # the judge has scores for none of them
     return SubsetAgreement(samples=len(found), agreement=agreement)
 
 

@@ -266,20 +266,17 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     def by_gated_metric(self, rubric: Rubric, samples: int) -> dict[str, CorrectedMetric]:
         """Return the corrections for a run of ``samples``, by the metrics' names in gates."""
         found: dict[str, CorrectedMetric] = {}
-        for each in self.estimates:
+        for each in map(_in_wins, self.estimates):
             mean = each.mean
             if mean.human.n == samples:  # then people's own value needs no correction
                 mean = replace(mean, corrected=mean.human)
-            if each.metric == POINTS_OF_B:
-                judge, best = (_of_a(one) for one in (mean.judge, mean.corrected))
-                mean = replace(mean, judge=judge, corrected=best)
-            rates = {POINTS_OF_B: WIN_RATE, PASSING_RATE: PASSING_RATE}
-            name = rates.get(each.metric) or rubric.mean_of(each.metric)
+            is_rate = each.metric in {WIN_RATE, PASSING_RATE}
+            name = each.metric if is_rate else rubric.mean_of(each.metric)
             found[name] = replace(each, mean=mean)
         return found
 
     def titled(self, rubric: Rubric) -> "ReviewAgreement":
-        """Return the same agreement with the titles of criteria in place of their ids."""
+        """Return the same agreement with titles in place of ids, and pairs in wins of A."""
 
         def part(one: SubsetAgreement) -> SubsetAgreement:
             if one.agreement is None:
@@ -296,7 +293,8 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
             flagged=part(self.flagged),
             people={metric_title(name, rubric): each for name, each in self.people.items()},
             estimates=tuple(
-                replace(each, metric=metric_title(each.metric, rubric)) for each in self.estimates
+                replace(each, metric=metric_title(each.metric, rubric))
+                for each in map(_in_wins, self.estimates)
             ),
             unclear=tuple(
                 replace(each, criteria=tuple(metric_title(name, rubric) for name in each.criteria))
@@ -451,6 +449,16 @@ def _ranged(metric: Estimate, *, with_method: bool = False) -> str:
         f", {made.method}" if with_method and any(word in made.method for word in unusual) else ""
     )
     return f"{_near(metric.value)} ({_near(made.low)} to {_near(made.high)}{method})"
+
+
+def _in_wins(each: CorrectedMetric) -> CorrectedMetric:
+    """Return points of response B as the win rate of response A, as gates have it."""
+    if each.metric != POINTS_OF_B:
+        return each
+    mean = each.mean
+    judge, human, best = (_of_a(one) for one in (mean.judge, mean.human, mean.corrected))
+    mean = replace(mean, judge=judge, human=human, corrected=best)
+    return replace(each, metric=WIN_RATE, mean=mean)
 
 
 def _of_a(points_of_b: Estimate) -> Estimate:
