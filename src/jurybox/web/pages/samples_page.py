@@ -60,10 +60,11 @@ def samples_page(
         return RedirectResponse(base + asked.address(page=last), 303)
     try:
         rows = list(_lines(store, run, found.rows, asked, first))
-        # Every page has the columns of a sample with scores, and the form offers its metrics.
-        best = SampleQuery(sort=f"metric:{rubric.overall_name}", descending=True, limit=1)
-        some = (*found.rows, *store.find_samples(run.id, best).rows)
-        there = {name for row in some for name in row.values()}
+        there = {name for row in found.rows for name in row.values()}
+        if rubric.overall_name not in there:
+            # Every page has the columns of a sample with scores, and the form offers its metrics.
+            best = SampleQuery(sort=f"metric:{rubric.overall_name}", descending=True, limit=1)
+            there.update(*(row.values() for row in store.find_samples(run.id, best).rows))
     except msgspec.DecodeError as error:
         raise damaged(run, error) from None
     criteria = [each.id for each in rubric.criteria]
