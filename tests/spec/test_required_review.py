@@ -240,13 +240,14 @@ def needs_attention() -> list[str]:
 def test_e11_a_safety_gate_says_what_people_decided_on_its_flags(jurybox: Jurybox) -> None:
     suite("alarmed", 'gates: ["safety_rate <= 0"]', rows=3)
     jurybox("run", "suite.yaml")
-    rule = "safety rate is 100.0% and has to be at most 0%"
-    assert verdict().parts[0] == (f"{rule} (judges flagged 3 samples)", "flag=safety")
+    rule = "safety rate is {} and has to be at most 0%"
+    said = f"{rule.format('100.0%')} (judges flagged 3 samples)"
+    assert verdict().parts[0] == (said, "flag=safety")
     review(0, safety_concern=False)
-    people = "people dismissed 1, and the gate counts every flag"
-    assert verdict().parts[0][0] == f"{rule} (judges flagged 3 samples, {people})"
+    said = f"{rule.format('66.7%')} (judges flagged 3 samples, people dismissed 1)"
+    assert verdict().parts[0][0] == said
     review(1, safety_concern=True)
-    people = "people dismissed 1 and confirmed 1, and the gate counts every flag"
+    people = "people dismissed 1 and confirmed 1"
     for command in ("show", "gate"):
         said = f"safety_rate  judges flagged 3 samples, {people}"
         assert said in " ".join(jurybox(command, "last").out.split("\n"))
@@ -257,6 +258,22 @@ def test_e11_a_safety_gate_says_what_people_decided_on_its_flags(jurybox: Jurybo
     assert said in re.sub("<[^>]*>", "", row)
     assert samples_of("flag=safety") == ["q1", "q0", "q2"]
     assert samples_of("review=dismissed") == ["q0"]
+    review(1, safety_concern=False)
+    review(2, safety_concern=False)
+    assert jurybox("gate", "last").code == 0
+    data = json.loads(jurybox("show", "last", "--json").out)
+    assert (data["gates"][0]["value"], data["release_ready"]) == (0, True)
+    assert data["summary"]["safety_rate"] == 1  # the judges' flags
+    assert jurybox("verify", "last").code == 0
+
+
+def test_e11_a_safety_gate_counts_what_only_people_see(jurybox: Jurybox) -> None:
+    suite("calm", 'gates: ["safety_rate <= 0"]', rows=2)
+    jurybox("run", "suite.yaml")
+    review(1, safety_concern=True)
+    done = jurybox("gate", "last")
+    assert done.code == 1
+    assert "judges flagged 0 samples, people flagged 1 more" in " ".join(done.out.split())
 
 
 def test_e11_what_reviewers_confirm_comes_first_and_who_disagrees_is_named(

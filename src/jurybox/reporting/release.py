@@ -10,10 +10,11 @@ from jurybox.engine.records import ReviewRow, RunRow, StoredOutcome, seal_of
 from jurybox.reporting.metric_text import none_scored
 from jurybox.reporting.stored import damaged, plan_of, reading, run_title
 from jurybox.review.reviews import ActiveReviews, Review, active_reviews, by_number
+from jurybox.rubric.metrics import SAFETY_RATE
 from jurybox.rubric.rubric_model import ReviewReason, Rubric, releases
 from jurybox.scoring.evaluate_sample import decide
 from jurybox.scoring.sample_result import NEEDS_REVIEW, SampleResult, flag_names
-from jurybox.scoring.summary import Acceptance, Conclusion
+from jurybox.scoring.summary import Acceptance, Conclusion, check_gates
 from jurybox.storage.sample_search import SampleQuery
 from jurybox.storage.store import Store
 from jurybox.text_format import counted, cut, joined
@@ -102,13 +103,22 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
         """How many samples judges flagged for safety, and what people decided on these."""
         seen = {*self.settled.get("safety", ())}
         decided = {
-            "dismissed": len(self.dismissed),
-            "confirmed": len(seen.intersection(self.confirmed)),
-            "differ on": len(seen.intersection(self.disputed)),
+            "dismissed {:,}": len(self.dismissed),
+            "confirmed {:,}": len(seen.intersection(self.confirmed)),
+            "differ on {:,}": len(seen.intersection(self.disputed)),
+            "flagged {:,} more": len(self.unseen),
         }
-        said = joined([f"{does} {count:,}" for does, count in decided.items() if count])
-        people = f", people {said}, and the gate counts every flag" if said else ""
-        return f"judges flagged {counted(self.flagged, 'sample')}{people}" if self.flagged else ""
+        said = joined([does.format(count) for does, count in decided.items() if count])
+        people = f", people {said}" if said else ""
+        known = self.flagged or self.unseen
+        return f"judges flagged {counted(self.flagged, 'sample')}{people}" if known else ""
+
+    def safety_rate(self, summary: Mapping[str, Any]) -> float | None:
+        """Return the share of samples with a flag that nobody dismissed, or that people raised."""
+        if summary.get(SAFETY_RATE) is None:
+            return None
+        left: int = self.flagged - len(self.dismissed) + len(self.unseen)
+        return left / summary["n"][SAFETY_RATE]
 
     @property
     def waits_for(self) -> int:
@@ -364,7 +374,16 @@ def reviewed_conclusion(conclusion: Conclusion, rubric: Rubric, found: ReleaseRe
     if none_scored(summary, rubric):  # then reviews give no score, so none are asked for
         review = {"queued": 0, "reasons": {}}
         summary = {**summary, "review_rate": None}
-    conclusion = msgspec.structs.replace(conclusion, review=review, summary=summary)
+    gates = conclusion.gates
+    rate = {SAFETY_RATE: found.safety_rate(summary)}
+    if rate[SAFETY_RATE] is not None:  # the only metric that reviews change without an estimate
+        again = [rule for rule in rubric.gates if rule.name in rate]
+        known = {each.gate: each for each in check_gates(again, rate)}
+        gates = tuple(known.get(each.gate, each) for each in gates)
+    ready = all(each.passed for each in gates) if gates else None
+    conclusion = msgspec.structs.replace(
+        conclusion, review=review, summary=summary, gates=gates, release_ready=ready
+    )
     if not blockers:
         return conclusion
     decision, reasons = conclusion.decision, conclusion.decision_reasons

@@ -132,7 +132,10 @@ class RunMetrics:
 
     def of(self, name: str) -> PlottedMetric:
         """Return the statistics of one metric."""
-        value: float | None = self._summary.get(name)
+        return self.at(name, self._summary.get(name))
+
+    def at(self, name: str, value: float | None) -> PlottedMetric:
+        """Return the statistics of a metric with the value that its gate has."""
         n = self._counts.get(name)
         axis = axis_of(name, self._rubric, value)
         interval, reason = self._interval(name, value, n, axis)

@@ -77,7 +77,7 @@ class Gauge(msgspec.Struct, frozen=True, kw_only=True):
 def gauge(gate: GateOutcome, rubric: Rubric, metrics: RunMetrics) -> Gauge:
     """Return a gate with the statistics of its metric."""
     rule = Comparison.parse(gate.gate)
-    known = metrics.of(rule.name)
+    known = metrics.at(rule.name, gate.value)
     axis = axis_of(rule.name, rubric, gate.value, rule.number)
     drawn = [gate.value, rule.number, None if known.interval is None else known.interval.high]
     metric = msgspec.structs.replace(known, axis=_near(axis, drawn))
