@@ -88,7 +88,7 @@ def test_the_list_is_sorted_by_its_address(pages: PagesClient, query: str, order
 def test_a_head_says_how_the_list_is_sorted_and_keeps_the_filter(pages: PagesClient) -> None:
     page = html.unescape(pages.get("/?search=rows&sort=overall").text)
     assert re.findall(r'aria-sort="(\w+)"><a href="([^"]*)">([^<]*)<', page) == [
-        ("descending", "/?search=rows&sort=overall&descending=false", "Overall ↓")
+        ("descending", "/?search=rows&sort=overall&descending=false", "Overall\xa0↓")
     ]
     assert '<a href="/?search=rows&sort=name">Run</a>' in page
     assert '<a href="/?search=rows">Started</a>' in page
