@@ -16,6 +16,7 @@ from jurybox.judging.flow import Failure
 from jurybox.reporting.stored import outcome_of
 from jurybox.review.reviews import HumanVerdict
 from jurybox.sample import Response
+from jurybox.web.pages import runs_page
 from pages_client import PagesClient
 from stored_runs import MakeRun, answered
 from verdicts import preferred, scored
@@ -97,12 +98,16 @@ def test_a_head_says_how_the_list_is_sorted_and_keeps_the_filter(pages: PagesCli
 
 
 @pytest.mark.usefixtures("three")
-def test_a_stopped_run_shows_what_it_has_so_far_and_is_sorted_last(pages: PagesClient) -> None:
+def test_a_stopped_run_shows_what_it_has_so_far_and_is_sorted_last(
+    pages: PagesClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     page = pages.get("/?sort=pass_rate").text
     row = page[page.index('"/runs/run-d"') :].partition("</tr>")[0]
     assert "jurybox resume run-d</code>" in row
     assert re.findall(r"so far</small> <strong>(.*?)<", row) == ["100.0%", "0.625"]
     assert 'href="/runs/run-d/samples">3</a> of 4' in row
+    monkeypatch.setattr(runs_page, "_SO_FAR", 2)
+    assert "see the run" in pages.get("/?search=run-d").text
 
 
 def test_a_trend_is_in_the_order_of_the_responses(

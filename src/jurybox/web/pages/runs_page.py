@@ -20,7 +20,7 @@ from jurybox.reporting.metric_text import key_metric_of
 from jurybox.reporting.stored import outcome_of, rubric_of, run_title
 from jurybox.reporting.view import ListedRun, RunView, listed_run
 from jurybox.rubric.metrics import WIN_RATE
-from jurybox.web.app_state import PATIENCE, AppState, Pending, soon
+from jurybox.web.app_state import PATIENCE, AppState
 from jurybox.web.filters import ListAsked
 from jurybox.web.lookup import ANY_TEXT, PlaceOf
 from jurybox.web.pages.compare_page import MOST_RUNS
@@ -28,7 +28,7 @@ from jurybox.web.template_engine import SIZE, page_response, segment
 
 _SEARCHED: Final = 500
 _MOST_TRENDS: Final = 4
-_SO_FAR: Final = 2000
+_SO_FAR: Final = 1000
 """With more samples, reading those of an unfinished run takes longer than a list should."""
 
 
@@ -157,7 +157,7 @@ def runs_page(request: Request, asked: Annotated[RunFilter, Query()], place: Pla
         found |= {line.run.run_id for line in lines if line.run.status == asked.verdict}
         lines = [line for line in lines if line.run.run_id in found]
     lines = lines[first:]
-    until = time.monotonic() + PATIENCE / 3
+    until = time.monotonic() + PATIENCE
     shown = [_with_metrics(line, place, until) for line in lines[:SIZE]]
     data = {
         "title": "Runs",
@@ -202,12 +202,10 @@ def _line(row: RunRow, place: AppState) -> RunLine:
 
 def _with_metrics(line: RunLine, place: AppState, until: float) -> RunLine:
     """Add a run's headline metrics; those of a short unfinished run are so far."""
-    view, row = line.view, line.row
-    if view is None and 0 < (line.run.samples or 0) <= _SO_FAR:
+    view = line.view
+    if view is None and 0 < (line.run.samples or 0) <= _SO_FAR and time.monotonic() < until:
         with suppress(msgspec.DecodeError, JuryboxError):
-            made = place.kept("so far", lambda: view_run(row, place.store), row)
-            found = soon(made, max(0.0, until - time.monotonic()))
-            view = None if isinstance(found, Pending) else found
+            view = view_run(line.row, place.store)
     if view is None:
         return line
     metrics = RunMetrics(view.conclusion, view.rubric)
