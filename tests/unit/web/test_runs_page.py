@@ -44,7 +44,7 @@ def judge(_: str) -> str:
 
 def ids(pages: PagesClient, address: str) -> list[str]:
     """Return the runs of the list, in its order."""
-    return re.findall(r'"row"><a href="/runs/(run-\w)"', pages.get(address).text)
+    return re.findall(r'"row"><a href="/runs/([^"]*)"', pages.get(address).text)
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def three(make_run: MakeRun) -> None:
         ("?sort=overall", "cbad"),
         ("?sort=pass_rate&descending=false", "abcd"),
         ("?sort=duration", "cadb"),  # runs without a value are last, the newest first
-        ("?sort=cost&search=answers", ""),
+        ("?sort=cost&search=nothing", ""),
         ("?sort=overall&verdict=passes", "cb"),
     ],
 )
@@ -120,7 +120,9 @@ def test_a_trend_is_in_the_order_of_the_responses(
     make_run([answered("s1")], judge, rubric=newer, run_id="run-b", tags=("new",))
     (tmp_path / "next.md").write_text(newer)
     rescored = rescore_run(made.row, str(tmp_path / "next.md"), made.store).view.run_id
-    assert re.findall(r'"row"><a href="/runs/(.*?)"', pages.get("/").text)[0] == rescored
+    assert ids(pages, "/")[0] == rescored
+    assert ids(pages, "/?search=rescored by answers 1.3.0") == [rescored]
+    assert ids(pages, "/?search=ANSWERS 1.3.0") == [rescored, "run-b"]
     trend = pages.get("/").text.partition('<div class="trends">')[2].partition("</figure>")[0]
     assert "<bdi>Overall mean, answers 1.3.0</bdi>" in trend
     points = re.findall(r'<a href="/runs/([^"]*)" tabindex', trend)

@@ -53,12 +53,13 @@ _VALUES: Final[dict[str, Callable[[RunRow, StoredOutcome], _Value]]] = {
 class RunLine(msgspec.Struct, frozen=True, kw_only=True):
     """A run in the list; if it can be read, with its view and its headline metrics.
 
-    ``source`` is the run that it was rescored from.
+    ``source`` is the run that it was rescored from, ``rubric`` its rubric's id and version.
     """
 
     row: RunRow
     run: ListedRun
     source: RunRow | None = None
+    rubric: str = ""
     view: RunView | None = None
     metric: PlottedMetric | None = None
     pass_rate: PlottedMetric | None = None
@@ -106,8 +107,8 @@ class RunLine(msgspec.Struct, frozen=True, kw_only=True):
     def words(self) -> str:
         """The searchable text of the run."""
         run = self.run
-        named = (run.run_id, run.suite, run.name, run.dataset, run.target, run.judge, *run.tags)
-        return "\n".join(each for each in named if each).casefold()
+        named = (run.run_id, run.suite, self.name, self.rubric, run.dataset, run.target, run.judge)
+        return "\n".join(each for each in (*named, *run.tags) if each).casefold()
 
 
 class RunFilter(ListAsked):
@@ -192,12 +193,13 @@ def _sorted(rows: Sequence[RunRow], asked: RunFilter, place: AppState) -> list[R
 
 
 def _line(row: RunRow, place: AppState) -> RunLine:
-    view = None
+    view, rubric = None, ""
     with suppress(msgspec.DecodeError, JuryboxError):  # one damaged run must not hide the others
+        rubric = "{id} {version}".format_map(msgspec.json.decode(row.metadata)["rubric"])
         view = view_run(row, place.store) if row.status == "finished" else None
     run = listed_run(row, place.store, view)
     source = None if run.derived_from is None else place.store.run(run.derived_from)
-    return RunLine(row=row, run=run, source=source, view=view)
+    return RunLine(row=row, run=run, source=source, rubric=rubric, view=view)
 
 
 def _with_metrics(line: RunLine, place: AppState, until: float) -> RunLine:
