@@ -149,22 +149,18 @@ class AppState:
         return self.kept(f"search {text}", search, run, worker=self._searcher)
 
     def verdict(self, view: RunView, patience: float = PATIENCE) -> Verdict:
-        """Return the verdict on a run, marked if its reviews cast doubt on it."""
+        """Return the verdict on a run, marked if it passes and its reviews cast doubt on it."""
         verdict = verdict_of(view)
         if verdict.tone != "passes":
             return verdict
-        people = self.people(view, patience)
+        if not self.store.review_state(view.run_id):
+            return verdict
+        try:
+            people = soon(self.agreement(view.row), patience)
+        except JuryboxError:
+            people = Pending()  # the run's own page says what is damaged
         pending = isinstance(people, Pending)
         return verdict_of(view, None if pending else people, pending=pending)
-
-    def people(self, view: RunView, patience: float) -> "ReviewAgreement | Pending | None":
-        """Return the judges' agreement with people in a run if it is soon known."""
-        if not self.store.review_state(view.run_id):
-            return None
-        try:
-            return soon(self.agreement(view.row), patience)
-        except JuryboxError:
-            return Pending()  # the run's own page says what is damaged
 
     def comparison(self, one: RunRow, other: RunRow) -> "Future[RunDiff]":
         """Compare two runs."""

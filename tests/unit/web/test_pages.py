@@ -5,6 +5,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from importlib.resources import files
 from itertools import cycle, pairwise
 from pathlib import Path
@@ -28,7 +29,7 @@ from jurybox.review.reviews import HumanVerdict
 from jurybox.sample import Response, Turn
 from jurybox.storage.sample_search import SamplePage, SampleQuery
 from jurybox.web import template_engine
-from jurybox.web.app_state import Pending
+from jurybox.web.app_state import AppState, Pending
 from jurybox.web.pages import samples_page
 from pages_client import PagesClient
 from stored_runs import Made, MakeRun, answered
@@ -1045,15 +1046,17 @@ def test_a_page_that_lacks_something_takes_it_in_by_itself(
         assert ("/static/live.js" not in page) is is_complete
 
 
+@pytest.mark.parametrize("late", ["kept", "agreement"])
 @pytest.mark.parametrize("path", ["/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"])
-def test_large_runs_are_compared_while_the_page_asks_again(
-    make_run: MakeRun, pages: PagesClient, monkeypatch: pytest.MonkeyPatch, path: str
+def test_large_runs_and_reviews_are_compared_while_the_page_asks_again(
+    make_run: MakeRun, pages: PagesClient, monkeypatch: pytest.MonkeyPatch, path: str, late: str
 ) -> None:
     make_run([answered("s1")], judge, rubric=RUBRIC)
     make_run([answered("s1")], judge, rubric=RUBRIC, run_id="run-b")
     assert 'http-equiv="refresh"' not in pages.get(path).text
     module = sys.modules["jurybox.web.pages.compare_page"]  # its page has the same name
-    monkeypatch.setattr(module, "soon", lambda *_: Pending())
+    monkeypatch.setattr(module, "_PATIENCE", 0)
+    monkeypatch.setattr(AppState, late, lambda *_: Future[None]())
     waiting = pages.get(path).text
     assert 'http-equiv="refresh"' in waiting
     assert "Comparing 2 runs" in waiting
@@ -1432,6 +1435,24 @@ def test_an_empty_store_and_a_missing_run_name_the_command(pages: PagesClient) -
     assert '<a href="/">All runs</a>' in missing
 
 
+def test_comparisons_warn_of_an_unreliable_judge_also_if_its_run_fails(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    rows = [answered(f"s3{n}") for n in range(12)]  # too low an accuracy to ship
+    made = make_run(rows, judge, rubric=RUBRIC)
+    make_run(rows, judge, rubric=RUBRIC, run_id="run-b")
+    desk = ReviewDesk(made.store, made.row)
+    while (case := desk.next("anna", kind="random")) is not None:
+        said = HumanVerdict(scores={"accuracy": 5, "clarity": 3})
+        desk.submit(case.number, "anna", said, shown=case.shown)
+    for path in ("/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"):
+        page = html.unescape(pages.get(path).text)
+        assert page.count(">Don't ship</span>") == 2
+        warned = '<a class="bad" href="/runs/run-a/review/agreement">Don\'t rely on'
+        assert page.count(warned) == page.count(">Don't rely on") == 1, path
+        assert page.count("doubt on this verdict: corrected by them, every gate passes") == 1
+
+
 def test_a_verdict_that_reviews_cast_doubt_on_is_marked_everywhere(
     pages: PagesClient, make_run: MakeRun
 ) -> None:
@@ -1462,7 +1483,7 @@ def test_a_verdict_that_reviews_cast_doubt_on_is_marked_everywhere(
     people = {made.row.id: reviewer_agreement(made.view, made.store)}
     file = side_by_side_html(side_by_side(made.store, views, CompareOptions()), people)
     assert file.count(">Ship, but see reviews<") == 1
-    assert file.count("Don&#39;t rely on this judge&#39;s scores.</small>") == 1
+    assert file.count("Don&#39;t rely on this judge&#39;s scores</span>.") == 1
     assert '"verdicts"><bdi>run-a against run-b</bdi>: no difference: ' in file
     assert re.findall(r'data-name="run-a" class="number"><small>(.*)</small>', file)[1:4] == [
         "run-a",

@@ -46,7 +46,7 @@ from jurybox.reporting.html.panels import (
     unstable_winners,
     with_lost_votes,
 )
-from jurybox.reporting.html.run_verdict import Verdict, verdict_of
+from jurybox.reporting.html.run_verdict import verdict_of
 from jurybox.reporting.judge_votes import judge_replies, opinions_of, votes_on
 from jurybox.reporting.metric_text import (
     between,
@@ -173,12 +173,8 @@ def side_by_side_html(
 
     ``people`` has the agreement with reviewers in each run, by the run's id.
     """
-
-    def verdict(view: RunView) -> Verdict:
-        return verdict_of(view, people.get(view.run_id))
-
     metrics = [RunMetrics(view.conclusion, view.rubric) for view in compared.runs]
-    data = {"compared": compared, "metrics": metrics, "sample_url": None, "verdict_of": verdict}
+    data = {"compared": compared, "metrics": metrics, "sample_url": None, "people": people}
     return _whole_file("side_by_side_report.html", **data)
 
 

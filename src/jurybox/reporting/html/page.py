@@ -5,7 +5,6 @@ The caller passes in content that needs samples, such as the worst ones and thei
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
@@ -28,7 +27,6 @@ from jurybox.reporting.html.run_verdict import (
     CorrectedGate,
     Verdict,
     corrected_gates,
-    failed_gates,
     verdict_of,
 )
 from jurybox.reporting.metric_text import (
@@ -36,7 +34,6 @@ from jurybox.reporting.metric_text import (
     failures_of,
     key_metric,
     lost_votes,
-    metric_title,
     metrics_of,
     required_value,
     ruled_title,
@@ -158,38 +155,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def corrected_gates(self) -> dict[str, CorrectedGate]:
         """The gates whose metric is corrected by reviews."""
-        made = corrected_gates(self.view, self.extras.people)
-        return {each.judged.gate: each for each in made}
-
-    @property
-    def by_reviews(self) -> str:
-        """What the values corrected by reviews mean for the verdict; empty if nothing."""
-        made = self.corrected_gates
-        fails = self.verdict.tone == "fails"
-        failed = [
-            each for each in made.values() if each.worse or (fails and not each.outcome.passed)
-        ]
-        if failed:
-            failed.sort(key=attrgetter("close"))
-            texts = failed_gates((each.outcome for each in failed), self.view)
-            why = "; ".join(
-                f"{text}{each.in_words}" for each, (text, _) in zip(failed, texts, strict=True)
-            )
-            does = "support" if fails else "cast doubt on"
-            return f"People's reviews {does} this verdict: corrected by them, {why}"
-        better = [each for each in made.values() if each.better]
-        if not better:
-            return ""
-        still = any(
-            not (made[gate.gate].outcome if gate.gate in made else gate).passed
-            for gate in self.view.gates
-        )
-        if not (still or self.view.release.blockers):
-            return (
-                "People's reviews cast doubt on this verdict: corrected by them, every gate passes"
-            )
-        names = ", ".join(metric_title(each.rule.name, self.view.rubric) for each in better)
-        return f"Corrected by people's reviews, {names} would pass; the other reasons remain"
+        return corrected_gates(self.view, self.extras.people)
 
     @property
     def level(self) -> QualityLevel | None:

@@ -1,6 +1,7 @@
 """The verdict on a run: whether it can be released, and why."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Final
 from urllib.parse import urlencode
 
@@ -56,6 +57,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     # The first gate that fails, perhaps only by people's scores, if this is the main reason.
     brief: str = ""
     unreliable: str = ""  # that people's reviews say not to rely on the scores, if they do
+    by_reviews: str = ""  # what the values corrected by people's reviews mean for it
 
     @property
     def main(self) -> Part:
@@ -77,6 +79,11 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         """Where the main reason leads, below the run's address; empty if nowhere."""
         query = self.main[1]
         return "review/agreement" if self._by_people else f"samples?{query}" if query else ""
+
+    @property
+    def doubt(self) -> str:
+        """What people's reviews say against the verdict, if the main reason doesn't."""
+        return self.by_reviews if "doubt" in self.by_reviews and not self._by_people else ""
 
     @property
     def _by_people(self) -> bool:
@@ -104,15 +111,19 @@ def verdict_of(
     """
     verdict = _with_other_reviews(_with_unread(view, _by_the_judge(view)), view.release)
     said, _, tone = people.concluded if people else ("", "", "")
-    if tone == "fails":
-        verdict = msgspec.structs.replace(verdict, unreliable=said)
+    made = corrected_gates(view, people)
+    verdict = msgspec.structs.replace(
+        verdict,
+        unreliable=said if tone == "fails" else "",
+        by_reviews=_by_reviews(view, made, fails=verdict.tone == "fails"),
+    )
     reviews = "but see reviews" if doubted_by_reviews(view, people) else ""
     late = "reviews not yet compared" if pending and view.release.every else ""
     doubts = [view.unconfirmed, reviews or late]
     if verdict.tone != "passes" or not any(doubts):
         return verdict
     word = ", ".join(filter(None, (verdict.word, *doubts)))
-    worse = [each.outcome for each in corrected_gates(view, people) if each.worse]
+    worse = [each.outcome for each in made.values() if each.worse]
     brief = f"by people's scores, {_brief(worse, view.rubric)}" if worse else ""
     # Of a verdict that waits, the last part is the main one.
     parts = verdict.parts[:: -1 if view.release.concerned and not view.unconfirmed else 1]
@@ -121,7 +132,7 @@ def verdict_of(
 
 def doubted_by_reviews(view: RunView, people: ReviewAgreement | None) -> bool:
     """Return whether reviewers saw concerns, or their scores would fail a gate that passes."""
-    worse = any(each.worse for each in corrected_gates(view, people))
+    worse = any(each.worse for each in corrected_gates(view, people).values())
     return bool(view.release.concerned or view.release.warning) or worse
 
 
@@ -168,12 +179,12 @@ class CorrectedGate(msgspec.Struct, frozen=True, kw_only=True):
         return made is not None and made.low <= self.rule.number <= made.high
 
 
-def corrected_gates(view: RunView, people: ReviewAgreement | None) -> tuple[CorrectedGate, ...]:
+def corrected_gates(view: RunView, people: ReviewAgreement | None) -> dict[str, CorrectedGate]:
     """Return the gates whose metric is corrected by reviews."""
     found = people.by_gated_metric(view.rubric, view.summary[SAMPLES]) if people else {}
     best = {name: each.mean.corrected for name, each in found.items()}
-    return tuple(
-        CorrectedGate(
+    return {
+        gate.gate: CorrectedGate(
             rule=rule,
             judged=gate,
             outcome=GateOutcome(gate=gate.gate, value=made.value, passed=rule.passes(made.value)),
@@ -181,7 +192,30 @@ def corrected_gates(view: RunView, people: ReviewAgreement | None) -> tuple[Corr
         )
         for gate, rule in ((gate, Comparison.parse(gate.gate)) for gate in view.gates)
         if (made := best.get(rule.name)) is not None and made.value is not None
+    }
+
+
+def _by_reviews(view: RunView, made: Mapping[str, CorrectedGate], *, fails: bool) -> str:
+    """Return what values corrected by reviews mean for a verdict; empty if nothing."""
+    failed = [each for each in made.values() if each.worse or (fails and not each.outcome.passed)]
+    if failed:
+        failed.sort(key=attrgetter("close"))
+        texts = failed_gates((each.outcome for each in failed), view)
+        why = "; ".join(
+            f"{text}{each.in_words}" for each, (text, _) in zip(failed, texts, strict=True)
+        )
+        does = "support" if fails else "cast doubt on"
+        return f"People's reviews {does} this verdict: corrected by them, {why}"
+    better = [each for each in made.values() if each.better]
+    if not better:
+        return ""
+    still = any(
+        not (made[gate.gate].outcome if gate.gate in made else gate).passed for gate in view.gates
     )
+    if not (still or view.release.blockers):
+        return "People's reviews cast doubt on this verdict: corrected by them, every gate passes"
+    names = ", ".join(metric_title(each.rule.name, view.rubric) for each in better)
+    return f"Corrected by people's reviews, {names} would pass; the other reasons remain"
 
 
 def _with_unread(view: RunView, verdict: Verdict) -> Verdict:

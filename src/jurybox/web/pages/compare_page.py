@@ -1,7 +1,7 @@
 """Two runs compared, and several side by side with their outputs in columns."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from functools import partial
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlencode
@@ -16,17 +16,17 @@ from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.compare_runs import CompareOptions
 from jurybox.reporting.html.histograms import Axis, RunMetrics
 from jurybox.reporting.html.html_text import moment
-from jurybox.reporting.html.run_verdict import CorrectedGate, corrected_gates
+from jurybox.reporting.html.run_verdict import corrected_gates
+from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.run_changes import CHANGES, ChangeFilter, turned
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.side_by_side import SideBySide, changed_outputs, side_by_side
 from jurybox.reporting.stored import run_title
-from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import WIN_RATE
 from jurybox.statistics.metric_differences import RIGHT, MetricDifference
 from jurybox.statistics.paired_comparison import PairedComparison
 from jurybox.storage.store import Store
-from jurybox.web.app_state import AppState, Pending, soon
+from jurybox.web.app_state import AppState
 from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import PlaceOf, known_run
 from jurybox.web.template_engine import page_of, page_response, paged, segment, waiting_page
@@ -68,11 +68,24 @@ def compare_page(  # noqa: PLR0913, PLR0917 - those of the query
     }
     if all(names):
         rows = [known_run(place, name) for name in names]
-        diff = soon(place.comparison(rows[0], rows[1]), _PATIENCE)
-        if isinstance(diff, Pending):
+        made = place.comparison(rows[0], rows[1])
+        if (people := _people(place, rows, made)) is None:
             return _comparing(request, _TWO)
+        diff = made.result()
         data |= _data(place, rows, diff, change or None, page) | {"written": written}
+        corrected = [corrected_gates(view, people[view.run_id]) for view in (diff.a, diff.b)]
+        data |= {"people": people, "corrected": corrected}
     return page_response(request, "compare.html", data)
+
+
+def _people(
+    place: AppState, rows: Sequence[RunRow], made: Future[Any]
+) -> dict[str, ReviewAgreement | None] | None:
+    """Return the agreement with reviewers in each run; None if this or a comparison isn't ready."""
+    agreements = {row.id: place.agreement(row) for row in rows}
+    if wait((made, *agreements.values()), _PATIENCE).not_done:
+        return None
+    return {run_id: each.result() for run_id, each in agreements.items()}
 
 
 def _comparing(request: Request, count: int) -> Response:
@@ -109,11 +122,6 @@ def _data(
             return _sample_url(diff.b.run_id, number)
         return f"/compare?{kind}{row}"
 
-    def corrected(view: RunView) -> dict[str, CorrectedGate]:
-        people = place.people(view, _PATIENCE)
-        found = corrected_gates(view, None if isinstance(people, Pending) else people)
-        return {each.judged.gate: each for each in found}
-
     spans = list(_spans(diff).values())
     far = [max(map(abs, _ends(each.comparison))) for each in diff.tested]
     reach = max((end / span for end, span in zip(far, spans, strict=True)), default=0.0) or 1.0
@@ -144,8 +152,6 @@ def _data(
         "shared_urls": shared,
         "n_query": partial(_of_test, diff, shared),
         "sample_url": partial(_sample_url, query=walk),
-        "verdict_of": place.verdict,
-        "corrected": [*map(corrected, (diff.a, diff.b))],
     }
 
 
@@ -225,9 +231,11 @@ def side_by_side_page(
         return RedirectResponse(f"/compare?{urlencode({'run': names}, doseq=True)}", 303)
     if len(names) > MOST_RUNS:
         raise PageError(400, f"{len(names)} runs don't fit on a page", f"choose 2 to {MOST_RUNS}")
-    compared = soon(runs_side_by_side(place, names), _PATIENCE)
-    if isinstance(compared, Pending):
+    made = runs_side_by_side(place, names)
+    people = _people(place, [known_run(place, name) for name in names], made)
+    if people is None:
         return _comparing(request, len(names))
+    compared = made.result()
     shown, pages = paged(compared.samples, page)
     walk = "?" + beside_query(names, pages["page"])
     data: dict[str, Any] = {
@@ -241,7 +249,7 @@ def side_by_side_page(
         **pages,
         "written": written,
         "sample_url": partial(_sample_url, query=walk),
-        "verdict_of": partial(place.verdict, patience=_PATIENCE / len(names)),
+        "people": people,
     }
     return page_response(request, "side_by_side.html", data)
 
