@@ -78,7 +78,7 @@ class SampleOutputs(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def differs(self) -> bool:
         """Whether the runs have different results for the sample."""
-        given = [each for each in self.outputs if each is not None]
+        given = _compared(self.outputs)
         found = {(each.passed, each.winner, each.score is None, each.safety) for each in given}
         return bool(self.apart) or len(found) > 1
 
@@ -290,8 +290,7 @@ def _outputs(
         None if row is None else _output(store, row, view, headline)
         for row, view in zip(found, views, strict=True)
     )
-    scores = (None if each is None else each.by_votes for each in outputs)
-    known = [score for score in scores if score is not None]
+    known = [each.by_votes for each in _compared(outputs) if each.by_votes is not None]
     return SampleOutputs(
         id=sample.sample_id,
         repeat=sample.repeat,
@@ -299,6 +298,12 @@ def _outputs(
         outputs=outputs,
         apart=round(max(known) - min(known), 9) if known else None,
     )
+
+
+def _compared(outputs: Iterable[TargetOutput | None]) -> list[TargetOutput]:
+    """Return the results that can be compared with the first: of pairs, or of single responses."""
+    given = [each for each in outputs if each is not None]
+    return [each for each in given if (each.other is None) == (given[0].other is None)]
 
 
 def _output(store: Store, row: SampleRow, view: RunView, headline: str | None) -> TargetOutput:

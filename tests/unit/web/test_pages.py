@@ -798,6 +798,10 @@ def test_twenty_five_samples_side_by_side_are_on_a_page(
     number = re.findall(r'<tr id="row-(\d+)">', last)[0]
     opened = pages.get(f"/runs/run-b/samples/{number}?beside=run-a&beside=run-b&page=2").text
     assert f'href="{path.replace("&", "&amp;")}&amp;page=2#row-{number}"' in opened
+    assert "<span>8 of 8 with the same result</span>" in opened
+    first = re.findall(r'<tr id="row-(\d+)">', page)[0]
+    opened = pages.get(f"/runs/run-b/samples/{first}?beside=run-a&beside=run-b").text
+    assert "<span>1 of 18 that differ</span>" in opened
 
 
 def test_a_trend_leaves_out_runs_by_another_rubric_or_without_a_score(
@@ -1613,6 +1617,9 @@ def test_scores_and_winners_of_pairs_are_not_compared(
             ("better", ""),
             ("worse", ""),
         }
+    alone = pages.get("/side-by-side?run=run-b&run=run-a").text
+    assert "None of the samples listed here differs." in alone
+    assert not re.findall(r'class="(?:good|bad)">[+-]\d', alone)
     page = pages.get("/compare?a=run-b&b=run-c").text
     assert '<h3><a href="/runs/run-c/samples?">1 sample</a> in both runs</h3>' in page
     assert ">1 changed</a>" in page

@@ -61,6 +61,7 @@ class Neighbors(msgspec.Struct, frozen=True, kw_only=True):
     next: str | None = None
     place: int = 0
     total: int = 0
+    what: str = ""  # which samples of a comparison the list has
     query: str = ""
 
 
@@ -91,13 +92,17 @@ class SampleAddress(PageFilter):
         if self.beside:
             made = soon(runs_side_by_side(place, runs))
             every = () if isinstance(made, Pending) else made.samples
+            apart = sum(each.differs for each in every)  # the others come last
         else:
             diff = soon(place.comparison(*(known_run(place, each) for each in runs)))
             every = () if isinstance(diff, Pending) else diff.listed_changes(self.change or None)
+            apart = len(every)
         keys = [(each.id, each.repeat) for each in every]
         if (row.sample_id, row.repeat) not in keys:
             return None
         here = keys.index((row.sample_id, row.repeat))
+        first, end = (0, apart) if here < apart else (apart, len(keys))
+        what = "listed" if not self.beside else "with the same result" if first else "that differ"
 
         def link(at: int) -> str | None:
             if not 0 <= at < len(keys):
@@ -111,7 +116,11 @@ class SampleAddress(PageFilter):
             return found and f"/runs/{segment(found.run_id)}/samples/{found.number}?{query}"
 
         return Neighbors(
-            previous=link(here - 1), next=link(here + 1), place=here + 1, total=len(keys)
+            previous=link(here - 1),
+            next=link(here + 1),
+            place=here - first + 1,
+            total=end - first,
+            what=what,
         )
 
 
